@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const std::string folder = argv[1];
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
-  braid::install_memory_accounting();
+  braid::param::install_memory_accounting();
   std::printf(
       "| ranks | GB | copy in memory, s | stall of a save, s | stall / copy | until it is there, s "
       "|\n|---|---|---|---|---|---|\n");

@@ -67,7 +67,7 @@ double median_seconds(std::barrier<>& everyone, const std::function<void()>& wor
 }
 
 // All buckets of the gradients over the ranks. An all-reduce of n tensors reads and writes each once.
-void exchange(braid::ParamStore& store, braid::Communicator& world, std::barrier<>& everyone) {
+void exchange(braid::param::ParamStore& store, braid::Communicator& world, std::barrier<>& everyone) {
   const braid::BucketPlan plan = bucket_plan(store, {});
   const at::Tensor mine = at::zeros_like(store.flat_grads());
   const double seconds = median_seconds(everyone, [&] {
@@ -88,14 +88,14 @@ int main(int argc, char** argv) {
   const Arguments given = arguments(argc, argv);
   const braid::RunSpec spec = spec_of(given);
   const braid::data::Corpus corpus = bench::random_corpus(spec);
-  braid::install_memory_accounting();
+  braid::param::install_memory_accounting();
   bench::Commands commands(given.ranks);
   braid::run_ranks(given.ranks, [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
     bench::pin_to_core(world.rank());
     at::get_num_threads();
     at::set_num_threads(1);
-    braid::account_memory_to(world.rank());
+    braid::param::account_memory_to(world.rank());
     braid::Trainer trainer(spec, corpus, world);
     commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {

@@ -157,7 +157,7 @@ void run(Communicator& alone) {
 }  // namespace braid::bench
 
 int main() {
-  braid::install_memory_accounting();  // a trainer's allocator: freed blocks are kept, for the peer as for us
+  braid::param::install_memory_accounting();  // a trainer's allocator: freed blocks are kept, for the peer as for us
   braid::run_ranks(1, [](braid::Communicator& alone) { braid::bench::run(alone); });
   return 0;
 }

@@ -16,7 +16,7 @@ namespace braid::bench {
 
 class ComposedBlock {
  public:
-  ComposedBlock(ParamStore& store, int heads, const RankContext& rank)
+  ComposedBlock(param::ParamStore& store, int heads, const RankContext& rank)
       : store_(store),
         attention_({options("attention.qkv"), options("attention.projection"), heads}, rank),
         up_(options("mlp.up"), rank),
@@ -27,7 +27,7 @@ class ComposedBlock {
   }
 
  private:
-  Parameter* param(const std::string& name) { return &store_["blocks.0." + name]; }
+  param::Parameter* param(const std::string& name) { return &store_["blocks.0." + name]; }
   ParallelLinearOptions options(const std::string& name) {
     return {{param(name + ".weight"), 0}, param(name + ".bias")};
   }
@@ -35,7 +35,7 @@ class ComposedBlock {
     return at::layer_norm(x, {x.size(-1)}, param(name + ".weight")->data, param(name + ".bias")->data, 1e-5);
   }
 
-  ParamStore& store_;
+  param::ParamStore& store_;
   Attention attention_;
   ColumnParallelLinear up_;
   RowParallelLinear down_;
@@ -45,19 +45,19 @@ class ComposedBlock {
 struct BlockWorld {
   BlockWorld(const ModelSpec& spec, Communicator& alone, at::ScalarType dtype)
       : store({gpt2_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),
-        sink(accumulating_sink(store)),
+        sink(param::accumulating_sink(store)),
         queue(*sink),
         context{alone, queue} {}
   void run(const std::function<at::Tensor(const at::Tensor&)>& forward, const at::Tensor& x, const at::Tensor& dy) {
     sink->begin_step(1);
     forward(x.detach().requires_grad_()).backward(dy);
     queue.run_all();
-    for (const Parameter& p : store.params()) p.data.mutable_grad() = at::Tensor();
+    for (const param::Parameter& p : store.params()) p.data.mutable_grad() = at::Tensor();
   }
 
-  ParamStore store;
-  std::unique_ptr<GradSink> sink;
-  WeightGradQueue queue;
+  param::ParamStore store;
+  std::unique_ptr<param::GradSink> sink;
+  param::WeightGradQueue queue;
   RankContext context;
 };
 

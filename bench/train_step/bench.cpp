@@ -120,14 +120,14 @@ int main(int argc, char** argv) {
   const Arguments given = arguments(argc, argv);
   const braid::RunSpec spec = spec_of(given);
   const braid::data::Corpus corpus = bench::random_corpus(spec);
-  braid::install_memory_accounting();
+  braid::param::install_memory_accounting();
   bench::Commands commands(given.data);
   braid::run_ranks(given.data, [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
     if (given.data > 1) bench::pin_to_core(world.rank());
     at::get_num_threads();
     at::set_num_threads(given.threads);
-    braid::account_memory_to(world.rank());
+    braid::param::account_memory_to(world.rank());
     braid::Trainer trainer(spec, corpus, world);
     commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {

@@ -44,7 +44,7 @@ report::MetricsLine start_line(const RunStart& start) {
 
 std::vector<double> peaks_of(const StepReport& report) {
   std::vector<double> peaks;
-  for (const MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_total_bytes));
+  for (const param::MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_total_bytes));
   return peaks;
 }
 
@@ -63,10 +63,10 @@ std::string source_of(const PeakFlops& peak) {
 // {"parameters":[rank 0's, rank 1's],"gradients":...}
 report::MetricsLine category_peaks(const StepReport& report) {
   report::MetricsLine line;
-  for (int c = 0; c < kNumMemoryCategories; ++c) {
+  for (int c = 0; c < param::kNumMemoryCategories; ++c) {
     std::vector<double> peaks;
-    for (const MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_bytes[c]));
-    line.add(text(static_cast<MemoryCategory>(c)), peaks);
+    for (const param::MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_bytes[c]));
+    line.add(param::text(static_cast<param::MemoryCategory>(c)), peaks);
   }
   return line;
 }

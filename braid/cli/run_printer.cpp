@@ -92,7 +92,7 @@ std::string peak_source(const PeakFlops& peak, DType dtype) {
 
 double peak_of(const StepReport& report) {
   double peak = 0;
-  for (const MemoryUse& use : report.memory) peak = std::max(peak, static_cast<double>(use.peak_total_bytes));
+  for (const param::MemoryUse& use : report.memory) peak = std::max(peak, static_cast<double>(use.peak_total_bytes));
   return peak;
 }
 

@@ -87,7 +87,7 @@ class DataParallel::State {
     check(replica.sends(), "backward() comes before clip_grad_norm() and step()");
     replica.finish();
   }
-  const std::vector<OwnedRange>& owned() { return replica.synced().store().owned(); }
+  const std::vector<param::OwnedRange>& owned() { return replica.synced().store().owned(); }
   bool served() const { return options.sync.replication == ReplicationKind::ParameterServer; }
 
   Communicator& world;
@@ -116,12 +116,12 @@ double DataParallel::clip_grad_norm(double largest) {
   state_->finish();
   const c10::AutoGradMode no_grad(false);
   const at::Tensor squares = at::zeros({1}, at::kDouble);
-  for (const OwnedRange& range : state_->owned()) squares.add_(range.grad.to(at::kDouble).square().sum());
+  for (const param::OwnedRange& range : state_->owned()) squares.add_(range.grad.to(at::kDouble).square().sum());
   Communicator& shards = state_->replica.synced().shards();
   if (shards.size() > 1) shards.all_reduce(squares, ReduceOp::Sum).wait_host();
   const double norm = std::sqrt(squares.item<double>());
   const double scale = largest / (norm + 1e-6);
-  for (const OwnedRange& range : state_->owned()) {
+  for (const param::OwnedRange& range : state_->owned()) {
     if (scale < 1) range.grad.mul_(scale);
   }
   return norm;

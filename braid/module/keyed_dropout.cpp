@@ -31,7 +31,7 @@ at::Tensor KeyedDropoutImpl::forward(at::Tensor x) {
     throw ConfigError({{"KeyedDropout", "",
                         "must be told its microbatch, by ModulePipeline, DataParallel or begin_microbatch()", ""}});
   }
-  RankGenerator generator;
+  param::RankGenerator generator;
   at::Generator& stream = generator.at_key(random_bits(*key_, uses_++));
   at::Tensor mask = at::empty(x.sizes(), x.options().device(at::kCPU).requires_grad(false));
   mask.bernoulli_(1 - probability_, stream).div_(1 - probability_);

@@ -20,7 +20,7 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
       num_steps_(first_step) {
   broadcast_values(layers_, world);
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
-  synced_->on_gradient = [this](const Parameter& param) { arrived(param); };
+  synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
   held_.resize(static_cast<size_t>(layers_.size()));
   begin_step();
 }
@@ -47,7 +47,7 @@ void ModelReplica::bind_accumulators() {
   for (const at::Tensor& parameter : synced_->modules().parameters()) parameter.mutable_grad().reset();
 }
 
-void ModelReplica::arrived(const Parameter& param) {
+void ModelReplica::arrived(const param::Parameter& param) {
   if (synced_->sink()) {
     at::Tensor& gradient = synced_->modules().parameters()[param.index].mutable_grad();
     write(param, gradient);
@@ -59,9 +59,9 @@ void ModelReplica::arrived(const Parameter& param) {
 }
 
 // A hook is called once for all uses.
-void ModelReplica::write(const Parameter& param, const at::Tensor& gradient) {
+void ModelReplica::write(const param::Parameter& param, const at::Tensor& gradient) {
   for (const int use : param.local_uses) {
-    const GradSlot slot = synced_->sink()->open(param, use, 0);
+    const param::GradSlot slot = synced_->sink()->open(param, use, 0);
     if (slot.beta == 0) gradient.defined() ? slot.target.copy_(gradient) : slot.target.zero_();
     synced_->sink()->close(param, use, 0);
   }
@@ -85,7 +85,7 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
 // Reports the gradients of parameters that the loss did not depend on.
 void ModelReplica::add_what_is_missing() {
   const c10::AutoGradMode no_grad(false);
-  for (const Parameter& param : synced_->store().params()) {
+  for (const param::Parameter& param : synced_->store().params()) {
     if (!seen_[param.index]) arrived(param);
   }
 }
@@ -152,14 +152,14 @@ void ModelReplica::acquire_backward(int layer) {
     throw ConfigError(
         {{"sync.zero", "3", "has no second backward (create_graph): parameters are gathered for one", "2"}});
   }
-  replication().acquire(layer, Phase::Backward);
+  replication().acquire(layer, param::Phase::Backward);
   ++held_[static_cast<size_t>(layer)];
 }
 
 void ModelReplica::release_backward(int layer) {
   if (held_[static_cast<size_t>(layer)] == 0) return;
   --held_[static_cast<size_t>(layer)];
-  replication().release(layer, Phase::Backward);
+  replication().release(layer, param::Phase::Backward);
 }
 
 }  // namespace braid

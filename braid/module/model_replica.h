@@ -49,8 +49,8 @@ class ModelReplica {
   void begin_step();
   void begin_microbatch();
   void bind_accumulators();
-  void arrived(const Parameter& param);
-  void write(const Parameter& param, const at::Tensor& gradient);
+  void arrived(const param::Parameter& param);
+  void write(const param::Parameter& param, const at::Tensor& gradient);
   void add_what_is_missing();
   void acquire_backward(int layer);
   void release_backward(int layer);

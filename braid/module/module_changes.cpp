@@ -44,7 +44,7 @@ std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSp
   const bool sums = sync.replication == ReplicationKind::AllReduce;
   const bool kept_here = sums || sync.replication == ReplicationKind::LocalSgd;
   std::vector<Problem> problems;
-  for (const Parameter& param : modules.store().params()) {
+  for (const param::Parameter& param : modules.store().params()) {
     const at::Tensor& own = modules.parameters()[param.index];
     const bool replaced = !modules.holds(param);
     const auto refuse = [&](std::string value, std::string rule) {

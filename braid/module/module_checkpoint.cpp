@@ -56,7 +56,7 @@ ModuleCheckpoint::ModuleCheckpoint(const ModelPart& part, torch::optim::Optimize
     : part_(part), optimizer_(optimizer) {
   names_of_numbers(optimizer);
   require_stored(part);
-  const bool sharded = part.synced && part.synced->store().sharding().what != Sharded::Nothing;
+  const bool sharded = part.synced && part.synced->store().sharding().what != param::Sharded::Nothing;
   const auto parameters = named_parameters(part);
   updated_ = sharded ? owned_ranges(parameters) : whole_parameters(parameters);
 }
@@ -75,9 +75,9 @@ std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::owned_ranges(
   for (const auto& [name, tensor] : parameters) names[tensor.unsafeGetTensorImpl()] = name;
   const ModuleStore& modules = part_.synced->modules();
   std::vector<Updated> all;
-  for (const OwnedRange& range : modules.store().owned()) {
+  for (const param::OwnedRange& range : modules.store().owned()) {
     std::vector<Part> parts;
-    for (const Parameter& param : modules.store().params()) {
+    for (const param::Parameter& param : modules.store().params()) {
       const int64_t begin = std::max(range.begin, param.offset) - param.offset;
       const int64_t end = std::min(range.end, param.offset + param.num_elements()) - param.offset;
       if (begin >= end) continue;

@@ -18,7 +18,7 @@ namespace {
 
 // Modules do not say which of their parameters a decay is for. As in braid's own models: vectors, which are norms and
 // biases, have none.
-WeightDecay decay_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? WeightDecay::Yes : WeightDecay::No; }
+param::WeightDecay decay_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? param::WeightDecay::Yes : param::WeightDecay::No; }
 
 // One use of a parameter; parameters are compared by identity.
 struct Use {
@@ -65,37 +65,37 @@ std::vector<Problem> problems(const Found& found) {
 
 std::vector<Problem> storage_problems(const LayerList& layers) { return problems(trained_parameters(layers)); }
 
-std::vector<BlockSpec> ModuleStore::collect(const LayerList& layers) {
+std::vector<param::BlockSpec> ModuleStore::collect(const LayerList& layers) {
   const Found found = trained_parameters(layers);
   auto faults = problems(found);
   if (found.empty()) faults.push_back({"layers", "", "must have a parameter that requires a gradient", ""});
   if (!faults.empty()) throw ConfigError(std::move(faults));
-  std::vector<BlockSpec> blocks;
+  std::vector<param::BlockSpec> blocks;
   for (int l = 0; l < layers.size(); ++l) blocks.push_back({layers[l].name, {}});
   for (const auto& [tensor, use] : found) {
     parameters_.push_back(tensor);
     const int uses = static_cast<int>(use.layers.size());
     for (int place = 0; place < uses; ++place) {
-      ParamSpec spec{use.name, mesh::replicated(shape_of(tensor)), {}, decay_of(tensor), place, uses};
+      param::ParamSpec spec{use.name, mesh::replicated(shape_of(tensor)), {}, decay_of(tensor), place, uses};
       blocks[use.layers[place]].params.push_back(std::move(spec));
     }
   }
   return blocks;
 }
 
-ModuleStore::ModuleStore(const LayerList& layers, const Sharding& sharding) {
-  const std::vector<BlockSpec> blocks = collect(layers);
-  const StoreOptions options{Reduction::Fast, parameters_.front().options().requires_grad(false), 0, sharding};
-  store_ = std::make_unique<ParamStore>(blocks, options);
+ModuleStore::ModuleStore(const LayerList& layers, const param::Sharding& sharding) {
+  const std::vector<param::BlockSpec> blocks = collect(layers);
+  const param::StoreOptions options{Reduction::Fast, parameters_.front().options().requires_grad(false), 0, sharding};
+  store_ = std::make_unique<param::ParamStore>(blocks, options);
   move_in();
-  if (sharding.what == Sharded::Nothing) {
+  if (sharding.what == param::Sharded::Nothing) {
     updated_ = parameters_;
   } else {
-    for (const OwnedRange& range : store_->owned()) updated_.push_back(range.master.detach().requires_grad_(true));
+    for (const param::OwnedRange& range : store_->owned()) updated_.push_back(range.master.detach().requires_grad_(true));
   }
 }
 
-void ModuleStore::move_in(const Parameter& param) {
+void ModuleStore::move_in(const param::Parameter& param) {
   const at::Tensor place = param.data.detach();
   place.copy_(parameters_[param.index]);
   parameters_[param.index].set_data(place);
@@ -105,12 +105,12 @@ void ModuleStore::move_in(const Parameter& param) {
 void ModuleStore::move_in() {
   const c10::AutoGradMode no_grad(false);
   if (!store_->shards_parameters()) {
-    for (const Parameter& param : store_->params()) move_in(param);
+    for (const param::Parameter& param : store_->params()) move_in(param);
     return;
   }
   for (size_t u = 0; u < store_->units().size(); ++u) {
-    const ShardUnit& unit = store_->units()[u];
-    const OwnedRange& mine = store_->owned()[u];
+    const param::ShardUnit& unit = store_->units()[u];
+    const param::OwnedRange& mine = store_->owned()[u];
     store_->allocate_unit(static_cast<int>(u));
     for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) move_in(store_->params()[p]);
     mine.data.copy_(store_->unit_data(static_cast<int>(u)).narrow(0, mine.begin - unit.begin, mine.length()));
@@ -120,7 +120,7 @@ void ModuleStore::move_in() {
 
 void ModuleStore::bind_gradients() const {
   if (updated_.front().is_same(parameters_.front())) {
-    for (const Parameter& param : store_->params()) {
+    for (const param::Parameter& param : store_->params()) {
       const at::Tensor& parameter = parameters_[param.index];
       parameter.mutable_grad() = parameter.requires_grad() ? param.main_grad : at::Tensor();
     }
@@ -132,12 +132,12 @@ void ModuleStore::bind_gradients() const {
 }
 
 void ModuleStore::clear_reset_gradients() const {
-  for (const Parameter& param : store_->params()) {
+  for (const param::Parameter& param : store_->params()) {
     if (!parameters_[param.index].grad().defined()) param.main_grad.zero_();
   }
 }
 
-bool ModuleStore::holds(const Parameter& param) const {
+bool ModuleStore::holds(const param::Parameter& param) const {
   const at::Tensor& own = parameters_[param.index];
   const auto same_storage = [](const at::Tensor& a, const at::Tensor& b) {
     return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
@@ -147,9 +147,9 @@ bool ModuleStore::holds(const Parameter& param) const {
 }
 
 // Copies values into the store. Sharded parameters have no whole buffer between steps, only this rank's range.
-void ModuleStore::take_over(const Parameter& param, const at::Tensor& values) const {
+void ModuleStore::take_over(const param::Parameter& param, const at::Tensor& values) const {
   if (store_->shards_parameters()) {
-    const OwnedRange& mine = store_->owned()[store_->unit_of(param)];
+    const param::OwnedRange& mine = store_->owned()[store_->unit_of(param)];
     const int64_t begin = std::max(mine.begin, param.offset);
     const int64_t end = std::min(mine.end, param.offset + param.num_elements());
     if (begin < end) {

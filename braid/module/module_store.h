@@ -19,9 +19,9 @@ class ModuleStore {
   // Every parameter that requires a gradient, each once, under the name of its layer and its place there; those of two
   // dims or more are marked for weight decay. All are of one type, float32 or float64, on the host; values are kept.
   // Throws ConfigError naming what is otherwise.
-  ModuleStore(const LayerList& layers, const Sharding& sharding);
+  ModuleStore(const LayerList& layers, const param::Sharding& sharding);
 
-  ParamStore& store() const { return *store_; }
+  param::ParamStore& store() const { return *store_; }
   const Tensors& parameters() const { return parameters_; }  // of the modules, in the order of store().params()
   // Returns the tensors that an optimizer on this rank updates: the modules' parameters, or under sharding this rank's
   // range of each unit, 1-D.
@@ -33,19 +33,19 @@ class ModuleStore {
   void clear_reset_gradients() const;
   // Returns true if the module's own tensor still is the store's slice. torch::load, .to() and set_data() give it other
   // memory, which the store does not see.
-  bool holds(const Parameter& param) const;
+  bool holds(const param::Parameter& param) const;
   // Takes `values` over, as far as this rank keeps them, and makes the module's tensor the slice again.
-  void take_over(const Parameter& param, const at::Tensor& values) const;
+  void take_over(const param::Parameter& param, const at::Tensor& values) const;
   // Moves the versions of the modules' parameters: backward through a graph recorded before the update then throws.
   void note_update() const;
 
  private:
-  std::vector<BlockSpec> collect(const LayerList& layers);
+  std::vector<param::BlockSpec> collect(const LayerList& layers);
   void move_in();
-  void move_in(const Parameter& param);
+  void move_in(const param::Parameter& param);
 
   Tensors parameters_;
-  std::unique_ptr<ParamStore> store_;
+  std::unique_ptr<param::ParamStore> store_;
   Tensors updated_;
 };
 

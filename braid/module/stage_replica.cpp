@@ -55,7 +55,7 @@ void StageReplica::replicate() {
   const bool trains = std::ranges::any_of(parameters_, [](const at::Tensor& each) { return each.requires_grad(); });
   if (!trains) return;
   synced_.emplace(layers_, *data_, SyncedModules::Specs{sync_, {}});
-  synced_->on_gradient = [this](const Parameter& param) { arrived(param); };
+  synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
   number_places();
 }
 
@@ -124,7 +124,7 @@ void StageReplica::begin_backward(int stage) {
   for (const int place : places_.at(stage)) --open_[place];
 }
 
-void StageReplica::arrived(const Parameter& param) {
+void StageReplica::arrived(const param::Parameter& param) {
   if (open_[param.index] > 0 || ready_[param.index]) return;
   ready_[param.index] = true;
   synced_->replication().ready(param);
@@ -161,7 +161,7 @@ void StageReplica::give_up() {
 
 // All data ranks end a step that was given up with the collectives of any other.
 void StageReplica::land_sums() {
-  for (const Parameter& param : synced_->store().params()) {
+  for (const param::Parameter& param : synced_->store().params()) {
     if (!ready_[param.index]) synced_->replication().ready(param);
   }
   synced_->replication().finish();

@@ -61,7 +61,7 @@ class StageReplica {
   void follow_changes();
   void set_aside(bool scaled);
   void land_sums();
-  void arrived(const Parameter& param);
+  void arrived(const param::Parameter& param);
   bool averages() const {
     return sync_.replication == ReplicationKind::LocalSgd || sync_.replication == ReplicationKind::DiLoCo;
   }

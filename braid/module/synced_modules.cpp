@@ -55,16 +55,16 @@ SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const
   shards_ = world.split(world.rank() / parts, world.rank(), "shards");
   copies_ = world.split(world.rank() % parts, world.rank(), "copies");
   alone_ = world.split(world.rank(), 0, "alone");
-  const Sharding shared_out{static_cast<Sharded>(specs.sync.zero), shards_->rank(), parts};
-  modules_ = std::make_unique<ModuleStore>(layers, parts == 1 ? Sharding{} : shared_out);
-  if (store().shards_gradients()) sink_ = std::make_unique<UnitSink>(store());
+  const param::Sharding shared_out{static_cast<param::Sharded>(specs.sync.zero), shards_->rank(), parts};
+  modules_ = std::make_unique<ModuleStore>(layers, parts == 1 ? param::Sharding{} : shared_out);
+  if (store().shards_gradients()) sink_ = std::make_unique<param::UnitSink>(store());
   replication_ = make_replication(specs.sync, {world, *shards_, *copies_, *alone_},
                                   {.store = store(),
                                    .unit_sink = sink_.get(),
                                    .stage_of_block = std::vector<int>(static_cast<size_t>(layers.size()), 0),
                                    .optimizer = specs.optimizer});
   frozen_.assign(store().params().size(), 0);
-  for (const Parameter& param : store().params()) {
+  for (const param::Parameter& param : store().params()) {
     const auto tell = [this, &param] {
       if (on_gradient) on_gradient(param);
     };
@@ -93,7 +93,7 @@ void SyncedModules::follow() {
   auto problems = unfollowed_changes(*modules_, sync_);
   if (!problems.empty()) throw ConfigError(std::move(problems));
   std::vector<int64_t> replaced, frozen;
-  for (const Parameter& param : store().params()) {
+  for (const param::Parameter& param : store().params()) {
     replaced.push_back(modules_->holds(param) ? 0 : 1);
     frozen.push_back(modules_->parameters()[param.index].requires_grad() ? 0 : 1);
   }
@@ -102,7 +102,7 @@ void SyncedModules::follow() {
   agree_on(replaced);
   agree_on(frozen);
   frozen_ = frozen;
-  for (const Parameter& param : store().params()) {
+  for (const param::Parameter& param : store().params()) {
     if (replaced[param.index] == 0) continue;
     const at::Tensor values = modules_->parameters()[param.index].detach().clone(at::MemoryFormat::Contiguous);
     shards_->broadcast(values, 0).wait_host();
@@ -117,7 +117,7 @@ void SyncedModules::agree_on(const std::vector<int64_t>& changes) {
   for (Communicator* group : {shards_.get(), copies_.get()}) group->all_reduce(counts, ReduceOp::Sum).wait_host();
   const int64_t all = int64_t{shards_->size()} * copies_->size();
   std::vector<Problem> problems;
-  for (const Parameter& param : store().params()) {
+  for (const param::Parameter& param : store().params()) {
     const int64_t count = counts[param.index].item<int64_t>();
     if (count == 0 || count == all) continue;
     problems.push_back({param.name, cat("changed on ", count, " of ", all, " ranks"),
@@ -127,7 +127,7 @@ void SyncedModules::agree_on(const std::vector<int64_t>& changes) {
 }
 
 void SyncedModules::accumulate_in_store() const {
-  for (const Parameter& param : store().params()) modules_->parameters()[param.index].mutable_grad() = param.main_grad;
+  for (const param::Parameter& param : store().params()) modules_->parameters()[param.index].mutable_grad() = param.main_grad;
 }
 
 }  // namespace braid

@@ -34,11 +34,11 @@ class SyncedModules {
   SyncedModules(const SyncedModules&) = delete;
 
   // Called in every backward that has added to a parameter's .grad, after all uses there. May be empty.
-  std::function<void(const Parameter& param)> on_gradient;
+  std::function<void(const param::Parameter& param)> on_gradient;
 
   const ModuleStore& modules() const { return *modules_; }
-  ParamStore& store() const { return modules_->store(); }
-  UnitSink* sink() const { return sink_.get(); }     // where gradients are sharded; else null
+  param::ParamStore& store() const { return modules_->store(); }
+  param::UnitSink* sink() const { return sink_.get(); }     // where gradients are sharded; else null
   Communicator& shards() const { return *shards_; }  // the ranks over which one copy is sharded
   Replication& replication() const { return *replication_; }
 
@@ -58,7 +58,7 @@ class SyncedModules {
   const SyncSpec sync_;
   std::unique_ptr<Communicator> shards_, copies_, alone_;
   std::unique_ptr<ModuleStore> modules_;
-  std::unique_ptr<UnitSink> sink_;
+  std::unique_ptr<param::UnitSink> sink_;
   std::unique_ptr<Replication> replication_;
   std::vector<int64_t> frozen_;  // by parameter, 1: it is, as far as all ranks know
 };

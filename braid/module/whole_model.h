@@ -16,9 +16,9 @@ namespace braid {
 class WholeLayer {
  public:
   WholeLayer(ParameterSync& parameters, int layer) : parameters_(parameters), layer_(layer) {
-    parameters.acquire(layer, Phase::Forward);
+    parameters.acquire(layer, param::Phase::Forward);
   }
-  ~WholeLayer() { parameters_.release(layer_, Phase::Forward); }
+  ~WholeLayer() { parameters_.release(layer_, param::Phase::Forward); }
   WholeLayer(const WholeLayer&) = delete;
   WholeLayer& operator=(const WholeLayer&) = delete;
 

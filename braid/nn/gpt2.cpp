@@ -18,7 +18,7 @@ namespace {
 
 class Gpt2Embedding final : public Block {
  public:
-  Gpt2Embedding(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  Gpt2Embedding(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
       : tokens_({&store["wte.weight"], 0}, rank),
         positions_{&store["wpe.weight"], 0},
         dropout_({spec.dropout, 0, 0}),
@@ -43,7 +43,7 @@ using Gpt2MlpBranch = ResidualBranch<LayerNorm, Mlp>;
 
 class Gpt2Head final : public Block {
  public:
-  Gpt2Head(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  Gpt2Head(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
       : ln_f_({&store["ln_f.weight"], &store["ln_f.bias"], spec.norm_eps}, rank),
         head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
 
@@ -59,7 +59,7 @@ class Gpt2Head final : public Block {
 // Parameters of one transformer block. The bias of a branch's last product joins the residual with the branch.
 class Gpt2Params {
  public:
-  Gpt2Params(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
+  Gpt2Params(const ModelSpec& spec, int block, param::ParamStore& store) : spec_(spec), block_(block), store_(store) {}
 
   Gpt2AttentionBranch::Options attention(int tensor_size) const {
     const Attention::Options layer{linear("attention.qkv"), product("attention.projection"), spec_.heads / tensor_size,
@@ -71,7 +71,7 @@ class Gpt2Params {
   }
 
  private:
-  const Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
+  const param::Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
   LayerNorm::Options norm(const std::string& name) const {
     return {param(name + ".weight"), param(name + ".bias"), spec_.norm_eps};
   }
@@ -82,12 +82,12 @@ class Gpt2Params {
 
   const ModelSpec& spec_;
   int block_;
-  ParamStore& store_;
+  param::ParamStore& store_;
 };
 
 }  // namespace
 
-std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank) {
+std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank) {
   check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
   if (piece.block == 0) return std::make_unique<Gpt2Embedding>(spec, store, rank);
   if (piece.block == spec.layers + 1) return std::make_unique<Gpt2Head>(spec, store, rank);

@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 struct HeadNormState {
   HeadNormCall call;
   Communicator* tensor;
-  WeightGradQueue* queue;
+  param::WeightGradQueue* queue;
 };
 
 // [queries, keys] as they lie in the rows.
@@ -29,7 +29,7 @@ std::vector<at::Tensor> normed_heads(const at::Tensor& qkv_btf, const HeadNormCa
   return {heads_bthd.narrow(2, 0, h), heads_bthd.narrow(2, h, k)};
 }
 
-kernels::NormParams params_of(const Parameter* weight, double eps) {
+kernels::NormParams params_of(const param::Parameter* weight, double eps) {
   return {kernels::NormKind::Rms, weight->data.detach(), {}, eps};
 }
 

@@ -10,8 +10,8 @@
 namespace braid {
 
 struct HeadNorms {
-  const Parameter* query = nullptr;  // [d], of d features of a head; null: no norm
-  const Parameter* key = nullptr;    // [d]
+  const param::Parameter* query = nullptr;  // [d], of d features of a head; null: no norm
+  const param::Parameter* key = nullptr;    // [d]
   double eps = 1e-5;
 };
 

@@ -62,8 +62,8 @@ const KeyValueCache::Layer& KeyValueCache::layer(const void* layer, const LayerS
   if (!is_new) return found->second;
   const int64_t sequences = static_cast<int64_t>(lengths_.size()), blocks = num_key_blocks(context_);
   found->second = {
-      empty_on_large_pages({sequences, shape.kv_heads, blocks, shape.head_width, kernels::kKeyBlock}, shape.options),
-      empty_on_large_pages({sequences, shape.kv_heads, context_, kernels::value_width(shape.head_width)},
+      param::empty_on_large_pages({sequences, shape.kv_heads, blocks, shape.head_width, kernels::kKeyBlock}, shape.options),
+      param::empty_on_large_pages({sequences, shape.kv_heads, context_, kernels::value_width(shape.head_width)},
                            shape.options)};
   return found->second;
 }

@@ -97,7 +97,7 @@ class Chunks {
 
   at::Tensor loss_n, dx_nc;
 
-  void run(const GradSlot* slot) {
+  void run(const param::GradSlot* slot) {
     const int64_t n = x_nc_.size(0);
     if (slot && call_.dx) dx_nc = at::empty_like(x_nc_);
     for (int64_t begin = 0; begin < n; begin += call_.chunk_rows) {
@@ -132,7 +132,7 @@ struct ChunkedLoss : Function<ChunkedLoss> {
     Chunks chunks(call, x_nc, weight_vc);
     if (call.gradients) {
       const auto& [param, use] = call.weight.param;
-      call.weight.queue->run_now(*param, use, call.weight.micro, [&](const GradSlot& slot) { chunks.run(&slot); });
+      call.weight.queue->run_now(*param, use, call.weight.micro, [&](const param::GradSlot& slot) { chunks.run(&slot); });
       keep(ctx, ChunkedState{chunks.dx_nc.defined() ? chunks.dx_nc.view(x_btc.sizes()) : at::Tensor(), call.seed});
     } else {
       chunks.run(nullptr);

@@ -9,8 +9,8 @@ namespace braid {
 class LayerNorm {
  public:
   struct Options {
-    const Parameter* weight = nullptr;  // [c]
-    const Parameter* bias = nullptr;    // [c]
+    const param::Parameter* weight = nullptr;  // [c]
+    const param::Parameter* bias = nullptr;    // [c]
     double eps = 1e-5;
   };
   LayerNorm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}

@@ -20,8 +20,8 @@ Rows rows_of(const at::Tensor& x, const Microbatch& microbatch);
 
 struct LinearCall {
   ParamUse weight;                  // [o, i]
-  const Parameter* bias = nullptr;  // [o], or none
-  WeightGradQueue* queue = nullptr;
+  const param::Parameter* bias = nullptr;  // [o], or none
+  param::WeightGradQueue* queue = nullptr;
   int micro = 0;
   Rows rows = Rows::Together;
 };

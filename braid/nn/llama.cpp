@@ -17,7 +17,7 @@ namespace {
 
 class LlamaEmbedding final : public Block {
  public:
-  LlamaEmbedding(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  LlamaEmbedding(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
       : tokens_({&store["wte.weight"], 0}, rank), dropout_({spec.dropout, 0, 0}) {}
 
   at::Tensor forward(const at::Tensor&, const Microbatch& microbatch) override {
@@ -35,7 +35,7 @@ using LlamaMlpBranch = ResidualBranch<RmsNorm, GatedMlp>;
 
 class LlamaHead final : public Block {
  public:
-  LlamaHead(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  LlamaHead(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
       : norm_f_({&store["norm_f.weight"], spec.norm_eps}, rank),
         head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
 
@@ -60,7 +60,7 @@ RotaryOptions rotary_options(const ModelSpec& spec) {
 // Parameters of one transformer block.
 class LlamaParams {
  public:
-  LlamaParams(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
+  LlamaParams(const ModelSpec& spec, int block, param::ParamStore& store) : spec_(spec), block_(block), store_(store) {}
 
   LlamaAttentionBranch::Options attention(int tensor_size) const {
     const auto rotary = std::make_shared<Rotary>(rotary_options(spec_), weight("norm_1")->data.options());
@@ -82,18 +82,18 @@ class LlamaParams {
   }
 
  private:
-  const Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
-  const Parameter* weight(const std::string& name) const { return param(name + ".weight"); }
+  const param::Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
+  const param::Parameter* weight(const std::string& name) const { return param(name + ".weight"); }
   ParallelLinearOptions linear(const std::string& name) const { return {{weight(name), 0}, nullptr}; }
 
   const ModelSpec& spec_;
   int block_;
-  ParamStore& store_;
+  param::ParamStore& store_;
 };
 
 }  // namespace
 
-std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
+std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank) {
   check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
   if (piece.block == 0) return std::make_unique<LlamaEmbedding>(spec, store, rank);

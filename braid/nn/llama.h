@@ -24,9 +24,9 @@ namespace braid {
 //              attention.norm_q [d] and norm_k [d] with model.qk_norm, attention.projection [c, h d],
 //              norm_2 [c], mlp.gate_up [2f, c], mlp.down [c, f]
 //   head:      norm_f [c], wte.weight (use 1 of 2) or, untied, head.weight [v, c]
-ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // A piece of llama_params, on the parameters in `store`.
-std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
+std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
 
 }  // namespace braid

@@ -7,11 +7,11 @@
 namespace braid {
 namespace {
 
-BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
+param::BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
   const int64_t d = spec::head_width(spec), q = spec.heads * d, kv = spec::num_kv_heads(spec) * d, ffn = spec::ffn_width(spec);
-  BlockSpec block{name, {}};
+  param::BlockSpec block{name, {}};
   ParamList list(spec, share, block);
-  list.begin(BlockPart::Attention);
+  list.begin(param::BlockPart::Attention);
   list.add_norm(name + ".norm_1", Bias::Without);
   list.add_column(name + ".attention.qkv", {q, kv, kv}, spec.qkv_bias ? Bias::With : Bias::Without);
   if (spec.qk_norm) {
@@ -19,7 +19,7 @@ BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std
     list.add_head_norm(name + ".attention.norm_k");
   }
   list.add_row(name + ".attention.projection", q, Bias::Without);
-  list.begin(BlockPart::FeedForward);
+  list.begin(param::BlockPart::FeedForward);
   list.add_norm(name + ".norm_2", Bias::Without);
   list.add_column(name + ".mlp.gate_up", {ffn, ffn}, Bias::Without);
   list.add_row(name + ".mlp.down", ffn, Bias::Without);
@@ -28,19 +28,19 @@ BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std
 
 }  // namespace
 
-ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
+param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
   check(spec.heads % spec::num_kv_heads(spec) == 0, "heads form groups");
   check(spec::num_kv_heads(spec) % tensor_size == 0, "key and value heads divide over the ranks");
   const mesh::Share share{tensor_rank, tensor_size, mesh::Axis::Tensor};
-  BlockSpec embedding{"embedding", {}}, head{"head", {}};
+  param::BlockSpec embedding{"embedding", {}}, head{"head", {}};
   ParamList at_start(spec, share, embedding), at_end(spec, share, head);
   at_start.add_token_table("wte.weight", 0, token_table_uses(spec));
   at_end.add_norm("norm_f", Bias::Without);
   at_end.add_head_table();
 
-  ModelParams params{std::move(embedding)};
+  param::ModelParams params{std::move(embedding)};
   for (int layer = 0; layer < spec.layers; ++layer) {
     params.push_back(llama_layer_params(spec, share, cat("blocks.", layer)));
   }

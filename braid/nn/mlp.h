@@ -18,7 +18,7 @@ class Mlp {
 
  private:
   ColumnParallelLinear up_;
-  const Parameter* up_bias_;
+  const param::Parameter* up_bias_;
   RowParallelLinear down_;
   RankContext rank_;
 };

@@ -25,11 +25,11 @@ const ModelMaker& model_maker(const ModelSpec& spec) {
   return kFamilies[static_cast<size_t>(spec.family)];
 }
 
-ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
+param::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   return model_maker(spec).params(spec, tensor_rank, tensor_size);
 }
 
-std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
+std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank) {
   return model_maker(spec).block(spec, piece, store, rank);
 }
@@ -37,8 +37,8 @@ std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, Para
 int64_t count_params(const ModelSpec& spec) {
   std::set<std::string> seen;
   int64_t count = 0;
-  for (const BlockSpec& block : model_params(spec, 0, 1)) {
-    for (const ParamSpec& param : block.params) {
+  for (const param::BlockSpec& block : model_params(spec, 0, 1)) {
+    for (const param::ParamSpec& param : block.params) {
       if (seen.insert(param.name).second) count += mesh::num_elements(param.placement.global_shape);
     }
   }

@@ -12,15 +12,15 @@ namespace braid {
 
 // The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
 // holds them. `spec.vocab` must be resolved (> 0). gpt2.h and llama.h list them.
-ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+param::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // A piece of model_params, on the parameters in `store`.
-std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
+std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
 
 // The two functions above, of one family. A Trainer is given one for a model of a family that no spec names.
 struct ModelMaker {
-  ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
-  std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
+  param::ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
+  std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
 };
 const ModelMaker& model_maker(const ModelSpec& spec);
 

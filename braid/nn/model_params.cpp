@@ -7,45 +7,45 @@
 
 namespace braid {
 
-void ParamList::add(ParamSpec param) {
+void ParamList::add(param::ParamSpec param) {
   param.part = part_;
   block_.params.push_back(std::move(param));
 }
 
 void ParamList::add_matrix(const std::string& name, const mesh::Placement& placement, double std) {
-  add({name, placement, {Init::Kind::Normal, std}, WeightDecay::Yes});
+  add({name, placement, {param::Init::Kind::Normal, std}, param::WeightDecay::Yes});
 }
 
 void ParamList::add_linear(const std::string& name, const mesh::Placement& placement, double std) {
   add_matrix(name, placement, std);
-  block_.params.back().linear = LinearMap::Yes;
+  block_.params.back().linear = param::LinearMap::Yes;
 }
 
-void ParamList::add_vector(const std::string& name, const mesh::Placement& placement, Init::Kind kind) {
-  add({name, placement, {kind}, WeightDecay::No});
+void ParamList::add_vector(const std::string& name, const mesh::Placement& placement, param::Init::Kind kind) {
+  add({name, placement, {kind}, param::WeightDecay::No});
 }
 
 void ParamList::add_norm(const std::string& name, Bias bias) {
-  add_vector(name + ".weight", mesh::replicated({spec_.width}), Init::Kind::Ones);
-  if (bias == Bias::With) add_vector(name + ".bias", mesh::replicated({spec_.width}), Init::Kind::Zeros);
+  add_vector(name + ".weight", mesh::replicated({spec_.width}), param::Init::Kind::Ones);
+  if (bias == Bias::With) add_vector(name + ".bias", mesh::replicated({spec_.width}), param::Init::Kind::Zeros);
 }
 
 void ParamList::add_head_norm(const std::string& name) {
-  add_vector(name + ".weight", mesh::replicated({spec::head_width(spec_)}), Init::Kind::Ones);
+  add_vector(name + ".weight", mesh::replicated({spec::head_width(spec_)}), param::Init::Kind::Ones);
 }
 
 void ParamList::add_column(const std::string& name, const mesh::Index& segments, Bias bias) {
   const int64_t outputs = std::accumulate(segments.begin(), segments.end(), int64_t{0});
   add_linear(name + ".weight", mesh::split_segments({outputs, spec_.width}, 0, segments, share_), spec_.init_std);
   if (bias == Bias::With) {
-    add_vector(name + ".bias", mesh::split_segments({outputs}, 0, segments, share_), Init::Kind::Zeros);
+    add_vector(name + ".bias", mesh::split_segments({outputs}, 0, segments, share_), param::Init::Kind::Zeros);
   }
 }
 
 void ParamList::add_row(const std::string& name, int64_t inputs, Bias bias) {
   const double std = spec_.init_std / std::sqrt(2.0 * spec_.layers);
   add_linear(name + ".weight", mesh::split_dim({spec_.width, inputs}, 1, inputs, share_), std);
-  if (bias == Bias::With) add_vector(name + ".bias", mesh::replicated({spec_.width}), Init::Kind::Zeros);
+  if (bias == Bias::With) add_vector(name + ".bias", mesh::replicated({spec_.width}), param::Init::Kind::Zeros);
 }
 
 void ParamList::add_token_table(const std::string& name, int use, int uses) {

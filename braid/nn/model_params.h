@@ -20,10 +20,10 @@ enum class Bias { With, Without };
 class ParamList {
  public:
   // `share`: of the tensor axis.
-  ParamList(const ModelSpec& spec, mesh::Share share, BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
+  ParamList(const ModelSpec& spec, mesh::Share share, param::BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
 
   // Assigns parameters added from here on to that half of a transformer block.
-  void begin(BlockPart part) { part_ = part; }
+  void begin(param::BlockPart part) { part_ = part; }
   // NAME.weight [c], and NAME.bias [c].
   void add_norm(const std::string& name, Bias bias);
   // NAME.weight [d], replicated: of a head's features, the same for all heads.
@@ -42,13 +42,13 @@ class ParamList {
  private:
   void add_matrix(const std::string& name, const mesh::Placement& placement, double std);
   void add_linear(const std::string& name, const mesh::Placement& placement, double std);
-  void add_vector(const std::string& name, const mesh::Placement& placement, Init::Kind kind);
-  void add(ParamSpec param);
+  void add_vector(const std::string& name, const mesh::Placement& placement, param::Init::Kind kind);
+  void add(param::ParamSpec param);
 
   const ModelSpec& spec_;
   mesh::Share share_;
-  BlockSpec& block_;
-  BlockPart part_ = BlockPart::Whole;
+  param::BlockSpec& block_;
+  param::BlockPart part_ = param::BlockPart::Whole;
 };
 
 // In how many places a model reads its token embedding.

@@ -14,18 +14,18 @@ std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
     const int block = (unit + 1) / 2;
     const bool at_an_end = unit == 0 || unit == last, second = !at_an_end && unit % 2 == 0;
     if (second && !pieces.empty()) {
-      pieces.back().part = BlockPart::Whole;
+      pieces.back().part = param::BlockPart::Whole;
     } else {
-      pieces.push_back({block, at_an_end ? BlockPart::Whole : second ? BlockPart::FeedForward : BlockPart::Attention});
+      pieces.push_back({block, at_an_end ? param::BlockPart::Whole : second ? param::BlockPart::FeedForward : param::BlockPart::Attention});
     }
   }
   return pieces;
 }
 
-BlockSpec params_of(const ModelPiece& piece, const ModelParams& params) {
-  BlockSpec block = params.at(piece.block);
-  if (piece.part == BlockPart::Whole) return block;
-  std::erase_if(block.params, [&](const ParamSpec& param) { return param.part != piece.part; });
+param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& params) {
+  param::BlockSpec block = params.at(piece.block);
+  if (piece.part == param::BlockPart::Whole) return block;
+  std::erase_if(block.params, [&](const param::ParamSpec& param) { return param.part != piece.part; });
   check(!block.params.empty(), "transformer blocks alone have halves");
   return block;
 }

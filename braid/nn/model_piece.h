@@ -14,7 +14,7 @@ namespace braid {
 // A block of the model's list (embedding, blocks.0 .., head), or a half of one.
 struct ModelPiece {
   int block = 0;
-  BlockPart part = BlockPart::Whole;  // embedding and head are whole
+  param::BlockPart part = param::BlockPart::Whole;  // embedding and head are whole
   bool operator==(const ModelPiece&) const = default;
 };
 
@@ -23,6 +23,6 @@ struct ModelPiece {
 std::vector<ModelPiece> pieces_of(int begin, int end, int layers);
 
 // The parameters of `piece`, under the names that they have in the whole model.
-BlockSpec params_of(const ModelPiece& piece, const ModelParams& params);
+param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& params);
 
 }  // namespace braid

@@ -12,7 +12,7 @@ namespace braid {
 
 struct ParallelLinearOptions {
   ParamUse weight;                  // this rank's slice, [o, i]
-  const Parameter* bias = nullptr;  // column: [o], this rank's slice; row: replicated
+  const param::Parameter* bias = nullptr;  // column: [o], this rank's slice; row: replicated
 };
 
 class ColumnParallelLinear {

@@ -19,7 +19,7 @@ class ResidualBranch {
   struct Options {
     typename Norm::Options norm;
     typename Layer::Options layer;
-    const Parameter* bias = nullptr;  // of the layer's last product; it joins with the branch. Null: none
+    const param::Parameter* bias = nullptr;  // of the layer's last product; it joins with the branch. Null: none
     Dropout::Options dropout;
   };
   ResidualBranch(const Options& options, const RankContext& rank)
@@ -37,7 +37,7 @@ class ResidualBranch {
  private:
   Norm norm_;
   Layer layer_;
-  const Parameter* bias_;
+  const param::Parameter* bias_;
   Dropout dropout_;
   RankContext rank_;
 };
@@ -82,10 +82,10 @@ class WholeBlock final : public Block {
 // Makes `part` of WholeBlock<First, Second>: all of it, or the half of one branch. For a half, only that branch's
 // options are made: the rank may have no parameters of the other.
 template <class First, class Second, class FirstOptions, class SecondOptions>
-std::unique_ptr<Block> block_part(BlockPart part, const FirstOptions& first, const SecondOptions& second,
+std::unique_ptr<Block> block_part(param::BlockPart part, const FirstOptions& first, const SecondOptions& second,
                                   const RankContext& rank) {
-  if (part == BlockPart::Attention) return std::make_unique<HalfBlock<First>>(first(), rank);
-  if (part == BlockPart::FeedForward) return std::make_unique<HalfBlock<Second>>(second(), rank);
+  if (part == param::BlockPart::Attention) return std::make_unique<HalfBlock<First>>(first(), rank);
+  if (part == param::BlockPart::FeedForward) return std::make_unique<HalfBlock<Second>>(second(), rank);
   using Whole = WholeBlock<First, Second>;
   return std::make_unique<Whole>(typename Whole::Options{first(), second()}, rank);
 }

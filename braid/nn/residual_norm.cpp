@@ -16,10 +16,10 @@ using torch::autograd::variable_list;
 struct FusedCall {
   NormCall norm;
   bool has_branch;
-  const Parameter* branch_bias;
+  const param::Parameter* branch_bias;
 };
 
-at::Tensor data_of(const Parameter* param) { return param ? param->data.detach() : at::Tensor(); }
+at::Tensor data_of(const param::Parameter* param) { return param ? param->data.detach() : at::Tensor(); }
 
 kernels::NormParams params_of(const NormCall& call) {
   return {call.kind, data_of(call.weight), data_of(call.bias), call.eps};

@@ -15,10 +15,10 @@ namespace braid {
 
 struct NormCall {
   kernels::NormKind kind = kernels::NormKind::Layer;
-  const Parameter* weight = nullptr;  // [c]
-  const Parameter* bias = nullptr;    // [c], Layer only
+  const param::Parameter* weight = nullptr;  // [c]
+  const param::Parameter* bias = nullptr;    // [c], Layer only
   double eps = 1e-5;
-  WeightGradQueue* queue = nullptr;
+  param::WeightGradQueue* queue = nullptr;
   int micro = 0;
   Keep keep = Keep::Everything;
 };
@@ -27,7 +27,7 @@ struct NormCall {
 // none).
 struct Branch {
   at::Tensor btc;
-  const Parameter* bias = nullptr;  // [c]
+  const param::Parameter* bias = nullptr;  // [c]
 };
 
 struct Residual {

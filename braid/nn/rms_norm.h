@@ -9,7 +9,7 @@ namespace braid {
 class RmsNorm {
  public:
   struct Options {
-    const Parameter* weight = nullptr;  // [c]
+    const param::Parameter* weight = nullptr;  // [c]
     double eps = 1e-5;
   };
   RmsNorm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}

@@ -8,25 +8,25 @@
 namespace braid {
 namespace {
 
-void push(const GradTarget& target, WeightGradQueue::Compute compute) {
+void push(const GradTarget& target, param::WeightGradQueue::Compute compute) {
   target.queue->push(*target.param.param, target.param.use, target.micro, std::move(compute));
 }
 
 // beta is 0 or 1; with 0 the slot may hold anything, NaN included.
-void forget(const GradSlot& slot) {
+void forget(const param::GradSlot& slot) {
   if (slot.beta == 0) slot.target.zero_();
 }
 
 }  // namespace
 
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
-  push(target, [dy = std::move(dy_no), x = std::move(x_ni)](const GradSlot& slot) {
+  push(target, [dy = std::move(dy_no), x = std::move(x_ni)](const param::GradSlot& slot) {
     kernels::accumulate_product(slot.target, dy, x, slot.beta);
   });
 }
 
 void push_row_sum(const GradTarget& target, at::Tensor dy_nc) {
-  push(target, [dy = std::move(dy_nc)](const GradSlot& slot) {
+  push(target, [dy = std::move(dy_nc)](const param::GradSlot& slot) {
     at::Tensor flat = slot.target.view({-1});
     const int64_t reached = dy.size(1);
     kernels::accumulate_row_sum(flat.narrow(0, 0, reached), dy, slot.beta);
@@ -35,14 +35,14 @@ void push_row_sum(const GradTarget& target, at::Tensor dy_nc) {
 }
 
 void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n) {
-  push(target, [dy = std::move(dy_nc), rows = std::move(rows_n)](const GradSlot& slot) {
+  push(target, [dy = std::move(dy_nc), rows = std::move(rows_n)](const param::GradSlot& slot) {
     forget(slot);
     kernels::add_rows_(slot.target, dy, rows);
   });
 }
 
 void push_value(const GradTarget& target, at::Tensor gradient) {
-  push(target, [gradient = std::move(gradient)](const GradSlot& slot) {
+  push(target, [gradient = std::move(gradient)](const param::GradSlot& slot) {
     forget(slot);
     slot.target.add_(gradient);
   });

@@ -13,13 +13,13 @@ namespace braid {
 
 // One of the places where the model reads a parameter.
 struct ParamUse {
-  const Parameter* param = nullptr;
+  const param::Parameter* param = nullptr;
   int use = 0;
 };
 
 // The destination of the gradient of one use by one microbatch. Captured at forward.
 struct GradTarget {
-  WeightGradQueue* queue = nullptr;
+  param::WeightGradQueue* queue = nullptr;
   ParamUse param;
   int micro = 0;
 };

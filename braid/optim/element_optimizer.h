@@ -10,7 +10,7 @@ namespace braid {
 
 class ElementOptimizer final : public Optimizer {
  public:
-  ElementOptimizer(const OptimizerSpec& spec, ParamStore& store)
+  ElementOptimizer(const OptimizerSpec& spec, param::ParamStore& store)
       : Optimizer(store), groups_(spec, store), pass_(element_rule(spec), groups_, store) {}
 
  private:

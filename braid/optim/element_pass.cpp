@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kGrain = 16 * ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
+constexpr int64_t kGrain = 16 * param::ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
 
 // The target of rounded masters where the masters are the data themselves: none.
 struct NoData {};
@@ -33,7 +33,7 @@ void round_lanes(c10::Half* __restrict__ data, const float* __restrict__ master,
 template <class Factors, class T, class Data>
 void update_lanes(const Factors& of_group, const ElementRange<T>& range, Data* data) {
   constexpr int kLanes = 64;
-  static_assert(ParamStore::kAlign % kLanes == 0);
+  static_assert(param::ParamStore::kAlign % kLanes == 0);
   const Factors factors = of_group;
   T* __restrict__ weight = range.weight;
   const T* __restrict__ grad = range.grad;
@@ -63,7 +63,7 @@ ElementRange<T> part_of(const ElementRange<T>& whole, int64_t begin, int64_t end
 template <class Factors, class T, class Data>
 void update_on_host(const ElementRange<T>& whole, Data* data, const uint8_t* group_of_block,
                     const std::vector<Factors>& of_groups) {
-  constexpr int64_t kAlign = ParamStore::kAlign;
+  constexpr int64_t kAlign = param::ParamStore::kAlign;
   at::parallel_for(0, whole.count / kAlign, kGrain / kAlign, [&](int64_t block, int64_t last) {
     while (block < last) {
       const uint8_t group = group_of_block[block];
@@ -78,12 +78,12 @@ void update_on_host(const ElementRange<T>& whole, Data* data, const uint8_t* gro
 
 }  // namespace
 
-std::vector<StateStretch> owned_stretches(const ParamStore& store, const ParamFilter& takes) {
+std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const ParamFilter& takes) {
   std::vector<StateStretch> stretches;
   int64_t place = 0;
   for (size_t r = 0; r < store.owned().size(); ++r) {
-    const OwnedRange& range = store.owned()[r];
-    for (const Parameter& param : store.params()) {
+    const param::OwnedRange& range = store.owned()[r];
+    for (const param::Parameter& param : store.params()) {
       const bool last = param.index + 1 == static_cast<int>(store.params().size());
       const int64_t param_end = last ? store.num_flat() : store.params()[static_cast<size_t>(param.index) + 1].offset;
       const int64_t begin = std::max(range.begin, param.offset), end = std::min(range.end, param_end);
@@ -98,12 +98,12 @@ std::vector<StateStretch> owned_stretches(const ParamStore& store, const ParamFi
   return stretches;
 }
 
-OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches, const ParamStore& store) {
+OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches, const param::ParamStore& store) {
   const int64_t length = stretches.empty() ? 0 : stretches.back().place + stretches.back().length();
   return {name, stretches, at::zeros({length}, store.flat_master().options().requires_grad(false))};
 }
 
-ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups, ParamStore& store,
+ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store,
                          const ParamFilter& takes)
     : rule_(rule), groups_(groups), store_(store), stretches_(owned_stretches(store, takes)) {
   check(rule.eps > 0, "eps keeps 0 / 0 out of the padding");
@@ -137,8 +137,8 @@ template <class Factors>
 void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>& of_groups,
                          std::span<const OptimizerState> states) const {
   using T = typename Factors::Number;
-  const OwnedRange& owned = store_.owned()[static_cast<size_t>(stretch.range)];
-  const int64_t at = stretch.begin - owned.begin, block = stretch.begin / ParamStore::kAlign;
+  const param::OwnedRange& owned = store_.owned()[static_cast<size_t>(stretch.range)];
+  const int64_t at = stretch.begin - owned.begin, block = stretch.begin / param::ParamStore::kAlign;
   const auto state = [&](size_t i) {
     return i < states.size() ? states[i].flat.template mutable_data_ptr<T>() + stretch.place : nullptr;
   };
@@ -146,7 +146,7 @@ void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>
                               state(1), stretch.length()};
   void* const data = static_cast<std::byte*>(owned.data.mutable_data_ptr()) + at * owned.data.element_size();
   if (groups_on_device_.defined()) {
-    return on_device::update(groups_on_device_.narrow(0, block, stretch.length() / ParamStore::kAlign),
+    return on_device::update(groups_on_device_.narrow(0, block, stretch.length() / param::ParamStore::kAlign),
                              on_device::Elements<T>{range, data, owned.data.scalar_type()}, of_groups);
   }
   const uint8_t* const group_of_block = groups_.of_blocks().data() + block;

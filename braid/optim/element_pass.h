@@ -13,18 +13,18 @@
 namespace braid {
 
 // Selects the parameters to update; empty: all.
-using ParamFilter = std::function<bool(const Parameter&)>;
+using ParamFilter = std::function<bool(const param::Parameter&)>;
 
 // Returns this rank's shards of the parameters that `takes` selects, as long stretches as possible, with consecutive
 // places.
-std::vector<StateStretch> owned_stretches(const ParamStore& store, const ParamFilter& takes);
+std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const ParamFilter& takes);
 // Zeros for these elements.
-OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches, const ParamStore& store);
+OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches, const param::ParamStore& store);
 
 class ElementPass {
  public:
   // `groups` and `store` outlive this.
-  ElementPass(const ElementRule& rule, const ParameterGroups& groups, ParamStore& store, const ParamFilter& takes = {});
+  ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store, const ParamFilter& takes = {});
 
   std::vector<OptimizerState> zero_states() const;
   // Update number `number`, from 1. The states are those of zero_states(), in its order.
@@ -39,7 +39,7 @@ class ElementPass {
 
   const ElementRule rule_;
   const ParameterGroups& groups_;
-  ParamStore& store_;
+  param::ParamStore& store_;
   const std::vector<StateStretch> stretches_;
   at::Tensor groups_on_device_;  // groups.of_blocks(), where the store is
 };

@@ -16,7 +16,7 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kAlign = ParamStore::kAlign;
+constexpr int64_t kAlign = param::ParamStore::kAlign;
 constexpr int64_t kNormGrain = 32;  // blocks
 
 typedef double Doubles __attribute__((vector_size(32)));
@@ -42,7 +42,7 @@ double block_squares(const T* values) {
 // Writes the sums of squares of the blocks [begin, end) of kAlign elements, which lie in `range`, to of_blocks[begin
 // ..].
 template <class T>
-void square_blocks(const OwnedRange& range, int64_t begin, int64_t end, double* of_blocks) {
+void square_blocks(const param::OwnedRange& range, int64_t begin, int64_t end, double* of_blocks) {
   const T* values = range.grad.const_data_ptr<T>() - range.begin;
   at::parallel_for(begin, end, kNormGrain, [&](int64_t first, int64_t last) {
     for (int64_t b = first; b < last; ++b) of_blocks[b] = block_squares(values + b * kAlign);
@@ -53,10 +53,10 @@ void square_blocks(const OwnedRange& range, int64_t begin, int64_t end, double* 
 // from them, and exact zeros from here.
 class HostSquares {
  public:
-  HostSquares(const ParamStore& store, const std::function<bool(const Parameter&)>& counts, Communicator* shards)
+  HostSquares(const param::ParamStore& store, const std::function<bool(const param::Parameter&)>& counts, Communicator* shards)
       : blocks_(at::zeros({store.num_flat() / kAlign}, at::kDouble)) {
-    for (const OwnedRange& range : store.owned()) {
-      for (const Parameter& param : store.params()) {
+    for (const param::OwnedRange& range : store.owned()) {
+      for (const param::Parameter& param : store.params()) {
         const int64_t begin = std::max(range.begin / kAlign, first_block(param));
         const int64_t end = std::min(range.end / kAlign, end_block(param));
         if (begin >= end || (!shards && !counts(param))) continue;  // somebody else may count it
@@ -69,14 +69,14 @@ class HostSquares {
     if (shards) shards->all_reduce(blocks_, ReduceOp::Sum).wait_host();
   }
 
-  double operator()(const Parameter& param) const {
+  double operator()(const param::Parameter& param) const {
     const double* of_blocks = blocks_.const_data_ptr<double>();
     return std::accumulate(of_blocks + first_block(param), of_blocks + end_block(param), 0.0);
   }
 
  private:
-  static int64_t first_block(const Parameter& param) { return param.offset / kAlign; }
-  static int64_t end_block(const Parameter& param) {
+  static int64_t first_block(const param::Parameter& param) { return param.offset / kAlign; }
+  static int64_t end_block(const param::Parameter& param) {
     return (param.offset + param.num_elements() + kAlign - 1) / kAlign;
   }
 
@@ -91,8 +91,8 @@ ParamPlaces places_of(const ParamOrder& order) {
   return places;
 }
 
-GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& order,
-                                   const std::function<bool(const Parameter&)>& counts, NormGroups groups)
+GradNormExchange::GradNormExchange(const param::ParamStore& store, const ParamOrder& order,
+                                   const std::function<bool(const param::Parameter&)>& counts, NormGroups groups)
     : rank_(groups.model.rank()) {
   const ParamPlaces places = places_of(order);
   check(places.size() == order.size(), "the order names each parameter once");
@@ -107,7 +107,7 @@ GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& or
   } else {
     of_device = on_device::squares(store);
   }
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     if (!counts(param)) continue;
     const auto place = places.find(param.name);
     if (place == places.end()) check(false, cat("the order does not name ", param.name));
@@ -140,8 +140,8 @@ double GradNormExchange::finish() {
   return std::sqrt(total);
 }
 
-double global_grad_norm(const ParamStore& store, const ParamOrder& order,
-                        const std::function<bool(const Parameter&)>& counts, NormGroups groups) {
+double global_grad_norm(const param::ParamStore& store, const ParamOrder& order,
+                        const std::function<bool(const param::Parameter&)>& counts, NormGroups groups) {
   return GradNormExchange(store, order, counts, groups).finish();
 }
 

@@ -36,8 +36,8 @@ struct NormGroups {
 class GradNormExchange {
  public:
   // Sums this rank's squares and starts the exchange; returns before the others of the model have arrived.
-  GradNormExchange(const ParamStore& store, const ParamOrder& order,
-                   const std::function<bool(const Parameter&)>& counts, NormGroups groups);
+  GradNormExchange(const param::ParamStore& store, const ParamOrder& order,
+                   const std::function<bool(const param::Parameter&)>& counts, NormGroups groups);
 
   // The norm of what this rank counts.
   double own() const { return own_; }
@@ -57,8 +57,8 @@ class GradNormExchange {
 };
 
 // Both halves at once.
-double global_grad_norm(const ParamStore& store, const ParamOrder& order,
-                        const std::function<bool(const Parameter&)>& counts, NormGroups groups);
+double global_grad_norm(const param::ParamStore& store, const ParamOrder& order,
+                        const std::function<bool(const param::Parameter&)>& counts, NormGroups groups);
 
 // min(1, clip_norm / (norm + 1e-6)), 1 when clip_norm is 0 (as torch.nn.utils.clip_grad_norm_).
 double clip_scale(double norm, double clip_norm);

@@ -18,7 +18,7 @@
 namespace braid {
 namespace {
 
-bool is_whole(const Parameter& param) { return param.linear == LinearMap::Yes; }
+bool is_whole(const param::Parameter& param) { return param.linear == param::LinearMap::Yes; }
 
 ElementRule rest_rule(OptimizerSpec spec) {
   spec.kind = OptimizerKind::AdamW;
@@ -63,12 +63,12 @@ at::Tensor orthogonalized(const at::Tensor& matrix) {
   return tall ? x.t() : x;
 }
 
-Muon::Muon(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups)
+Muon::Muon(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups)
     : Optimizer(store),
       momentum_(spec.momentum),
       groups_(groups),
       rates_(spec, store),
-      rest_(rest_rule(spec), rates_, store, [](const Parameter& param) { return !is_whole(param); }),
+      rest_(rest_rule(spec), rates_, store, [](const param::Parameter& param) { return !is_whole(param); }),
       stretches_(owned_stretches(store, is_whole)) {
   const bool split = store.sharding().parts > 1;
   check(!split || (groups.shards && groups.shards->size() == store.sharding().parts),
@@ -83,21 +83,21 @@ std::vector<OptimizerState> Muon::zero_states() const {
 
 void Muon::update(const OptimizerStep& step) {
   const c10::AutoGradMode no_grad(false);
-  const MemoryScope scope(MemoryCategory::Optimizer);
-  for (const Parameter& param : store_.params()) {
+  const param::MemoryScope scope(param::MemoryCategory::Optimizer);
+  for (const param::Parameter& param : store_.params()) {
     if (is_whole(param)) update_matrix(param, step);
   }
   rest_.run(step, num_steps(), std::span(states()).subspan(1));
 }
 
-std::vector<Muon::OwnPart> Muon::own_parts(const Parameter& param) {
+std::vector<Muon::OwnPart> Muon::own_parts(const param::Parameter& param) {
   std::vector<OwnPart> parts;
   const OptimizerState& momentum = states().front();
   for (const StateStretch& stretch : momentum.stretches) {
     const int64_t begin = std::max(stretch.begin, param.offset);
     const int64_t end = std::min(stretch.end, param.offset + param.num_elements());
     if (begin >= end) continue;
-    const OwnedRange& range = store_.owned()[static_cast<size_t>(stretch.range)];
+    const param::OwnedRange& range = store_.owned()[static_cast<size_t>(stretch.range)];
     const auto of_range = [&](const at::Tensor& flat) { return flat.narrow(0, begin - range.begin, end - begin); };
     parts.push_back({begin - param.offset, end - param.offset, of_range(range.master.detach()), of_range(range.data),
                      of_range(range.grad),
@@ -107,7 +107,7 @@ std::vector<Muon::OwnPart> Muon::own_parts(const Parameter& param) {
 }
 
 // Other ranks' elements are zeros here, so a sum brings them in and rounds nothing.
-at::Tensor Muon::whole(const Parameter& param, const std::vector<OwnPart>& parts,
+at::Tensor Muon::whole(const param::Parameter& param, const std::vector<OwnPart>& parts,
                        const std::vector<at::Tensor>& values) {
   const at::Tensor matrix = at::zeros(param.placement.global_shape, store_.flat_master().options());
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -122,7 +122,7 @@ at::Tensor Muon::whole(const Parameter& param, const std::vector<OwnPart>& parts
   return matrix;
 }
 
-void Muon::update_matrix(const Parameter& param, const OptimizerStep& step) {
+void Muon::update_matrix(const param::Parameter& param, const OptimizerStep& step) {
   const std::vector<OwnPart> parts = own_parts(param);
   std::vector<at::Tensor> values;
   for (const OwnPart& part : parts) {

@@ -22,9 +22,9 @@ class Muon final : public Optimizer {
  public:
   // A matrix of which ranks hold parts is brought together on each of them, which then makes the same product: whatever
   // the layout, the update is that of one rank.
-  Muon(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups);
+  Muon(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups);
 
-  static int num_states(LinearMap linear) { return linear == LinearMap::Yes ? 1 : 2; }
+  static int num_states(param::LinearMap linear) { return linear == param::LinearMap::Yes ? 1 : 2; }
 
  private:
   // This rank's shard of a matrix: elements `begin` to `end`, without padding of the flat buffers.
@@ -34,9 +34,9 @@ class Muon final : public Optimizer {
   };
   std::vector<OptimizerState> zero_states() const override;
   void update(const OptimizerStep& step) override;
-  void update_matrix(const Parameter& param, const OptimizerStep& step);
-  std::vector<OwnPart> own_parts(const Parameter& param);
-  at::Tensor whole(const Parameter& param, const std::vector<OwnPart>& parts, const std::vector<at::Tensor>& values);
+  void update_matrix(const param::Parameter& param, const OptimizerStep& step);
+  std::vector<OwnPart> own_parts(const param::Parameter& param);
+  at::Tensor whole(const param::Parameter& param, const std::vector<OwnPart>& parts, const std::vector<at::Tensor>& values);
 
   const double momentum_;
   const MatrixGroups groups_;

@@ -12,7 +12,7 @@
 namespace braid::on_device {
 namespace {
 
-static_assert(kFlatBlock == ParamStore::kAlign);
+static_assert(kFlatBlock == param::ParamStore::kAlign);
 
 const OptimCudaTable& table(const at::Tensor& x) {
   const auto* found = x.is_cuda() ? device::cuda_table<OptimCudaTable>() : nullptr;
@@ -21,11 +21,11 @@ const OptimCudaTable& table(const at::Tensor& x) {
 }
 
 // Slices lie one behind another, each from its parameter's offset on.
-at::Tensor first_blocks(const ParamStore& store) {
+at::Tensor first_blocks(const param::ParamStore& store) {
   const auto num_params = static_cast<int64_t>(store.params().size());
   const at::Tensor blocks = at::empty({num_params + 1}, at::kLong);
   auto* to = blocks.mutable_data_ptr<int64_t>();
-  for (const Parameter& param : store.params()) *to++ = param.offset / kFlatBlock;
+  for (const param::Parameter& param : store.params()) *to++ = param.offset / kFlatBlock;
   *to = store.num_flat() / kFlatBlock;
   return blocks.to(store.flat_master().device());
 }
@@ -37,7 +37,7 @@ RoundedTo rounded_to(at::ScalarType data) {
 
 }  // namespace
 
-at::Tensor bytes(const std::vector<uint8_t>& values, const ParamStore& store) {
+at::Tensor bytes(const std::vector<uint8_t>& values, const param::ParamStore& store) {
   const at::Tensor host = at::empty({static_cast<int64_t>(values.size())}, at::kByte);
   std::copy(values.begin(), values.end(), host.mutable_data_ptr<uint8_t>());
   return host.to(store.flat_master().device());
@@ -69,7 +69,7 @@ BRAID_UPDATE(LionFactors)
 BRAID_UPDATE(AdamWFactors)
 #undef BRAID_UPDATE
 
-std::vector<double> squares(const ParamStore& store) {
+std::vector<double> squares(const param::ParamStore& store) {
   const at::Tensor& grads = store.flat_grads();
   const OptimCudaTable& functions = table(grads);
   const auto num_slices = static_cast<int64_t>(store.params().size());

@@ -10,7 +10,7 @@
 namespace braid::on_device {
 
 // A uint8 tensor of `values`, where the store is.
-at::Tensor bytes(const std::vector<uint8_t>& values, const ParamStore& store);
+at::Tensor bytes(const std::vector<uint8_t>& values, const param::ParamStore& store);
 
 // The buffers that an update reads and writes.
 template <class T>
@@ -24,6 +24,6 @@ template <class Factors, class T>
 void update(const at::Tensor& group_of_block, const Elements<T>& elements, const std::vector<Factors>& of_groups);
 
 // The sum of squares of each parameter's main_grad, by Parameter::index. Waits for the device.
-std::vector<double> squares(const ParamStore& store);
+std::vector<double> squares(const param::ParamStore& store);
 
 }  // namespace braid::on_device

@@ -9,7 +9,7 @@ namespace braid {
 
 const std::vector<OptimizerState>& Optimizer::states() {
   if (!states_.empty()) return states_;
-  const MemoryScope scope(MemoryCategory::Optimizer);
+  const param::MemoryScope scope(param::MemoryCategory::Optimizer);
   return states_ = zero_states();
 }
 
@@ -20,12 +20,12 @@ void Optimizer::step(const OptimizerStep& step) {
   store_.flat_data().unsafeGetTensorImpl()->bump_version();
 }
 
-int num_states(const OptimizerSpec& spec, LinearMap linear) {
+int num_states(const OptimizerSpec& spec, param::LinearMap linear) {
   if (spec.kind == OptimizerKind::Muon) return Muon::num_states(linear);
   return element_rule(spec).num_states();
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups) {
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups) {
   if (spec.kind == OptimizerKind::Muon) return std::make_unique<Muon>(spec, store, groups);
   return std::make_unique<ElementOptimizer>(spec, store);
 }

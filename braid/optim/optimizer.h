@@ -57,13 +57,13 @@ class Optimizer {
   bool holds_states() const { return !states_.empty(); }
 
  protected:
-  explicit Optimizer(ParamStore& store) : store_(store) {}
+  explicit Optimizer(param::ParamStore& store) : store_(store) {}
   // States as before the first step.
   virtual std::vector<OptimizerState> zero_states() const = 0;
   // Number num_steps().
   virtual void update(const OptimizerStep& step) = 0;
 
-  ParamStore& store_;
+  param::ParamStore& store_;
 
  private:
   std::vector<OptimizerState> states_;
@@ -77,9 +77,9 @@ struct MatrixGroups {
 };
 
 // Returns the number of states per element of a parameter.
-int num_states(const OptimizerSpec& spec, LinearMap linear);
+int num_states(const OptimizerSpec& spec, param::LinearMap linear);
 
 // Makes the optimizer that spec.kind names, for this rank's shard of `store`, which must outlive it.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups = {});
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups = {});
 
 }  // namespace braid

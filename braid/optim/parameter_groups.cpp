@@ -11,8 +11,8 @@
 namespace braid {
 namespace {
 
-GroupRates rates_of(const Parameter& param, const OptimizerSpec& spec) {
-  const GroupRates usual{1, param.decay == WeightDecay::Yes ? spec.weight_decay : 0};
+GroupRates rates_of(const param::Parameter& param, const OptimizerSpec& spec) {
+  const GroupRates usual{1, param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0};
   for (const ParameterGroup& group : spec.groups) {
     if (matches(group, param.name)) return {group.lr_scale, group.weight_decay.value_or(usual.weight_decay)};
   }
@@ -25,15 +25,15 @@ bool matches(const ParameterGroup& group, const std::string& name) {
   return ::fnmatch(group.match.c_str(), name.c_str(), 0) == 0;
 }
 
-ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const ParamStore& store)
-    : of_blocks_(static_cast<size_t>(store.num_flat() / ParamStore::kAlign)) {
-  for (const Parameter& param : store.params()) {
+ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const param::ParamStore& store)
+    : of_blocks_(static_cast<size_t>(store.num_flat() / param::ParamStore::kAlign)) {
+  for (const param::Parameter& param : store.params()) {
     const GroupRates rates = rates_of(param, spec);
     const auto found = std::find(rates_.begin(), rates_.end(), rates);
     index_of_param_.push_back(static_cast<int>(found - rates_.begin()));
     if (found == rates_.end()) rates_.push_back(rates);
     // Up to the end: the next parameter takes its own back, the padding before it stays.
-    std::fill(of_blocks_.begin() + param.offset / ParamStore::kAlign, of_blocks_.end(),
+    std::fill(of_blocks_.begin() + param.offset / param::ParamStore::kAlign, of_blocks_.end(),
               static_cast<uint8_t>(index_of_param_.back()));
   }
   check(rates_.size() <= kMostGroups, "a kernel has room for the rates of all groups");

@@ -21,10 +21,10 @@ struct GroupRates {
 
 class ParameterGroups {
  public:
-  ParameterGroups(const OptimizerSpec& spec, const ParamStore& store);
+  ParameterGroups(const OptimizerSpec& spec, const param::ParamStore& store);
 
   const std::vector<GroupRates>& rates() const { return rates_; }
-  const GroupRates& of(const Parameter& param) const { return rates_[index_of_param_[param.index]]; }
+  const GroupRates& of(const param::Parameter& param) const { return rates_[index_of_param_[param.index]]; }
   // By block of ParamStore::kAlign elements of the flat buffers, which of rates() it has.
   const std::vector<uint8_t>& of_blocks() const { return of_blocks_; }
 

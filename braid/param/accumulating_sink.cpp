@@ -4,7 +4,7 @@
 #include "braid/param/grad_ledger.h"
 #include "braid/param/grad_sink.h"
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 class AccumulatingSink final : public GradSink {
@@ -37,4 +37,4 @@ class AccumulatingSink final : public GradSink {
 
 std::unique_ptr<GradSink> accumulating_sink(ParamStore& store) { return std::make_unique<AccumulatingSink>(store); }
 
-}  // namespace braid
+}  // namespace braid::param

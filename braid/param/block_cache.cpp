@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace braid {
+namespace braid::param {
 
 int BlockCache::size_class(size_t bytes) {
   const int doublings = std::bit_width(bytes) - 1;
@@ -65,4 +65,4 @@ void BlockCache::release_all() {
   kept_bytes_ = 0;
 }
 
-}  // namespace braid
+}  // namespace braid::param

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-namespace braid {
+namespace braid::param {
 
 // Any thread. Blocks of at least kSmallestKept bytes are kept by size class, eight classes per doubling, so that at
 // most an eighth of a block is waste. What is kept never exceeds the most that was in use at once: beyond it, kept
@@ -40,4 +40,4 @@ class BlockCache {
   size_t kept_bytes_ = 0, used_bytes_ = 0, most_used_bytes_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::param

@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 std::string title(const Parameter& param, int use, int micro) {
@@ -72,4 +72,4 @@ bool GradLedger::close(const Parameter& param, int use, int micro) {
   return --entries_[param.index].num_left == 0;
 }
 
-}  // namespace braid
+}  // namespace braid::param

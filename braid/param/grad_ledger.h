@@ -6,7 +6,7 @@
 
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::param {
 
 // One thread. Opening or closing out of turn fails a check() that names parameter, use and microbatch.
 class GradLedger {
@@ -41,4 +41,4 @@ class GradLedger {
   std::vector<bool> slice_open_;  // by slice
 };
 
-}  // namespace braid
+}  // namespace braid::param

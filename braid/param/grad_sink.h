@@ -7,7 +7,7 @@
 
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::param {
 
 // The place of one contribution. `beta` is 0 (overwrite) or 1 (accumulate): target = beta * target + gradient.
 struct GradSlot {
@@ -38,4 +38,4 @@ std::unique_ptr<GradSink> accumulating_sink(ParamStore& store);
 //   micro  0  1  2  3        (g0 + g1) + (g2 + g3)
 std::unique_ptr<GradSink> tree_sink(ParamStore& store);
 
-}  // namespace braid
+}  // namespace braid::param

@@ -8,7 +8,7 @@
 #include "braid/base/normal.h"
 #include "braid/base/seeds.h"
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 constexpr int64_t kGrain = 8192;  // elements
@@ -80,4 +80,4 @@ void fill_initial_values(Parameter& param, uint64_t seed) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::param

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 constexpr size_t kLargePage = size_t{2} << 20;
@@ -29,4 +29,4 @@ at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& 
       memory, sizes, [](void* p) { std::free(p); }, options);
 }
 
-}  // namespace braid
+}  // namespace braid::param

@@ -4,10 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace braid {
+namespace braid::param {
 
 // Contiguous CPU memory without values. The system is asked for large pages where the tensor fills one; where it has
 // none, they are small.
 at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& options);
 
-}  // namespace braid
+}  // namespace braid::param

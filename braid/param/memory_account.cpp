@@ -14,7 +14,7 @@
 #include "braid/param/block_cache.h"
 #include "braid/param/uncounted_scope.h"
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 constexpr int kMaxRanks = 1024;
@@ -157,4 +157,4 @@ void reset_memory_peak(int rank) {
   of.total.reset_peak();
 }
 
-}  // namespace braid
+}  // namespace braid::param

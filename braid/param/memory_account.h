@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace braid {
+namespace braid::param {
 
 // Servers: what parameter servers keep, of the rank that started them. Snapshots: copies that are saved while training
 // goes on.
@@ -45,4 +45,4 @@ class MemoryScope {
 MemoryUse memory_use(int rank);
 void reset_memory_peak(int rank);  // peaks become what is in use now
 
-}  // namespace braid
+}  // namespace braid::param

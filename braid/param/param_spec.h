@@ -7,7 +7,7 @@
 
 #include "braid/mesh/placement.h"
 
-namespace braid {
+namespace braid::param {
 
 // Initial values. Normal draws number i of stream_key(seed, name) for the element with flattened *global* index i, so
 // they do not depend on the layout.
@@ -58,4 +58,4 @@ struct BlockSpec {
 };
 using ModelParams = std::vector<BlockSpec>;
 
-}  // namespace braid
+}  // namespace braid::param

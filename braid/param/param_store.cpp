@@ -15,7 +15,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/param/releasable.h"
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 int64_t aligned(int64_t elements) {
@@ -268,4 +268,4 @@ Parameter& ParamStore::operator[](const std::string& name) {
   return *found;
 }
 
-}  // namespace braid
+}  // namespace braid::param

@@ -19,7 +19,7 @@
 #include "braid/param/sharding.h"
 #include "braid/spec/train_spec.h"
 
-namespace braid {
+namespace braid::param {
 
 // A parameter's gradient from one of its uses. `slice` views the flat gradient buffer.
 struct UseGrad {
@@ -125,4 +125,4 @@ class ParamStore {
   std::vector<OwnedRange> owned_;
 };
 
-}  // namespace braid
+}  // namespace braid::param

@@ -1,8 +1,8 @@
 // The pass that a block runs.
 #pragma once
 
-namespace braid {
+namespace braid::param {
 
 enum class Phase { Forward, Backward };
 
-}  // namespace braid
+}  // namespace braid::param

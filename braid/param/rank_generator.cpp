@@ -7,7 +7,7 @@
 
 #include "braid/base/seeds.h"
 
-namespace braid {
+namespace braid::param {
 
 RankGenerator::RankGenerator() : generator_(at::detail::createCPUGenerator()) {}
 
@@ -18,4 +18,4 @@ at::Generator& RankGenerator::at_key(uint64_t key) {
   return generator_;
 }
 
-}  // namespace braid
+}  // namespace braid::param

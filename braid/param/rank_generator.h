@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace braid {
+namespace braid::param {
 
 class RankGenerator {
  public:
@@ -17,4 +17,4 @@ class RankGenerator {
   at::Generator generator_;
 };
 
-}  // namespace braid
+}  // namespace braid::param

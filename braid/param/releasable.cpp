@@ -4,7 +4,7 @@
 
 #include <ATen/native/Resize.h>
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 using c10::StorageImpl;
@@ -38,4 +38,4 @@ void restore_memory(const at::Tensor& tensor) {
   at::native::resize_bytes_cpu(&storage, tensor.nbytes());  // looks at the flag anew
 }
 
-}  // namespace braid
+}  // namespace braid::param

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace braid {
+namespace braid::param {
 
 // `tensor` owns its storage, which lies on the host. Without memory it and its views, old and new, have shapes and no
 // data: whoever reads or writes them gets a c10::Error that says `why`. release_memory() and restore_memory() do
@@ -15,4 +15,4 @@ void release_memory(const at::Tensor& tensor, const std::string& why);
 // Uninitialised.
 void restore_memory(const at::Tensor& tensor);
 
-}  // namespace braid
+}  // namespace braid::param

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace braid {
+namespace braid::param {
 
 // The ZeRO stages 0 to 3. Each shards what those before it do, and one thing more.
 enum class Sharded { Nothing, Optimizer, Gradients, Parameters };
@@ -42,4 +42,4 @@ struct OwnedRange {
   int64_t length() const { return end - begin; }
 };
 
-}  // namespace braid
+}  // namespace braid::param

@@ -16,7 +16,7 @@
 #include "braid/param/grad_sink.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::param {
 namespace {
 
 // The tree of one slice. The first leaf is written into the slice itself, and a sum stays there when a child is there,
@@ -127,4 +127,4 @@ class TreeSink final : public GradSink {
 
 std::unique_ptr<GradSink> tree_sink(ParamStore& store) { return std::make_unique<TreeSink>(store); }
 
-}  // namespace braid
+}  // namespace braid::param

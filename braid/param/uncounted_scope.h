@@ -1,7 +1,7 @@
 // Keeps allocations beside a run, such as a measurement's, out of its memory account (memory_account.h).
 #pragma once
 
-namespace braid {
+namespace braid::param {
 
 // While alive, what this thread allocates is counted to no rank. What it frees is taken off whom it was counted to.
 class UncountedScope {
@@ -14,4 +14,4 @@ class UncountedScope {
   int rank_before_;
 };
 
-}  // namespace braid
+}  // namespace braid::param

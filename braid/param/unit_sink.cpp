@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::param {
 
 void UnitSink::begin_step(int num_microbatches) {
   ledger_.begin_step(num_microbatches);
@@ -71,4 +71,4 @@ void UnitSink::close(const Parameter& param, int use, int micro) {
   if (last && on_ready) on_ready(param);
 }
 
-}  // namespace braid
+}  // namespace braid::param

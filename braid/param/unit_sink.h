@@ -10,7 +10,7 @@
 #include "braid/param/grad_ledger.h"
 #include "braid/param/grad_sink.h"
 
-namespace braid {
+namespace braid::param {
 
 class UnitSink final : public GradSink {
  public:
@@ -41,4 +41,4 @@ class UnitSink final : public GradSink {
   std::map<int64_t, std::vector<at::Tensor>> free_;  // by length
 };
 
-}  // namespace braid
+}  // namespace braid::param

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace braid {
+namespace braid::param {
 
 void WeightGradQueue::push(const Parameter& param, int use, int micro, Compute compute) {
   if (!waits_) return run_now(param, use, micro, compute);
@@ -36,4 +36,4 @@ void WeightGradQueue::run_all() {
   entries_.clear();
 }
 
-}  // namespace braid
+}  // namespace braid::param

@@ -7,7 +7,7 @@
 
 #include "braid/param/grad_sink.h"
 
-namespace braid {
+namespace braid::param {
 
 class WeightGradQueue {
  public:
@@ -51,4 +51,4 @@ class WeightGradQueue {
   bool waits_ = true;
 };
 
-}  // namespace braid
+}  // namespace braid::param

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::param {
 
 WeightVersions::WeightVersions(ParamStore& store) : store_(store), versions_{{0, store.flat_data()}} {}
 
@@ -48,4 +48,4 @@ void WeightVersions::restart() {
   versions_.emplace(0, std::move(last));
 }
 
-}  // namespace braid
+}  // namespace braid::param

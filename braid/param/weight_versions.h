@@ -11,7 +11,7 @@
 
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::param {
 
 class WeightVersions {
  public:
@@ -35,4 +35,4 @@ class WeightVersions {
   std::vector<at::Tensor> free_;
 };
 
-}  // namespace braid
+}  // namespace braid::param

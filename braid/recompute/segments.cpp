@@ -30,7 +30,7 @@ void report(const Auxiliaries& of_segment, Auxiliaries& all) {
 
 }  // namespace
 
-Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads)
+Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads)
     : blocks_(blocks), plan_(std::move(plan)), weight_grads_(weight_grads) {
   int end = 0;
   for (const Segment& segment : plan_) {
@@ -42,9 +42,9 @@ Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQu
 
 at::Tensor Segments::run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const {
   for (int block = segment.begin; block < segment.end; ++block) {
-    if (hooks_.before) hooks_.before(block, Phase::Forward);
+    if (hooks_.before) hooks_.before(block, param::Phase::Forward);
     x_btc = blocks_[static_cast<size_t>(block)]->forward(x_btc, microbatch);
-    if (hooks_.after) hooks_.after(block, Phase::Forward);
+    if (hooks_.after) hooks_.after(block, param::Phase::Forward);
   }
   return x_btc;
 }
@@ -57,11 +57,11 @@ at::Tensor Segments::run_within(const Segment& segment, at::Tensor x_btc, const 
 }
 
 void Segments::before_backward(const Segment& segment) const {
-  for (int block = segment.end; hooks_.before && block-- > segment.begin;) hooks_.before(block, Phase::Backward);
+  for (int block = segment.end; hooks_.before && block-- > segment.begin;) hooks_.before(block, param::Phase::Backward);
 }
 
 void Segments::after_backward(const Segment& segment) const {
-  for (int block = segment.end; hooks_.after && block-- > segment.begin;) hooks_.after(block, Phase::Backward);
+  for (int block = segment.end; hooks_.after && block-- > segment.begin;) hooks_.after(block, param::Phase::Backward);
 }
 
 void Segments::run_again(size_t segment, Passage& passage) const {
@@ -89,7 +89,7 @@ void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) co
 }
 
 at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
-  const MemoryScope scope(MemoryCategory::Activations);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
   if (!c10::GradMode::is_enabled()) return run({0, static_cast<int>(blocks_.size())}, x_btc, passage.microbatch_);
   check(passage.ends_.empty(), "a microbatch passes a stage once");
   at::Tensor x = x_btc;
@@ -98,7 +98,7 @@ at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
 }
 
 void Segments::recompute(Passage& passage) const {
-  const MemoryScope scope(MemoryCategory::Activations);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
   check(!passage.ends_.empty(), "what is run again has passed");
   for (size_t i = plan_.size(); i-- > 0;) {
     if (plan_[i].kept == Segment::Kept::Graph) continue;
@@ -120,9 +120,9 @@ void Segments::backward_from(const Passage::Ends& ends, const Microbatch& microb
 }
 
 at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights) const {
-  const MemoryScope scope(MemoryCategory::Activations);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
   check(!passage.ends_.empty(), "backward of a microbatch follows its forward, once");
-  std::optional<WeightGradQueue::AtOnce> at_once;
+  std::optional<param::WeightGradQueue::AtOnce> at_once;
   if (weights == WeightPass::AtOnce) at_once.emplace(weight_grads_);
   while (!passage.ends_.empty()) {
     const size_t last = passage.ends_.size() - 1;

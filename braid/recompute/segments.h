@@ -24,7 +24,7 @@ namespace braid {
 // Called before a block runs and after its parameters have been used. In backward `before` is called for all blocks of
 // a segment, from the last, before any of them runs, and `after` for all of them at the end. May be empty.
 struct BlockHooks {
-  std::function<void(int block, Phase phase)> before, after;
+  std::function<void(int block, param::Phase phase)> before, after;
 };
 
 // When a backward's weight gradients are computed.
@@ -58,7 +58,7 @@ class Segments {
   using Blocks = std::vector<std::unique_ptr<Block>>;
 
   // `blocks`, of which `plan` covers each, and `weight_grads`, on which they leave gradients, outlive this.
-  Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads);
+  Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads);
 
   void set_hooks(BlockHooks hooks) { hooks_ = std::move(hooks); }
 
@@ -86,7 +86,7 @@ class Segments {
 
   const Blocks& blocks_;
   std::vector<Segment> plan_;
-  WeightGradQueue& weight_grads_;
+  param::WeightGradQueue& weight_grads_;
   BlockHooks hooks_;
 };
 

@@ -8,7 +8,7 @@ namespace braid {
 namespace {
 
 int64_t aligned(int64_t elements) {
-  return (elements + ParamStore::kAlign - 1) / ParamStore::kAlign * ParamStore::kAlign;
+  return (elements + param::ParamStore::kAlign - 1) / param::ParamStore::kAlign * param::ParamStore::kAlign;
 }
 
 class BucketBuilder {
@@ -16,7 +16,7 @@ class BucketBuilder {
   BucketBuilder(const SyncSpec& spec, int64_t element_bytes) : spec_(spec), element_bytes_(element_bytes) {}
 
   // Slices come in descending order of their place in the flat buffer.
-  void add(const Parameter& param, int64_t begin) {
+  void add(const param::Parameter& param, int64_t begin) {
     const int64_t end = begin + aligned(param.num_elements());
     if (plan.buckets.empty() || full() || plan.buckets.back().begin != end) plan.buckets.push_back({begin, end, {}});
     plan.buckets.back().begin = begin;
@@ -77,16 +77,16 @@ std::vector<ElementRun> covered_runs(const mesh::Placement& placement) {
   return merged;
 }
 
-BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec,
-                       const std::function<bool(const Parameter& param)>& here) {
+BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
+                       const std::function<bool(const param::Parameter& param)>& here) {
   BucketBuilder builder(spec, store.flat_grads().element_size());
-  std::vector<const Parameter*> params;
+  std::vector<const param::Parameter*> params;
   for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) {
     if (!here || here(*param)) params.push_back(&*param);
   }
-  for (const Parameter* param : params) builder.add(*param, param->offset);
-  for (const Parameter* param : params) {
-    for (const UseGrad& use : param->use_grads) {
+  for (const param::Parameter* param : params) builder.add(*param, param->offset);
+  for (const param::Parameter* param : params) {
+    for (const param::UseGrad& use : param->use_grads) {
       const int64_t begin = use.slice.storage_offset() - store.flat_grads().storage_offset();
       if (begin != param->offset) builder.add(*param, begin);
     }

@@ -19,8 +19,8 @@ struct BucketPlan {
   std::vector<BucketShape> buckets;
   std::unordered_map<std::string, std::vector<int>> of_param;  // the bucket of each of a parameter's slices
 };
-BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec,
-                       const std::function<bool(const Parameter& param)>& here = nullptr);
+BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
+                       const std::function<bool(const param::Parameter& param)>& here = nullptr);
 
 // The local elements that a placement's pieces cover, merged, ascending.
 std::vector<ElementRun> covered_runs(const mesh::Placement& placement);

@@ -11,7 +11,7 @@
 
 namespace braid {
 
-BucketSums::BucketSums(ParamStore& store, Communicator& group, std::unique_ptr<GradReducer> reducer)
+BucketSums::BucketSums(param::ParamStore& store, Communicator& group, std::unique_ptr<GradReducer> reducer)
     : store_(store), group_(group), reducer_(reducer ? std::move(reducer) : std::make_unique<PlainReducer>(group)) {}
 
 void BucketSums::follow(BucketPlan plan) {

@@ -18,12 +18,12 @@ namespace braid {
 class BucketSums {
  public:
   // Both outlive this. `reducer` is over `group`; null: plain.
-  BucketSums(ParamStore& store, Communicator& group, std::unique_ptr<GradReducer> reducer);
+  BucketSums(param::ParamStore& store, Communicator& group, std::unique_ptr<GradReducer> reducer);
   BucketSums(const BucketSums&) = delete;
 
   // Before the first step and between steps. The order is the plan's again.
   void follow(BucketPlan plan);
-  void ready(const Parameter& param) { order_.ready(param.name); }
+  void ready(const param::Parameter& param) { order_.ready(param.name); }
   void launch_complete();
   // All parameters of the plan have been ready.
   void launch_all();
@@ -38,7 +38,7 @@ class BucketSums {
   at::Tensor slice(int bucket) const;
   void learn_order();
 
-  ParamStore& store_;
+  param::ParamStore& store_;
   Communicator& group_;
   std::unique_ptr<GradReducer> reducer_;
   BucketPlan plan_;

@@ -20,7 +20,7 @@ TunerOptions tuner_options(const SyncSpec& spec) {
 }
 
 // 0: over the replicas; 1 + i: over apart[i].
-size_t sum_of(const Parameter& param, const std::vector<SumGroup>& apart) {
+size_t sum_of(const param::Parameter& param, const std::vector<SumGroup>& apart) {
   const mesh::AxisSet axes = mesh::summed_axes(param.placement);
   if (axes == mesh::kSampleAxes) return 0;
   const auto found = std::find_if(apart.begin(), apart.end(), [&](const SumGroup& each) { return each.axes == axes; });
@@ -30,7 +30,7 @@ size_t sum_of(const Parameter& param, const std::vector<SumGroup>& apart) {
 
 }  // namespace
 
-BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups,
+BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, param::ParamStore& store, ReplicaGroups groups,
                                      AllReduceOptions options)
     : spec_(spec),
       store_(store),
@@ -38,7 +38,7 @@ BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, Re
       apart_(std::move(options.apart)),
       model_part_(options.model_part),
       tuner_(tuner_options(spec), groups.data) {
-  for (const Parameter& param : store.params()) sum_of_param_.push_back(sum_of(param, apart_));
+  for (const param::Parameter& param : store.params()) sum_of_param_.push_back(sum_of(param, apart_));
   sums_.push_back(std::make_unique<BucketSums>(store, groups.data, std::move(options.reducer)));
   for (SumGroup& each : apart_) {
     sums_.push_back(std::make_unique<BucketSums>(store, *each.ranks, std::move(each.reducer)));
@@ -49,7 +49,7 @@ BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, Re
 void BucketedAllReduce::make_plans() {
   spec_.bucket_mb = tuner_.ways().bucket_mb;
   for (size_t i = 0; i < sums_.size(); ++i) {
-    const auto here = [&](const Parameter& param) { return sum_of_param_[param.index] == i; };
+    const auto here = [&](const param::Parameter& param) { return sum_of_param_[param.index] == i; };
     sums_[i]->follow(bucket_plan(store_, spec_, here));
   }
 }
@@ -58,7 +58,7 @@ void BucketedAllReduce::begin_step(int64_t step) {
   for (const auto& sums : sums_) sums->reducer().begin_step(step);
 }
 
-void BucketedAllReduce::ready(const Parameter& param) {
+void BucketedAllReduce::ready(const param::Parameter& param) {
   BucketSums& sums = *sums_[sum_of_param_[param.index]];
   sums.ready(param);
   if (tuner_.ways().overlap == Overlap::On) sums.launch_complete();
@@ -89,7 +89,7 @@ int64_t BucketedAllReduce::bytes_across_nodes() const {
 
 // Both ends of a pipeline may hold a tied parameter, and owe different residuals: the second end is told by its use.
 ReplicationState BucketedAllReduce::saved(const ReducerState& state) const {
-  const Parameter& param = store_[state.param];
+  const param::Parameter& param = store_[state.param];
   const size_t sum = sum_of_param_[param.index];
   const std::string name = param.local_uses.front() > 0 ? cat(param.name, "#", param.local_uses.front()) : param.name;
   if (state.kind == ReducerState::Kind::Residual) {

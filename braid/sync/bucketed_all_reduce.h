@@ -44,10 +44,10 @@ class BucketedAllReduce final : public Replication {
  public:
   // `store` and `groups` outlive this. Of `spec` it reads the sizes of buckets, `overlap` and `tune_buckets`. check()
   // fails where a parameter is split along one of kSampleAxes and there is no group for it.
-  BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups, AllReduceOptions options = {});
+  BucketedAllReduce(const SyncSpec& spec, param::ParamStore& store, ReplicaGroups groups, AllReduceOptions options = {});
 
   void begin_step(int64_t step) override;
-  void ready(const Parameter& param) override;
+  void ready(const param::Parameter& param) override;
   void flush() override;
   void finish() override;
   int64_t bytes_sent() const override;
@@ -64,7 +64,7 @@ class BucketedAllReduce final : public Replication {
   void choose_ways();
 
   SyncSpec spec_;
-  ParamStore& store_;
+  param::ParamStore& store_;
   ReplicaGroups groups_;
   std::vector<SumGroup> apart_;
   const int model_part_;

@@ -19,7 +19,7 @@ class GradientSync {
   // `step` steps have been done.
   virtual void begin_step(int64_t step) {}
   // The parameter's gradients are complete on this rank. Replicas may say so in different orders.
-  virtual void ready(const Parameter& param) {}
+  virtual void ready(const param::Parameter& param) {}
   // Every parameter of the stage has been ready: whatever has not been launched is launched.
   virtual void flush() {}
   // Blocks until the gradients that this rank's optimizer reads are final: summed over the replicas, tied uses added.

@@ -12,7 +12,7 @@
 
 namespace braid {
 // Gradients of a local step are summed over a group of one: tied uses are added, and every parameter accounted for.
-LocalSgd::LocalSgd(const LocalSgdPlan& plan, ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make)
+LocalSgd::LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make)
     : plan_(plan),
       store_(store),
       groups_(groups),
@@ -21,7 +21,7 @@ LocalSgd::LocalSgd(const LocalSgdPlan& plan, ParamStore& store, const ReplicaGro
       apart_(make({*alone_, groups.tied})),
       gradients_(together_.get()) {
   if (!plan.outer) return;
-  const MemoryScope scope(MemoryCategory::Optimizer);
+  const param::MemoryScope scope(param::MemoryCategory::Optimizer);
   anchor_ = store.flat_master().detach().clone();
   momentum_ = at::zeros_like(anchor_);
 }
@@ -84,7 +84,7 @@ int64_t LocalSgd::bytes_sent() const { return together_->bytes_sent() + apart_->
 std::vector<ReplicationState> LocalSgd::state() {
   if (!plan_.outer) return {};
   std::vector<ReplicationState> tensors;
-  for (const Parameter& param : store_.params()) {
+  for (const param::Parameter& param : store_.params()) {
     const auto slice = [&](const at::Tensor& flat) {
       return flat.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
     };

@@ -47,10 +47,10 @@ class LocalSgd final : public Replication {
   using MakeAllReduce = std::function<std::unique_ptr<GradientSync>(const ReplicaGroups& groups)>;
 
   // `store` and the members of `groups` outlive this. Collective over groups.data.
-  LocalSgd(const LocalSgdPlan& plan, ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make);
+  LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make);
 
   void begin_step(int64_t step) override;
-  void ready(const Parameter& param) override { gradients_->ready(param); }
+  void ready(const param::Parameter& param) override { gradients_->ready(param); }
   void flush() override { gradients_->flush(); }
   void finish() override { gradients_->finish(); }
   void updated() override;
@@ -67,7 +67,7 @@ class LocalSgd final : public Replication {
   void outer_step();
 
   const LocalSgdPlan plan_;
-  ParamStore& store_;
+  param::ParamStore& store_;
   ReplicaGroups groups_;
   std::unique_ptr<Communicator> alone_;  // this rank
   std::unique_ptr<GradientSync> together_, apart_;

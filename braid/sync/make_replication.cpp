@@ -28,8 +28,8 @@ ReducerPlace reducer_place(Communicator& ranks, const ReplicationParts& parts) {
   return place;
 }
 
-void check_one_group(const ParamStore& store, const char* who) {
-  for (const Parameter& param : store.params()) {
+void check_one_group(const param::ParamStore& store, const char* who) {
+  for (const param::Parameter& param : store.params()) {
     const bool all = mesh::summed_axes(param.placement) == mesh::kSampleAxes;
     check(all, cat(param.name, ": ", who, " keeps one group of ranks for all parameters, which hold copies of them"));
   }
@@ -49,13 +49,13 @@ std::unique_ptr<Replication> make_all_reduce(const SyncSpec& spec, const SyncGro
 }  // namespace
 
 std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts) {
-  ParamStore& store = parts.store;
+  param::ParamStore& store = parts.store;
   if (spec.replication == ReplicationKind::ParameterServer) {
     check_one_group(store, "a parameter server");
     const ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
     return std::make_unique<ServedReplica>(ServedReplica::Specs{spec, parts.optimizer}, store, workers);
   }
-  if (store.sharding().what != Sharded::Nothing) {
+  if (store.sharding().what != param::Sharded::Nothing) {
     check_one_group(store, "sharding");
     const ShardGroups shards{groups.shards, groups.copies, groups.tied};
     return std::make_unique<Zero>(store, parts.unit_sink, shards, std::move(parts.stage_of_block));

@@ -8,10 +8,10 @@
 
 namespace braid {
 
-MeanOfReplicas::MeanOfReplicas(ParamStore& store, Communicator& replicas) : store_(store) {
-  check(store.sharding().what == Sharded::Nothing, "replicas that train apart have whole parameters");
+MeanOfReplicas::MeanOfReplicas(param::ParamStore& store, Communicator& replicas) : store_(store) {
+  check(store.sharding().what == param::Sharded::Nothing, "replicas that train apart have whole parameters");
   const c10::AutoGradMode no_grad(false);
-  const MemoryScope scope(MemoryCategory::Communication);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
   const at::Tensor& masters = store.flat_master();
   own_ = masters.detach().clone();
   replicas.all_reduce(masters, ReduceOp::Sum).order_before(replicas.queue());

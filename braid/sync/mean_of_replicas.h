@@ -12,12 +12,12 @@ namespace braid {
 class MeanOfReplicas {
  public:
   // Both outlive this. Parameters are not sharded.
-  MeanOfReplicas(ParamStore& store, Communicator& replicas);
+  MeanOfReplicas(param::ParamStore& store, Communicator& replicas);
   ~MeanOfReplicas();
   MeanOfReplicas(const MeanOfReplicas&) = delete;
 
  private:
-  ParamStore& store_;
+  param::ParamStore& store_;
   at::Tensor own_;
 };
 

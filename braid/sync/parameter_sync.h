@@ -22,8 +22,8 @@ class ParameterSync {
  public:
   virtual ~ParameterSync() = default;
   // Before and after block `block` of the store's runs; implementations that shard parameters gather and free here.
-  virtual void acquire(int block, Phase phase) {}
-  virtual void release(int block, Phase phase) {}
+  virtual void acquire(int block, param::Phase phase) {}
+  virtual void release(int block, param::Phase phase) {}
   // Servers: the gradients are on their way and the update is theirs. Rank: nothing has happened.
   virtual UpdateBy update(const OptimizerStep& step) { return UpdateBy::Rank; }
   // The masters this rank owns were written, or are as they were. Blocks until blocks may run again.

@@ -7,9 +7,9 @@ namespace braid {
 namespace {
 
 // Returns this rank's shard of one of the parameter's slices: all of it, or its part of the parameter's unit.
-at::Tensor owned_of(const ParamStore& store, const Parameter& param, const at::Tensor& slice) {
+at::Tensor owned_of(const param::ParamStore& store, const param::Parameter& param, const at::Tensor& slice) {
   if (store.units().empty()) return slice;
-  const Sharding& sharding = store.sharding();
+  const param::Sharding& sharding = store.sharding();
   const int64_t length = store.units()[store.unit_of(param)].length() / sharding.parts;
   const int64_t begin = slice.storage_offset() - store.flat_grads().storage_offset();
   return store.flat_grads().narrow(0, begin + sharding.part * length, length);
@@ -17,12 +17,12 @@ at::Tensor owned_of(const ParamStore& store, const Parameter& param, const at::T
 
 }  // namespace
 
-int64_t add_tied_uses(const ParamStore& store, Communicator& tied) {
+int64_t add_tied_uses(const param::ParamStore& store, Communicator& tied) {
   int64_t bytes = 0;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     if (param.uses == 1) continue;
     const at::Tensor& sum = store.units().empty() ? param.main_grad : store.owned()[store.unit_of(param)].grad;
-    for (const UseGrad& use : param.use_grads) {  // none where gradients are sharded: the sink has added them
+    for (const param::UseGrad& use : param.use_grads) {  // none where gradients are sharded: the sink has added them
       if (use.slice.data_ptr() != param.main_grad.data_ptr()) sum.add_(owned_of(store, param, use.slice));
     }
     if (static_cast<int>(param.local_uses.size()) == param.uses) continue;

@@ -12,6 +12,6 @@ namespace braid {
 // parameters (first and last stage of one replica); where a rank makes all uses itself, nothing is sent. Both ways add
 // the same two operands, use 0 and use 1, so the bits are the same. Returns the bytes sent, counted as in ring_bytes.h.
 // Collective over `tied`; throws CommError.
-int64_t add_tied_uses(const ParamStore& store, Communicator& tied);
+int64_t add_tied_uses(const param::ParamStore& store, Communicator& tied);
 
 }  // namespace braid

@@ -6,7 +6,7 @@
 
 namespace braid {
 
-UnitGatherer::UnitGatherer(ParamStore& store, Communicator& shards)
+UnitGatherer::UnitGatherer(param::ParamStore& store, Communicator& shards)
     : store_(store), shards_(shards), units_(store.units().size()) {}
 
 void UnitGatherer::start(int unit) {

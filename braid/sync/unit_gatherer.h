@@ -13,7 +13,7 @@ namespace braid {
 class UnitGatherer {
  public:
   // Both outlive this. `store` shards parameters.
-  UnitGatherer(ParamStore& store, Communicator& shards);
+  UnitGatherer(param::ParamStore& store, Communicator& shards);
 
   // Collective, all ranks of the group call them in the same order.
   void prefetch(int block);  // starts to gather what is not there; whoever does not acquire it later calls drop()
@@ -33,7 +33,7 @@ class UnitGatherer {
   void start(int unit);
   void free(int unit);
 
-  ParamStore& store_;
+  param::ParamStore& store_;
   Communicator& shards_;
   std::vector<Unit> units_;
   int64_t bytes_sent_ = 0;

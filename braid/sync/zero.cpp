@@ -15,7 +15,7 @@ constexpr size_t kMostInFlight = 2;  // gradients of units on their way: one is 
 
 }  // namespace
 
-Zero::Zero(ParamStore& store, UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block)
+Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block)
     : store_(store), sink_(sink), groups_(groups), stage_of_block_(std::move(stage_of_block)) {
   check(groups.shards.size() == store.sharding().parts && groups.shards.rank() == store.sharding().part,
         "the ranks that share a copy out are the parts of the store, in order");
@@ -33,15 +33,15 @@ Zero::Zero(ParamStore& store, UnitSink* sink, ShardGroups groups, std::vector<in
 void Zero::plan_pieces() {
   const auto& params = store_.params();
   for (size_t u = store_.units().size(); u-- > 0;) {
-    const ShardUnit& unit = store_.units()[u];
+    const param::ShardUnit& unit = store_.units()[u];
     for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) {
       of_param_[params[p].name].push_back(static_cast<int>(pieces_.size()));
     }
     pieces_.push_back({static_cast<int>(u), unit.begin, unit.end, unit.num_params, unit.num_params, {}});
   }
-  for (const Parameter& param : params) {
+  for (const param::Parameter& param : params) {
     const int u = store_.unit_of(param);
-    for (const UseGrad& use : param.use_grads) {
+    for (const param::UseGrad& use : param.use_grads) {
       const int64_t begin = use.slice.storage_offset() - store_.flat_grads().storage_offset();
       if (begin == param.offset) continue;
       of_param_[param.name].push_back(static_cast<int>(pieces_.size()));
@@ -50,15 +50,15 @@ void Zero::plan_pieces() {
   }
 }
 
-void Zero::acquire(int block, Phase phase) {
+void Zero::acquire(int block, param::Phase phase) {
   if (!gatherer_) return;
   gatherer_->acquire(block);
-  const int next = phase == Phase::Forward ? block + 1 : block - 1;
+  const int next = phase == param::Phase::Forward ? block + 1 : block - 1;
   const bool there = 0 <= next && next < static_cast<int>(stage_of_block_.size());
   if (there && stage_of_block_[next] == stage_of_block_[block]) gatherer_->prefetch(next);
 }
 
-void Zero::release(int block, Phase) {
+void Zero::release(int block, param::Phase) {
   if (gatherer_) gatherer_->release(block);
 }
 
@@ -72,7 +72,7 @@ Work Zero::scatter(const at::Tensor& whole) {
   return groups_.shards.reduce_scatter(own_part(whole), whole, ReduceOp::Sum);
 }
 
-void Zero::ready(const Parameter& param) {
+void Zero::ready(const param::Parameter& param) {
   if (sink_) return;
   for (const int piece : of_param_.at(param.name)) --pieces_[piece].num_missing;
   for (; next_ < pieces_.size() && pieces_[next_].num_missing == 0; ++next_) {

@@ -34,11 +34,11 @@ class Zero final : public Replication {
  public:
   // All arguments outlive this. `sink` is where gradients go that the store shards, else null. `stage_of_block`:
   // what is run one after another, by block of the store.
-  Zero(ParamStore& store, UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block);
+  Zero(param::ParamStore& store, param::UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block);
 
-  void acquire(int block, Phase phase) override;
-  void release(int block, Phase phase) override;
-  void ready(const Parameter& param) override;
+  void acquire(int block, param::Phase phase) override;
+  void release(int block, param::Phase phase) override;
+  void ready(const param::Parameter& param) override;
   void flush() override;
   void finish() override;
   void updated() override;
@@ -66,8 +66,8 @@ class Zero final : public Replication {
   void finish_pieces();
   void add_copies();
 
-  ParamStore& store_;
-  UnitSink* sink_;
+  param::ParamStore& store_;
+  param::UnitSink* sink_;
   ShardGroups groups_;
   std::vector<int> stage_of_block_;
   std::optional<UnitGatherer> gatherer_;                        // sharded parameters

@@ -25,7 +25,7 @@ BlockExecutor::BlockExecutor(const RunSpec& spec, RankModel& model, const BatchS
       vocab_(spec.model.vocab),
       auxiliaries_(model.auxiliaries()) {
   if (mode_ == ExecutorMode::Training && plan_.asynchronous()) {
-    versions_ = std::make_unique<WeightVersions>(model.params());
+    versions_ = std::make_unique<param::WeightVersions>(model.params());
   }
 }
 
@@ -128,7 +128,7 @@ void BlockExecutor::input_grad(int stage, int micro) {
 }
 
 void BlockExecutor::backward(int stage, int micro, WeightPass weights) {
-  const MemoryScope scope(MemoryCategory::Activations);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
   use_weights_of(stage, micro);
   InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());
   if (model_.is_last(stage)) flight.output_gradient = at::full_like(flight.output, loss_gradient(micro));
@@ -144,7 +144,7 @@ void BlockExecutor::recompute(int stage, int micro) {
 }
 
 void BlockExecutor::weight_grad(int stage, int micro) {
-  const MemoryScope scope(MemoryCategory::Activations);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
   model_.weight_grads(stage).run(local_micro(stage, micro));
 }
 
@@ -189,7 +189,7 @@ void BlockExecutor::give_output_gradients(int stage, int micro, Tensors tensors)
 }
 
 at::Tensor BlockExecutor::activation_buffer() const {
-  const MemoryScope scope(MemoryCategory::Communication);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
   return at::empty(activation_shape_, model_.params().flat_data().options().requires_grad(false));
 }
 

@@ -92,7 +92,7 @@ class BlockExecutor final : public StageExecutor {
   schedule::VersionPlan plan_;
   ExecutorMode mode_;
   int64_t sequences_;
-  std::unique_ptr<WeightVersions> versions_;  // null under a synchronous plan
+  std::unique_ptr<param::WeightVersions> versions_;  // null under a synchronous plan
   std::vector<int64_t> activation_shape_;
   int64_t vocab_;
   int64_t step_ = 0;

@@ -20,9 +20,9 @@ RunSpec one_block_of(RunSpec spec) {
 }
 
 // Drawing their values would take longer than all rounds, and of large values come infinities, which are slow.
-ModelParams zero_params(const RunSpec& spec) {
-  BlockSpec block = params_of(kBlock, model_params(spec.model, 0, 1));
-  for (ParamSpec& param : block.params) param.init = {Init::Kind::Zeros};
+param::ModelParams zero_params(const RunSpec& spec) {
+  param::BlockSpec block = params_of(kBlock, model_params(spec.model, 0, 1));
+  for (param::ParamSpec& param : block.params) param.init = {param::Init::Kind::Zeros};
   return {block};
 }
 

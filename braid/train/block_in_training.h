@@ -20,7 +20,7 @@ class BlockInTraining {
 
  private:
   const RunSpec spec_;
-  const ModelParams params_;
+  const param::ModelParams params_;
   ModelSample sample_;
   const ModelSample::Piece piece_;
   std::vector<double> seconds_;

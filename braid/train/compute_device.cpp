@@ -57,12 +57,12 @@ Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab) {
   return microbatch;
 }
 
-MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept) {
-  MemoryUse use;
+param::MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept) {
+  param::MemoryUse use;
   use.bytes = use.peak_bytes = kept;
   int64_t all_kept = 0;
   for (const int64_t bytes : kept) all_kept += bytes;
-  const auto activations = static_cast<size_t>(MemoryCategory::Activations);
+  const auto activations = static_cast<size_t>(param::MemoryCategory::Activations);
   use.bytes[activations] += std::max<int64_t>(0, memory.bytes - all_kept);
   use.peak_bytes[activations] += std::max<int64_t>(0, memory.peak_bytes - all_kept);
   use.peak_total_bytes = memory.peak_bytes;

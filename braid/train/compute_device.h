@@ -29,9 +29,9 @@ void forget_peak(const RunSpec& spec);
 // target is not below `vocab`: on a device nobody looks.
 Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab);
 
-using MemoryByCategory = std::array<int64_t, kNumMemoryCategories>;
+using MemoryByCategory = std::array<int64_t, param::kNumMemoryCategories>;
 // Returns the memory account of a device, whose allocator has no categories: `kept` is there all the time, all other
 // bytes are activations.
-MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept);
+param::MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept);
 
 }  // namespace braid

@@ -119,7 +119,7 @@ std::string told_of_initial_weights(const std::string& path) {
   return cat("the weights of ", checkpoint_at(path), "; its steps, optimizer and data are left");
 }
 
-void take_initial_weights(const RunSpec& spec, ParamStore& store) {
+void take_initial_weights(const RunSpec& spec, param::ParamStore& store) {
   const c10::AutoGradMode no_grad(false);
   const std::string& path = spec.train.init;
   const std::vector<PlacedTensor> masters = master_tensors(store);

@@ -30,6 +30,6 @@ std::string told_of_initial_weights(const std::string& path);
 
 // Writes what this rank owns of the masters, rounded to their type, and the weights that are computed with where this
 // rank owns them. Not collective. Throws IoError and ConfigError.
-void take_initial_weights(const RunSpec& spec, ParamStore& store);
+void take_initial_weights(const RunSpec& spec, param::ParamStore& store);
 
 }  // namespace braid

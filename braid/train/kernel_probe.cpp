@@ -151,7 +151,7 @@ struct MeasuredBlock {
 
 MeasuredBlock measured(const RunSpec& spec, at::Device device, Communicator& ranks) {
   const c10::AutoGradMode no_grad(false);
-  const UncountedScope uncounted;
+  const param::UncountedScope uncounted;
   const auto self = ranks.split(ranks.rank(), 0, "block");
   const auto warm =
       warmed_up<BlockProbe>([&] { return std::make_unique<BlockProbe>(spec, device, ranks, *self); }, ranks);
@@ -193,7 +193,7 @@ double BlockSeconds::skew() const { return std::max(0.0, (in_step - sums) / apar
 
 double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks) {
   const c10::AutoGradMode no_grad(false);
-  const UncountedScope uncounted;
+  const param::UncountedScope uncounted;
   const auto warm = warmed_up<TimedBlock>([&] { return std::make_unique<TimedBlock>(spec, device, ranks); }, ranks);
   TimedBlock& block = *warm.block;
   BlockSeconds of_block;

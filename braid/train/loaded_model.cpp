@@ -52,9 +52,9 @@ StageLayout one_stage_per_rank(int ranks) {
   return ranks == 1 ? StageLayout::single() : StageLayout(make_schedule("gpipe", {.ranks = ranks, .microbatches = 1}));
 }
 
-void load_weights(const std::string& directory, ParamStore& store) {
+void load_weights(const std::string& directory, param::ParamStore& store) {
   std::vector<PlacedTensor> weights;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     weights.push_back({param.name, param.placement, param.master});
   }
   load_checkpoint(directory, weights);
@@ -63,9 +63,9 @@ void load_weights(const std::string& directory, ParamStore& store) {
 
 // As they are computed with: the saved ones may be finite and lose that in a narrower type. Beyond float32's range the
 // squares of float64 overflow too, in norms whose results look like any others.
-void refuse_weights_not_finite(const ParamStore& store, const std::string& directory) {
+void refuse_weights_not_finite(const param::ParamStore& store, const std::string& directory) {
   std::vector<std::string> names;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     if (!param.data.to(at::kFloat).isfinite().all().item<bool>()) names.push_back(param.name);
   }
   if (names.empty()) return;
@@ -117,8 +117,8 @@ LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
   const c10::AutoGradMode no_grad(false);
   load_weights(load.directory, model_.params());
   refuse_weights_not_finite(model_.params(), load.directory);
-  ParamStore& store = model_.params();
-  const at::Tensor weights = empty_on_large_pages(store.flat_data().sizes(), store.flat_data().options());
+  param::ParamStore& store = model_.params();
+  const at::Tensor weights = param::empty_on_large_pages(store.flat_data().sizes(), store.flat_data().options());
   store.bind(weights.copy_(store.flat_data()));
 }
 

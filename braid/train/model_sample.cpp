@@ -13,11 +13,11 @@
 
 namespace braid {
 
-ModelSample::ModelSample(const RunSpec& spec, const ModelParams& params, Communicator& tensor)
+ModelSample::ModelSample(const RunSpec& spec, const param::ModelParams& params, Communicator& tensor)
     : spec_(spec),
       options_(at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec))),
       store_(params, Reduction::Fast, options_, spec.train.seed),
-      sink_(accumulating_sink(store_)),
+      sink_(param::accumulating_sink(store_)),
       queue_(*sink_),
       recompute_(spec::stage_recompute(spec.memory, 0)),
       rank_{tensor, queue_, kept_by_layers(recompute_)} {
@@ -38,7 +38,7 @@ ModelSample::Piece::Piece(ModelSample& sample, const ModelPiece& piece) : sample
 PassTimes ModelSample::Piece::run(int64_t* kept) const {
   sample_.sink_->begin_step(1);
   Passage passage(sample_.microbatch_);
-  const MemoryScope scope(MemoryCategory::Activations);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
   const int64_t before = kept ? sample_.kept_bytes() : 0;
   const double start = sample_.now();
   const at::Tensor y = segments_->forward(has_input_ ? sample_.x_btc_ : at::Tensor(), passage).detach();
@@ -59,7 +59,7 @@ double ModelSample::now() const {
 }
 
 int64_t ModelSample::kept_bytes() const {
-  return memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(MemoryCategory::Activations)];
+  return param::memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
 }
 
 }  // namespace braid

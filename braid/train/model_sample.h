@@ -21,9 +21,9 @@ class ModelSample {
  public:
   // On `params`, of blocks of the model of `spec`, whose vocabulary is resolved, with recompute as on the first stage.
   // `spec` and `tensor` outlive this.
-  ModelSample(const RunSpec& spec, const ModelParams& params, Communicator& tensor);
+  ModelSample(const RunSpec& spec, const param::ModelParams& params, Communicator& tensor);
 
-  const ParamStore& store() const { return store_; }
+  const param::ParamStore& store() const { return store_; }
 
   // A piece whose parameters are there.
   class Piece {
@@ -49,9 +49,9 @@ class ModelSample {
 
   const RunSpec& spec_;
   at::TensorOptions options_;
-  ParamStore store_;
-  std::unique_ptr<GradSink> sink_;
-  WeightGradQueue queue_;
+  param::ParamStore store_;
+  std::unique_ptr<param::GradSink> sink_;
+  param::WeightGradQueue queue_;
   spec::Recompute recompute_;
   RankContext rank_;
   Microbatch microbatch_;

@@ -19,30 +19,30 @@ constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 bool all_finite(const at::Tensor& values) { return at::isfinite(values.detach()).all().item<bool>(); }
 
 // Returns the part of `param` inside `range` of the flat buffers.
-at::Tensor owned_part(const Parameter& param, const OwnedRange& range, const at::Tensor& flat) {
+at::Tensor owned_part(const param::Parameter& param, const param::OwnedRange& range, const at::Tensor& flat) {
   const int64_t begin = std::max(range.begin, param.offset);
   const int64_t end = std::max(begin, std::min(range.end, param.offset + param.num_elements()));
   return flat.narrow(0, std::min(begin - range.begin, flat.size(0)), begin < range.end ? end - begin : 0);
 }
 
-bool finite_weights(const ParamStore& store, const Parameter& param) {
+bool finite_weights(const param::ParamStore& store, const param::Parameter& param) {
   if (!store.shards_parameters()) return all_finite(param.data);
   return std::ranges::all_of(store.owned(),
-                             [&](const OwnedRange& range) { return all_finite(owned_part(param, range, range.data)); });
+                             [&](const param::OwnedRange& range) { return all_finite(owned_part(param, range, range.data)); });
 }
 
-bool finite_gradient(const ParamStore& store, const Parameter& param) {
+bool finite_gradient(const param::ParamStore& store, const param::Parameter& param) {
   return std::ranges::all_of(store.owned(),
-                             [&](const OwnedRange& range) { return all_finite(owned_part(param, range, range.grad)); });
+                             [&](const param::OwnedRange& range) { return all_finite(owned_part(param, range, range.grad)); });
 }
 
 // Places in model order: of weights 0 .. n - 1, of gradients n .. 2 n - 1 from the last parameter to the first.
 int64_t worst_of(RankModel& model) {
   const ParamPlaces places = places_of(model.order());
   const auto num_params = static_cast<int64_t>(places.size());
-  const ParamStore& store = model.params();
+  const param::ParamStore& store = model.params();
   int64_t worst = kNowhere;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     const int64_t place = places.at(param.name);
     if (!finite_weights(store, param)) worst = std::min(worst, place);
     if (!finite_gradient(store, param)) worst = std::min(worst, 2 * num_params - 1 - place);

@@ -49,11 +49,11 @@ RankGroups::RankGroups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_
   tied = world.split(tied_colour(mesh, layout, world.rank()), world.rank(), "tied");
 }
 
-std::vector<SumGroup> sum_groups(const RankGroups& groups, const ParamStore& store) {
+std::vector<SumGroup> sum_groups(const RankGroups& groups, const param::ParamStore& store) {
   std::vector<SumGroup> made;
   const int rank = groups.world.rank();
   Communicator& replicas = *groups.replicas;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     const mesh::AxisSet axes = mesh::summed_axes(param.placement), split = mesh::kSampleAxes - axes;
     check(axes.has(mesh::Axis::Data), cat(param.name, ": data ranks hold copies of every parameter; sync.zero shards them"));
     const auto is_there = [&](const SumGroup& each) { return each.axes == axes; };

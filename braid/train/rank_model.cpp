@@ -15,10 +15,10 @@ std::vector<ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_
   return pieces_of(units[stage], units[stage + 1], spec.model.layers);
 }
 
-AuxiliarySpec auxiliaries_of(const ModelParams& blocks) {
-  AuxiliarySpec all;
-  for (const BlockSpec& block : blocks) {
-    const AuxiliarySpec& of_block = block.auxiliaries;
+param::AuxiliarySpec auxiliaries_of(const param::ModelParams& blocks) {
+  param::AuxiliarySpec all;
+  for (const param::BlockSpec& block : blocks) {
+    const param::AuxiliarySpec& of_block = block.auxiliaries;
     all.losses.insert(all.losses.end(), of_block.losses.begin(), of_block.losses.end());
     all.counts.insert(all.counts.end(), of_block.counts.begin(), of_block.counts.end());
   }
@@ -27,7 +27,7 @@ AuxiliarySpec auxiliaries_of(const ModelParams& blocks) {
 
 }  // namespace
 
-ParamOrder param_order(const ModelParams& params) {
+ParamOrder param_order(const param::ModelParams& params) {
   ParamOrder order;
   for (const auto& block : params) {
     for (const auto& param : block.params) {
@@ -37,11 +37,11 @@ ParamOrder param_order(const ModelParams& params) {
   return order;
 }
 
-ModelLayers model_layers(const ModelParams& params) {
+ModelLayers model_layers(const param::ModelParams& params) {
   ModelLayers layers;
   std::set<std::string_view> seen;
-  for (const BlockSpec& block : params) {
-    for (const ParamSpec& param : block.params) {
+  for (const param::BlockSpec& block : params) {
+    for (const param::ParamSpec& param : block.params) {
       if (seen.insert(param.name).second) layers.of_param.push_back(static_cast<int>(layers.names.size()));
     }
     layers.names.push_back(block.name);
@@ -49,10 +49,10 @@ ModelLayers model_layers(const ModelParams& params) {
   return layers;
 }
 
-Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups) {
+param::Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups) {
   const int parts = groups.shards->size();
   if (parts == 1) return {};
-  return {static_cast<Sharded>(spec.zero), groups.shards->rank(), parts};
+  return {static_cast<param::Sharded>(spec.zero), groups.shards->rank(), parts};
 }
 
 at::ScalarType scalar_type(DType dtype) {
@@ -71,11 +71,11 @@ at::ScalarType scalar_type(DType dtype) {
 
 RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker)
     : groups_(groups), maker_(maker) {
-  const ModelParams all = maker.params(spec.model, groups.tensor->rank(), groups.tensor->size());
+  const param::ModelParams all = maker.params(spec.model, groups.tensor->rank(), groups.tensor->size());
   order_ = param_order(all);
   layers_ = model_layers(all);
   auxiliaries_ = auxiliaries_of(all);
-  std::vector<BlockSpec> mine;
+  std::vector<param::BlockSpec> mine;
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) {
     for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
       mine.push_back(params_of(piece, all));
@@ -83,31 +83,31 @@ RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelM
     }
   }
   const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
-  store_ = std::make_unique<ParamStore>(
-      mine, StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
+  store_ = std::make_unique<param::ParamStore>(
+      mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
   make_sink();
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);
 }
 
 void RankModel::make_sink() {
   if (store_->shards_gradients()) {
-    auto sink = std::make_unique<UnitSink>(*store_);
+    auto sink = std::make_unique<param::UnitSink>(*store_);
     unit_sink_ = sink.get();
     sink_ = std::move(sink);
   } else {
-    sink_ = store_->reduction() == Reduction::Reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
+    sink_ = store_->reduction() == Reduction::Reproducible ? param::tree_sink(*store_) : param::accumulating_sink(*store_);
   }
 }
 
 void RankModel::hold_stage(int stage) const {
   for (size_t block = 0; hooks_.before && block < stage_of_block_.size(); ++block) {
-    if (stage_of_block_[block] == stage) hooks_.before(static_cast<int>(block), Phase::Forward);
+    if (stage_of_block_[block] == stage) hooks_.before(static_cast<int>(block), param::Phase::Forward);
   }
 }
 
 void RankModel::let_stage_go(int stage) const {
   for (size_t block = 0; hooks_.after && block < stage_of_block_.size(); ++block) {
-    if (stage_of_block_[block] == stage) hooks_.after(static_cast<int>(block), Phase::Forward);
+    if (stage_of_block_[block] == stage) hooks_.after(static_cast<int>(block), param::Phase::Forward);
   }
 }
 
@@ -116,14 +116,14 @@ void RankModel::set_hooks(const BlockHooks& hooks) {
   for (auto& [index, stage] : stages_) {
     const int first =
         static_cast<int>(std::find(stage_of_block_.begin(), stage_of_block_.end(), index) - stage_of_block_.begin());
-    stage.segments->set_hooks({[hooks, first](int block, Phase phase) { hooks.before(first + block, phase); },
-                               [hooks, first](int block, Phase phase) { hooks.after(first + block, phase); }});
+    stage.segments->set_hooks({[hooks, first](int block, param::Phase phase) { hooks.before(first + block, phase); },
+                               [hooks, first](int block, param::Phase phase) { hooks.after(first + block, phase); }});
   }
 }
 
 void RankModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
-  stage.weight_grads = std::make_unique<WeightGradQueue>(*sink_);
+  stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
   const RankContext rank{*groups_.tensor, *stage.weight_grads, kept_by_layers(policy)};
   for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
@@ -136,7 +136,7 @@ void RankModel::build(const RunSpec& spec, int index) {
   stage.segments = std::make_unique<Segments>(stage.blocks, plan, *stage.weight_grads);
 }
 
-bool RankModel::counts(const Parameter& param) const {
+bool RankModel::counts(const param::Parameter& param) const {
   mesh::Coords in_replica = groups_.at;
   in_replica[mesh::Axis::Data] = 0;
   return groups_.first_of_pair() && param.local_uses.front() == 0 && mesh::counts_once(param.placement, in_replica);

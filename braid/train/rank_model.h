@@ -31,9 +31,9 @@ class RankModel {
   // The blocks of `stage`, one of groups.layout's for this rank, as memory.recompute says.
   const Segments& segments(int stage) const { return *stages_.at(stage).segments; }
 
-  ParamStore& params() { return *store_; }
-  GradSink& sink() { return *sink_; }
-  UnitSink* unit_sink() { return unit_sink_; }  // the same, where gradients are sharded; else null
+  param::ParamStore& params() { return *store_; }
+  param::GradSink& sink() { return *sink_; }
+  param::UnitSink* unit_sink() { return unit_sink_; }  // the same, where gradients are sharded; else null
   // By block of the store, the stage it is in.
   const std::vector<int>& stage_of_block() const { return stage_of_block_; }
   // Called around every block that runs, with its number among those of the store.
@@ -41,13 +41,13 @@ class RankModel {
   // Calls the hooks around all blocks of `stage` at once, which then stay whole in between.
   void hold_stage(int stage) const;
   void let_stage_go(int stage) const;
-  WeightGradQueue& weight_grads(int stage) { return *stages_.at(stage).weight_grads; }
+  param::WeightGradQueue& weight_grads(int stage) { return *stages_.at(stage).weight_grads; }
   bool is_first(int stage) const { return stage == 0; }
   bool is_last(int stage) const { return stage + 1 == groups_.layout.num_stages(); }
   bool has_last() const { return stages_.contains(groups_.layout.num_stages() - 1); }
   const RankGroups& groups() const { return groups_; }
   // Returns true if this rank counts `param` in norms: no lower rank of groups().model holds the same elements.
-  bool counts(const Parameter& param) const;
+  bool counts(const param::Parameter& param) const;
   // Those over which norms are formed.
   NormGroups norm_groups() const {
     return {*groups_.model, groups_.shards->size() > 1 ? groups_.shards.get() : nullptr};
@@ -57,11 +57,11 @@ class RankModel {
   // The layers of the whole model, the same on every rank.
   const ModelLayers& layers() const { return layers_; }
   // Returns the auxiliary losses and counts of the whole model's blocks, the same on every rank.
-  const AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
+  const param::AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
 
  private:
   struct Stage {
-    std::unique_ptr<WeightGradQueue> weight_grads;
+    std::unique_ptr<param::WeightGradQueue> weight_grads;
     Segments::Blocks blocks;
     std::unique_ptr<Segments> segments;
   };
@@ -72,21 +72,21 @@ class RankModel {
   const ModelMaker& maker_;
   ParamOrder order_;
   ModelLayers layers_;
-  AuxiliarySpec auxiliaries_;
-  std::unique_ptr<ParamStore> store_;
-  std::unique_ptr<GradSink> sink_;
-  UnitSink* unit_sink_ = nullptr;
+  param::AuxiliarySpec auxiliaries_;
+  std::unique_ptr<param::ParamStore> store_;
+  std::unique_ptr<param::GradSink> sink_;
+  param::UnitSink* unit_sink_ = nullptr;
   std::vector<int> stage_of_block_;
   BlockHooks hooks_;
   std::map<int, Stage> stages_;
 };
 
 // Returns the sharding of sync.zero on these groups.
-Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
+param::Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
 
 // Names without repeats (a tied parameter once), in model order.
-ParamOrder param_order(const ModelParams& params);
-ModelLayers model_layers(const ModelParams& params);
+ParamOrder param_order(const param::ModelParams& params);
+ModelLayers model_layers(const param::ModelParams& params);
 
 at::ScalarType scalar_type(DType dtype);
 

@@ -24,7 +24,7 @@ void refill(at::Tensor& fixed, const at::Tensor& from) {
 
 at::Tensor compute_microbatch(RankModel& model, const Microbatch& microbatch) {
   const c10::AutoGradMode grad(true);
-  const MemoryScope scope(MemoryCategory::Activations);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
   Passage passage(microbatch);
   const at::Tensor loss = model.segments(0).forward(at::Tensor(), passage).detach();
   const at::Tensor seed = at::full_like(loss, microbatch.loss_gradient);
@@ -59,8 +59,8 @@ void RecordedMicrobatches::compute(int piece) {
 }
 
 void RecordedMicrobatches::account_for(int micro) {
-  GradSink& sink = model_.sink();
-  for (const Parameter& param : model_.params().params()) {
+  param::GradSink& sink = model_.sink();
+  for (const param::Parameter& param : model_.params().params()) {
     for (const int use : param.local_uses) {
       sink.open(param, use, micro);
       sink.close(param, use, micro);

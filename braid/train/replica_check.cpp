@@ -120,11 +120,11 @@ std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies
 }  // namespace
 
 std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, ReplicaLife& replicas) {
-  const ParamStore& store = model.params();
+  const param::ParamStore& store = model.params();
   const ParamPlaces places = places_of(model.order());
   std::vector<HeldCopy> held;
   const bool whole = !store.shards_parameters();
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     if (!whole) break;
     held.push_back({places.at(param.name), CopyOf::Weights, box_of(param.name, param.placement), param.data.detach()});
   }

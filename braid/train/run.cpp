@@ -105,8 +105,8 @@ void tell_of_beginning(const SharedByRanks& shared, const Beginning& from, int64
 // The life of a rank. Rank 0 speaks for all.
 RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   const RunSpec& spec = shared.start.spec;
-  account_memory_to(world.rank());
-  reset_memory_peak(world.rank());
+  param::account_memory_to(world.rank());
+  param::reset_memory_peak(world.rank());
   enter_device(spec);
   if (comm::RankActivity* activity = world.activity()) activity->begin_storage("start");
   if (shared.controls.launcher) require_same_inputs(spec, shared.corpus.origin, world);
@@ -143,7 +143,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   controls.admit(spec);
   open_device(spec);
   const data::Corpus corpus = data.corpus(spec);
-  install_memory_accounting();
+  param::install_memory_accounting();
   const auto measured = resolve_partition(spec, spec::threads_per_rank(spec, num_cores()));
   RunStart start = run_start(spec, corpus, num_hosts(controls.host_of_rank));
   start.measured_partition = measured;

@@ -56,7 +56,7 @@ void RunCheckpoints::make_room() {
                             " that a rank's part of a checkpoint takes, or 0"),
                         spec::toml_text(enough)}});
   }
-  const MemoryScope scope(MemoryCategory::Snapshots);
+  const param::MemoryScope scope(param::MemoryCategory::Snapshots);
   behind_ = std::make_unique<SaveBehind>(std::move(plan), world_, files_);
 }
 

@@ -22,10 +22,10 @@ std::unique_ptr<Replication> run_replication(const RunSpec& spec, RankModel& mod
   const SyncGroups over{*groups.replicas, *groups.shards, *groups.copies, *groups.tied};
   auto made = make_replication(spec.sync, over, std::move(parts));
   Replication* replication = made.get();
-  model.sink().on_ready = [replication](const Parameter& param) { replication->ready(param); };
+  model.sink().on_ready = [replication](const param::Parameter& param) { replication->ready(param); };
   if (model.params().shards_parameters()) {
-    model.set_hooks({[replication](int block, Phase phase) { replication->acquire(block, phase); },
-                     [replication](int block, Phase phase) { replication->release(block, phase); }});
+    model.set_hooks({[replication](int block, param::Phase phase) { replication->acquire(block, phase); },
+                     [replication](int block, param::Phase phase) { replication->release(block, phase); }});
   }
   return made;
 }

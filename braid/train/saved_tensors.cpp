@@ -23,7 +23,7 @@ bool is_of_replication(const std::string& name, Optimizer& optimizer) {
 // The rank's shards of parameters.
 class Listing {
  public:
-  explicit Listing(const Parameter& param) : param_(param) {}
+  explicit Listing(const param::Parameter& param) : param_(param) {}
 
   // `flat` is 1-D and belongs to elements [first, last) of the flat buffers.
   void add(const std::string& prefix, int64_t first, int64_t last, const at::Tensor& flat) {
@@ -40,18 +40,18 @@ class Listing {
   std::vector<PlacedTensor> tensors;
 
  private:
-  const Parameter& param_;
+  const param::Parameter& param_;
 };
 
 }  // namespace
 
-std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas) {
+std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas) {
   const std::string own = replicas.own_prefix();
   std::vector<PlacedTensor> tensors;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     Listing listing(param);
     const auto add = [&](const std::string& whose) {
-      for (const OwnedRange& range : store.owned()) listing.add(whose, range.begin, range.end, range.master);
+      for (const param::OwnedRange& range : store.owned()) listing.add(whose, range.begin, range.end, range.master);
       for (const OptimizerState& state : optimizer.states()) {
         for (const StateStretch& stretch : state.stretches) {
           const at::Tensor flat = state.flat.narrow(0, stretch.place, stretch.length());
@@ -67,11 +67,11 @@ std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& opti
   return tensors;
 }
 
-std::vector<PlacedTensor> master_tensors(const ParamStore& store) {
+std::vector<PlacedTensor> master_tensors(const param::ParamStore& store) {
   std::vector<PlacedTensor> tensors;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     Listing listing(param);
-    for (const OwnedRange& range : store.owned()) listing.add("", range.begin, range.end, range.master);
+    for (const param::OwnedRange& range : store.owned()) listing.add("", range.begin, range.end, range.master);
     std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
   }
   return tensors;

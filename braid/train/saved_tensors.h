@@ -13,10 +13,10 @@ namespace braid {
 
 // This rank's parts, wherever they are. Where replicas have masters and states of their own, those of the first have
 // the plain names, and the others add theirs under names of their own.
-std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas);
+std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas);
 
 // The masters alone, of what this rank owns.
-std::vector<PlacedTensor> master_tensors(const ParamStore& store);
+std::vector<PlacedTensor> master_tensors(const param::ParamStore& store);
 
 // Those of them that a rank saves: all, but where it has others of its own under `own_prefix`, the plain names are the
 // first replica's to save (a checkpoint takes any rank's of equal boxes, which these are not).

@@ -42,14 +42,14 @@ class Profile {
       weight_grad.push_back(seconds.weight_grad);
     }
     unit.forward = median(forward), unit.input_grad = median(input_grad), unit.weight_grad = median(weight_grad);
-    for (const ParamSpec& param : params_of(piece, params_).params) unit.fixed_bytes += bytes_of(param);
+    for (const param::ParamSpec& param : params_of(piece, params_).params) unit.fixed_bytes += bytes_of(param);
     return unit;
   }
 
  private:
   // Data, and in the masters' type gradient and the optimizer's states, master where it is another, and the sums that
   // wait in a reproducible step.
-  int64_t bytes_of(const ParamSpec& param) const {
+  int64_t bytes_of(const param::ParamSpec& param) const {
     const auto data = static_cast<int64_t>(sample_.store().flat_data().element_size());
     const auto master = static_cast<int64_t>(sample_.store().flat_master().element_size());
     int64_t num_masters = num_states(spec_.optimizer, param.linear) + (data == master ? 1 : 2);
@@ -70,7 +70,7 @@ class Profile {
   }
 
   const RunSpec& spec_;
-  const ModelParams params_;
+  const param::ModelParams params_;
   ModelSample sample_;
 };
 
@@ -84,8 +84,8 @@ Pieces measured_pieces(const RunSpec& one_block, Communicator& tensor) {
   Pieces pieces;
   pieces.embedding = profile.measured({0});
   pieces.whole = profile.measured({1});
-  pieces.attention = profile.measured({1, BlockPart::Attention});
-  pieces.feed_forward = profile.measured({1, BlockPart::FeedForward});
+  pieces.attention = profile.measured({1, param::BlockPart::Attention});
+  pieces.feed_forward = profile.measured({1, param::BlockPart::FeedForward});
   pieces.head = profile.measured({2});
   return pieces;
 }
@@ -121,7 +121,7 @@ std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
   RunSpec one_block = spec;
   one_block.model.layers = 1;
   const auto measured = [&](Communicator& tensor) {
-    account_memory_to(tensor.rank());
+    param::account_memory_to(tensor.rank());
     enter_device(spec);
     return units_of(measured_pieces(one_block, tensor), spec.model.layers);
   };

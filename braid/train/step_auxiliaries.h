@@ -23,7 +23,7 @@ struct AuxiliaryNumbers {
 
 class StepAuxiliaries {
  public:
-  explicit StepAuxiliaries(AuxiliarySpec all) : all_(std::move(all)) {}
+  explicit StepAuxiliaries(param::AuxiliarySpec all) : all_(std::move(all)) {}
 
   // Forgets what there is. `like`: float64, where the model is.
   void begin_step(int num_microbatches, const at::TensorOptions& like);
@@ -36,7 +36,7 @@ class StepAuxiliaries {
  private:
   using Views = std::map<std::string, at::Tensor>;  // of flat_, without gaps
 
-  AuxiliarySpec all_;
+  param::AuxiliarySpec all_;
   at::Tensor flat_;
   Views losses_, counts_;
 };

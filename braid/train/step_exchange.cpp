@@ -36,7 +36,7 @@ std::vector<double> by_layer(const ModelLayers& layers, std::span<const double> 
 }
 
 GradNormExchange started_norm(RankModel& model) {
-  const auto counts = [&](const Parameter& param) { return model.counts(param); };
+  const auto counts = [&](const param::Parameter& param) { return model.counts(param); };
   return {model.params(), model.order(), counts, model.norm_groups()};
 }
 

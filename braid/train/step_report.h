@@ -32,7 +32,7 @@ struct StepReport {
   uint64_t sample_hash = 0;             // of the step's samples, as its first and its last stages have read them
   int64_t sync_bytes = 0;               // sent by this rank for replication in this step
   int64_t sync_bytes_across_nodes = 0;  // of these
-  std::vector<MemoryUse> memory;        // per world rank; peaks since the run began (run_training)
+  std::vector<param::MemoryUse> memory;        // per world rank; peaks since the run began (run_training)
   // Contributions of the model's blocks by name (nn/auxiliary.h): means of losses over the step's microbatches, without
   // coefficients, and sums of counts. `loss` includes neither.
   std::map<std::string, double> auxiliary_losses;

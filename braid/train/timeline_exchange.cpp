@@ -11,7 +11,7 @@ namespace braid {
 namespace {
 
 constexpr int64_t kSpanNumbers = 6;  // op, stage, micro, fusion, begin, end
-constexpr int64_t kRowNumbers = 4 + 2 * kNumMemoryCategories;
+constexpr int64_t kRowNumbers = 4 + 2 * param::kNumMemoryCategories;
 
 // size() copies of `mine`'s shape, one per rank.
 at::Tensor gathered(const at::Tensor& mine, Communicator& world) {
@@ -82,7 +82,7 @@ void start_at_zero(schedule::Timeline& timeline) {
 
 }  // namespace
 
-BusyRow busy_row(const std::vector<schedule::Span>& spans, const MemoryUse& memory) {
+BusyRow busy_row(const std::vector<schedule::Span>& spans, const param::MemoryUse& memory) {
   BusyRow row;
   row.memory = memory;
   if (spans.empty()) return row;

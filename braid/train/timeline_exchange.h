@@ -12,9 +12,9 @@ namespace braid {
 // One rank's step in a few numbers; times in seconds of now_seconds(), comparable within a host.
 struct BusyRow {
   double begin = 0, end = 0, busy = 0;
-  MemoryUse memory;
+  param::MemoryUse memory;
 };
-BusyRow busy_row(const std::vector<schedule::Span>& spans, const MemoryUse& memory);
+BusyRow busy_row(const std::vector<schedule::Span>& spans, const param::MemoryUse& memory);
 
 // All ranks' rows on their way. Row r is rank r's. Starting returns before the others have arrived and is collective;
 // finishing blocks.

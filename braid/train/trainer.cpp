@@ -65,7 +65,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& 
   if (spec::replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
   replication_ = run_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
-  const MemoryScope scope(MemoryCategory::Optimizer);
+  const param::MemoryScope scope(param::MemoryCategory::Optimizer);
   optimizer_ = make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
   if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
   // Each rank has made the weights that it owns; the others' of a copy that is shared out come to it here.
@@ -153,7 +153,7 @@ void Trainer::begin_gradients(int update) {
 // An asynchronous schedule does not wait for other stages: each clips by the norm of its own gradients.
 void Trainer::update_within_step(int update) {
   replication_->finish();
-  const auto counts = [this](const Parameter& param) { return model_->counts(param); };
+  const auto counts = [this](const param::Parameter& param) { return model_->counts(param); };
   const double norm = global_grad_norm(model_->params(), model_->order(), counts, {*groups_->tensor});
   if (!std::isfinite(norm)) {
     throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
@@ -212,14 +212,14 @@ OwnNumbers Trainer::own_numbers() const {
   return own;
 }
 
-MemoryUse Trainer::memory() const {
-  const ParamStore& store = model_->params();
-  if (store.flat_data().is_cpu()) return memory_use(groups_->world.rank());
+param::MemoryUse Trainer::memory() const {
+  const param::ParamStore& store = model_->params();
+  if (store.flat_data().is_cpu()) return param::memory_use(groups_->world.rank());
   const auto bytes = [](const at::Tensor& x) { return static_cast<int64_t>(x.nbytes()); };
   MemoryByCategory kept{};
-  kept[static_cast<size_t>(MemoryCategory::Parameters)] = bytes(store.flat_data());
-  kept[static_cast<size_t>(MemoryCategory::Gradients)] = bytes(store.flat_grads());
-  auto& of_optimizer = kept[static_cast<size_t>(MemoryCategory::Optimizer)];
+  kept[static_cast<size_t>(param::MemoryCategory::Parameters)] = bytes(store.flat_data());
+  kept[static_cast<size_t>(param::MemoryCategory::Gradients)] = bytes(store.flat_grads());
+  auto& of_optimizer = kept[static_cast<size_t>(param::MemoryCategory::Optimizer)];
   for (const OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);
   if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
   device::CudaMemory on_device;

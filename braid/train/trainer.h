@@ -95,7 +95,7 @@ class Trainer {
   void update_within_step(int update);
   void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite();
-  MemoryUse memory() const;
+  param::MemoryUse memory() const;
   std::vector<PlacedTensor> tensors();
 
   RunSpec spec_;

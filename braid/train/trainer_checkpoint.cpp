@@ -16,7 +16,7 @@ std::vector<PlacedTensor> Trainer::tensors() { return saved_tensors(model_->para
 
 void Trainer::refuse_if_not_finite() {
   bool finite = true;
-  for (const OwnedRange& range : model_->params().owned()) {
+  for (const param::OwnedRange& range : model_->params().owned()) {
     finite = finite && std::isfinite(range.master.detach().sum().item<double>());
   }
   auto flag = at::full({1}, finite ? 0 : 1, at::kLong);

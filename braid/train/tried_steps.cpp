@@ -21,8 +21,8 @@ void members(Pack& pack, TriedSteps& tried) {
 namespace {
 
 TriedSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int steps, Communicator& world) {
-  account_memory_to(world.rank());
-  reset_memory_peak(world.rank());
+  param::account_memory_to(world.rank());
+  param::reset_memory_peak(world.rank());
   enter_device(spec);
   Trainer trainer(spec, corpus, world);
   std::vector<double> seconds, bubbles;
@@ -33,7 +33,7 @@ TriedSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int st
     bubbles.push_back(report.bubble_fraction);
   }
   TriedSteps tried{median(seconds), median(bubbles)};
-  for (const MemoryUse& use : report.memory) {
+  for (const param::MemoryUse& use : report.memory) {
     tried.peak_bytes = std::max(tried.peak_bytes, static_cast<double>(use.peak_total_bytes));
   }
   return tried;
@@ -42,7 +42,7 @@ TriedSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int st
 }  // namespace
 
 TriedSteps try_steps(const RunSpec& spec, const data::Corpus& corpus, int steps) {
-  install_memory_accounting();
+  param::install_memory_accounting();
   return values_by_rank(launcher(spec.run.ranks), static_cast<int>(num_ranks(spec.mesh)),
                         [&](Communicator& world) { return tried_by_rank(spec, corpus, steps, world); },
                         {.threads_per_rank = spec::threads_per_rank(spec, num_cores()), .signals = SignalsTo::Caller})[0];

@@ -91,7 +91,7 @@ SplitName split_name(const HfTable& table, const std::string& name) {
   return split;
 }
 
-void add_parts(const ModelSpec& spec, const ParamSpec& param, std::vector<HfTensor>& all) {
+void add_parts(const ModelSpec& spec, const param::ParamSpec& param, std::vector<HfTensor>& all) {
   const HfTable& table = table_of(spec);
   const SplitName name = split_name(table, param.name);
   const auto& rows = name.in_layer ? table.in_layer : table.outside;
@@ -116,8 +116,8 @@ void add_parts(const ModelSpec& spec, const ParamSpec& param, std::vector<HfTens
 std::vector<HfTensor> hf_tensors(const ModelSpec& spec) {
   std::vector<HfTensor> all;
   std::set<std::string> seen;
-  for (const BlockSpec& block : model_params(spec, 0, 1)) {
-    for (const ParamSpec& param : block.params) {
+  for (const param::BlockSpec& block : model_params(spec, 0, 1)) {
+    for (const param::ParamSpec& param : block.params) {
       if (seen.insert(param.name).second) add_parts(spec, param, all);
     }
   }

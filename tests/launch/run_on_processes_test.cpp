@@ -165,12 +165,12 @@ TEST_F(RunOnProcesses, an_error_of_the_observer_comes_home) {
 }
 
 TEST_F(RunOnProcesses, parts_of_the_model_are_measured_with_the_same_bytes) {
-  install_memory_accounting();
+  param::install_memory_accounting();
   RunSpec measured = spec("run", RanksAs::Processes);
   measured.model.vocab = 257;
   measured.mesh.tensor = 2;
   const std::vector<plan::Unit> on_processes = profiled_units(measured, 1);
-  EXPECT_EQ(memory_use(0).peak_total_bytes, 0) << "of this process";
+  EXPECT_EQ(param::memory_use(0).peak_total_bytes, 0) << "of this process";
   ASSERT_EQ(on_processes.size(), 10u);
   measured.run.ranks = RanksAs::Threads;
   run_forked(1, [&](Communicator&) {

@@ -167,7 +167,7 @@ TEST(RandomDrawWatch, DrawsOfTheProcessesGeneratorAreNamed) {
 
 TEST(RandomDrawWatch, OthersAreNot) {
   const at::Tensor x = at::ones({2, 1, 4, 8});
-  RankGenerator own;
+  param::RankGenerator own;
   EXPECT_TRUE(drawn([&] { at::dropout(x, 0.5, false); }).empty());
   EXPECT_TRUE(drawn([&] { at::scaled_dot_product_attention(x, x, x); }).empty());
   EXPECT_TRUE(drawn([&] { x.clone().bernoulli_(0.5, own.at_key(1)); }).empty());

@@ -81,17 +81,17 @@ TEST(Gpt2Padding, ARankWithoutRealEntriesIsNoTrouble) {
 }
 
 TEST(Gpt2Params, ListsEveryParameterWithItsDecayAndInit) {
-  const ModelParams blocks = gpt2_params(tiny_gpt2(), 0, 1);
+  const param::ModelParams blocks = gpt2_params(tiny_gpt2(), 0, 1);
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].name, "embedding");
   EXPECT_EQ(blocks[2].name, "blocks.1");
   EXPECT_EQ(blocks[3].name, "head");
   int64_t elements = 0;
-  for (const BlockSpec& block : blocks) {
-    for (const ParamSpec& p : block.params) {
+  for (const param::BlockSpec& block : blocks) {
+    for (const param::ParamSpec& p : block.params) {
       const bool matrix = p.placement.global_shape.size() == 2;
-      EXPECT_EQ(p.decay, matrix ? WeightDecay::Yes : WeightDecay::No) << p.name;
-      EXPECT_EQ(p.init.kind == Init::Kind::Normal, matrix) << p.name;
+      EXPECT_EQ(p.decay, matrix ? param::WeightDecay::Yes : param::WeightDecay::No) << p.name;
+      EXPECT_EQ(p.init.kind == param::Init::Kind::Normal, matrix) << p.name;
       const bool residual = p.name.ends_with("projection.weight") || p.name.ends_with("down.weight");
       EXPECT_DOUBLE_EQ(p.init.std, residual ? 0.02 / 2 : matrix ? 0.02 : 0) << p.name;
       EXPECT_EQ(p.uses, p.name == "wte.weight" ? 2 : 1);

@@ -39,7 +39,7 @@ struct HeadWorld {
   HeadWorld(const HeadRun& run, Communicator& group)
       : world({{"head", {table(run, group.rank())}}}, group, run.dtype), head(options(run), world.context) {}
 
-  static ParamSpec table(const HeadRun& run, int rank) {
+  static param::ParamSpec table(const HeadRun& run, int rank) {
     const int64_t padded = (kVocab + run.ranks - 1) / run.ranks * run.ranks;
     return {"wte.weight", mesh::split_dim({kVocab, kWidth}, 0, padded, {rank, run.ranks, mesh::Axis::Tensor})};
   }
@@ -126,7 +126,7 @@ void alone(const HeadRun& run, const std::function<void(HeadWorld&)>& body) {
 TEST(HeadInChunks, WritesTheWeightsGradientInForwardAndQueuesNothing) {
   alone({1, 3}, [](HeadWorld& w) {
     int ready = 0;
-    w.world.sink->on_ready = [&](const Parameter&) { ++ready; };
+    w.world.sink->on_ready = [&](const param::Parameter&) { ++ready; };
     const at::Tensor loss = w.head.forward(input_of(0, at::kDouble).requires_grad_(), microbatch_of(0));
     EXPECT_FALSE(w.world.store["wte.weight"].main_grad.isnan().any().item<bool>());
     EXPECT_EQ(ready, 1);

@@ -81,18 +81,18 @@ TEST(LlamaRules, EpsAndBaseAndScalingCount) {
 }
 
 TEST(LlamaParams, ListsEveryParameterWithItsDecayAndInit) {
-  const ModelParams blocks = llama_params(tiny_llama3(), 0, 1);
+  const param::ModelParams blocks = llama_params(tiny_llama3(), 0, 1);
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].name, "embedding");
   EXPECT_EQ(blocks[2].name, "blocks.1");
   EXPECT_EQ(blocks[3].name, "head");
   EXPECT_EQ(blocks[3].params[1].name, "head.weight");
   int64_t elements = 0;
-  for (const BlockSpec& block : blocks) {
-    for (const ParamSpec& p : block.params) {
+  for (const param::BlockSpec& block : blocks) {
+    for (const param::ParamSpec& p : block.params) {
       const bool matrix = p.placement.global_shape.size() == 2;
-      EXPECT_EQ(p.decay, matrix ? WeightDecay::Yes : WeightDecay::No) << p.name;
-      EXPECT_EQ(p.init.kind == Init::Kind::Normal, matrix) << p.name;
+      EXPECT_EQ(p.decay, matrix ? param::WeightDecay::Yes : param::WeightDecay::No) << p.name;
+      EXPECT_EQ(p.init.kind == param::Init::Kind::Normal, matrix) << p.name;
       const bool residual = p.name.ends_with("projection.weight") || p.name.ends_with("down.weight");
       EXPECT_DOUBLE_EQ(p.init.std, residual ? 0.02 / 2 : matrix ? 0.02 : 0) << p.name;
       EXPECT_EQ(p.uses, 1);
@@ -173,7 +173,7 @@ TEST_P(Documents, GradientsAreThoseOfTheDocumentsAlone) {
       model.forward(m).backward();
       model.world.queue.run(0);
       std::map<std::string, at::Tensor> all;
-      for (const Parameter& p : model.world.store.params()) all[p.name] = p.main_grad.mul(count / 8.0);
+      for (const param::Parameter& p : model.world.store.params()) all[p.name] = p.main_grad.mul(count / 8.0);
       return all;
     };
     const auto both = gradients(0, 8, two_and_one().narrow(0, 0, 1));

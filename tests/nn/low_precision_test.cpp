@@ -26,7 +26,7 @@ TEST_P(LowPrecision, LinearLeavesUnroundedGradients) {
   run_ranks(1, [&](Communicator& group) {
     RankWorld world({{"layer", {{"up.weight", mesh::replicated({33, 20})}, {"up.bias", mesh::replicated({33})}}}}, group,
                     GetParam());
-    const Parameter &weight = world.store["up.weight"], &bias = world.store["up.bias"];
+    const param::Parameter &weight = world.store["up.weight"], &bias = world.store["up.bias"];
     world.sink->begin_step(2);
     at::Tensor exact_weight, exact_bias;
     for (int micro = 0; micro < 2; ++micro) {

@@ -71,7 +71,7 @@ std::map<std::string, at::Tensor> numbers_of(RunModel& model, const ModelRun& ru
   loss.backward();
   model.world.queue.run(0);
   std::map<std::string, at::Tensor> numbers{{"loss", loss.detach()}};
-  for (const Parameter& p : model.world.store.params()) numbers[p.name] = p.main_grad.clone();
+  for (const param::Parameter& p : model.world.store.params()) numbers[p.name] = p.main_grad.clone();
   return numbers;
 }
 
@@ -85,7 +85,7 @@ std::map<std::string, double> bfloat16_errors(ModelRun run) {
     RunModel wide(run, group);
     {
       const at::NoGradGuard no_grad;
-      for (Parameter& p : wide.world.store.params()) p.data.copy_(narrow.world.store[p.name].data);
+      for (param::Parameter& p : wide.world.store.params()) p.data.copy_(narrow.world.store[p.name].data);
     }
     for (int micro = 0; micro < 8; ++micro) {
       const auto got = numbers_of(narrow, run, micro), want = numbers_of(wide, run, micro);

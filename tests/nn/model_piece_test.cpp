@@ -21,18 +21,18 @@ TEST(ModelPiece, BothHalvesOfABlockAreOnePiece) {
   EXPECT_THROW(pieces_of(4, 7, 2), InternalError);
 }
 
-std::vector<std::string> names(const BlockSpec& block) {
+std::vector<std::string> names(const param::BlockSpec& block) {
   std::vector<std::string> all;
-  for (const ParamSpec& param : block.params) all.push_back(param.name);
+  for (const param::ParamSpec& param : block.params) all.push_back(param.name);
   return all;
 }
 
 TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
   for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama()}) {
-    const ModelParams params = model_params(spec, 0, 1);
+    const param::ModelParams params = model_params(spec, 0, 1);
     const auto whole = names(params_of({2}, params));
-    auto first = names(params_of({2, BlockPart::Attention}, params));
-    const auto second = names(params_of({2, BlockPart::FeedForward}, params));
+    auto first = names(params_of({2, param::BlockPart::Attention}, params));
+    const auto second = names(params_of({2, param::BlockPart::FeedForward}, params));
     for (const auto& name : first) {
       EXPECT_TRUE(name.starts_with("blocks.1.attention.") || name.find("_1.") != std::string::npos) << name;
     }
@@ -41,21 +41,21 @@ TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
     }
     first.insert(first.end(), second.begin(), second.end());
     EXPECT_EQ(first, whole);
-    EXPECT_THROW(params_of({0, BlockPart::Attention}, params), InternalError);
+    EXPECT_THROW(params_of({0, param::BlockPart::Attention}, params), InternalError);
   }
 }
 
 // Whatever they are called.
 TEST(ModelPiece, ParametersSayWhichHalfTheyBelongTo) {
-  const auto param = [](const char* name, BlockPart part) {
-    ParamSpec spec;
+  const auto param = [](const char* name, param::BlockPart part) {
+    param::ParamSpec spec;
     spec.name = name, spec.part = part;
     return spec;
   };
-  const BlockSpec block{"blocks.0", {param("a", BlockPart::FeedForward), param("b", BlockPart::Attention)}};
-  const ModelParams params{{"embedding", {}}, block, {"head", {}}};
-  EXPECT_EQ(names(params_of({1, BlockPart::Attention}, params)), std::vector<std::string>{"b"});
-  EXPECT_EQ(names(params_of({1, BlockPart::FeedForward}, params)), std::vector<std::string>{"a"});
+  const param::BlockSpec block{"blocks.0", {param("a", param::BlockPart::FeedForward), param("b", param::BlockPart::Attention)}};
+  const param::ModelParams params{{"embedding", {}}, block, {"head", {}}};
+  EXPECT_EQ(names(params_of({1, param::BlockPart::Attention}, params)), std::vector<std::string>{"b"});
+  EXPECT_EQ(names(params_of({1, param::BlockPart::FeedForward}, params)), std::vector<std::string>{"a"});
 }
 
 // Enough rows that their sums are made in several blocks.

@@ -19,19 +19,19 @@
 namespace braid {
 
 struct RankWorld {
-  RankWorld(const ModelParams& params, Communicator& tensor, at::ScalarType dtype = at::kDouble)
-      : store(params, Reduction::Fast, dtype, 1), sink(accumulating_sink(store)), queue(*sink), context{tensor, queue} {
+  RankWorld(const param::ModelParams& params, Communicator& tensor, at::ScalarType dtype = at::kDouble)
+      : store(params, Reduction::Fast, dtype, 1), sink(param::accumulating_sink(store)), queue(*sink), context{tensor, queue} {
     const at::NoGradGuard no_grad;
-    for (Parameter& p : store.params()) {
+    for (param::Parameter& p : store.params()) {
       p.master.copy_(place(formula_parameter(p.name, p.placement.global_shape), p.placement));
       p.main_grad.fill_(std::numeric_limits<double>::quiet_NaN());
     }
     store.round_masters();
   }
 
-  ParamStore store;
-  std::unique_ptr<GradSink> sink;
-  WeightGradQueue queue;
+  param::ParamStore store;
+  std::unique_ptr<param::GradSink> sink;
+  param::WeightGradQueue queue;
   RankContext context;
 };
 
@@ -49,7 +49,7 @@ class Gathering {
     put(name, rank, mesh::replicated(tensor.sizes().vec()), tensor);
   }
   void put_gradients(int rank, const RankWorld& world) {
-    for (const Parameter& p : world.store.params()) {
+    for (const param::Parameter& p : world.store.params()) {
       EXPECT_FALSE(p.data.grad().defined()) << p.name << ": gradients go through the queue only";
       put("grad." + p.name, rank, p.placement, p.main_grad);
     }

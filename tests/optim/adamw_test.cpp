@@ -20,20 +20,20 @@ T* flat(const at::Tensor& tensor) {
 
 // Writes number i of the stream `key`, uniform in [-1, 1), into each parameter's gradient; padding stays zero.
 template <class T>
-void fill_grads(ParamStore& store, uint64_t key) {
-  for (Parameter& param : store.params()) {
+void fill_grads(param::ParamStore& store, uint64_t key) {
+  for (param::Parameter& param : store.params()) {
     T* grad = param.main_grad.mutable_data_ptr<T>();
     for (int64_t i = 0; i < param.num_elements(); ++i) grad[i] = static_cast<T>(2 * uniform(key, param.offset + i) - 1);
   }
 }
 
-std::vector<BlockSpec> mixed_model() {
-  const Init init{Init::Kind::Normal, 0.5};
+std::vector<param::BlockSpec> mixed_model() {
+  const param::Init init{param::Init::Kind::Normal, 0.5};
   return {{"a",
            {{"w", mesh::replicated({70, 31}), init},
-            {"b", mesh::replicated({70}), init, WeightDecay::No},
-            {"c", mesh::replicated({1500}), init, WeightDecay::No}}},
-          {"d", {{"x", mesh::replicated({33, 100}), init}, {"y", mesh::replicated({3}), init, WeightDecay::No}}}};
+            {"b", mesh::replicated({70}), init, param::WeightDecay::No},
+            {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
+          {"d", {{"x", mesh::replicated({33, 100}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
 }
 
 // Five steps of torch.optim.AdamW, torch 2.11.0+cu130, lr 0.01, betas (0.9, 0.95), eps 1e-8, weight_decay 0.1.
@@ -54,7 +54,7 @@ constexpr double kGoldenSecond[4] = {0.8562541906250007, 0.19732730937500015, 0.
 
 template <class T>
 void expect_golden(double tolerance) {
-  ParamStore store({{"b", {{"w", mesh::replicated({4})}}}}, Reduction::Fast, c10::CppTypeToScalarType<T>::value, 1);
+  param::ParamStore store({{"b", {{"w", mesh::replicated({4})}}}}, Reduction::Fast, c10::CppTypeToScalarType<T>::value, 1);
   const auto optimizer = make_optimizer({.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, store);
   T* weight = flat<T>(store.flat_data());
   for (int i = 0; i < 4; ++i) weight[i] = std::array<T, 4>{1.0, -2.0, 0.5, 0.0}[i];
@@ -78,8 +78,8 @@ TEST(AdamW, MatchesPyTorch) {
 
 // Algorithm 2 of the paper, one element at a time.
 struct Reference {
-  explicit Reference(const ParamStore& store) {
-    for (const Parameter& param : store.params()) {
+  explicit Reference(const param::ParamStore& store) {
+    for (const param::Parameter& param : store.params()) {
       const at::Tensor data = param.data.detach().to(at::kDouble).reshape({-1});
       weight.emplace_back(flat<double>(data), flat<double>(data) + data.numel());
     }
@@ -90,10 +90,10 @@ struct Reference {
   }
 
   template <class T>
-  void step(const ParamStore& store, const OptimizerSpec& spec, const OptimizerStep& step) {
+  void step(const param::ParamStore& store, const OptimizerSpec& spec, const OptimizerStep& step) {
     ++t;
-    for (const Parameter& param : store.params()) {
-      const double decay = param.decay == WeightDecay::Yes ? spec.weight_decay : 0;
+    for (const param::Parameter& param : store.params()) {
+      const double decay = param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0;
       for (int64_t i = 0; i < param.num_elements(); ++i) {
         const double g = step.grad_scale * param.main_grad.const_data_ptr<T>()[i];
         double &w = weight[param.index][i], &m = first[param.index][i], &v = second[param.index][i];
@@ -111,7 +111,7 @@ struct Reference {
 
 template <class T>
 void expect_reference(double tolerance) {
-  ParamStore store(mixed_model(), Reduction::Fast, c10::CppTypeToScalarType<T>::value, 5);
+  param::ParamStore store(mixed_model(), Reduction::Fast, c10::CppTypeToScalarType<T>::value, 5);
   const OptimizerSpec spec{.beta1 = 0.8, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.3};
   const auto optimizer = make_optimizer(spec, store);
   Reference reference(store);
@@ -122,7 +122,7 @@ void expect_reference(double tolerance) {
     reference.step<T>(store, spec, step);
   }
   double worst = 0;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     for (int64_t i = 0; i < param.num_elements(); ++i) {
       worst = std::max(worst, std::abs(param.data.const_data_ptr<T>()[i] - reference.weight[param.index][i]));
     }
@@ -139,7 +139,7 @@ TEST(AdamW, MatchesThePaperElementByElement) {
 // is the masters rounded.
 TEST(AdamW, LowPrecisionDataIsTheMastersRounded) {
   for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
-    ParamStore full(mixed_model(), Reduction::Fast, at::kFloat, 5), low(mixed_model(), Reduction::Fast, dtype, 5);
+    param::ParamStore full(mixed_model(), Reduction::Fast, at::kFloat, 5), low(mixed_model(), Reduction::Fast, dtype, 5);
     ASSERT_EQ(low.flat_data().scalar_type(), dtype);
     ASSERT_EQ(low.flat_grads().scalar_type(), at::kFloat);
     ASSERT_TRUE(at::equal(low.flat_data(), full.flat_data().to(dtype)));
@@ -161,7 +161,7 @@ template <class T>
 std::vector<at::Tensor> trained(int num_threads) {
   const int before = at::get_num_threads();
   at::set_num_threads(num_threads);
-  ParamStore store({{"big", {{"big", mesh::replicated({300, 301}), {Init::Kind::Normal, 1}}}}, mixed_model()[0]},
+  param::ParamStore store({{"big", {{"big", mesh::replicated({300, 301}), {param::Init::Kind::Normal, 1}}}}, mixed_model()[0]},
                    Reduction::Fast, c10::CppTypeToScalarType<T>::value, 5);
   const auto optimizer = make_optimizer({}, store);
   for (int s = 0; s < 3; ++s) {
@@ -187,14 +187,14 @@ TEST(AdamW, ThreadsDoNotChangeABit) {
 }
 
 TEST(AdamW, PaddingStaysZero) {
-  ParamStore store(mixed_model(), Reduction::Fast, at::kFloat, 5);
+  param::ParamStore store(mixed_model(), Reduction::Fast, at::kFloat, 5);
   const auto optimizer = make_optimizer({}, store);
   for (int s = 0; s < 3; ++s) {
     fill_grads<float>(store, s);
     optimizer->step({.lr = 0.1});
   }
   std::vector<bool> is_padding(store.num_flat(), true);
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     std::fill_n(is_padding.begin() + param.offset, param.num_elements(), false);
   }
   for (const at::Tensor& tensor : {store.flat_data(), optimizer->states()[0].flat, optimizer->states()[1].flat}) {
@@ -208,10 +208,10 @@ TEST(AdamW, PaddingStaysZero) {
 
 // Save after two steps, load into a new optimizer, go on: as if never stopped.
 TEST(AdamW, ContinuesFromItsState) {
-  ParamStore straight(mixed_model(), Reduction::Fast, at::kFloat, 5),
+  param::ParamStore straight(mixed_model(), Reduction::Fast, at::kFloat, 5),
       halved(mixed_model(), Reduction::Fast, at::kFloat, 5);
   const auto all = make_optimizer({}, straight), first_half = make_optimizer({}, halved);
-  const auto steps = [](ParamStore& store, Optimizer& optimizer, int from, int to) {
+  const auto steps = [](param::ParamStore& store, Optimizer& optimizer, int from, int to) {
     for (int s = from; s < to; ++s) {
       fill_grads<float>(store, s);
       optimizer.step({.lr = 0.01});
@@ -220,7 +220,7 @@ TEST(AdamW, ContinuesFromItsState) {
   steps(straight, *all, 0, 4);
   steps(halved, *first_half, 0, 2);
   const auto second_half = make_optimizer({}, halved);
-  for (const Parameter& param : halved.params()) {
+  for (const param::Parameter& param : halved.params()) {
     const auto of = [&](const at::Tensor& moment) { return moment.narrow(0, param.offset, param.num_elements()); };
     for (const size_t i : {0, 1}) of(second_half->states()[i].flat).copy_(of(first_half->states()[i].flat));
   }
@@ -231,11 +231,11 @@ TEST(AdamW, ContinuesFromItsState) {
 
 // Extra use slices lie behind the first part of the gradients; the optimizer reads main_grad alone.
 TEST(AdamW, ReadsMainGradNotTheOtherUses) {
-  const Init init{Init::Kind::Normal, 1};
-  const ParamSpec first{"w", mesh::replicated({8}), init, WeightDecay::Yes, 0, 2};
-  ParamSpec second = first;
+  const param::Init init{param::Init::Kind::Normal, 1};
+  const param::ParamSpec first{"w", mesh::replicated({8}), init, param::WeightDecay::Yes, 0, 2};
+  param::ParamSpec second = first;
   second.use = 1;
-  ParamStore store({{"a", {first}}, {"b", {second}}}, Reduction::Reproducible, at::kFloat, 1);
+  param::ParamStore store({{"a", {first}}, {"b", {second}}}, Reduction::Reproducible, at::kFloat, 1);
   const at::Tensor before = store.flat_data().clone();
   store["w"].use_grads[1].slice.fill_(3);
   make_optimizer({.weight_decay = 0}, store)->step({.lr = 0.1});
@@ -243,7 +243,7 @@ TEST(AdamW, ReadsMainGradNotTheOtherUses) {
 }
 
 TEST(AdamW, BackwardOverOldWeightsFails) {
-  ParamStore store(mixed_model(), Reduction::Fast, at::kFloat, 5);
+  param::ParamStore store(mixed_model(), Reduction::Fast, at::kFloat, 5);
   const auto optimizer = make_optimizer({}, store);
   const at::Tensor weight = store["b"].data;
   const at::Tensor loss = at::mul(weight, weight).sum();
@@ -252,7 +252,7 @@ TEST(AdamW, BackwardOverOldWeightsFails) {
 }
 
 TEST(AdamW, EpsMustBePositive) {
-  ParamStore store(mixed_model(), Reduction::Fast, at::kFloat, 5);
+  param::ParamStore store(mixed_model(), Reduction::Fast, at::kFloat, 5);
   EXPECT_THROW(make_optimizer({.eps = 0}, store), InternalError);
 }
 

@@ -19,12 +19,12 @@ const ParamOrder kOrder{"wte", "wpe", "up", "up.bias", "qkv", "down", "norm", "l
 constexpr int kNumBlocks = 4;
 
 // Four blocks: a padded vocabulary split by rows and tied, a replicated table, column, row and segment splits.
-std::vector<BlockSpec> model(int part, int parts) {
+std::vector<param::BlockSpec> model(int part, int parts) {
   const auto split = [&](mesh::Index shape, int dim, int64_t padded) {
     return mesh::split_dim(shape, dim, padded, {part, parts, mesh::Axis::Tensor});
   };
-  const ParamSpec wte{"wte", split({250, 30}, 0, 252), {}, WeightDecay::Yes, 0, 2};
-  ParamSpec head = wte;
+  const param::ParamSpec wte{"wte", split({250, 30}, 0, 252), {}, param::WeightDecay::Yes, 0, 2};
+  param::ParamSpec head = wte;
   head.use = 1;
   return {{"embedding", {wte, {"wpe", mesh::replicated({64, 30})}}},
           {"blocks.0", {{"up", split({120, 30}, 0, 120)}, {"up.bias", split({120}, 0, 120)}}},
@@ -39,8 +39,8 @@ double element(const std::string& name, int64_t global) {
 
 // The gradient of every rank is its part of the same global tensor; padding is zero.
 template <class T>
-void fill(ParamStore& store) {
-  for (Parameter& param : store.params()) {
+void fill(param::ParamStore& store) {
+  for (param::Parameter& param : store.params()) {
     const mesh::Placement& at = param.placement;
     const int64_t columns = at.global_shape.size() == 2 ? at.global_shape[1] : 1;
     const int64_t local_columns = at.local_shape.size() == 2 ? at.local_shape[1] : 1;
@@ -60,9 +60,9 @@ void fill(ParamStore& store) {
 }
 
 double brute_force_norm() {
-  ParamStore whole(model(0, 1), Reduction::Fast, at::kDouble, 1);
+  param::ParamStore whole(model(0, 1), Reduction::Fast, at::kDouble, 1);
   long double sum = 0;
-  for (const Parameter& param : whole.params()) {
+  for (const param::Parameter& param : whole.params()) {
     for (int64_t i = 0; i < mesh::num_elements(param.placement.global_shape); ++i) {
       const double value = element(param.name, i);
       sum += value * value;
@@ -76,7 +76,7 @@ struct Layout {
 };
 
 // The blocks of a stage: stages of as even a size as possible, in order.
-std::vector<BlockSpec> stage_blocks(const std::vector<BlockSpec>& blocks, int stage, int num_stages) {
+std::vector<param::BlockSpec> stage_blocks(const std::vector<param::BlockSpec>& blocks, int stage, int num_stages) {
   return {blocks.begin() + kNumBlocks * stage / num_stages, blocks.begin() + kNumBlocks * (stage + 1) / num_stages};
 }
 
@@ -88,10 +88,10 @@ double norm_on(const Layout& layout) {
   run_ranks(mesh.num_ranks(), [&](Communicator& world) {
     const mesh::Coords coords = mesh.coords(world.rank());
     const auto blocks = stage_blocks(model(coords[mesh::Axis::Tensor], layout.tensor), coords[mesh::Axis::Pipe], layout.pipe);
-    ParamStore store(blocks, Reduction::Reproducible, c10::CppTypeToScalarType<T>::value, 1);
+    param::ParamStore store(blocks, Reduction::Reproducible, c10::CppTypeToScalarType<T>::value, 1);
     fill<T>(store);
     // A tied parameter is spoken for where its first use is.
-    const auto counts = [&](const Parameter& p) {
+    const auto counts = [&](const param::Parameter& p) {
       return mesh::counts_once(p.placement, coords) && p.local_uses.front() == 0;
     };
     const double norm = global_grad_norm(store, kOrder, counts, {world});
@@ -120,14 +120,14 @@ TEST(GradNorm, PipeSizeDoesNotChangeABit) {
 }
 
 TEST(GradNorm, ThreadsDoNotChangeABit) {
-  ParamStore store({{"b", {{"w", mesh::replicated({500, 300})}}}}, Reduction::Fast, at::kFloat, 1);
+  param::ParamStore store({{"b", {{"w", mesh::replicated({500, 300})}}}}, Reduction::Fast, at::kFloat, 1);
   fill<float>(store);
   std::vector<double> norms;
   const int before = at::get_num_threads();
   run_ranks(1, [&](Communicator& world) {
     for (const int num_threads : {1, 2, 3}) {
       at::set_num_threads(num_threads);
-      norms.push_back(global_grad_norm(store, {"w"}, [](const Parameter&) { return true; }, {world}));
+      norms.push_back(global_grad_norm(store, {"w"}, [](const param::Parameter&) { return true; }, {world}));
     }
   });
   at::set_num_threads(before);
@@ -136,12 +136,12 @@ TEST(GradNorm, ThreadsDoNotChangeABit) {
 }
 
 TEST(GradNorm, AParameterOutsideTheOrderFails) {
-  ParamStore store({{"b", {{"w", mesh::replicated({5})}}}}, Reduction::Fast, at::kFloat, 1);
+  param::ParamStore store({{"b", {{"w", mesh::replicated({5})}}}}, Reduction::Fast, at::kFloat, 1);
   run_ranks(1, [&](Communicator& world) {
-    const auto all = [](const Parameter&) { return true; };
+    const auto all = [](const param::Parameter&) { return true; };
     EXPECT_THROW(global_grad_norm(store, {"v"}, all, {world}), InternalError);
     EXPECT_THROW(global_grad_norm(store, {"w", "w"}, all, {world}), InternalError);
-    EXPECT_EQ(global_grad_norm(store, {"v"}, [](const Parameter&) { return false; }, {world}), 0);
+    EXPECT_EQ(global_grad_norm(store, {"v"}, [](const param::Parameter&) { return false; }, {world}), 0);
   });
 }
 

@@ -22,11 +22,11 @@ namespace {
 constexpr int kSteps = 10;
 constexpr double kScale = 0.5;  // of the gradients
 
-std::vector<BlockSpec> some_model() {
-  const Init init{Init::Kind::Normal, 0.5};
-  ParamSpec wide{"wide", mesh::replicated({12, 40}), init}, tall{"tall", mesh::replicated({40, 30}), init};
-  wide.linear = tall.linear = LinearMap::Yes;
-  return {{"a", {wide, {"table", mesh::replicated({30, 20}), init}, {"vector", mesh::replicated({50}), init, WeightDecay::No}}},
+std::vector<param::BlockSpec> some_model() {
+  const param::Init init{param::Init::Kind::Normal, 0.5};
+  param::ParamSpec wide{"wide", mesh::replicated({12, 40}), init}, tall{"tall", mesh::replicated({40, 30}), init};
+  wide.linear = tall.linear = param::LinearMap::Yes;
+  return {{"a", {wide, {"table", mesh::replicated({30, 20}), init}, {"vector", mesh::replicated({50}), init, param::WeightDecay::No}}},
           {"b", {tall}}};
 }
 
@@ -41,18 +41,18 @@ struct Twin {
 // A step of the reference on the gradients that its weights have, scaled already.
 using Reference = std::function<void(std::vector<Twin>& twins, double lr)>;
 
-std::vector<Twin> twins_of(const ParamStore& store, const OptimizerSpec& spec) {
+std::vector<Twin> twins_of(const param::ParamStore& store, const OptimizerSpec& spec) {
   std::vector<Twin> twins;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     twins.push_back({param.data.detach().clone().requires_grad_(true),
-                     param.decay == WeightDecay::Yes ? spec.weight_decay : 0, param.linear == LinearMap::Yes});
+                     param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0, param.linear == param::LinearMap::Yes});
   }
   return twins;
 }
 
 void expect_reference(const OptimizerSpec& spec, const std::function<Reference(std::vector<Twin>&)>& make) {
   at::manual_seed(3);
-  ParamStore store(some_model(), Reduction::Fast, at::kDouble, 5);
+  param::ParamStore store(some_model(), Reduction::Fast, at::kDouble, 5);
   const auto optimizer = make_optimizer(spec, store);
   std::vector<Twin> twins = twins_of(store, spec);
   const Reference reference = make(twins);
@@ -177,12 +177,12 @@ TEST(Optimizers, OrthogonalMeansSingularValuesNearOne) {
 
 // What an optimizer keeps for each of some_model()'s 2,330 elements, 480 and 1,200 of which are in matrices.
 TEST(Optimizers, KeepWhatTheyNeed) {
-  ParamStore store(some_model(), Reduction::Fast, at::kFloat, 5);
+  param::ParamStore store(some_model(), Reduction::Fast, at::kFloat, 5);
   const auto kept = [&](const OptimizerSpec& spec) {
     const auto optimizer = make_optimizer(spec, store);
     std::vector<std::pair<std::string, int64_t>> states;
     for (const OptimizerState& state : optimizer->states()) {
-      states.emplace_back(state.name, state.flat.numel() / ParamStore::kAlign);
+      states.emplace_back(state.name, state.flat.numel() / param::ParamStore::kAlign);
     }
     return states;
   };
@@ -200,7 +200,7 @@ TEST(Optimizers, KeepWhatTheyNeed) {
 TEST(Optimizers, LowPrecisionDataIsTheMastersRounded) {
   using enum OptimizerKind;
   for (const auto kind : {Sgd, Adagrad, Lion, Muon}) {
-    ParamStore full(some_model(), Reduction::Fast, at::kFloat, 5), low(some_model(), Reduction::Fast, at::kHalf, 5);
+    param::ParamStore full(some_model(), Reduction::Fast, at::kFloat, 5), low(some_model(), Reduction::Fast, at::kHalf, 5);
     const auto of_full = make_optimizer({.kind = kind}, full), of_low = make_optimizer({.kind = kind}, low);
     for (int step = 0; step < 2; ++step) {
       for (size_t p = 0; p < full.params().size(); ++p) {
@@ -218,14 +218,14 @@ TEST(Optimizers, LowPrecisionDataIsTheMastersRounded) {
 
 // With a gradient of zero there is the decay alone, and with neither nothing moves.
 TEST(Optimizers, GroupsHaveRatesOfTheirOwn) {
-  ParamStore store(some_model(), Reduction::Fast, at::kDouble, 5);
+  param::ParamStore store(some_model(), Reduction::Fast, at::kDouble, 5);
   OptimizerSpec spec{.weight_decay = 0.5};
   spec.groups = {{.match = "w*", .lr_scale = 0.5}, {.match = "*ide"}, {.match = "vec?or", .weight_decay = 0.25}};
   const auto before = store.flat_data().detach().clone();
   make_optimizer(spec, store)->step({.lr = 0.1});
   const std::map<std::string, double> keeps = {
       {"wide", 1 - 0.05 * 0.5}, {"table", 1 - 0.1 * 0.5}, {"vector", 1 - 0.1 * 0.25}, {"tall", 1 - 0.1 * 0.5}};
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     const at::Tensor was = before.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
     EXPECT_TRUE(param.data.detach().equal(was * keeps.at(param.name))) << param.name;
   }
@@ -238,8 +238,8 @@ TEST(Optimizers, GroupsScaleTheRateOfEveryKind) {
   using enum OptimizerKind;
   for (const auto kind : {AdamW, Sgd, Adagrad, Lion, Muon}) {
     const auto moved = [&](double lr_scale) {
-      ParamStore store(some_model(), Reduction::Fast, at::kDouble, 5);
-      for (Parameter& param : store.params()) param.main_grad.fill_(0.25);
+      param::ParamStore store(some_model(), Reduction::Fast, at::kDouble, 5);
+      for (param::Parameter& param : store.params()) param.main_grad.fill_(0.25);
       const auto before = store.flat_data().detach().clone();
       OptimizerSpec spec{.kind = kind, .weight_decay = 0};
       spec.groups = {{.match = "*", .lr_scale = lr_scale}};

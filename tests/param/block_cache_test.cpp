@@ -10,7 +10,7 @@
 
 #include "braid/base/seeds.h"
 
-namespace braid::block_cache_test {
+namespace braid::param::block_cache_test {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
@@ -85,4 +85,4 @@ TEST(BlockCache, ThreadsShareIt) {
 }
 
 }  // namespace
-}  // namespace braid::block_cache_test
+}  // namespace braid::param::block_cache_test

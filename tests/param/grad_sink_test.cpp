@@ -19,7 +19,7 @@
 #include "braid/param/weight_grad_queue.h"
 #include "tests/support/sampled.h"
 
-namespace braid::grad_sink_test {
+namespace braid::param::grad_sink_test {
 namespace {
 
 std::vector<BlockSpec> tied_model() {
@@ -294,4 +294,4 @@ TEST(WeightGradQueue, AtOnceRunsWhatIsPushedAndLeavesWhatWaited) {
 }
 
 }  // namespace
-}  // namespace braid::grad_sink_test
+}  // namespace braid::param::grad_sink_test

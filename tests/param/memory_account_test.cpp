@@ -14,7 +14,7 @@
 #include "braid/base/errors.h"
 #include "braid/param/param_store.h"
 
-namespace braid::memory_account_test {
+namespace braid::param::memory_account_test {
 namespace {
 
 int64_t now(int rank, MemoryCategory category) { return memory_use(rank).bytes[static_cast<int>(category)]; }
@@ -176,4 +176,4 @@ TEST(MemoryAccount, RanksHaveALimitAndCategoriesHaveNames) {
 }
 
 }  // namespace
-}  // namespace braid::memory_account_test
+}  // namespace braid::param::memory_account_test

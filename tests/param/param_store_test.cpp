@@ -11,7 +11,7 @@
 #include "braid/base/normal.h"
 #include "braid/base/seeds.h"
 
-namespace braid::param_store_test {
+namespace braid::param::param_store_test {
 namespace {
 
 ParamSpec normal(std::string name, mesh::Placement placement) {
@@ -193,4 +193,4 @@ TEST(ParamStore, ARankMayHoldNothing) {
 }
 
 }  // namespace
-}  // namespace braid::param_store_test
+}  // namespace braid::param::param_store_test

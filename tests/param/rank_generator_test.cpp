@@ -6,7 +6,7 @@
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
 
-namespace braid::rank_generator_test {
+namespace braid::param::rank_generator_test {
 namespace {
 
 at::Tensor numbers(RankGenerator& generator, uint64_t key) { return at::rand({100}, generator.at_key(key)); }
@@ -38,4 +38,4 @@ TEST(RankGenerator, TheDefaultGeneratorIsNotTouched) {
 }
 
 }  // namespace
-}  // namespace braid::rank_generator_test
+}  // namespace braid::param::rank_generator_test

@@ -13,7 +13,7 @@
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
 
-namespace braid::sharding_test {
+namespace braid::param::sharding_test {
 namespace {
 
 constexpr int64_t kAlign = ParamStore::kAlign;
@@ -148,4 +148,4 @@ TEST(UnitSink, HandsOutAUnitWhenItsLastContributionCloses) {
 }
 
 }  // namespace
-}  // namespace braid::sharding_test
+}  // namespace braid::param::sharding_test

@@ -8,7 +8,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::weight_versions_test {
+namespace braid::param::weight_versions_test {
 namespace {
 
 std::unique_ptr<ParamStore> store_of(at::ScalarType dtype) {
@@ -71,4 +71,4 @@ TEST(WeightVersions, MemoryOfDroppedVersionsServesLaterOnes) {
 }
 
 }  // namespace
-}  // namespace braid::weight_versions_test
+}  // namespace braid::param::weight_versions_test

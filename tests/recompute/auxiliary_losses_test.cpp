@@ -25,7 +25,7 @@ at::Tensor formula_of(const std::string& what, int micro) { return formula_tenso
 // x + tanh(g) with g = x W^T; hands in the mean of g's squares, and how many are positive.
 class Squared final : public Block {
  public:
-  Squared(int index, const Parameter& weight, WeightGradQueue& queue) : index_(index), weight_(weight), queue_(queue) {}
+  Squared(int index, const param::Parameter& weight, param::WeightGradQueue& queue) : index_(index), weight_(weight), queue_(queue) {}
 
   at::Tensor forward(const at::Tensor& x, const Microbatch& m) override {
     const at::Tensor g = linear(x, {{&weight_, 0}, nullptr, &queue_, m.micro});
@@ -38,14 +38,14 @@ class Squared final : public Block {
 
  private:
   int index_;
-  const Parameter& weight_;
-  WeightGradQueue& queue_;
+  const param::Parameter& weight_;
+  param::WeightGradQueue& queue_;
 };
 
-std::vector<BlockSpec> block_specs() {
-  std::vector<BlockSpec> specs;
+std::vector<param::BlockSpec> block_specs() {
+  std::vector<param::BlockSpec> specs;
   for (int block = 0; block < kNumBlocks; ++block) {
-    const ParamSpec weight{weight_name(block), mesh::replicated({kFeatures, kFeatures}), {Init::Kind::Normal, 0.7}};
+    const param::ParamSpec weight{weight_name(block), mesh::replicated({kFeatures, kFeatures}), {param::Init::Kind::Normal, 0.7}};
     specs.push_back({cat("blocks.", block), {weight}});
   }
   return specs;
@@ -91,7 +91,7 @@ class Stage {
     }
     EXPECT_EQ(queue_.pending(), way.weights == WeightPass::Later ? kNumMicros * kNumBlocks : 0);
     queue_.run_all();
-    for (const Parameter& p : store_.params()) results["d" + p.name] = p.use_grads[0].slice.clone();
+    for (const param::Parameter& p : store_.params()) results["d" + p.name] = p.use_grads[0].slice.clone();
     return results;
   }
 
@@ -100,7 +100,7 @@ class Stage {
     const c10::AutoGradMode grad(true);
     Results results;
     std::vector<at::Tensor> weights, inputs;
-    for (const Parameter& p : store_.params()) weights.push_back(p.data.detach().clone().requires_grad_(true));
+    for (const param::Parameter& p : store_.params()) weights.push_back(p.data.detach().clone().requires_grad_(true));
     at::Tensor objective;
     for (int micro = 0; micro < kNumMicros; ++micro) {
       inputs.push_back(formula_of("x", micro).requires_grad_(true));
@@ -114,7 +114,7 @@ class Stage {
   }
 
   const Segments::Blocks& blocks() const { return blocks_; }
-  WeightGradQueue& queue() { return queue_; }
+  param::WeightGradQueue& queue() { return queue_; }
 
  private:
   // With dy . y in the place of the head's loss.
@@ -141,9 +141,9 @@ class Stage {
     }
   }
 
-  ParamStore store_{block_specs(), Reduction::Fast, at::kDouble, 1};
-  std::unique_ptr<GradSink> sink_ = accumulating_sink(store_);
-  WeightGradQueue queue_{*sink_};
+  param::ParamStore store_{block_specs(), Reduction::Fast, at::kDouble, 1};
+  std::unique_ptr<param::GradSink> sink_ = param::accumulating_sink(store_);
+  param::WeightGradQueue queue_{*sink_};
   Segments::Blocks blocks_;
 };
 

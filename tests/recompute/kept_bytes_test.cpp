@@ -29,7 +29,7 @@ struct Bytes {
   int64_t left = 0;     // after these
 };
 
-int64_t now() { return memory_use(920).bytes[static_cast<int>(MemoryCategory::Activations)]; }
+int64_t now() { return param::memory_use(920).bytes[static_cast<int>(param::MemoryCategory::Activations)]; }
 
 ModelSpec plain_model(const StageOfBlocks& of) {
   ModelSpec spec;
@@ -48,9 +48,9 @@ ModelSpec plain_model(const StageOfBlocks& of) {
 
 Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
   const StagesRun run{plain_model(of)};
-  ParamStore store(model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
-  const auto sink = accumulating_sink(store);
-  WeightGradQueue queue(*sink);
+  param::ParamStore store(model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
+  const auto sink = param::accumulating_sink(store);
+  param::WeightGradQueue queue(*sink);
   const spec::Recompute policy = *spec::recompute_policy(of.recompute);
   const RankContext rank{tensor, queue, kept_by_layers(policy)};
   Segments::Blocks blocks;
@@ -59,7 +59,7 @@ Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
   sink->begin_step(of.in_flight);
 
   Bytes bytes;
-  reset_memory_peak(920);
+  param::reset_memory_peak(920);
   std::vector<Passage> passages;
   for (int micro = 0; micro < of.in_flight; ++micro) {
     // The output goes to the next stage; what of it stays is the graph's.
@@ -71,17 +71,17 @@ Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
   bytes.waiting = now();
   queue.run_all();
   bytes.left = now();
-  bytes.peak = memory_use(920).peak_bytes[static_cast<int>(MemoryCategory::Activations)];
+  bytes.peak = param::memory_use(920).peak_bytes[static_cast<int>(param::MemoryCategory::Activations)];
   return bytes;
 }
 
 Bytes bytes_of(const StageOfBlocks& of) {
   Bytes bytes;
-  install_memory_accounting();
+  param::install_memory_accounting();
   run_ranks(1, [&](Communicator& tensor) {
     at::get_num_threads();
     at::set_num_threads(1);
-    account_memory_to(920);
+    param::account_memory_to(920);
     bytes = run_stage(of, tensor);
   });
   return bytes;

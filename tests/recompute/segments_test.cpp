@@ -44,9 +44,9 @@ class SegmentsTest : public testing::Test {
 
   std::string log_;
   Segments::Blocks blocks_;
-  ParamStore store_{{}, Reduction::Fast, at::kDouble, 1};
-  std::unique_ptr<GradSink> sink_ = accumulating_sink(store_);
-  WeightGradQueue queue_{*sink_};
+  param::ParamStore store_{{}, Reduction::Fast, at::kDouble, 1};
+  std::unique_ptr<param::GradSink> sink_ = param::accumulating_sink(store_);
+  param::WeightGradQueue queue_{*sink_};
   Passage passage_, other_;
 };
 

@@ -72,7 +72,7 @@ class TwoStages {
   TwoStages(const StagesRun& run, Communicator& tensor)
       : run_(run),
         store_(model_params(run.model, tensor.rank(), tensor.size()), run.reduction, run.dtype, 1),
-        sink_(run.reduction == Reduction::Fast ? accumulating_sink(store_) : tree_sink(store_)) {
+        sink_(run.reduction == Reduction::Fast ? param::accumulating_sink(store_) : param::tree_sink(store_)) {
     fill_parameters();
     const MemorySpec memory{run.recompute};
     const int all = run.model.layers + 2;
@@ -92,15 +92,15 @@ class TwoStages {
       backward(micro, at::full_like(loss, kSeed));
     }
     for (int micro = 0; micro < kMicrobatches; ++micro) run_weights(micro);
-    for (const Parameter& p : store_.params()) {
-      for (const UseGrad& use : p.use_grads) results[p.name + "." + std::to_string(use.use)] = use.slice.clone();
+    for (const param::Parameter& p : store_.params()) {
+      for (const param::UseGrad& use : p.use_grads) results[p.name + "." + std::to_string(use.use)] = use.slice.clone();
     }
     return results;
   }
 
  private:
   struct Stage {
-    std::unique_ptr<WeightGradQueue> queue;
+    std::unique_ptr<param::WeightGradQueue> queue;
     Segments::Blocks blocks;
     std::unique_ptr<Segments> segments;
     Passage passages[kMicrobatches];
@@ -116,9 +116,9 @@ class TwoStages {
   // Formula values; slots start as NaN, so what is not written shows.
   void fill_parameters() {
     const at::NoGradGuard no_grad;
-    for (Parameter& p : store_.params()) {
+    for (param::Parameter& p : store_.params()) {
       p.master.copy_(place(formula_parameter(p.name, p.placement.global_shape), p.placement));
-      for (UseGrad& use : p.use_grads) use.slice.fill_(std::numeric_limits<double>::quiet_NaN());
+      for (param::UseGrad& use : p.use_grads) use.slice.fill_(std::numeric_limits<double>::quiet_NaN());
     }
     store_.round_masters();
   }
@@ -126,7 +126,7 @@ class TwoStages {
   void build(int index, Range range, const StageBlocks& counts, const Shared& shared) {
     Stage& stage = stages_[index];
     const spec::Recompute policy = spec::stage_recompute(shared.memory, index);
-    stage.queue = std::make_unique<WeightGradQueue>(*sink_);
+    stage.queue = std::make_unique<param::WeightGradQueue>(*sink_);
     const RankContext rank{shared.tensor, *stage.queue, kept_by_layers(policy)};
     for (int i = range.begin; i < range.end; ++i) stage.blocks.push_back(model_block(run_.model, {i}, store_, rank));
     stage.segments = std::make_unique<Segments>(stage.blocks, plan_segments(policy, counts), *stage.queue);
@@ -155,8 +155,8 @@ class TwoStages {
   }
 
   StagesRun run_;
-  ParamStore store_;
-  std::unique_ptr<GradSink> sink_;
+  param::ParamStore store_;
+  std::unique_ptr<param::GradSink> sink_;
   Stage stages_[2];
 };
 

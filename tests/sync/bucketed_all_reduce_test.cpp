@@ -12,12 +12,12 @@
 namespace braid::bucketed_all_reduce_test {
 namespace {
 
-ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
-  return {name, mesh::replicated({elements}), Init{}, WeightDecay::Yes, use, uses};
+param::ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
+  return {name, mesh::replicated({elements}), param::Init{}, param::WeightDecay::Yes, use, uses};
 }
 
 // wte is used by the first and the last block.
-std::vector<BlockSpec> tied_blocks() {
+std::vector<param::BlockSpec> tied_blocks() {
   return {{"embedding", {spec_of("wte", 1500, 0, 2), spec_of("wpe", 10)}},
           {"middle", {spec_of("a", 3000), spec_of("b", 1), spec_of("c", 1024)}},
           {"head", {spec_of("ln", 7), spec_of("wte", 1500, 1, 2)}}};
@@ -43,17 +43,17 @@ void expect_all(const at::Tensor& tensor, float value) {
 // What rank `rank` adds to parameter number `param` by use `use`.
 float contribution(int rank, int param, int use) { return static_cast<float>(rank + 1 + 10 * param + 100 * use); }
 
-void write_gradients(ParamStore& store, int rank) {
-  for (Parameter& param : store.params()) {
+void write_gradients(param::ParamStore& store, int rank) {
+  for (param::Parameter& param : store.params()) {
     float fast = 0;
-    for (const UseGrad& use : param.use_grads) {
+    for (const param::UseGrad& use : param.use_grads) {
       fast += contribution(rank, param.index, use.use);
       fill(use.slice, store.reduction() == Reduction::Fast ? fast : contribution(rank, param.index, use.use));
     }
   }
 }
 
-float total(const Parameter& param, int ranks) {
+float total(const param::Parameter& param, int ranks) {
   float sum = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     for (const int use : param.local_uses) sum += contribution(rank, param.index, use);
@@ -63,7 +63,7 @@ float total(const Parameter& param, int ranks) {
 
 TEST(BucketPlan, CoversEverySliceOnceInTheOrderOfBackward) {
   for (const Reduction reduction : {Reduction::Fast, Reduction::Reproducible}) {
-    const ParamStore store(tied_blocks(), reduction, at::kFloat, 1);
+    const param::ParamStore store(tied_blocks(), reduction, at::kFloat, 1);
     const BucketPlan plan = bucket_plan(store, small_buckets());
     std::vector<int> covered(static_cast<size_t>(store.flat_grads().numel()));
     for (const auto& bucket : plan.buckets) {
@@ -81,7 +81,7 @@ TEST(BucketedAllReduce, GradientsAreSumsOverReplicas) {
   for (const Reduction reduction : {Reduction::Fast, Reduction::Reproducible}) {
     for (const int ranks : {1, 2, 3, 5}) {
       run_ranks(ranks, [&](Communicator& world) {
-        ParamStore store(tied_blocks(), reduction, at::kFloat, 1);
+        param::ParamStore store(tied_blocks(), reduction, at::kFloat, 1);
         const auto alone = world.split(world.rank(), 0, "tied");
         BucketedAllReduce sync(small_buckets(), store, {world, *alone});
         for (int step = 0; step < 3; ++step) {
@@ -89,7 +89,7 @@ TEST(BucketedAllReduce, GradientsAreSumsOverReplicas) {
           for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
           sync.flush();
           sync.finish();
-          for (const Parameter& param : store.params()) expect_all(param.main_grad, total(param, ranks));
+          for (const param::Parameter& param : store.params()) expect_all(param.main_grad, total(param, ranks));
         }
         const int64_t bytes = 2 * store.flat_grads().numel() * 4 * (ranks - 1) / ranks;
         EXPECT_NEAR(static_cast<double>(sync.bytes_sent()), 3.0 * static_cast<double>(bytes), 200);
@@ -105,10 +105,10 @@ TEST(BucketedAllReduce, TiedUsesOnTwoStagesAreAdded) {
       const auto data = world.split(stage, 0, "data");
       const auto tied = world.split(replica, 0, "tied");
       const auto blocks = tied_blocks();
-      ParamStore store({blocks[stage == 0 ? 0 : 2]}, reduction, at::kFloat, 1);
+      param::ParamStore store({blocks[stage == 0 ? 0 : 2]}, reduction, at::kFloat, 1);
       BucketedAllReduce sync(small_buckets(), store, {*data, *tied});
       fill(store["wte"].main_grad, static_cast<float>(1 << world.rank()));
-      for (const Parameter& param : store.params()) sync.ready(param);
+      for (const param::Parameter& param : store.params()) sync.ready(param);
       sync.finish();
       expect_all(store["wte"].main_grad, 15);
     });
@@ -117,7 +117,7 @@ TEST(BucketedAllReduce, TiedUsesOnTwoStagesAreAdded) {
 
 TEST(BucketedAllReduce, AParameterThatIsReadyTwiceOrNeverIsOurMistake) {
   run_ranks(1, [&](Communicator& world) {
-    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    param::ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
     BucketedAllReduce sync(small_buckets(), store, {world, world});
     EXPECT_THROW(sync.flush(), InternalError);
     sync.ready(store["a"]);
@@ -128,7 +128,7 @@ TEST(BucketedAllReduce, AParameterThatIsReadyTwiceOrNeverIsOurMistake) {
 // Every rank is ready in an order of its own; all follow what rank 0 saw in the first step.
 TEST(BucketedAllReduce, TheOrderOfLaunchesIsRankZerosOfTheFirstStep) {
   run_ranks(3, [&](Communicator& world) {
-    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    param::ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
     const auto alone = world.split(world.rank(), 0, "tied");
     BucketedAllReduce sync(small_buckets(), store, {world, *alone});
     const auto num_buckets = static_cast<int>(sync.launch_order().size());
@@ -140,12 +140,12 @@ TEST(BucketedAllReduce, TheOrderOfLaunchesIsRankZerosOfTheFirstStep) {
     for (int step = 0; step < 3; ++step) {
       write_gradients(store, world.rank());
       if (world.rank() == 0) {
-        for (const Parameter& param : store.params()) sync.ready(param);
+        for (const param::Parameter& param : store.params()) sync.ready(param);
       } else {
         for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
       }
       sync.finish();
-      for (const Parameter& param : store.params()) expect_all(param.main_grad, total(param, 3));
+      for (const param::Parameter& param : store.params()) expect_all(param.main_grad, total(param, 3));
       EXPECT_EQ(sync.launch_order(), backwards);  // the first block's parameters were ready first
     }
   });
@@ -155,14 +155,14 @@ TEST(BucketedAllReduce, TheOrderOfLaunchesIsRankZerosOfTheFirstStep) {
 std::vector<float> trained_bits(const SyncSpec& spec, std::vector<std::string>* heard) {
   std::vector<float> bits;
   run_ranks(3, [&](Communicator& world) {
-    ParamStore store(tied_blocks(), Reduction::Reproducible, at::kFloat, 1);
+    param::ParamStore store(tied_blocks(), Reduction::Reproducible, at::kFloat, 1);
     const auto alone = world.split(world.rank(), 0, "tied");
     BucketedAllReduce sync(spec, store, {world, *alone});
     if (world.rank() == 0) sync.on_choice = [&](const std::string& choice) { heard->push_back(choice); };
     for (int step = 0; step < 30; ++step) {
       float* p = store.flat_grads().mutable_data_ptr<float>();
-      for (Parameter& param : store.params()) {
-        for (const UseGrad& use : param.use_grads) {
+      for (param::Parameter& param : store.params()) {
+        for (const param::UseGrad& use : param.use_grads) {
           float* slice = use.slice.mutable_data_ptr<float>();
           for (int64_t i = 0; i < use.slice.numel(); ++i) {
             slice[i] =
@@ -197,7 +197,7 @@ TEST(BucketedAllReduce, NothingThatIsChosenChangesABit) {
 
 TEST(BucketedAllReduce, DeferredBucketsLeaveWhenBackwardIsOver) {
   run_ranks(2, [&](Communicator& world) {
-    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    param::ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
     const auto alone = world.split(world.rank(), 0, "tied");
     for (const char* overlap : {"on", "off"}) {
       SyncSpec spec = small_buckets();
@@ -216,7 +216,7 @@ TEST(BucketedAllReduce, DeferredBucketsLeaveWhenBackwardIsOver) {
 // The bytes of a step, in units of what plain sums send.
 TEST(BucketedAllReduce, CompressionBeginsAtItsStep) {
   run_ranks(2, [&](Communicator& world) {
-    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    param::ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
     const auto alone = world.split(world.rank(), 0, "alone");
     SyncSpec spec = small_buckets();
     spec.compression = CompressionKind::BFloat16;
@@ -228,7 +228,7 @@ TEST(BucketedAllReduce, CompressionBeginsAtItsStep) {
       const int64_t before = sync->bytes_sent();
       sync->begin_step(static_cast<int64_t>(step));
       write_gradients(store, world.rank());
-      for (const Parameter& param : store.params()) sync->ready(param);
+      for (const param::Parameter& param : store.params()) sync->ready(param);
       sync->finish();
       const auto sent = static_cast<double>(sync->bytes_sent() - before);
       EXPECT_NEAR(sent / plain_bytes, shares[step], 0.01) << "step " << step;

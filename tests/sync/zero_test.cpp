@@ -10,12 +10,12 @@
 namespace braid::zero_test {
 namespace {
 
-ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
-  return {name, mesh::replicated({elements}), {Init::Kind::Normal, 1}, WeightDecay::Yes, use, uses};
+param::ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
+  return {name, mesh::replicated({elements}), {param::Init::Kind::Normal, 1}, param::WeightDecay::Yes, use, uses};
 }
 
 // wte is used by the first and the last block.
-std::vector<BlockSpec> blocks() {
+std::vector<param::BlockSpec> blocks() {
   return {{"embedding", {spec_of("wte", 1500, 0, 2), spec_of("wpe", 10)}},
           {"middle", {spec_of("a", 3000), spec_of("b", 1), spec_of("c", 1024)}},
           {"head", {spec_of("ln", 7), spec_of("wte", 1500, 1, 2)}}};
@@ -30,7 +30,7 @@ float contribution(int rank, int param, int use, int micro) {
   return static_cast<float>(rank + 1 + 10 * param + 100 * use + 1000 * micro);
 }
 
-float total(const Parameter& param, int ranks, int micros) {
+float total(const param::Parameter& param, int ranks, int micros) {
   float sum = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     for (int micro = 0; micro < micros; ++micro) {
@@ -41,21 +41,21 @@ float total(const Parameter& param, int ranks, int micros) {
 }
 
 struct Rank {
-  Rank(Communicator& the_world, Sharded what, Reduction reduction, int parts)
+  Rank(Communicator& the_world, param::Sharded what, Reduction reduction, int parts)
       : world(the_world),
         shards(world.split(world.rank() / parts, world.rank(), "shards")),
         copies(world.split(world.rank() % parts, world.rank(), "copies")),
         alone(world.split(world.rank(), 0, "alone")),
-        store(blocks(), StoreOptions{reduction, at::kFloat, 7, {what, shards->rank(), parts}}) {
+        store(blocks(), param::StoreOptions{reduction, at::kFloat, 7, {what, shards->rank(), parts}}) {
     if (store.shards_gradients()) {
-      auto units = std::make_unique<UnitSink>(store);
+      auto units = std::make_unique<param::UnitSink>(store);
       unit_sink = units.get();
       sink = std::move(units);
     } else {
-      sink = reduction == Reduction::Fast ? accumulating_sink(store) : tree_sink(store);
+      sink = reduction == Reduction::Fast ? param::accumulating_sink(store) : param::tree_sink(store);
     }
     zero.emplace(store, unit_sink, ShardGroups{*shards, *copies, *alone}, std::vector<int>{0, 0, 0});
-    sink->on_ready = [this](const Parameter& param) { zero->ready(param); };
+    sink->on_ready = [this](const param::Parameter& param) { zero->ready(param); };
   }
 
   void step(int micros) {
@@ -63,7 +63,7 @@ struct Rank {
     for (int micro = 0; micro < micros; ++micro) {
       for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) {
         for (const int use : param->local_uses) {
-          const GradSlot slot = sink->open(*param, use, micro);
+          const param::GradSlot slot = sink->open(*param, use, micro);
           fill(slot.target, contribution(world.rank(), param->index, use, micro), slot.beta == 1);
           sink->close(*param, use, micro);
         }
@@ -73,9 +73,9 @@ struct Rank {
   }
 
   void expect_sums(int micros) const {
-    for (const OwnedRange& range : store.owned()) {
+    for (const param::OwnedRange& range : store.owned()) {
       const float* grad = range.grad.const_data_ptr<float>();
-      for (const Parameter& param : store.params()) {
+      for (const param::Parameter& param : store.params()) {
         const int64_t end = std::min(range.end, param.offset + param.num_elements());
         for (int64_t i = std::max(range.begin, param.offset); i < end; ++i) {
           ASSERT_EQ(grad[i - range.begin], total(param, world.size(), micros)) << param.name << " at " << i;
@@ -86,14 +86,14 @@ struct Rank {
 
   Communicator& world;
   std::unique_ptr<Communicator> shards, copies, alone;
-  ParamStore store;
-  UnitSink* unit_sink = nullptr;
-  std::unique_ptr<GradSink> sink;
+  param::ParamStore store;
+  param::UnitSink* unit_sink = nullptr;
+  std::unique_ptr<param::GradSink> sink;
   std::optional<Zero> zero;
 };
 
 TEST(Zero, OwnersHoldTheSumsOfAllRanksMicrobatchesAndUses) {
-  for (const Sharded what : {Sharded::Optimizer, Sharded::Gradients, Sharded::Parameters}) {
+  for (const param::Sharded what : {param::Sharded::Optimizer, param::Sharded::Gradients, param::Sharded::Parameters}) {
     for (const Reduction reduction : {Reduction::Fast, Reduction::Reproducible}) {
       for (const int parts : {2, 4}) {
         SCOPED_TRACE(cat(static_cast<int>(what), " ", static_cast<int>(reduction), " ", parts, " parts of 4 ranks"));
@@ -111,10 +111,10 @@ TEST(Zero, OwnersHoldTheSumsOfAllRanksMicrobatchesAndUses) {
 
 TEST(Zero, AfterAnUpdateEveryRankHasWhatTheOwnersWrote) {
   run_ranks(4, [&](Communicator& world) {
-    Rank rank(world, Sharded::Optimizer, Reduction::Fast, 2);
-    for (const OwnedRange& range : rank.store.owned()) fill(range.master, static_cast<float>(range.begin), false);
+    Rank rank(world, param::Sharded::Optimizer, Reduction::Fast, 2);
+    for (const param::OwnedRange& range : rank.store.owned()) fill(range.master, static_cast<float>(range.begin), false);
     rank.zero->updated();
-    for (const ShardUnit& unit : rank.store.units()) {
+    for (const param::ShardUnit& unit : rank.store.units()) {
       const float* data = rank.store.flat_data().const_data_ptr<float>();
       for (int64_t i = unit.begin; i < unit.end; ++i) {
         const int64_t half = unit.length() / 2;
@@ -125,9 +125,9 @@ TEST(Zero, AfterAnUpdateEveryRankHasWhatTheOwnersWrote) {
 }
 
 TEST(Zero, ABlockIsWholeBetweenAcquireAndRelease) {
-  ParamStore alone(blocks(), Reduction::Fast, at::kFloat, 7);
+  param::ParamStore alone(blocks(), Reduction::Fast, at::kFloat, 7);
   run_ranks(2, [&](Communicator& world) {
-    Rank rank(world, Sharded::Parameters, Reduction::Fast, 2);
+    Rank rank(world, param::Sharded::Parameters, Reduction::Fast, 2);
     const auto has_memory = [&](int unit) {
       return rank.store.unit_data(unit).storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get() !=
              nullptr;
@@ -135,22 +135,22 @@ TEST(Zero, ABlockIsWholeBetweenAcquireAndRelease) {
     const auto expect_whole = [&](const char* name) {
       EXPECT_TRUE(rank.store[name].data.detach().equal(alone[name].data.detach())) << name;
     };
-    rank.zero->acquire(0, Phase::Forward);
+    rank.zero->acquire(0, param::Phase::Forward);
     expect_whole("wte");
     expect_whole("wpe");
     EXPECT_TRUE(has_memory(2)) << "the next block is on its way";
-    rank.zero->release(0, Phase::Forward);
+    rank.zero->release(0, param::Phase::Forward);
     EXPECT_FALSE(has_memory(0));
-    rank.zero->acquire(1, Phase::Forward);
+    rank.zero->acquire(1, param::Phase::Forward);
     expect_whole("a");
     EXPECT_TRUE(has_memory(0)) << "the tied parameter comes again for the head";
-    rank.zero->release(1, Phase::Forward);
-    rank.zero->acquire(2, Phase::Backward);
-    rank.zero->acquire(2, Phase::Backward);
-    rank.zero->release(2, Phase::Backward);
+    rank.zero->release(1, param::Phase::Forward);
+    rank.zero->acquire(2, param::Phase::Backward);
+    rank.zero->acquire(2, param::Phase::Backward);
+    rank.zero->release(2, param::Phase::Backward);
     expect_whole("wte");
     expect_whole("ln");
-    rank.zero->release(2, Phase::Backward);
+    rank.zero->release(2, param::Phase::Backward);
     EXPECT_FALSE(has_memory(3));
     rank.step(1);
     for (int unit = 0; unit < 4; ++unit) EXPECT_FALSE(has_memory(unit)) << "what was asked for and never used is freed";
@@ -160,7 +160,7 @@ TEST(Zero, ABlockIsWholeBetweenAcquireAndRelease) {
 TEST(Zero, GradientsOfAUnitThatNeverCameAreMissed) {
   EXPECT_THROW(run_ranks(2,
                          [](Communicator& world) {
-                           Rank rank(world, Sharded::Gradients, Reduction::Fast, 2);
+                           Rank rank(world, param::Sharded::Gradients, Reduction::Fast, 2);
                            rank.sink->begin_step(1);
                            rank.zero->finish();
                          }),

@@ -44,7 +44,7 @@ void expect_parity(const std::string& file, const ModelRun& run, double toleranc
       EXPECT_NEAR(loss, expected.at("adamw.loss")[step], tolerance * loss) << step;
     }
     const at::Tensor change = model.world.store.flat_master().sub(before);
-    for (const Parameter& p : model.world.store.params()) {
+    for (const param::Parameter& p : model.world.store.params()) {
       expect_fingerprint(p.name, change.narrow(0, p.offset, p.num_elements()), expected.at("adamw." + p.name),
                          tolerance);
     }

@@ -87,7 +87,7 @@ class Replay {
 
   std::map<std::string, at::Tensor> params() {
     std::map<std::string, at::Tensor> all;
-    for (const Parameter& param : model_.params().params()) all[param.name] = param.data.detach().clone();
+    for (const param::Parameter& param : model_.params().params()) all[param.name] = param.data.detach().clone();
     return all;
   }
 
@@ -103,7 +103,7 @@ class Replay {
   void pass(int64_t step, const Place& at, int per_rank) {
     {
       const c10::AutoGradMode no_grad(false);
-      for (const Parameter& param : model_.params().params()) {
+      for (const param::Parameter& param : model_.params().params()) {
         const int stage = stage_of(param.name, pipelined_);
         const int version = case_.version(at.micro, stage, pipelined_.mesh.pipe, case_.group);
         param.data.detach().view({-1}).copy_(versions_.at(version).narrow(0, param.offset, param.num_elements()));

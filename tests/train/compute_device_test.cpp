@@ -61,18 +61,18 @@ TEST(ComputeDevice, RecordsOnlyAWholeModelThatIsUpdatedAfterTheStep) {
 }
 
 TEST(DeviceMemory, WhatIsNotKeptAreActivations) {
-  const auto at = [](MemoryCategory category) { return static_cast<size_t>(category); };
+  const auto at = [](param::MemoryCategory category) { return static_cast<size_t>(category); };
   MemoryByCategory kept{};
-  kept[at(MemoryCategory::Parameters)] = 10;
-  kept[at(MemoryCategory::Gradients)] = 20;
-  kept[at(MemoryCategory::Optimizer)] = 40;
-  const MemoryUse use = device_memory_use({100, 250}, kept);
-  EXPECT_EQ(use.bytes[at(MemoryCategory::Parameters)], 10);
-  EXPECT_EQ(use.peak_bytes[at(MemoryCategory::Optimizer)], 40);
-  EXPECT_EQ(use.bytes[at(MemoryCategory::Activations)], 30);
-  EXPECT_EQ(use.peak_bytes[at(MemoryCategory::Activations)], 180);
+  kept[at(param::MemoryCategory::Parameters)] = 10;
+  kept[at(param::MemoryCategory::Gradients)] = 20;
+  kept[at(param::MemoryCategory::Optimizer)] = 40;
+  const param::MemoryUse use = device_memory_use({100, 250}, kept);
+  EXPECT_EQ(use.bytes[at(param::MemoryCategory::Parameters)], 10);
+  EXPECT_EQ(use.peak_bytes[at(param::MemoryCategory::Optimizer)], 40);
+  EXPECT_EQ(use.bytes[at(param::MemoryCategory::Activations)], 30);
+  EXPECT_EQ(use.peak_bytes[at(param::MemoryCategory::Activations)], 180);
   EXPECT_EQ(use.peak_total_bytes, 250);
-  EXPECT_EQ(device_memory_use({5, 5}, kept).bytes[at(MemoryCategory::Activations)], 0) << "never less than nothing";
+  EXPECT_EQ(device_memory_use({5, 5}, kept).bytes[at(param::MemoryCategory::Activations)], 0) << "never less than nothing";
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ mesh::Placement of_experts_in_slices(const mesh::Index& shape, const mesh::Devic
   return placement;
 }
 
-std::vector<BlockSpec> blocks(const mesh::DeviceMesh& mesh, const mesh::Coords& at) {
+std::vector<param::BlockSpec> blocks(const mesh::DeviceMesh& mesh, const mesh::Coords& at) {
   const auto spec = [](const std::string& name, mesh::Placement placement) {
-    return ParamSpec{name, std::move(placement), {Init::Kind::Normal, 1}};
+    return param::ParamSpec{name, std::move(placement), {param::Init::Kind::Normal, 1}};
   };
   const mesh::Placement slices = mesh::split_dim({30, 40}, 1, 40, share(mesh, at, mesh::Axis::Tensor));
   const mesh::Placement experts = mesh::split_dim({4, 3}, 0, 4, share(mesh, at, mesh::Axis::Expert));
@@ -100,7 +100,7 @@ class Training {
   }
 
   // A dense parameter has gradients of the samples of its rank; an expert of those of all ranks that send it tokens.
-  std::vector<int> samples_of(const Parameter& param) const {
+  std::vector<int> samples_of(const param::Parameter& param) const {
     const mesh::AxisSet own = mesh::summed_axes(param.placement);
     std::vector<int> samples;
     for (int sample = 0; sample < kSamples; ++sample) {
@@ -115,7 +115,7 @@ class Training {
     return samples;
   }
 
-  void write_gradient(const Parameter& param) const {
+  void write_gradient(const param::Parameter& param) const {
     const std::vector<int> samples = samples_of(param);
     const mesh::Piece& piece = param.placement.pieces.at(0);
     const double* values = param.master.const_data_ptr<double>();
@@ -134,14 +134,14 @@ class Training {
     replication_->begin_step(optimizer_->num_steps());
     const size_t count = store_.params().size();
     for (size_t i = 0; i < count; ++i) {
-      const Parameter& param = store_.params()[(i + static_cast<size_t>(groups_.world.rank())) % count];
+      const param::Parameter& param = store_.params()[(i + static_cast<size_t>(groups_.world.rank())) % count];
       write_gradient(param);
       replication_->ready(param);
     }
     replication_->finish();
     mesh::Coords in_replica = groups_.at;
     in_replica[mesh::Axis::Data] = 0;
-    const auto counts = [&](const Parameter& param) { return mesh::counts_once(param.placement, in_replica); };
+    const auto counts = [&](const param::Parameter& param) { return mesh::counts_once(param.placement, in_replica); };
     const double norm = global_grad_norm(store_, order(), counts, {*groups_.model});
     EXPECT_GT(norm, kClip);
     optimizer_->step({0.05, clip_scale(norm, clip)});
@@ -149,7 +149,7 @@ class Training {
   }
 
   RankGroups groups_;
-  ParamStore store_;
+  param::ParamStore store_;
   std::unique_ptr<Replication> replication_;
   std::unique_ptr<Optimizer> optimizer_;
 };
@@ -280,7 +280,7 @@ TEST(SumGroups, AreOfTheSetsOfAxesThatOccur) {
     EXPECT_EQ(groups.replicas->size(), 4);
     EXPECT_EQ(groups.model->size(), 4);
     const auto made = [&](const mesh::Placement& placement) {
-      const ParamStore store({{"b", {{"dense", mesh::replicated({3})}, {"one", placement}, {"other", placement}}}},
+      const param::ParamStore store({{"b", {{"dense", mesh::replicated({3})}, {"one", placement}, {"other", placement}}}},
                              Reduction::Fast, at::kFloat, 1);
       return sum_groups(groups, store);
     };

@@ -28,13 +28,13 @@ class Generate : public ScratchFolder {
   }
 
   // A checkpoint of fresh weights, `change` made to them.
-  std::string saved(const std::function<void(ParamStore&)>& change) {
+  std::string saved(const std::function<void(param::ParamStore&)>& change) {
     run_ranks(1, [&](Communicator& world) {
       const RankGroups groups(mesh::DeviceMesh(spec_.mesh), StageLayout::single(), world);
       RankModel model(spec_, groups);
       change(model.params());
       std::vector<PlacedTensor> tensors;
-      for (const Parameter& param : model.params().params()) {
+      for (const param::Parameter& param : model.params().params()) {
         tensors.push_back({param.name, param.placement, param.master});
       }
       RunSpec told = spec_;
@@ -52,8 +52,8 @@ class Generate : public ScratchFolder {
 
 TEST_F(Generate, WeightsThatAreNotFiniteAreNamed) {
   std::string name;
-  const std::string directory = saved([&](ParamStore& store) {
-    Parameter& last = store.params().back();
+  const std::string directory = saved([&](param::ParamStore& store) {
+    param::Parameter& last = store.params().back();
     name = last.name;
     last.master.detach().flatten()[0].fill_(std::numeric_limits<double>::quiet_NaN());
   });
@@ -71,7 +71,7 @@ TEST_F(Generate, WeightsThatAreTooLargeAreNamed) {
   for (const auto& [dtype, value] : {std::pair(DType::Float16, 1e5), {DType::Float64, 1e308}}) {
     spec_.train.dtype = dtype;
     std::string name;
-    const std::string directory = saved([&, value = value](ParamStore& store) {
+    const std::string directory = saved([&, value = value](param::ParamStore& store) {
       name = store.params().front().name;
       store.params().front().master.detach().flatten()[0].fill_(value);
     });
@@ -88,14 +88,14 @@ TEST_F(Generate, WeightsThatAreTooLargeAreNamed) {
 }
 
 TEST_F(Generate, ScoresThatOverflowAreNotSampled) {
-  const std::string directory = saved([](ParamStore& store) {
-    for (Parameter& param : store.params()) param.master.detach().fill_(3e38);
+  const std::string directory = saved([](param::ParamStore& store) {
+    for (param::Parameter& param : store.params()) param.master.detach().fill_(3e38);
   });
   EXPECT_THROW(generate(directory, options_, nullptr), RunError);
 }
 
 TEST_F(Generate, ASmallShareOfTheProbabilityIsTheLikeliestToken) {
-  const std::string directory = saved([](ParamStore&) {});
+  const std::string directory = saved([](param::ParamStore&) {});
   GenerateOptions greedy = options_, narrow = options_, tiny = options_;
   greedy.temperature = 0;
   narrow.top_p = 1e-9;
@@ -114,7 +114,7 @@ TEST_F(Generate, AConfigurationThatClaimsAnotherModelIsRefused) {
       {[](ModelSpec& model) { model.width = 1 << 20; }, "wte.weight has another shape"}};
   for (const auto& [claim, why] : claims) {
     claim_ = claim;
-    const std::string directory = saved([](ParamStore&) {});
+    const std::string directory = saved([](param::ParamStore&) {});
     try {
       generate(directory, options_, nullptr);
       ADD_FAILURE() << "text was made; " << why;
@@ -129,7 +129,7 @@ TEST_F(Generate, AConfigurationThatClaimsAnotherModelIsRefused) {
 TEST_F(Generate, AnotherTokenizerMustFitTheModel) {
   spec_.model.vocab = 200;
   spec_.data.tokenizer = "made-up";  // with bytes, the configuration itself would be refused
-  const std::string directory = saved([](ParamStore&) {});
+  const std::string directory = saved([](param::ParamStore&) {});
   options_.tokenizer = "bytes";
   try {
     generate(directory, options_, nullptr);

@@ -60,22 +60,22 @@ TEST(KernelProbe, AllRanksHearTheSameOfEachSizeOnce) {
 }
 
 TEST(KernelProbe, CountsToNoRanksMemory) {
-  install_memory_accounting();
+  param::install_memory_accounting();
   RunSpec spec = small(1);
   spec.mesh.tensor = 2;
   run_ranks(2, [&](Communicator& world) {
-    account_memory_to(world.rank());
+    param::account_memory_to(world.rank());
     world.barrier().wait_host();
-    reset_memory_peak(world.rank());
-    const MemoryUse before = memory_use(world.rank());
+    param::reset_memory_peak(world.rank());
+    const param::MemoryUse before = param::memory_use(world.rank());
     measured_block(spec, at::kCPU, world);
     measured_skew(spec, at::kCPU, world);
     // Queries, keys and values of a rank have 24 KiB; what ranks exchange to agree has a few bytes.
-    const MemoryUse after = memory_use(world.rank());
+    const param::MemoryUse after = param::memory_use(world.rank());
     for (size_t category = 0; category < after.peak_bytes.size(); ++category) {
       EXPECT_LT(after.peak_bytes[category], before.peak_bytes[category] + 4096) << category;
     }
-    EXPECT_EQ(accounted_rank(), world.rank());
+    EXPECT_EQ(param::accounted_rank(), world.rank());
   });
 }
 

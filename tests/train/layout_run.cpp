@@ -92,14 +92,14 @@ void copy_pieces(const at::Tensor& local, const mesh::Placement& placement, at::
 }  // namespace
 
 void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, schedule::HeldResource what) {
-  const ParamStore& store = trainer.model().params();
-  for (const Parameter& param : store.params()) {
+  const param::ParamStore& store = trainer.model().params();
+  for (const param::Parameter& param : store.params()) {
     at::Tensor& whole = global[param.name];
     if (what == schedule::HeldResource::Weights && !store.shards_parameters()) {
       copy_pieces(param.data.detach(), param.placement, whole);
       continue;
     }
-    for (const OwnedRange& range : store.owned()) {
+    for (const param::OwnedRange& range : store.owned()) {
       const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
       const int64_t end = std::min(range.end - param.offset, param.num_elements());
       if (begin >= end) continue;

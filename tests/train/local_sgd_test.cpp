@@ -60,7 +60,7 @@ class Replay {
 
   std::map<std::string, at::Tensor> params() {
     std::map<std::string, at::Tensor> all;
-    for (const Parameter& param : models_[0]->params().params()) all[param.name] = param.data.detach().clone();
+    for (const param::Parameter& param : models_[0]->params().params()) all[param.name] = param.data.detach().clone();
     return all;
   }
   std::vector<double> losses;
@@ -198,7 +198,7 @@ TEST(LocalSgd, SendsTheParametersOncePerPeriod) {
 // From its second step on, rank 1 has a gradient that is infinite.
 void poison(Trainer& trainer) {
   const auto ready = trainer.model().sink().on_ready;
-  trainer.model().sink().on_ready = [&trainer, ready](const Parameter& param) {
+  trainer.model().sink().on_ready = [&trainer, ready](const param::Parameter& param) {
     if (trainer.groups().world.rank() == 1 && trainer.num_steps() >= 1) {
       param.main_grad.fill_(std::numeric_limits<double>::infinity());
     }

@@ -20,7 +20,7 @@ namespace {
 
 class MeasuredPartition : public ScratchFolder {
  protected:
-  void SetUp() override { install_memory_accounting(); }
+  void SetUp() override { param::install_memory_accounting(); }
 };
 
 RunSpec measured_spec(int pipe) {

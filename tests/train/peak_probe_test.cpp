@@ -28,25 +28,25 @@ TEST(PeakProbe, AllRanksHearTheSame) {
 }
 
 TEST(PeakProbe, CountsToNoRanksMemoryAndDrawsNoRandomNumbers) {
-  install_memory_accounting();
+  param::install_memory_accounting();
   at::manual_seed(7);
   const at::Tensor expected = at::rand({4});
   at::manual_seed(7);
   run_ranks(1, [&](Communicator& world) {
-    account_memory_to(world.rank());
-    reset_memory_peak(world.rank());
-    const int64_t before = memory_use(world.rank()).peak_total_bytes;
+    param::account_memory_to(world.rank());
+    param::reset_memory_peak(world.rank());
+    const int64_t before = param::memory_use(world.rank()).peak_total_bytes;
     for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) measured_peak(dtype, at::kCPU, world);
     // The smallest matrix has 256 KiB; what the ranks exchange has a few bytes.
-    EXPECT_LT(memory_use(world.rank()).peak_total_bytes, before + 4096);
+    EXPECT_LT(param::memory_use(world.rank()).peak_total_bytes, before + 4096);
   });
   EXPECT_TRUE(at::rand({4}).equal(expected));
 }
 
 TEST(TimelineExchange, RowsArriveWithEveryCategory) {
   run_ranks(3, [&](Communicator& world) {
-    MemoryUse use;
-    for (int c = 0; c < kNumMemoryCategories; ++c) {
+    param::MemoryUse use;
+    for (int c = 0; c < param::kNumMemoryCategories; ++c) {
       use.bytes[c] = 100 * world.rank() + c;
       use.peak_bytes[c] = (int64_t{1} << 45) + 100 * world.rank() + c;
     }

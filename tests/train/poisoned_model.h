@@ -37,7 +37,7 @@ class PoisonedBlock final : public Block {
   int num_forwards_ = 0;
 };
 
-inline std::unique_ptr<Block> poisoned_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
+inline std::unique_ptr<Block> poisoned_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                              const RankContext& rank) {
   auto inner = model_block(spec, piece, store, rank);
   if (piece.block != Poison::kBlock) return inner;

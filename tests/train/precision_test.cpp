@@ -150,7 +150,7 @@ TEST_F(PrecisionResume, AnotherPrecisionReadsTheSameMasters) {
     const RunSpec spec = spec_in(dtype);
     on_every_rank(spec, [&](Trainer& trainer) {
       trainer.load(folder_ + "/saved");
-      const ParamStore& params = trainer.model().params();
+      const param::ParamStore& params = trainer.model().params();
       EXPECT_TRUE(params.flat_master().equal(saved)) << dtype;
       EXPECT_TRUE(params.flat_data().equal(saved.to(params.flat_data().scalar_type()))) << dtype;
       const StepReport report = trainer.step();

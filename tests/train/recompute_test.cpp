@@ -90,15 +90,15 @@ int64_t peak_of_first_rank(const std::string& recompute) {
   spec.memory.recompute = recompute;
   int64_t peak = 0;
   std::mutex lock;
-  install_memory_accounting();
+  param::install_memory_accounting();
   on_every_rank(spec, [&](Trainer& trainer) {
     const int rank = trainer.groups().world.rank();
-    account_memory_to(rank);
+    param::account_memory_to(rank);
     trainer.step();
-    reset_memory_peak(rank);
+    param::reset_memory_peak(rank);
     const StepReport report = trainer.step();
     const std::scoped_lock hold(lock);
-    if (rank == 0) peak = report.memory[0].peak_bytes[static_cast<int>(MemoryCategory::Activations)];
+    if (rank == 0) peak = report.memory[0].peak_bytes[static_cast<int>(param::MemoryCategory::Activations)];
   });
   return peak;
 }

@@ -31,7 +31,7 @@ class Rank {
         batches_(spec, corpus_.train, groups_, stream_key(spec.train.seed, "samples")),
         executor_(spec, model_, batches_,
                   {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, batches_.num_microbatches()), schedule::VersionRule::Own)}) {
-    model_.sink().on_ready = [this](const Parameter&) { ++num_ready_; };
+    model_.sink().on_ready = [this](const param::Parameter&) { ++num_ready_; };
   }
 
   void record(Fault fault) {

@@ -30,7 +30,7 @@ class Listener final : public RunObserver {
 
   std::map<int64_t, double> losses;
   std::vector<int64_t> saved;
-  std::vector<MemoryUse> memory;  // of the last step
+  std::vector<param::MemoryUse> memory;  // of the last step
 };
 
 using Steps = std::vector<int64_t>;
@@ -192,9 +192,9 @@ TEST_F(AsynchronousSaves, TakeMemoryThatIsAccountedAndLimited) {
   run(behind, listener);
   ASSERT_EQ(listener.memory.size(), 2u);
   double copied = 0, saved = 0;
-  for (const MemoryUse& use : listener.memory) {
-    EXPECT_GT(use.peak_bytes[static_cast<size_t>(MemoryCategory::Snapshots)], 0);
-    copied += static_cast<double>(use.peak_bytes[static_cast<size_t>(MemoryCategory::Snapshots)]);
+  for (const param::MemoryUse& use : listener.memory) {
+    EXPECT_GT(use.peak_bytes[static_cast<size_t>(param::MemoryCategory::Snapshots)], 0);
+    copied += static_cast<double>(use.peak_bytes[static_cast<size_t>(param::MemoryCategory::Snapshots)]);
   }
   for (const auto& [name, bytes] : bytes_in(behind.train.out)) {
     if (name.starts_with("8/")) saved += static_cast<double>(bytes.size());

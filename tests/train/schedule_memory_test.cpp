@@ -17,7 +17,7 @@
 namespace braid::schedule_memory_test {
 namespace {
 
-int64_t activation_bytes(int rank) { return memory_use(rank).bytes[static_cast<size_t>(MemoryCategory::Activations)]; }
+int64_t activation_bytes(int rank) { return param::memory_use(rank).bytes[static_cast<size_t>(param::MemoryCategory::Activations)]; }
 
 // Passes everything on, and looks at the account after every action.
 class Watched final : public StageExecutor {
@@ -64,7 +64,7 @@ class Watched final : public StageExecutor {
     samples.push_back({action, 0});
   }
   static Tensors copied(Tensors tensors) {
-    const MemoryScope scope(MemoryCategory::Communication);
+    const param::MemoryScope scope(param::MemoryCategory::Communication);
     for (at::Tensor& tensor : tensors) tensor = tensor.clone();
     return tensors;
   }
@@ -78,11 +78,11 @@ using Samples = std::vector<Watched::Sample>;
 std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule) {
   const data::Corpus corpus = tiny_corpus();
   std::vector<Samples> all(schedule.num_ranks());
-  install_memory_accounting();
+  param::install_memory_accounting();
   run_ranks(schedule.num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    account_memory_to(world.rank());
+    param::account_memory_to(world.rank());
     const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout(schedule), world);
     RankModel model(spec, groups);
     const BatchSource batches(spec, corpus.train, groups, 1);

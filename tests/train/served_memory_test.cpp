@@ -12,18 +12,18 @@ namespace braid::served_memory_test {
 namespace {
 
 struct Measured {
-  std::vector<MemoryUse> after_steps, after_saving;  // by world rank
+  std::vector<param::MemoryUse> after_steps, after_saving;  // by world rank
   std::vector<int64_t> elements;
 };
 
 Measured measured(const RunSpec& spec, const std::string& folder) {
-  install_memory_accounting();
+  param::install_memory_accounting();
   Measured found;
   const data::Corpus corpus = tiny_corpus();
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    account_memory_to(world.rank());
+    param::account_memory_to(world.rank());
     Trainer trainer(spec, corpus, world);
     trainer.step();
     const StepReport before = trainer.step();
@@ -39,7 +39,7 @@ Measured measured(const RunSpec& spec, const std::string& folder) {
   return found;
 }
 
-int64_t bytes(const MemoryUse& use, MemoryCategory category) { return use.bytes[static_cast<size_t>(category)]; }
+int64_t bytes(const param::MemoryUse& use, param::MemoryCategory category) { return use.bytes[static_cast<size_t>(category)]; }
 
 class ServedMemory : public ScratchFolder {};
 
@@ -62,12 +62,12 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
         const Measured found = measured(spec, path(cat(rule, mesh.pipe, dtype)));
         ASSERT_EQ(found.after_steps.size(), found.elements.size());
         for (size_t rank = 0; rank < found.elements.size(); ++rank) {
-          for (const MemoryUse& use : {found.after_steps[rank], found.after_saving[rank]}) {
+          for (const param::MemoryUse& use : {found.after_steps[rank], found.after_saving[rank]}) {
             const bool starts_servers = static_cast<int>(rank) < mesh.pipe;  // the first of its part's data ranks
-            EXPECT_EQ(bytes(use, MemoryCategory::Parameters), (narrow ? 2 : 4) * found.elements[rank]);
-            EXPECT_EQ(bytes(use, MemoryCategory::Gradients), 4 * found.elements[rank]);
-            EXPECT_EQ(bytes(use, MemoryCategory::Optimizer), (narrow ? 4 : 0) * found.elements[rank]);
-            EXPECT_EQ(bytes(use, MemoryCategory::Servers), starts_servers ? per_parameter * found.elements[rank] : 0);
+            EXPECT_EQ(bytes(use, param::MemoryCategory::Parameters), (narrow ? 2 : 4) * found.elements[rank]);
+            EXPECT_EQ(bytes(use, param::MemoryCategory::Gradients), 4 * found.elements[rank]);
+            EXPECT_EQ(bytes(use, param::MemoryCategory::Optimizer), (narrow ? 4 : 0) * found.elements[rank]);
+            EXPECT_EQ(bytes(use, param::MemoryCategory::Servers), starts_servers ? per_parameter * found.elements[rank] : 0);
           }
         }
       }

@@ -84,7 +84,7 @@ TEST_P(Spikes, StopNamesTheWeightsThatAreNotFinite) {
     const int rank = mesh.num_ranks() - 1, data = mesh.coords(rank)[mesh::Axis::Data];
     trainer.step();
     if (trainer.groups().world.rank() == rank) {
-      ParamStore& store = trainer.model().params();
+      param::ParamStore& store = trainer.model().params();
       store["blocks.3.ln_2.weight"].data.detach().fill_(kNan);
     }
     const std::string error = error_of_step(trainer);

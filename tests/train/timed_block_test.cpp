@@ -15,7 +15,7 @@
 namespace braid::timed_block_test {
 namespace {
 
-static_assert(plan::kBraidAlignment == ParamStore::kAlign, "predictions count the gaps between parameters");
+static_assert(plan::kBraidAlignment == param::ParamStore::kAlign, "predictions count the gaps between parameters");
 
 // A rank has half of the tensors, and of the passes over memory what all tensor ranks do alike.
 RunSpec small(ModelFamily family) {

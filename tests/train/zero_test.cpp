@@ -125,19 +125,19 @@ TEST(Zero, CombinesWithRecomputeAndSchedules) {
 // Sizes that ranks add up.
 struct Sizes {
   int64_t flat = 0, owned = 0;
-  MemoryUse memory;
+  param::MemoryUse memory;
   int64_t bytes_per_step = 0;
 };
 
 Sizes measured(const RunSpec& spec) {
-  install_memory_accounting();
+  param::install_memory_accounting();
   Sizes sizes;
   const data::Corpus corpus = tiny_corpus();
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    account_memory_to(world.rank());
-    reset_memory_peak(world.rank());
+    param::account_memory_to(world.rank());
+    param::reset_memory_peak(world.rank());
     Trainer trainer(spec, corpus, world);
     trainer.step();
     const StepReport report = trainer.step();
@@ -148,7 +148,7 @@ Sizes measured(const RunSpec& spec) {
   return sizes;
 }
 
-int64_t bytes(const Sizes& sizes, MemoryCategory category) { return sizes.memory.bytes[static_cast<size_t>(category)]; }
+int64_t bytes(const Sizes& sizes, param::MemoryCategory category) { return sizes.memory.bytes[static_cast<size_t>(category)]; }
 
 // Bytes per parameter with n ranks, of 4-byte gradients and masters: parameters, gradients, optimizer.
 //
@@ -165,9 +165,9 @@ TEST(Zero, MemoryIsWhatTheFormulasSay) {
         const Sizes sizes = measured(spec);
         const int64_t all = sizes.flat, part = all / data;
         EXPECT_EQ(sizes.owned, zero >= 1 ? part : all);
-        EXPECT_EQ(bytes(sizes, MemoryCategory::Parameters), (narrow ? 2 : 4) * (zero >= 3 ? part : all));
-        EXPECT_EQ(bytes(sizes, MemoryCategory::Gradients), 4 * (zero >= 2 ? part : all));
-        EXPECT_EQ(bytes(sizes, MemoryCategory::Optimizer), (narrow ? 12 : 8) * (zero >= 1 ? part : all));
+        EXPECT_EQ(bytes(sizes, param::MemoryCategory::Parameters), (narrow ? 2 : 4) * (zero >= 3 ? part : all));
+        EXPECT_EQ(bytes(sizes, param::MemoryCategory::Gradients), 4 * (zero >= 2 ? part : all));
+        EXPECT_EQ(bytes(sizes, param::MemoryCategory::Optimizer), (narrow ? 12 : 8) * (zero >= 1 ? part : all));
       }
     }
   }
@@ -214,7 +214,7 @@ Sizes blocks_gathered_one_by_one(int layers) {
 TEST(Zero, OnlyABlockOrTwoAreWholeAtATime) {
   const Sizes few = blocks_gathered_one_by_one(6), many = blocks_gathered_one_by_one(24);
   const auto peak = [](const Sizes& sizes) {
-    return sizes.memory.peak_bytes[static_cast<size_t>(MemoryCategory::Communication)];
+    return sizes.memory.peak_bytes[static_cast<size_t>(param::MemoryCategory::Communication)];
   };
   const int64_t block = 8 * (many.flat - few.flat) / (24 - 6);
   EXPECT_LT(peak(many), 6 * block);

@@ -35,7 +35,7 @@ at::Tensor logits_on(const HfDirectory& source, int ranks) {
   run_ranks(ranks, [&](Communicator& group) {
     const at::NoGradGuard no_grad;
     RunModel model(run, group);
-    for (Parameter& each : model.world.store.params()) {
+    for (param::Parameter& each : model.world.store.params()) {
       each.master.zero_();
       source.read({each.name, each.placement, each.master});
     }
@@ -76,7 +76,7 @@ TEST_P(HfFamilies, GreedyTokensAreThoseOfTransformers) {
   run_ranks(1, [&](Communicator& group) {
     const at::NoGradGuard no_grad;
     RunModel model(ModelRun{source.model()}, group);
-    for (Parameter& each : model.world.store.params()) source.read({each.name, each.placement, each.master.zero_()});
+    for (param::Parameter& each : model.world.store.params()) source.read({each.name, each.placement, each.master.zero_()});
     auto tokens = golden.at("prompt").get<std::vector<int64_t>>();
     const auto expected = golden.at("tokens").get<std::vector<int64_t>>();
     ASSERT_EQ(expected.size(), 64u);
@@ -100,8 +100,8 @@ TEST(HfTensors, CoverEveryParameterOnce) {
       EXPECT_EQ(each.name.find(".."), std::string::npos);
       EXPECT_LE(rows[each.whole], each.whole_shape[0]);
     }
-    for (const BlockSpec& block : model_params(spec, 0, 1)) {
-      for (const ParamSpec& param : block.params)
+    for (const param::BlockSpec& block : model_params(spec, 0, 1)) {
+      for (const param::ParamSpec& param : block.params)
         EXPECT_EQ(rows[param.name], param.placement.global_shape[0]) << param.name;
     }
   }

@@ -102,13 +102,13 @@ TEST_F(WideRoundTrip, OneTensorIsInMemory) {
   const int64_t bytes = entries.back().end;
   write(path("source/model.safetensors"), header_bytes(entries, {}) + std::string(static_cast<size_t>(bytes), '\0'));
 
-  install_memory_accounting();
-  account_memory_to(0);
-  reset_memory_peak(0);
-  const int64_t before = memory_use(0).peak_total_bytes;
+  param::install_memory_accounting();
+  param::account_memory_to(0);
+  param::reset_memory_peak(0);
+  const int64_t before = param::memory_use(0).peak_total_bytes;
   PosixFileSystem files;
   checkpoint_from_hf({path("source"), path("checkpoint")}, files);
-  const int64_t peak = memory_use(0).peak_total_bytes - before, largest = 4 * 64 * 64 * 8;
+  const int64_t peak = param::memory_use(0).peak_total_bytes - before, largest = 4 * 64 * 64 * 8;
   EXPECT_GE(peak, largest);
   EXPECT_LE(peak, 3 * largest) << "the tensor, and what is read of the file";
   EXPECT_GT(bytes, 60 * largest);

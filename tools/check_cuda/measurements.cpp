@@ -95,12 +95,12 @@ int steps(const std::string& file, const std::vector<std::string>& overrides) {
   const RunSpec spec = spec::read_run(file, overrides, host_limits());
   open_device(spec);
   const data::Corpus corpus = text_like_corpus(spec);
-  install_memory_accounting();
+  param::install_memory_accounting();
   bench::Commands commands(1);
   run_ranks(1, [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(num_cores());  // initial values are made on the host
-    account_memory_to(0);
+    param::account_memory_to(0);
     enter_device(spec);
     Trainer trainer(spec, corpus, world);
     commands.serve(0, [&](const std::string& command) {

@@ -13,20 +13,20 @@ namespace braid::cuda_check {
 namespace {
 
 // Sizes that do and do not fill a block of the flat buffers, with decay and without.
-std::vector<BlockSpec> some_parameters(Sizes sizes) {
-  const Init init{Init::Kind::Normal, 0.5};
+std::vector<param::BlockSpec> some_parameters(Sizes sizes) {
+  const param::Init init{param::Init::Kind::Normal, 0.5};
   const int64_t many = sizes == Sizes::Full ? 3000 : 33;
   return {{"a",
            {{"w", mesh::replicated({70, 31}), init},
-            {"b", mesh::replicated({70}), init, WeightDecay::No},
-            {"c", mesh::replicated({1500}), init, WeightDecay::No}}},
-          {"d", {{"x", mesh::replicated({many, 1024}), init}, {"y", mesh::replicated({3}), init, WeightDecay::No}}}};
+            {"b", mesh::replicated({70}), init, param::WeightDecay::No},
+            {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
+          {"d", {{"x", mesh::replicated({many, 1024}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
 }
 
 // The same numbers in the gradients of both; padding stays zero.
-void fill_gradients(const Setting& s, ParamStore& store, ParamStore& exact, int seed) {
+void fill_gradients(const Setting& s, param::ParamStore& store, param::ParamStore& exact, int seed) {
   const Setting masters{s.device, s.math(), s.sizes};
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     const Input values = input(masters, param.placement.local_shape, {seed + param.index, 1});
     param.main_grad.copy_(values.device);
     exact.params()[static_cast<size_t>(param.index)].main_grad.copy_(values.exact);
@@ -39,7 +39,7 @@ struct Stores {
         exact(some_parameters(s.sizes), Reduction::Fast, at::TensorOptions(at::kDouble), 1) {
     exact.flat_master().copy_(device.flat_master());
   }
-  ParamStore device, exact;
+  param::ParamStore device, exact;
 };
 
 void check_optimizer(const OptimizerSpec& spec, const Setting& s, Verdict& verdict) {
@@ -77,7 +77,7 @@ void check_gradient_norm(const Setting& s, Verdict& verdict) {
   const ParamOrder order{"w", "b", "c", "x", "y"};
   double norm = 0;
   run_ranks(1, [&](Communicator& world) {
-    norm = global_grad_norm(stores.device, order, [](const Parameter&) { return true; }, {world});
+    norm = global_grad_norm(stores.device, order, [](const param::Parameter&) { return true; }, {world});
   });
   const at::Tensor squares = stores.device.flat_grads().cpu().to(at::kDouble).square();
   verdict.compare("norm", at::full({}, norm, at::kDouble), squares.sum().sqrt(), 1e-12);

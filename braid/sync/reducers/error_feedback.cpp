@@ -14,7 +14,7 @@ void ErrorFeedback::plan(const GradLayout& layout) {
   int64_t size = 0;
   for (const BucketShape& bucket : layout.buckets) size = std::max(size, bucket.end);
   if (!flat_.defined()) {
-    const MemoryScope scope(MemoryCategory::Communication);
+    const param::MemoryScope scope(param::MemoryCategory::Communication);
     flat_ = at::zeros({size}, layout.options);
   }
   check(flat_.numel() == size, "every plan of a reducer has the same slices");

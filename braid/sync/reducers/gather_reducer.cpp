@@ -12,7 +12,7 @@ void GatherReducer::plan(const GradLayout& layout) {
   residual_.plan(layout);
   buckets_ = layout.buckets;
   flights_.clear();
-  const MemoryScope scope(MemoryCategory::Communication);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
   for (const BucketShape& bucket : buckets_) {
     int64_t bytes = 0;
     for (const GradSlice& slice : bucket.slices) {

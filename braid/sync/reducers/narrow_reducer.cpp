@@ -41,7 +41,7 @@ float float16_limit(int ranks) {
 }
 
 void NarrowReducer::plan(const GradLayout& layout) {
-  const MemoryScope scope(MemoryCategory::Communication);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
   const auto options = layout.options.dtype(wire_ == WireType::BFloat16 ? at::kBFloat16 : at::kHalf);
   flights_.clear();
   for (const BucketShape& bucket : layout.buckets) {

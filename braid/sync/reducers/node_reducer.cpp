@@ -10,7 +10,7 @@
 namespace braid {
 
 void NodeReducer::plan(const GradLayout& layout) {
-  const MemoryScope scope(MemoryCategory::Communication);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
   const int64_t parts = groups_.inside->size();
   GradLayout of_parts{layout.options, {}};
   flights_.clear();

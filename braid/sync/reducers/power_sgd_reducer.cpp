@@ -53,7 +53,7 @@ void PowerSgdReducer::plan(const GradLayout& layout) {
   residual_.plan(layout);
   buckets_ = layout.buckets;
   flights_.clear();
-  const MemoryScope scope(MemoryCategory::Communication);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
   for (const BucketShape& bucket : buckets_) flights_.push_back(make_flight(bucket, layout.options));
 }
 

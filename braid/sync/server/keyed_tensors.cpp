@@ -54,7 +54,7 @@ class Unpacking {
 }  // namespace
 
 KeyShares::KeyShares(const KeyShape& whole, int num_servers)
-    : whole(whole), elements(whole.num_elements, num_servers, ParamStore::kAlign) {
+    : whole(whole), elements(whole.num_elements, num_servers, param::ParamStore::kAlign) {
   check(whole.type == at::kFloat || whole.type == at::kDouble, "servers keep float32 or float64");
   for (const TableShape& table : whole.tables) rows.emplace_back(table.rows, num_servers);
 }

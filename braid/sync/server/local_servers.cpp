@@ -55,7 +55,7 @@ class LocalServers::Server {
         channel_(std::move(channel)),
         logic_(options.server, shard_, *channel_),
         errors_(errors),
-        rank_(accounted_rank()) {
+        rank_(param::accounted_rank()) {
     if (options.initial.defined()) shard_.set_elements(options.initial.narrow(0, elements.begin, elements.size()));
     thread_ = started_thread<std::jthread>("a parameter server", [this] { run(); });
   }
@@ -70,8 +70,8 @@ class LocalServers::Server {
  private:
   void run() {
     pthread_setname_np(pthread_self(), cat("server ", channel_->endpoint()).c_str());
-    if (rank_) account_memory_to(*rank_);
-    const MemoryScope scope(MemoryCategory::Servers);
+    if (rank_) param::account_memory_to(*rank_);
+    const param::MemoryScope scope(param::MemoryCategory::Servers);
     try {
       logic_.serve();
     } catch (...) {
@@ -92,7 +92,7 @@ LocalServers::LocalServers(const KeyShape& whole, const LocalServersOptions& opt
     : shares_(whole, options.num_servers),
       options_(placed(options)),
       hub_(options.num_servers + options.server.num_workers) {
-  const MemoryScope scope(MemoryCategory::Servers);
+  const param::MemoryScope scope(param::MemoryCategory::Servers);
   for (int number = 0; number < options.num_servers; ++number) {
     auto channel = hub_.endpoint(number);
     if (options.wrap) channel = options.wrap(std::move(channel));

@@ -20,12 +20,12 @@ namespace {
 // A run whose rank is held up from outside goes on afterwards; ranks that fail close their channels.
 constexpr double kNoDeadline = 1e8;
 
-std::vector<KeyRange> not_decayed(const ParamStore& store) {
+std::vector<KeyRange> not_decayed(const param::ParamStore& store) {
   std::vector<KeyRange> ranges;
-  for (const Parameter& param : store.params()) {
+  for (const param::Parameter& param : store.params()) {
     const bool last = param.index + 1 == static_cast<int>(store.params().size());
     const int64_t end = last ? store.num_flat() : store.params()[static_cast<size_t>(param.index) + 1].offset;
-    if (param.decay == WeightDecay::No) ranges.push_back({param.offset, end});
+    if (param.decay == param::WeightDecay::No) ranges.push_back({param.offset, end});
   }
   return ranges;
 }
@@ -52,7 +52,7 @@ std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) 
   return comm::shared(*workers_.thread_ranks(), std::move(servers), 0);
 }
 
-ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups)
+ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const Groups& groups)
     : consistency_(specs.sync.consistency),
       store_(store),
       workers_(groups.workers),
@@ -78,7 +78,7 @@ ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups
 ServedReplica::~ServedReplica() {
   if (channel_->left_by_exception()) return;
   try {
-    const MemoryScope scope(MemoryCategory::Communication);
+    const param::MemoryScope scope(param::MemoryCategory::Communication);
     client_->leave();
   } catch (const std::exception& error) {
     workers_.abort(error.what());
@@ -101,7 +101,7 @@ UpdateBy ServedReplica::update(const OptimizerStep& step) {
     if (!scaled_.defined()) scaled_ = at::empty_like(gradient);
     gradient = at::mul_out(scaled_, gradient, at::full({}, step.grad_scale, gradient.options()));
   }
-  const MemoryScope scope(MemoryCategory::Communication);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
   client_->push({gradient, {}}, step.lr);
   if (consistency_ != Consistency::Bsp) replicas_ = Replicas::Apart;
   return UpdateBy::Servers;
@@ -116,7 +116,7 @@ void ServedReplica::pull(ServerClient::Freshness freshness) {
 // A pull answers after the worker's own pushes: when all have pulled, all pushes are in.
 void ServedReplica::meet() {
   {
-    const MemoryScope scope(MemoryCategory::Communication);
+    const param::MemoryScope scope(param::MemoryCategory::Communication);
     client_->push_rest();
   }
   pull(ServerClient::Freshness::Newest);

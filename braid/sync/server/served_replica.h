@@ -31,7 +31,7 @@ class ServedReplica final : public Replication {
   };
   // `store` and `groups` outlive this. Collective over the workers: the servers start with the parameters of rank 0.
   // Bulk synchronous servers alone keep alike what ranks of several groups of workers share.
-  ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups);
+  ServedReplica(const Specs& specs, param::ParamStore& store, const Groups& groups);
   // Pushes what has been added up and leaves the servers, which end with their last owner. The world is aborted where
   // that fails, and where an exception is on its way: no rank waits for this one in vain.
   ~ServedReplica() override;
@@ -56,7 +56,7 @@ class ServedReplica final : public Replication {
   ShardState state_here(Optimizer& optimizer) const;
 
   const Consistency consistency_;
-  ParamStore& store_;
+  param::ParamStore& store_;
   Communicator& workers_;
   Communicator& tied_;
   std::unique_ptr<Communicator> pair_;  // the ranks of this replica with the same parameters; null: this one alone
