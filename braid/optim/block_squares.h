@@ -7,7 +7,7 @@
 
 #include "braid/base/host_device.h"
 
-namespace braid {
+namespace braid::optim {
 
 inline constexpr int64_t kFlatBlock = 1024;  // elements
 
@@ -42,4 +42,4 @@ BRAID_HOST_DEVICE void team_sum_slice(const FlatSquares<T>& a, int64_t slice, co
   if (team.rank() == 0) a.of_slices[slice] = sum[0];
 }
 
-}  // namespace braid
+}  // namespace braid::optim

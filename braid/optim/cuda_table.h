@@ -8,7 +8,7 @@
 #include "braid/optim/block_squares.h"
 #include "braid/optim/element_update.h"
 
-namespace braid {
+namespace braid::optim {
 
 enum class RoundedTo { Nothing, Bfloat16, Float16 };
 
@@ -47,4 +47,4 @@ struct OptimCudaTable {
   const char* (*squares_f64)(const FlatSquares<double>&, void* stream);
 };
 
-}  // namespace braid
+}  // namespace braid::optim

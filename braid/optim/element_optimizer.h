@@ -6,7 +6,7 @@
 #include "braid/optim/element_pass.h"
 #include "braid/optim/optimizer.h"
 
-namespace braid {
+namespace braid::optim {
 
 class ElementOptimizer final : public Optimizer {
  public:
@@ -21,4 +21,4 @@ class ElementOptimizer final : public Optimizer {
   ElementPass pass_;
 };
 
-}  // namespace braid
+}  // namespace braid::optim

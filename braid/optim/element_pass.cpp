@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/optim/on_device.h"
 
-namespace braid {
+namespace braid::optim {
 namespace {
 
 constexpr int64_t kGrain = 16 * param::ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
@@ -158,4 +158,4 @@ void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>
   update_on_host(range, static_cast<NoData*>(data), group_of_block, of_groups);
 }
 
-}  // namespace braid
+}  // namespace braid::optim

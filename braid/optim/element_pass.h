@@ -10,7 +10,7 @@
 #include "braid/optim/optimizer.h"
 #include "braid/optim/parameter_groups.h"
 
-namespace braid {
+namespace braid::optim {
 
 // Selects the parameters to update; empty: all.
 using ParamFilter = std::function<bool(const param::Parameter&)>;
@@ -44,4 +44,4 @@ class ElementPass {
   at::Tensor groups_on_device_;  // groups.of_blocks(), where the store is
 };
 
-}  // namespace braid
+}  // namespace braid::optim

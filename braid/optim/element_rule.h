@@ -11,7 +11,7 @@
 #include "braid/optim/element_update.h"
 #include "braid/spec/optimizer_spec.h"
 
-namespace braid {
+namespace braid::optim {
 
 struct ElementRule {
   OptimizerKind kind = OptimizerKind::Sgd;  // one of those that update element by element
@@ -121,4 +121,4 @@ void update_elements(const Factors& factors, const ElementRange<T>& range) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -10,7 +10,7 @@
 
 #include "braid/base/host_device.h"
 
-namespace braid {
+namespace braid::optim {
 
 // Gradient descent. The decay is coupled, a pull that adds to the gradient, as in torch.optim.SGD.
 template <class T>
@@ -118,4 +118,4 @@ struct ElementRange {
   int64_t count;
 };
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -13,7 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/optim/on_device.h"
 
-namespace braid {
+namespace braid::optim {
 namespace {
 
 constexpr int64_t kAlign = param::ParamStore::kAlign;
@@ -149,4 +149,4 @@ double clip_scale(double norm, double clip_norm) {
   return clip_norm == 0 ? 1.0 : std::min(1.0, clip_norm / (norm + 1e-6));
 }
 
-}  // namespace braid
+}  // namespace braid::optim

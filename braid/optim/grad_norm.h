@@ -13,7 +13,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::optim {
 
 // The parameters of the whole model in one fixed order: entry names of the norm vector. Equal on every rank.
 using ParamOrder = std::vector<std::string>;
@@ -63,4 +63,4 @@ double global_grad_norm(const param::ParamStore& store, const ParamOrder& order,
 // min(1, clip_norm / (norm + 1e-6)), 1 when clip_norm is 0 (as torch.nn.utils.clip_grad_norm_).
 double clip_scale(double norm, double clip_norm);
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::optim {
 
 LossScaler::LossScaler(double first_scale) {
   state_.scale = std::clamp(std::exp2(std::round(std::log2(first_scale))), kSmallest, kLargest);
@@ -24,4 +24,4 @@ void LossScaler::update(Gradients gradients) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -8,7 +8,7 @@
 
 #include "braid/spec/train_spec.h"
 
-namespace braid {
+namespace braid::optim {
 
 enum class Gradients { Finite, Overflowed };
 
@@ -37,4 +37,4 @@ class LossScaler {
   State state_;
 };
 
-}  // namespace braid
+}  // namespace braid::optim

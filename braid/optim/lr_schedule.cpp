@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::optim {
 
 double learning_rate(const OptimizerSpec& spec, int step, int num_steps) {
   check(0 <= step && step < num_steps, "a step is one of the run's");
@@ -29,4 +29,4 @@ double learning_rate(const OptimizerSpec& spec, int step, int num_steps) {
   return spec.lr * (last + (1 - last) * (1 + std::cos(std::numbers::pi * progress)) / 2);
 }
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -3,7 +3,7 @@
 
 #include "braid/spec/optimizer_spec.h"
 
-namespace braid {
+namespace braid::optim {
 
 // `step` counts from 0 to num_steps - 1. Warm-up step k has lr (k + 1) / warmup_steps. With n = decay_end() and
 // x = (step - warmup_steps) / (n - 1 - warmup_steps), which is 0 at the first step after the warm-up and 1 at step n -
@@ -15,4 +15,4 @@ namespace braid {
 // the warmup_steps, at least 1; it has no end.
 double learning_rate(const OptimizerSpec& spec, int step, int num_steps);
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -15,7 +15,7 @@
 #include "braid/mesh/flat_range.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::optim {
 namespace {
 
 bool is_whole(const param::Parameter& param) { return param.linear == param::LinearMap::Yes; }
@@ -144,4 +144,4 @@ void Muon::update_matrix(const param::Parameter& param, const OptimizerStep& ste
   }
 }
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -11,7 +11,7 @@
 #include "braid/optim/element_pass.h"
 #include "braid/optim/optimizer.h"
 
-namespace braid {
+namespace braid::optim {
 
 // The nearest matrix to `matrix` with orthonormal rows or columns, about: five Newton-Schulz steps of degree five bring
 // singular values between 0.7 and 1.2, but for those below a thousandth of its norm. In the type of `matrix`; not
@@ -45,4 +45,4 @@ class Muon final : public Optimizer {
   const std::vector<StateStretch> stretches_;  // of the matrices
 };
 
-}  // namespace braid
+}  // namespace braid::optim

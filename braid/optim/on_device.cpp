@@ -12,10 +12,10 @@
 namespace braid::on_device {
 namespace {
 
-static_assert(kFlatBlock == param::ParamStore::kAlign);
+static_assert(optim::kFlatBlock == param::ParamStore::kAlign);
 
-const OptimCudaTable& table(const at::Tensor& x) {
-  const auto* found = x.is_cuda() ? device::cuda_table<OptimCudaTable>() : nullptr;
+const optim::OptimCudaTable& table(const at::Tensor& x) {
+  const auto* found = x.is_cuda() ? device::cuda_table<optim::OptimCudaTable>() : nullptr;
   check(found != nullptr, "parameters are on the CPU or on a CUDA device that was loaded");
   return *found;
 }
@@ -25,14 +25,14 @@ at::Tensor first_blocks(const param::ParamStore& store) {
   const auto num_params = static_cast<int64_t>(store.params().size());
   const at::Tensor blocks = at::empty({num_params + 1}, at::kLong);
   auto* to = blocks.mutable_data_ptr<int64_t>();
-  for (const param::Parameter& param : store.params()) *to++ = param.offset / kFlatBlock;
-  *to = store.num_flat() / kFlatBlock;
+  for (const param::Parameter& param : store.params()) *to++ = param.offset / optim::kFlatBlock;
+  *to = store.num_flat() / optim::kFlatBlock;
   return blocks.to(store.flat_master().device());
 }
 
-RoundedTo rounded_to(at::ScalarType data) {
-  if (data == at::kBFloat16) return RoundedTo::Bfloat16;
-  return data == at::kHalf ? RoundedTo::Float16 : RoundedTo::Nothing;
+optim::RoundedTo rounded_to(at::ScalarType data) {
+  if (data == at::kBFloat16) return optim::RoundedTo::Bfloat16;
+  return data == at::kHalf ? optim::RoundedTo::Float16 : optim::RoundedTo::Nothing;
 }
 
 }  // namespace
@@ -45,11 +45,11 @@ at::Tensor bytes(const std::vector<uint8_t>& values, const param::ParamStore& st
 
 template <class Factors, class T>
 void update(const at::Tensor& group_of_block, const Elements<T>& elements, const std::vector<Factors>& of_groups) {
-  const OptimCudaTable& functions = table(group_of_block);
-  check(of_groups.size() <= kMostGroups, "a kernel has room for the rates of all groups");
-  FactorsOfGroups<Factors> factors{};
+  const optim::OptimCudaTable& functions = table(group_of_block);
+  check(of_groups.size() <= optim::kMostGroups, "a kernel has room for the rates of all groups");
+  optim::FactorsOfGroups<Factors> factors{};
   std::copy(of_groups.begin(), of_groups.end(), factors.at);
-  const FlatUpdate<T> call{elements.range, group_of_block.const_data_ptr<uint8_t>(), factors, elements.data,
+  const optim::FlatUpdate<T> call{elements.range, group_of_block.const_data_ptr<uint8_t>(), factors, elements.data,
                            rounded_to(elements.data_type)};
   void* const stream = device::cuda_stream(group_of_block.get_device());
   if constexpr (std::is_same_v<T, double>) {
@@ -71,15 +71,15 @@ BRAID_UPDATE(AdamWFactors)
 
 std::vector<double> squares(const param::ParamStore& store) {
   const at::Tensor& grads = store.flat_grads();
-  const OptimCudaTable& functions = table(grads);
+  const optim::OptimCudaTable& functions = table(grads);
   const auto num_slices = static_cast<int64_t>(store.params().size());
-  const int64_t num_blocks = store.num_flat() / kFlatBlock;
+  const int64_t num_blocks = store.num_flat() / optim::kFlatBlock;
   const at::Tensor first = first_blocks(store);
   const at::Tensor of_blocks = at::empty({num_blocks}, grads.options().dtype(at::kDouble));
   const at::Tensor of_slices = at::empty({num_slices}, of_blocks.options());
   const auto call = [&](auto zero) {
     using T = decltype(zero);
-    return FlatSquares<T>{grads.const_data_ptr<T>(),
+    return optim::FlatSquares<T>{grads.const_data_ptr<T>(),
                           num_blocks,
                           num_slices,
                           first.const_data_ptr<int64_t>(),

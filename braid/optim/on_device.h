@@ -15,7 +15,7 @@ at::Tensor bytes(const std::vector<uint8_t>& values, const param::ParamStore& st
 // The buffers that an update reads and writes.
 template <class T>
 struct Elements {
-  ElementRange<T> range;
+  optim::ElementRange<T> range;
   void* data;  // the masters rounded to `data_type`; the masters themselves where it is theirs
   at::ScalarType data_type;
 };

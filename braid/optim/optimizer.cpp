@@ -5,7 +5,7 @@
 #include "braid/optim/muon.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::optim {
 
 const std::vector<OptimizerState>& Optimizer::states() {
   if (!states_.empty()) return states_;
@@ -30,4 +30,4 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::Para
   return std::make_unique<ElementOptimizer>(spec, store);
 }
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -13,7 +13,7 @@
 #include "braid/param/param_store.h"
 #include "braid/spec/optimizer_spec.h"
 
-namespace braid {
+namespace braid::optim {
 
 // The inputs of one optimizer step.
 struct OptimizerStep {
@@ -82,4 +82,4 @@ int num_states(const OptimizerSpec& spec, param::LinearMap linear);
 // Makes the optimizer that spec.kind names, for this rank's shard of `store`, which must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups = {});
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/optim/cuda_table.h"
 
-namespace braid {
+namespace braid::optim {
 namespace {
 
 GroupRates rates_of(const param::Parameter& param, const OptimizerSpec& spec) {
@@ -39,4 +39,4 @@ ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const param::ParamSt
   check(rates_.size() <= kMostGroups, "a kernel has room for the rates of all groups");
 }
 
-}  // namespace braid
+}  // namespace braid::optim

@@ -8,7 +8,7 @@
 #include "braid/param/param_store.h"
 #include "braid/spec/optimizer_spec.h"
 
-namespace braid {
+namespace braid::optim {
 
 // Returns true if the group's pattern matches `name`.
 bool matches(const ParameterGroup& group, const std::string& name);
@@ -34,4 +34,4 @@ class ParameterGroups {
   std::vector<uint8_t> of_blocks_;
 };
 
-}  // namespace braid
+}  // namespace braid::optim

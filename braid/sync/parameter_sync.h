@@ -25,7 +25,7 @@ class ParameterSync {
   virtual void acquire(int block, param::Phase phase) {}
   virtual void release(int block, param::Phase phase) {}
   // Servers: the gradients are on their way and the update is theirs. Rank: nothing has happened.
-  virtual UpdateBy update(const OptimizerStep& step) { return UpdateBy::Rank; }
+  virtual UpdateBy update(const optim::OptimizerStep& step) { return UpdateBy::Rank; }
   // The masters this rank owns were written, or are as they were. Blocks until blocks may run again.
   virtual void updated() {}
   virtual ReplicationTimes times() const { return {}; }

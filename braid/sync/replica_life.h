@@ -38,15 +38,15 @@ class ReplicaLife {
   // The same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
   // Fetches states and number of steps into `optimizer` where servers make the update, until they are saved.
-  virtual void fetch_states(Optimizer& optimizer) {}
+  virtual void fetch_states(optim::Optimizer& optimizer) {}
   // Frees what fetch_states() fetched, once it has been written.
-  virtual void saved(Optimizer& optimizer) {}
+  virtual void saved(optim::Optimizer& optimizer) {}
 
   // A checkpoint has been loaded, in which they were so.
   virtual void resume(Replicas replicas) {}
   // Masters and states were read from a checkpoint: servers take them over, out of `optimizer`; then as
   // ParameterSync::updated().
-  virtual void restored(Optimizer& optimizer) = 0;
+  virtual void restored(optim::Optimizer& optimizer) = 0;
 };
 
 }  // namespace braid

@@ -20,7 +20,7 @@ namespace braid {
 
 class Replication : public GradientSync, public ParameterSync, public ReplicaLife {
  public:
-  void restored(Optimizer&) override { updated(); }
+  void restored(optim::Optimizer&) override { updated(); }
 };
 
 }  // namespace braid

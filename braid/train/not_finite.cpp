@@ -38,7 +38,7 @@ bool finite_gradient(const param::ParamStore& store, const param::Parameter& par
 
 // Places in model order: of weights 0 .. n - 1, of gradients n .. 2 n - 1 from the last parameter to the first.
 int64_t worst_of(RankModel& model) {
-  const ParamPlaces places = places_of(model.order());
+  const optim::ParamPlaces places = optim::places_of(model.order());
   const auto num_params = static_cast<int64_t>(places.size());
   const param::ParamStore& store = model.params();
   int64_t worst = kNowhere;

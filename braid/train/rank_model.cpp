@@ -27,8 +27,8 @@ param::AuxiliarySpec auxiliaries_of(const param::ModelParams& blocks) {
 
 }  // namespace
 
-ParamOrder param_order(const param::ModelParams& params) {
-  ParamOrder order;
+optim::ParamOrder param_order(const param::ModelParams& params) {
+  optim::ParamOrder order;
   for (const auto& block : params) {
     for (const auto& param : block.params) {
       if (std::find(order.begin(), order.end(), param.name) == order.end()) order.push_back(param.name);

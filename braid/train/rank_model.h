@@ -49,11 +49,11 @@ class RankModel {
   // Returns true if this rank counts `param` in norms: no lower rank of groups().model holds the same elements.
   bool counts(const param::Parameter& param) const;
   // Those over which norms are formed.
-  NormGroups norm_groups() const {
+  optim::NormGroups norm_groups() const {
     return {*groups_.model, groups_.shards->size() > 1 ? groups_.shards.get() : nullptr};
   }
   // Names of the whole model's parameters, the same on every rank.
-  const ParamOrder& order() const { return order_; }
+  const optim::ParamOrder& order() const { return order_; }
   // The layers of the whole model, the same on every rank.
   const ModelLayers& layers() const { return layers_; }
   // Returns the auxiliary losses and counts of the whole model's blocks, the same on every rank.
@@ -70,7 +70,7 @@ class RankModel {
 
   const RankGroups& groups_;
   const ModelMaker& maker_;
-  ParamOrder order_;
+  optim::ParamOrder order_;
   ModelLayers layers_;
   param::AuxiliarySpec auxiliaries_;
   std::unique_ptr<param::ParamStore> store_;
@@ -85,7 +85,7 @@ class RankModel {
 param::Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
 
 // Names without repeats (a tied parameter once), in model order.
-ParamOrder param_order(const param::ModelParams& params);
+optim::ParamOrder param_order(const param::ModelParams& params);
 ModelLayers model_layers(const param::ModelParams& params);
 
 at::ScalarType scalar_type(DType dtype);

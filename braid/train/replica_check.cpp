@@ -107,7 +107,7 @@ std::string kind_text(CopyOf what) {
   return "optimizer state";
 }
 
-std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies, const ParamOrder& order) {
+std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies, const optim::ParamOrder& order) {
   const std::string what = cat("the ", kind_text(static_cast<CopyOf>(key.first % kKinds)), " of ",
                                order[static_cast<size_t>(key.first / kKinds)]);
   const auto odd = odd_ones(copies);
@@ -119,9 +119,9 @@ std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies
 
 }  // namespace
 
-std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, ReplicaLife& replicas) {
+std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer, ReplicaLife& replicas) {
   const param::ParamStore& store = model.params();
-  const ParamPlaces places = places_of(model.order());
+  const optim::ParamPlaces places = optim::places_of(model.order());
   std::vector<HeldCopy> held;
   const bool whole = !store.shards_parameters();
   for (const param::Parameter& param : store.params()) {
@@ -142,7 +142,7 @@ std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, Replic
   return held;
 }
 
-std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const ParamOrder& order) {
+std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const optim::ParamOrder& order) {
   if (world.size() == 1) return "";
   const int64_t most = largest_of(std::ssize(held), world);
   Gathered keys(most, 2, world), digests(most, 1, world);

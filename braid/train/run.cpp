@@ -34,9 +34,9 @@ constexpr double kGrace = 1;  // seconds
 
 // A group that no parameter is in has a misspelt pattern.
 void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
-  const ParamOrder names = param_order(model_params(spec.model, 0, 1));
+  const optim::ParamOrder names = param_order(model_params(spec.model, 0, 1));
   for (const ParameterGroup& group : spec.optimizer.groups) {
-    const auto is_in = [&](const std::string& name) { return matches(group, name); };
+    const auto is_in = [&](const std::string& name) { return optim::matches(group, name); };
     if (std::any_of(names.begin(), names.end(), is_in)) continue;
     found.push_back({"optimizer.groups", spec::toml_text(group.match),
                      cat("must match names of parameters, such as ", names.front(), " or ", names.back()), ""});

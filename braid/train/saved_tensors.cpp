@@ -13,9 +13,9 @@ namespace {
 
 // As ReplicaLife::state() and own_prefix() name them: of all names with a "/" those that do not begin with one of the
 // optimizer's states.
-bool is_of_replication(const std::string& name, Optimizer& optimizer) {
-  const std::vector<OptimizerState>& states = optimizer.states();
-  return !is_weight(name) && std::none_of(states.begin(), states.end(), [&](const OptimizerState& state) {
+bool is_of_replication(const std::string& name, optim::Optimizer& optimizer) {
+  const std::vector<optim::OptimizerState>& states = optimizer.states();
+  return !is_weight(name) && std::none_of(states.begin(), states.end(), [&](const optim::OptimizerState& state) {
     return name.starts_with(state.name + "/");
   });
 }
@@ -45,15 +45,15 @@ class Listing {
 
 }  // namespace
 
-std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas) {
+std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, ReplicaLife& replicas) {
   const std::string own = replicas.own_prefix();
   std::vector<PlacedTensor> tensors;
   for (const param::Parameter& param : store.params()) {
     Listing listing(param);
     const auto add = [&](const std::string& whose) {
       for (const param::OwnedRange& range : store.owned()) listing.add(whose, range.begin, range.end, range.master);
-      for (const OptimizerState& state : optimizer.states()) {
-        for (const StateStretch& stretch : state.stretches) {
+      for (const optim::OptimizerState& state : optimizer.states()) {
+        for (const optim::StateStretch& stretch : state.stretches) {
           const at::Tensor flat = state.flat.narrow(0, stretch.place, stretch.length());
           listing.add(whose + state.name + "/", stretch.begin, stretch.end, flat);
         }
@@ -107,7 +107,7 @@ std::vector<PlacedTensor> last_of_each_memory(std::vector<PlacedTensor> tensors)
 
 }  // namespace
 
-void load_tensors(const std::string& directory, std::vector<PlacedTensor> tensors, Optimizer& optimizer,
+void load_tensors(const std::string& directory, std::vector<PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world) {
   const Manifest manifest = read_manifest(found_directory(directory));
   if (!manifest.info.counters.contains(kReplicasApart)) {

@@ -13,7 +13,7 @@ namespace braid {
 
 // This rank's parts, wherever they are. Where replicas have masters and states of their own, those of the first have
 // the plain names, and the others add theirs under names of their own.
-std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas);
+std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, ReplicaLife& replicas);
 
 // The masters alone, of what this rank owns.
 std::vector<PlacedTensor> master_tensors(const param::ParamStore& store);
@@ -28,7 +28,7 @@ std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);
 // Reads them from `directory`; `optimizer` has named its states. What keeping replicas in step adds stays as it is
 // where the checkpoint has none of it, so that a run may go on in another way or with other replicas; but not when its
 // replicas were apart, for then all of it counts. Collective. Throws as load_in_one_pass().
-void load_tensors(const std::string& directory, std::vector<PlacedTensor> tensors, Optimizer& optimizer,
+void load_tensors(const std::string& directory, std::vector<PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world);
 
 // A counter of checkpoints that were written while replicas had weights of their own: the number of replicas.

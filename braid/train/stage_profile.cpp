@@ -52,14 +52,14 @@ class Profile {
   int64_t bytes_of(const param::ParamSpec& param) const {
     const auto data = static_cast<int64_t>(sample_.store().flat_data().element_size());
     const auto master = static_cast<int64_t>(sample_.store().flat_master().element_size());
-    int64_t num_masters = num_states(spec_.optimizer, param.linear) + (data == master ? 1 : 2);
+    int64_t num_masters = optim::num_states(spec_.optimizer, param.linear) + (data == master ? 1 : 2);
     if (spec_.train.reduction == Reduction::Reproducible) {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;
     }
     const int64_t elements = mesh::num_elements(param.placement.local_shape);
     return elements * (data + num_masters * master) +
-           snapshot_bytes(elements, num_states(spec_.optimizer, param.linear));
+           snapshot_bytes(elements, optim::num_states(spec_.optimizer, param.linear));
   }
 
   // Masters and states, copied on the host for a save: the data ranks share that out.

@@ -35,7 +35,7 @@ std::vector<double> by_layer(const ModelLayers& layers, std::span<const double> 
   return sums;
 }
 
-GradNormExchange started_norm(RankModel& model) {
+optim::GradNormExchange started_norm(RankModel& model) {
   const auto counts = [&](const param::Parameter& param) { return model.counts(param); };
   return {model.params(), model.order(), counts, model.norm_groups()};
 }
@@ -86,7 +86,7 @@ double total_loss(const std::vector<double>& losses, Communicator& world) {
 
 StepNumbers exchanged(RankModel& model, const OwnNumbers& own) {
   Communicator& told = *model.groups().step_report;
-  GradNormExchange norm = started_norm(model);
+  optim::GradNormExchange norm = started_norm(model);
   RowsInFlight rows = start_gathering(own.row, told);
   Summed summed(own, norm.own(), by_layer(model.layers(), norm.own_squares()));
   summed.start(told);

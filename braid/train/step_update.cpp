@@ -51,7 +51,7 @@ StepOutcome outcome_of(const Judged& step, const std::string& spike, const StepP
   return StepOutcome::Stop;
 }
 
-void make_update(const StepParts& parts, StepOutcome outcome, const OptimizerStep& step) {
+void make_update(const StepParts& parts, StepOutcome outcome, const optim::OptimizerStep& step) {
   if (parts.time == UpdateTime::WithinTheStep) return;
   if (outcome == StepOutcome::Update && parts.parameters.update(step) == UpdateBy::Rank) parts.optimizer.step(step);
   parts.parameters.updated();
@@ -125,7 +125,7 @@ void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& repo
   const Judged judged{report.loss, norm_of_all(numbers, parts)};
   report.spike = parts.spikes.spike(judged.loss, judged.norm);
   const StepOutcome outcome = outcome_of(judged, report.spike, parts);
-  make_update(parts, outcome, {report.learning_rate, clip_scale(numbers.grad_norm, parts.clip_norm) / scale});
+  make_update(parts, outcome, {report.learning_rate, optim::clip_scale(numbers.grad_norm, parts.clip_norm) / scale});
   if (outcome == StepOutcome::Overflow) report.spike.clear();
   if (!report.spike.empty() && !judged.finite()) {
     report.spike =
@@ -137,7 +137,7 @@ void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& repo
   if (outcome == StepOutcome::Skip) parts.spikes.skipped();
   report.skipped = outcome != StepOutcome::Update;
   if (!parts.loss_scaler) return;
-  parts.loss_scaler->update(std::isfinite(judged.norm) ? Gradients::Finite : Gradients::Overflowed);
+  parts.loss_scaler->update(std::isfinite(judged.norm) ? optim::Gradients::Finite : optim::Gradients::Overflowed);
 }
 
 }  // namespace braid

@@ -20,10 +20,10 @@ enum class UpdateTime { AtTheEnd, WithinTheStep };
 
 struct StepParts {
   RankModel& model;
-  Optimizer& optimizer;
+  optim::Optimizer& optimizer;
   const GradientSync& gradients;
   ParameterSync& parameters;
-  LossScaler* loss_scaler;  // null but in float16
+  optim::LossScaler* loss_scaler;  // null but in float16
   SpikeWatch& spikes;
   OnSpike on_spike;
   double clip_norm;  // as in the configuration

@@ -66,8 +66,8 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& 
   replication_ = run_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
-  optimizer_ = make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
-  if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
+  optimizer_ = optim::make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
+  if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<optim::LossScaler>(spec_.train.loss_scale);
   // Each rank has made the weights that it owns; the others' of a copy that is shared out come to it here.
   if (!spec_.train.init.empty() && spec_.sync.zero > 0) replication_->updated();
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
@@ -154,12 +154,12 @@ void Trainer::begin_gradients(int update) {
 void Trainer::update_within_step(int update) {
   replication_->finish();
   const auto counts = [this](const param::Parameter& param) { return model_->counts(param); };
-  const double norm = global_grad_norm(model_->params(), model_->order(), counts, {*groups_->tensor});
+  const double norm = optim::global_grad_norm(model_->params(), model_->order(), counts, {*groups_->tensor});
   if (!std::isfinite(norm)) {
     throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
                        groups_->at[mesh::Axis::Pipe], " is ", norm, ": not finite"));
   }
-  optimizer_->step({learning_rate(), clip_scale(norm, spec_.optimizer.clip_norm)});
+  optimizer_->step({learning_rate(), optim::clip_scale(norm, spec_.optimizer.clip_norm)});
   replication_->updated();
   if (update + 1 < training_->versions.num_updates()) begin_gradients(update + 1);
 }
@@ -173,7 +173,7 @@ double Trainer::loss_weight() const {
 double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
 
 double Trainer::learning_rate() const {
-  return braid::learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
+  return braid::optim::learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
 }
 
 double Trainer::evaluate() {
@@ -220,7 +220,7 @@ param::MemoryUse Trainer::memory() const {
   kept[static_cast<size_t>(param::MemoryCategory::Parameters)] = bytes(store.flat_data());
   kept[static_cast<size_t>(param::MemoryCategory::Gradients)] = bytes(store.flat_grads());
   auto& of_optimizer = kept[static_cast<size_t>(param::MemoryCategory::Optimizer)];
-  for (const OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);
+  for (const optim::OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);
   if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
   device::CudaMemory on_device;
   device::cuda_table<device::CudaServices>()->memory(store.flat_data().get_device(), &on_device);

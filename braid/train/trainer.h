@@ -103,8 +103,8 @@ class Trainer {
   std::unique_ptr<RankGroups> groups_;
   std::unique_ptr<RankModel> model_;
   std::unique_ptr<Replication> replication_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<optim::LossScaler> loss_scaler_;  // float16 only
   SpikeWatch spikes_;
   std::unique_ptr<Pass> training_, evaluation_;
   std::vector<schedule::Span> spans_;           // of the last step

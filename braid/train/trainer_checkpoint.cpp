@@ -50,7 +50,7 @@ void Trainer::save(const std::string& config_toml, const std::function<void(cons
   info.counters = spikes_.counters();
   if (passed_over_ > 0) info.counters[kBatchesPassedOver] = static_cast<double>(passed_over_);
   if (loss_scaler_) {
-    const LossScaler::State& state = loss_scaler_->state();
+    const optim::LossScaler::State& state = loss_scaler_->state();
     info.counters["loss_scale"] = state.scale;
     info.counters["finite_steps"] = static_cast<double>(state.num_finite);
   }

@@ -178,7 +178,7 @@ class Training {
     server.num_workers = kWorkers;
     server.num_initial = kWorkers - 1;
     const braid::KeyShape shape{at::kFloat, 1, {{kRows, width}}};
-    const braid::ElementRule adagrad{.kind = braid::OptimizerKind::Adagrad};
+    const braid::optim::ElementRule adagrad{.kind = braid::OptimizerKind::Adagrad};
     braid::LocalServers servers(shape, {.num_servers = kServers, .rule = adagrad, .server = server});
     std::vector<Outcome> outcomes(kWorkers);
     {

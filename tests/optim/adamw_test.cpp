@@ -10,7 +10,7 @@
 #include "braid/base/seeds.h"
 #include "braid/optim/optimizer.h"
 
-namespace braid::adamw_test {
+namespace braid::optim::adamw_test {
 namespace {
 
 template <class T>
@@ -257,4 +257,4 @@ TEST(AdamW, EpsMustBePositive) {
 }
 
 }  // namespace
-}  // namespace braid::adamw_test
+}  // namespace braid::optim::adamw_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/host_team.h"
 
-namespace braid::block_squares_test {
+namespace braid::optim::block_squares_test {
 namespace {
 
 template <class T>
@@ -37,4 +37,4 @@ TEST(BlockSquares, EachSliceHasItsBlocksOnce) {
 }
 
 }  // namespace
-}  // namespace braid::block_squares_test
+}  // namespace braid::optim::block_squares_test

@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 
-namespace braid::grad_norm_test {
+namespace braid::optim::grad_norm_test {
 namespace {
 
 const ParamOrder kOrder{"wte", "wpe", "up", "up.bias", "qkv", "down", "norm", "last"};
@@ -146,4 +146,4 @@ TEST(GradNorm, AParameterOutsideTheOrderFails) {
 }
 
 }  // namespace
-}  // namespace braid::grad_norm_test
+}  // namespace braid::optim::grad_norm_test

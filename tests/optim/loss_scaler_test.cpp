@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::loss_scaler_test {
+namespace braid::optim::loss_scaler_test {
 namespace {
 
 TEST(LossScaler, StartsAtAPowerOfTwo) {
@@ -52,4 +52,4 @@ TEST(LossScaler, ContinuesFromItsState) {
 }
 
 }  // namespace
-}  // namespace braid::loss_scaler_test
+}  // namespace braid::optim::loss_scaler_test

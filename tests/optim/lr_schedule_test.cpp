@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/optim/grad_norm.h"
 
-namespace braid::lr_schedule_test {
+namespace braid::optim::lr_schedule_test {
 namespace {
 
 std::vector<double> rates(const OptimizerSpec& spec, int num_steps) {
@@ -101,4 +101,4 @@ TEST(ClipScale, IsTheOneOfPyTorch) {
 }
 
 }  // namespace
-}  // namespace braid::lr_schedule_test
+}  // namespace braid::optim::lr_schedule_test

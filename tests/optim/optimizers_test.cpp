@@ -16,7 +16,7 @@
 #include "braid/optim/optimizer.h"
 #include "braid/optim/parameter_groups.h"
 
-namespace braid::optimizers_test {
+namespace braid::optim::optimizers_test {
 namespace {
 
 constexpr int kSteps = 10;
@@ -252,4 +252,4 @@ TEST(Optimizers, GroupsScaleTheRateOfEveryKind) {
 }
 
 }  // namespace
-}  // namespace braid::optimizers_test
+}  // namespace braid::optim::optimizers_test

@@ -39,7 +39,7 @@ class FailingChannel final : public Channel {
 
 TEST(ServerFailure, WhatAServerThrowsIsWhatItsWorkersThrow) {
   const KeyShape shape{at::kDouble, kNumElements, {}};
-  const ElementRule rule{};
+  const optim::ElementRule rule{};
   for (const Consistency consistency : {Consistency::Bsp, Consistency::Ssp, Consistency::Asp}) {
     const ServerOptions options{.consistency = consistency, .num_workers = kWorkers};
     const auto wrap = [](std::unique_ptr<Channel> channel) -> std::unique_ptr<Channel> {

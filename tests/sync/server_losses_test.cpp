@@ -22,7 +22,7 @@ class Losses : public testing::Test {
  protected:
   static constexpr int kWorkers = 3;
   const KeyShape shape_{at::kDouble, kElements, {}};
-  const ElementRule rule_{};
+  const optim::ElementRule rule_{};
   ServerOptions options_{.num_workers = kWorkers};
   std::unique_ptr<LocalServers> servers_;
   std::map<int, std::vector<int64_t>> pushed_;  // clocks, by worker

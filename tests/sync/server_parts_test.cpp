@@ -116,7 +116,7 @@ TEST(RowSum, AddsRowsByNumberInTheOrderTheyCome) {
 
 TEST(ServerShard, AppliesTheMeanByEachRule) {
   for (const auto kind : {OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::AdamW}) {
-    const ElementRule rule{.kind = kind, .weight_decay = 0.1};
+    const optim::ElementRule rule{.kind = kind, .weight_decay = 0.1};
     const KeyShape shape{at::kDouble, 5000, {}};
     ServerShard shard(shape, rule, {{100, 200}});
     shard.set_state(initial_state(shape, rule));
@@ -157,7 +157,7 @@ TEST(ServerShard, ASnapshotIsNeverWrittenAgain) {
 TEST(ServerShard, SparseEqualsDense) {
   constexpr int64_t kRows = 40, kWidth = 3;
   for (const auto kind : {OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::AdamW}) {
-    const ElementRule rule{.kind = kind, .weight_decay = kind == OptimizerKind::AdamW ? 0.1 : 0};
+    const optim::ElementRule rule{.kind = kind, .weight_decay = kind == OptimizerKind::AdamW ? 0.1 : 0};
     const KeyShape table{at::kFloat, 0, {{kRows, kWidth}}}, flat{at::kFloat, kRows * kWidth, {}};
     ServerShard sparse(table, rule), dense(flat, rule);
     for (int64_t clock = 0; clock < 4; ++clock) {
@@ -186,7 +186,7 @@ TEST(ServerShard, SparseEqualsDense) {
 }
 
 TEST(ServerShard, ARowHasStepsOfItsOwn) {
-  const ElementRule rule{.kind = OptimizerKind::AdamW, .weight_decay = 0.1};
+  const optim::ElementRule rule{.kind = OptimizerKind::AdamW, .weight_decay = 0.1};
   const KeyShape table{at::kDouble, 0, {{4, 1}}};
   ServerShard shard(table, rule);
   shard.set_state(initial_state(table, rule));
@@ -239,7 +239,7 @@ TEST(Protocol, AMessageThatIsNotWholeReadsAsNothing) {
 }
 
 TEST(WholeState, IsThatOfOneServerWhateverTheirNumber) {
-  const ElementRule rule{.kind = OptimizerKind::AdamW};
+  const optim::ElementRule rule{.kind = OptimizerKind::AdamW};
   const KeyShape shape{at::kFloat, 5000, {{11, 3}}};
   ShardState state = initial_state(shape, rule);
   state.elements[1] = values({5000}, at::kFloat, 40);

@@ -12,7 +12,7 @@ namespace {
 
 struct Training {
   KeyShape shape = {at::kDouble, 3000, {{30, 2}}};
-  ElementRule rule = {.kind = OptimizerKind::AdamW, .weight_decay = 0.1};
+  optim::ElementRule rule = {.kind = OptimizerKind::AdamW, .weight_decay = 0.1};
   int servers = 1, workers = 3;
   int64_t first_clock = 0, end_clock = 6;
   ChannelFaults faults = {};
@@ -183,7 +183,7 @@ class Asynchronous : public testing::Test {
  protected:
   static constexpr int kWorkers = 2;
   const KeyShape shape_{at::kFloat, 2000, {{100000, 8}}};
-  const ElementRule rule_{};
+  const optim::ElementRule rule_{};
   LocalServers servers_{shape_, {.server = {.consistency = Consistency::Asp, .num_workers = kWorkers}}};
 
   struct Member {

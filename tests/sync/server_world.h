@@ -76,7 +76,7 @@ inline KeyedTensors gradient(const KeyShape& shape, int worker, int64_t clock) {
 }
 
 // Initial values that are not zero.
-inline ShardState initial_state(const KeyShape& shape, const ElementRule& rule) {
+inline ShardState initial_state(const KeyShape& shape, const optim::ElementRule& rule) {
   ShardState state = zero_state(shape, rule);
   state.elements[0] = values({shape.num_elements}, shape.type, 5);
   for (size_t t = 0; t < shape.tables.size(); ++t) {
@@ -110,7 +110,7 @@ inline std::vector<std::vector<double>> numbers(const ShardState& state) {
 
 // Element by element, in double, from the formulas of the sources.
 struct Reference {
-  ElementRule rule;
+  optim::ElementRule rule;
   double lr, decay;
   std::vector<double> weight, first, second;
 

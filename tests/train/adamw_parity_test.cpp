@@ -20,7 +20,7 @@ OptimizerSpec reference_optimizer() {
   return spec;
 }
 
-double train_one_step(RunModel& model, Optimizer& optimizer, Microbatch microbatch) {
+double train_one_step(RunModel& model, optim::Optimizer& optimizer, Microbatch microbatch) {
   microbatch.micro = 0;
   model.world.sink->begin_step(1);
   const at::Tensor loss = model.forward(microbatch);
@@ -37,7 +37,7 @@ void expect_parity(const std::string& file, const ModelRun& run, double toleranc
     at::get_num_threads();
     at::set_num_threads(1);
     RunModel model(run, group);
-    const auto optimizer = make_optimizer(reference_optimizer(), model.world.store);
+    const auto optimizer = optim::make_optimizer(reference_optimizer(), model.world.store);
     const at::Tensor before = model.world.store.flat_master().clone();
     for (int step = 0; step < 3; ++step) {
       const double loss = train_one_step(model, *optimizer, run_microbatch(run, step));

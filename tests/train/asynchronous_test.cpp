@@ -67,7 +67,7 @@ class Replay {
         groups_(mesh::DeviceMesh(serial_.mesh), StageLayout::single(), world),
         model_(serial_, groups_),
         batches_(serial_, corpus_.train, groups_, stream_key(serial_.train.seed, "samples")),
-        optimizer_(make_optimizer(serial_.optimizer, model_.params())) {}
+        optimizer_(optim::make_optimizer(serial_.optimizer, model_.params())) {}
 
   void step(int64_t step) {
     const int per_rank = batches_.num_microbatches() / case_.data;
@@ -79,7 +79,7 @@ class Replay {
       }
       const c10::AutoGradMode no_grad(false);
       model_.params().flat_data().copy_(versions_.back());
-      const double rate = learning_rate(serial_.optimizer, static_cast<int>(step), serial_.train.steps);
+      const double rate = optim::learning_rate(serial_.optimizer, static_cast<int>(step), serial_.train.steps);
       optimizer_->step({rate, 1});
       versions_.push_back(model_.params().flat_data().detach().clone());
     }
@@ -121,7 +121,7 @@ class Replay {
   RankGroups groups_;
   RankModel model_;
   BatchSource batches_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   std::deque<at::Tensor> versions_;  // of this step, flat
 };
 

@@ -54,7 +54,7 @@ std::vector<param::BlockSpec> blocks(const mesh::DeviceMesh& mesh, const mesh::C
           {"last", {spec("head", mesh::replicated({7, 3}))}}};
 }
 
-ParamOrder order() { return {"norm", "wide", "up", "bias", "head"}; }
+optim::ParamOrder order() { return {"norm", "wide", "up", "bias", "head"}; }
 
 double target(const std::string& name, int64_t element, int sample) {
   return std::sin(0.1 * static_cast<double>((element + 1) * (sample + 1)) + static_cast<double>(name.size()));
@@ -75,7 +75,7 @@ class Training {
         replication_(make_replication(
             sync, {*groups_.replicas, *groups_.shards, *groups_.copies, *groups_.tied},
             {.store = store_, .model_part = groups_.at[mesh::Axis::Tensor], .sum_groups = sum_groups(groups_, store_)})),
-        optimizer_(make_optimizer({}, store_)) {}
+        optimizer_(optim::make_optimizer({}, store_)) {}
 
   void train(int steps, double clip) {
     const c10::AutoGradMode no_grad(false);
@@ -142,16 +142,16 @@ class Training {
     mesh::Coords in_replica = groups_.at;
     in_replica[mesh::Axis::Data] = 0;
     const auto counts = [&](const param::Parameter& param) { return mesh::counts_once(param.placement, in_replica); };
-    const double norm = global_grad_norm(store_, order(), counts, {*groups_.model});
+    const double norm = optim::global_grad_norm(store_, order(), counts, {*groups_.model});
     EXPECT_GT(norm, kClip);
-    optimizer_->step({0.05, clip_scale(norm, clip)});
+    optimizer_->step({0.05, optim::clip_scale(norm, clip)});
     replication_->updated();
   }
 
   RankGroups groups_;
   param::ParamStore store_;
   std::unique_ptr<Replication> replication_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
 };
 
 Values copied(const std::vector<PlacedTensor>& tensors) {

@@ -31,7 +31,7 @@ class Replay {
         groups_(mesh::DeviceMesh(MeshSpec{}), StageLayout::single(), world) {
     for (int r = 0; r < spec.mesh.data; ++r) {
       models_.push_back(std::make_unique<RankModel>(serial_, groups_));
-      optimizers_.push_back(make_optimizer(serial_.optimizer, models_[r]->params()));
+      optimizers_.push_back(optim::make_optimizer(serial_.optimizer, models_[r]->params()));
     }
     batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, training_order(spec.train));
     anchor_ = weights(0).clone();
@@ -48,10 +48,10 @@ class Replay {
       for (size_t r = 0; r < models_.size(); ++r) mean.add_(gradients(r), 1.0 / static_cast<double>(models_.size()));
       for (size_t r = 0; r < models_.size(); ++r) gradients(r).copy_(mean);
     }
-    const double rate = learning_rate(serial_.optimizer, static_cast<int>(step), serial_.train.steps);
+    const double rate = optim::learning_rate(serial_.optimizer, static_cast<int>(step), serial_.train.steps);
     for (size_t r = 0; r < models_.size(); ++r) {
       const double norm = gradients(r).norm().item<double>();
-      optimizers_[r]->step({rate, clip_scale(norm, serial_.optimizer.clip_norm)});
+      optimizers_[r]->step({rate, optim::clip_scale(norm, serial_.optimizer.clip_norm)});
     }
     if (warm) anchor_.copy_(weights(0));
     const int64_t local_steps = step + 1 - spec_.sync.period_warmup;
@@ -104,7 +104,7 @@ class Replay {
   data::Corpus corpus_;
   RankGroups groups_;
   std::vector<std::unique_ptr<RankModel>> models_;
-  std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  std::vector<std::unique_ptr<optim::Optimizer>> optimizers_;
   std::unique_ptr<BatchSource> batches_;
   at::Tensor anchor_, momentum_;
 };

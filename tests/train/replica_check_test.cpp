@@ -32,7 +32,7 @@ void flip_a_bit(const at::Tensor& values) { *static_cast<unsigned char*>(values.
 // The parts of a rank that holds copies.
 struct RankParts {
   RankModel& model;
-  Optimizer& optimizer;
+  optim::Optimizer& optimizer;
   int rank;
 };
 
@@ -45,7 +45,7 @@ std::string heard(const RunSpec& spec, const std::function<void(const RankParts&
     const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, spec::shard_data(spec));
     RankModel model(spec, groups);
     const auto replication = run_replication(spec, model);
-    const auto optimizer = make_optimizer(spec.optimizer, model.params(), {groups.shards.get(), groups.tensor.get()});
+    const auto optimizer = optim::make_optimizer(spec.optimizer, model.params(), {groups.shards.get(), groups.tensor.get()});
     replication->updated();
     damage({model, *optimizer, world.rank()});
     all[static_cast<size_t>(world.rank())] =

@@ -45,7 +45,7 @@ struct Stores {
 void check_optimizer(const OptimizerSpec& spec, const Setting& s, Verdict& verdict) {
   const c10::AutoGradMode no_grad(false);
   Stores stores(s);
-  const auto optimizer = make_optimizer(spec, stores.device), exact = make_optimizer(spec, stores.exact);
+  const auto optimizer = optim::make_optimizer(spec, stores.device), exact = optim::make_optimizer(spec, stores.exact);
   for (int step = 1; step <= 3; ++step) {
     fill_gradients(s, stores.device, stores.exact, step);
     optimizer->step({.lr = 0.01, .grad_scale = 0.5});
@@ -54,7 +54,7 @@ void check_optimizer(const OptimizerSpec& spec, const Setting& s, Verdict& verdi
   const double allowed = rounding(s.math());
   verdict.compare("masters", stores.device.flat_master(), stores.exact.flat_master(), allowed);
   for (size_t i = 0; i < exact->states().size(); ++i) {
-    const OptimizerState& want = exact->states()[i];
+    const optim::OptimizerState& want = exact->states()[i];
     verdict.compare(want.name, optimizer->states()[i].flat, want.flat, allowed);
   }
   const at::Tensor masters = stores.device.flat_master().cpu();
@@ -74,10 +74,10 @@ void check_gradient_norm(const Setting& s, Verdict& verdict) {
   const c10::AutoGradMode no_grad(false);
   Stores stores(s);
   fill_gradients(s, stores.device, stores.exact, 1);
-  const ParamOrder order{"w", "b", "c", "x", "y"};
+  const optim::ParamOrder order{"w", "b", "c", "x", "y"};
   double norm = 0;
   run_ranks(1, [&](Communicator& world) {
-    norm = global_grad_norm(stores.device, order, [](const param::Parameter&) { return true; }, {world});
+    norm = optim::global_grad_norm(stores.device, order, [](const param::Parameter&) { return true; }, {world});
   });
   const at::Tensor squares = stores.device.flat_grads().cpu().to(at::kDouble).square();
   verdict.compare("norm", at::full({}, norm, at::kDouble), squares.sum().sqrt(), 1e-12);

@@ -6,7 +6,7 @@
 #include "braid/device/cuda/launch.cuh"
 #include "braid/optim/cuda_table.h"
 
-namespace braid {
+namespace braid::optim {
 
 const CudaTable* optim_cuda_table();
 
@@ -108,4 +108,4 @@ const OptimCudaTable kTable{
 
 const CudaTable* optim_cuda_table() { return &kTable.header; }
 
-}  // namespace braid
+}  // namespace braid::optim

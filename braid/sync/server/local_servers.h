@@ -13,7 +13,7 @@ namespace braid {
 
 struct LocalServersOptions {
   int num_servers = 1;
-  ElementRule rule = {};
+  optim::ElementRule rule = {};
   std::vector<KeyRange> not_decayed = {};  // stretches of the flat parameters, ascending
   ServerOptions server = {};               // first_worker is set here
   at::Tensor initial = {};                 // the flat parameters to begin with, copied; undefined: zeros
@@ -29,7 +29,7 @@ class LocalServers {
   ~LocalServers();
 
   const KeyShares& shares() const { return shares_; }
-  const ElementRule& rule() const { return options_.rule; }
+  const optim::ElementRule& rule() const { return options_.rule; }
 
   // Each once, before finish(). A worker that finds a server gone by an exception throws the server's, out of any call
   // on the channel, which may outlive this.

@@ -13,7 +13,7 @@ void pack(const ShardState& state, ChannelMessage& message) {
 }
 
 std::optional<ShardState> unpacked_state(const ChannelMessage& message, const KeyShape& shape,
-                                         const ElementRule& rule) {
+                                         const optim::ElementRule& rule) {
   const auto each = static_cast<size_t>(1 + rule.num_states());
   if (message.header.size() != Envelope::kNumFields) return std::nullopt;
   if (message.tensors.size() != each + shape.tables.size() * (each + 1)) return std::nullopt;

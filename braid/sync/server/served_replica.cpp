@@ -39,7 +39,7 @@ std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) 
   std::shared_ptr<LocalServers> servers;
   if (workers_.rank() == 0) {
     LocalServersOptions options{.num_servers = specs.sync.servers,
-                                .rule = element_rule(specs.optimizer),
+                                .rule = optim::element_rule(specs.optimizer),
                                 .not_decayed = not_decayed(store_),
                                 .initial = store_.flat_master().detach().narrow(0, 0, store_.num_flat())};
     options.server = {.consistency = consistency_,
@@ -95,7 +95,7 @@ void ServedReplica::finish() {
   bytes_within_replica_ += all_reduce_bytes(flat_gradients(), pair_->size());
 }
 
-UpdateBy ServedReplica::update(const OptimizerStep& step) {
+UpdateBy ServedReplica::update(const optim::OptimizerStep& step) {
   at::Tensor gradient = flat_gradients();
   if (step.grad_scale != 1) {
     if (!scaled_.defined()) scaled_ = at::empty_like(gradient);
@@ -126,24 +126,24 @@ void ServedReplica::meet() {
   replicas_ = Replicas::Alike;
 }
 
-void ServedReplica::fetch_states(Optimizer& optimizer) {
+void ServedReplica::fetch_states(optim::Optimizer& optimizer) {
   const ShardState state = client_->fetch();
-  const std::vector<OptimizerState>& states = optimizer.states();
+  const std::vector<optim::OptimizerState>& states = optimizer.states();
   check(state.elements.size() == 1 + states.size(), "servers keep what the optimizer would");
   for (size_t i = 0; i < states.size(); ++i) overwrite(states[i].flat, state.elements[i + 1]);
   optimizer.set_num_steps(state.num_steps);
   workers_.barrier().wait_host();
 }
 
-void ServedReplica::saved(Optimizer& optimizer) { optimizer.release_states(); }
+void ServedReplica::saved(optim::Optimizer& optimizer) { optimizer.release_states(); }
 
-ShardState ServedReplica::state_here(Optimizer& optimizer) const {
+ShardState ServedReplica::state_here(optim::Optimizer& optimizer) const {
   ShardState state{.num_steps = optimizer.num_steps(), .elements = {masters_.dense}, .tables = {}};
-  for (const OptimizerState& kept : optimizer.states()) state.elements.push_back(kept.flat);
+  for (const optim::OptimizerState& kept : optimizer.states()) state.elements.push_back(kept.flat);
   return state;
 }
 
-void ServedReplica::restored(Optimizer& optimizer) {
+void ServedReplica::restored(optim::Optimizer& optimizer) {
   client_->drop_rest();
   workers_.barrier().wait_host();
   if (workers_.rank() == 0) client_->store(state_here(optimizer));

@@ -37,14 +37,14 @@ class ServedReplica final : public Replication {
   ~ServedReplica() override;
 
   void finish() override;
-  UpdateBy update(const OptimizerStep& step) override;
+  UpdateBy update(const optim::OptimizerStep& step) override;
   void updated() override;
   GradientsOf gradients() const override { return GradientsOf::OwnReplica; }
   Replicas replicas() const override { return replicas_; }
   void meet() override;
-  void fetch_states(Optimizer& optimizer) override;
-  void saved(Optimizer& optimizer) override;
-  void restored(Optimizer& optimizer) override;
+  void fetch_states(optim::Optimizer& optimizer) override;
+  void saved(optim::Optimizer& optimizer) override;
+  void restored(optim::Optimizer& optimizer) override;
   // To servers, and to the other ranks of the replica.
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;
@@ -53,7 +53,7 @@ class ServedReplica final : public Replication {
   std::shared_ptr<LocalServers> shared_servers(const Specs& specs) const;
   at::Tensor flat_gradients() const { return store_.flat_grads().narrow(0, 0, store_.num_flat()); }
   void pull(ServerClient::Freshness freshness);
-  ShardState state_here(Optimizer& optimizer) const;
+  ShardState state_here(optim::Optimizer& optimizer) const;
 
   const Consistency consistency_;
   param::ParamStore& store_;

@@ -46,7 +46,7 @@ int64_t session_of_now() { return std::chrono::steady_clock::now().time_since_ep
 
 }  // namespace
 
-ServerClient::ServerClient(const KeyShares& shares, const ElementRule& rule, const ClientOptions& options,
+ServerClient::ServerClient(const KeyShares& shares, const optim::ElementRule& rule, const ClientOptions& options,
                            Channel& channel)
     : shares_(shares),
       rule_(rule),

@@ -42,7 +42,7 @@ struct ClientReport {
 class ServerClient {
  public:
   // Servers are endpoints 0, 1, ... of the channel, which outlives this. Blocks until all have let this worker in.
-  ServerClient(const KeyShares& shares, const ElementRule& rule, const ClientOptions& options, Channel& channel);
+  ServerClient(const KeyShares& shares, const optim::ElementRule& rule, const ClientOptions& options, Channel& channel);
 
   // The pushes that this worker's clock has seen, of one that joined late those that it missed included.
   int64_t clock() const { return clock_; }
@@ -93,7 +93,7 @@ class ServerClient {
   KeyedTensors part_of(const at::Tensor& dense, const std::vector<TableRows>& rows, int server) const;
 
   const KeyShares shares_;
-  const ElementRule rule_;
+  const optim::ElementRule rule_;
   const ClientOptions options_;
   Channel& channel_;
   const int num_servers_;

@@ -35,10 +35,10 @@ T* state_data(const std::vector<at::Tensor>& tensors, size_t index) {
 
 // One step of `rule` on a stretch.
 template <class T>
-void apply_rule(const ElementRule& rule, const ElementStep& step, const ElementRange<T>& range) {
-  with_factors_type<T>(rule, [&](auto type) {
+void apply_rule(const optim::ElementRule& rule, const optim::ElementStep& step, const optim::ElementRange<T>& range) {
+  optim::with_factors_type<T>(rule, [&](auto type) {
     using Factors = typename decltype(type)::type;
-    update_elements(factors_of<Factors>(rule, step), range);
+    optim::update_elements(optim::factors_of<Factors>(rule, step), range);
   });
 }
 
@@ -47,7 +47,7 @@ T* offset(T* data, int64_t elements) {
   return data ? data + elements : nullptr;
 }
 
-bool all_fit(const std::vector<at::Tensor>& tensors, const ElementRule& rule, at::ScalarType type, int64_t numel) {
+bool all_fit(const std::vector<at::Tensor>& tensors, const optim::ElementRule& rule, at::ScalarType type, int64_t numel) {
   return static_cast<int>(tensors.size()) == 1 + rule.num_states() &&
          std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
            return tensor.scalar_type() == type && tensor.numel() == numel && tensor.is_contiguous();
@@ -56,7 +56,7 @@ bool all_fit(const std::vector<at::Tensor>& tensors, const ElementRule& rule, at
 
 }  // namespace
 
-ShardState zero_state(const KeyShape& shape, const ElementRule& rule) {
+ShardState zero_state(const KeyShape& shape, const optim::ElementRule& rule) {
   ShardState state;
   for (int i = 0; i <= rule.num_states(); ++i) state.elements.push_back(zeroed({shape.num_elements}, shape.type));
   for (const TableShape& table : shape.tables) {
@@ -79,7 +79,7 @@ ShardState copy_of(const ShardState& state) {
   return copy;
 }
 
-bool fits(const ShardState& state, const KeyShape& shape, const ElementRule& rule) {
+bool fits(const ShardState& state, const KeyShape& shape, const optim::ElementRule& rule) {
   if (!all_fit(state.elements, rule, shape.type, shape.num_elements)) return false;
   if (state.tables.size() != shape.tables.size()) return false;
   for (size_t t = 0; t < shape.tables.size(); ++t) {
@@ -91,7 +91,7 @@ bool fits(const ShardState& state, const KeyShape& shape, const ElementRule& rul
   return true;
 }
 
-ServerShard::ServerShard(const KeyShape& shape, const ElementRule& rule, std::vector<KeyRange> not_decayed)
+ServerShard::ServerShard(const KeyShape& shape, const optim::ElementRule& rule, std::vector<KeyRange> not_decayed)
     : shape_(shape), rule_(rule), state_(zero_state(shape, rule)) {
   int64_t at = 0;
   for (const KeyRange& range : not_decayed) {
@@ -110,7 +110,7 @@ void ServerShard::apply(std::span<const KeyedTensors> gradients, double lr) {
     using T = decltype(zero);
     apply_dense<T>(gradients, lr);
     for (size_t t = 0; t < shape_.tables.size(); ++t) {
-      const ElementStep step{lr, 1.0 / static_cast<double>(gradients.size()), rule_.weight_decay};
+      const optim::ElementStep step{lr, 1.0 / static_cast<double>(gradients.size()), rule_.weight_decay};
       apply_rows<T>(t, summed_rows(t, gradients), step);
     }
   });
@@ -121,7 +121,7 @@ void ServerShard::apply_dense(std::span<const KeyedTensors> gradients, double lr
   std::array<T, kBlock> sum;
   ++state_.num_steps;
   for (const auto& [stretch, decay] : stretches_) {
-    const ElementStep step{lr, 1.0 / static_cast<double>(gradients.size()), decay, state_.num_steps};
+    const optim::ElementStep step{lr, 1.0 / static_cast<double>(gradients.size()), decay, state_.num_steps};
     for (int64_t begin = stretch.begin; begin < stretch.end; begin += kBlock) {
       const int64_t count = std::min(kBlock, stretch.end - begin);
       const T* total = gradients[0].dense.const_data_ptr<T>() + begin;
@@ -148,7 +148,7 @@ TableRows ServerShard::summed_rows(size_t table, std::span<const KeyedTensors> g
 }
 
 template <class T>
-void ServerShard::apply_rows(size_t table, const TableRows& gradient, ElementStep step) {
+void ServerShard::apply_rows(size_t table, const TableRows& gradient, optim::ElementStep step) {
   if (!gradient.index.defined()) return;
   auto& kept = state_.tables[table];
   const int64_t width = shape_.tables[table].width;

@@ -23,19 +23,19 @@ struct ShardState {
 };
 
 // Zeros. Of any part of a model, or all of it.
-ShardState zero_state(const KeyShape& shape, const ElementRule& rule);
+ShardState zero_state(const KeyShape& shape, const optim::ElementRule& rule);
 // Independent of `state`, in memory of its own.
 ShardState copy_of(const ShardState& state);
 // Whether it has the tensors that `shape` and `rule` ask for.
-bool fits(const ShardState& state, const KeyShape& shape, const ElementRule& rule);
+bool fits(const ShardState& state, const KeyShape& shape, const optim::ElementRule& rule);
 
 class ServerShard {
  public:
   // `not_decayed`: stretches of the shard's elements, ascending, that weight decay leaves out. All zeros at first.
-  ServerShard(const KeyShape& shape, const ElementRule& rule, std::vector<KeyRange> not_decayed = {});
+  ServerShard(const KeyShape& shape, const optim::ElementRule& rule, std::vector<KeyRange> not_decayed = {});
 
   const KeyShape& shape() const { return shape_; }
-  const ElementRule& rule() const { return rule_; }
+  const optim::ElementRule& rule() const { return rule_; }
 
   // One update by the mean of the gradients, which are summed in the order given. A row that only some have counts
   // as zero in the others.
@@ -55,11 +55,11 @@ class ServerShard {
   template <class T>
   void apply_dense(std::span<const KeyedTensors> gradients, double lr);
   template <class T>
-  void apply_rows(size_t table, const TableRows& gradient, ElementStep step);
+  void apply_rows(size_t table, const TableRows& gradient, optim::ElementStep step);
   TableRows summed_rows(size_t table, std::span<const KeyedTensors> gradients) const;
 
   const KeyShape shape_;
-  const ElementRule rule_;
+  const optim::ElementRule rule_;
   std::vector<std::pair<KeyRange, double>> stretches_;  // of equal weight decay; they cover the elements
   ShardState state_;
   at::Tensor snapshot_;

@@ -39,7 +39,7 @@ void move_state(const KeyShares& shares, int server, const ShardState& whole, co
 
 }  // namespace
 
-ShardState whole_state(const KeyShares& shares, const ElementRule& rule, const std::vector<ShardState>& parts) {
+ShardState whole_state(const KeyShares& shares, const optim::ElementRule& rule, const std::vector<ShardState>& parts) {
   ShardState whole = zero_state(shares.whole, rule);
   whole.num_steps = parts.front().num_steps;
   for (size_t server = 0; server < parts.size(); ++server) {
@@ -50,7 +50,7 @@ ShardState whole_state(const KeyShares& shares, const ElementRule& rule, const s
   return whole;
 }
 
-ShardState part_of_state(const KeyShares& shares, const ElementRule& rule, const ShardState& whole, int server) {
+ShardState part_of_state(const KeyShares& shares, const optim::ElementRule& rule, const ShardState& whole, int server) {
   ShardState part = zero_state(shares.part(server), rule);
   part.num_steps = whole.num_steps;
   move_state(shares, server, whole, part, Direction::ToPart);

@@ -8,8 +8,8 @@
 namespace braid {
 
 // In memory of its own. The parts agree in their number of steps.
-ShardState whole_state(const KeyShares& shares, const ElementRule& rule, const std::vector<ShardState>& parts);
+ShardState whole_state(const KeyShares& shares, const optim::ElementRule& rule, const std::vector<ShardState>& parts);
 // In memory of its own.
-ShardState part_of_state(const KeyShares& shares, const ElementRule& rule, const ShardState& whole, int server);
+ShardState part_of_state(const KeyShares& shares, const optim::ElementRule& rule, const ShardState& whole, int server);
 
 }  // namespace braid
