@@ -16,19 +16,19 @@ namespace braid::bench {
 
 class ComposedBlock {
  public:
-  ComposedBlock(param::ParamStore& store, int heads, const RankContext& rank)
+  ComposedBlock(param::ParamStore& store, int heads, const nn::RankContext& rank)
       : store_(store),
         attention_({options("attention.qkv"), options("attention.projection"), heads}, rank),
         up_(options("mlp.up"), rank),
         down_(options("mlp.down"), rank) {}
-  at::Tensor forward(const at::Tensor& x, const Microbatch& m) {
+  at::Tensor forward(const at::Tensor& x, const nn::Microbatch& m) {
     const at::Tensor y = x.add(attention_.forward(norm(x, "ln_1"), m));
     return y.add(down_.forward(at::gelu(up_.forward(norm(y, "ln_2"), m), "tanh"), m));
   }
 
  private:
   param::Parameter* param(const std::string& name) { return &store_["blocks.0." + name]; }
-  ParallelLinearOptions options(const std::string& name) {
+  nn::ParallelLinearOptions options(const std::string& name) {
     return {{param(name + ".weight"), 0}, param(name + ".bias")};
   }
   at::Tensor norm(const at::Tensor& x, const std::string& name) {
@@ -36,15 +36,15 @@ class ComposedBlock {
   }
 
   param::ParamStore& store_;
-  Attention attention_;
-  ColumnParallelLinear up_;
-  RowParallelLinear down_;
+  nn::Attention attention_;
+  nn::ColumnParallelLinear up_;
+  nn::RowParallelLinear down_;
 };
 
 // What both blocks need, and their gradients, once per block.
 struct BlockWorld {
   BlockWorld(const ModelSpec& spec, Communicator& alone, at::ScalarType dtype)
-      : store({gpt2_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),
+      : store({nn::gpt2_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),
         sink(param::accumulating_sink(store)),
         queue(*sink),
         context{alone, queue} {}
@@ -58,7 +58,7 @@ struct BlockWorld {
   param::ParamStore store;
   std::unique_ptr<param::GradSink> sink;
   param::WeightGradQueue queue;
-  RankContext context;
+  nn::RankContext context;
 };
 
 struct BlockSize {
@@ -69,7 +69,7 @@ inline void add_block_case(std::vector<KernelCase>& cases, const BlockSize& size
   ModelSpec spec;
   spec.layers = 1, spec.heads = 12, spec.width = 768, spec.context = 1024, spec.vocab = 64;
   const auto world = std::make_shared<BlockWorld>(spec, alone, dtype);
-  const std::shared_ptr<Block> fused = gpt2_block(spec, {1}, world->store, world->context);
+  const std::shared_ptr<nn::Block> fused = nn::gpt2_block(spec, {1}, world->store, world->context);
   const auto composed = std::make_shared<ComposedBlock>(world->store, spec.heads, world->context);
   const at::Tensor x = random({size.b, size.t, spec.width}, dtype), dy = random({size.b, size.t, spec.width}, dtype);
   cases.push_back({"GPT-2 block, both ways",

@@ -102,7 +102,7 @@ double triad_bandwidth() {
 void print_bound(const braid::RunSpec& spec) {
   const int64_t rows = int64_t{spec.train.microbatch} * spec.model.context;
   std::printf("{\"products\": %.6f, \"bandwidth\": %.4e, \"parameters\": %lld}\n", product_seconds(spec, rows),
-              triad_bandwidth(), static_cast<long long>(braid::count_params(spec.model)));
+              triad_bandwidth(), static_cast<long long>(braid::nn::count_params(spec.model)));
 }
 
 // From the first action's begin to the last one's end, on the slowest rank.

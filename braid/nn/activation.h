@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace braid {
+namespace braid::nn {
 
 struct Activation {
   // Gives the bits of `value`, without a graph. The consumer calls it in its backward, once, before the producer's
@@ -20,4 +20,4 @@ struct Activation {
   Again again;  // empty: `value` is kept
 };
 
-}  // namespace braid
+}  // namespace braid::nn

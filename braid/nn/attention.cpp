@@ -4,7 +4,7 @@
 #include "braid/nn/attention_core.h"
 #include "braid/nn/cached_attention.h"
 
-namespace braid {
+namespace braid::nn {
 
 at::Tensor Attention::forward(const Activation& x_btc, const Microbatch& microbatch) const {
   const int64_t h = options_.local_heads, k = options_.local_kv_heads > 0 ? options_.local_kv_heads : h;
@@ -23,4 +23,4 @@ at::Tensor Attention::cached_forward(const at::Tensor& qkv_btf, const Microbatch
   return projection_.forward(cached_attention(qkv_btf, call, *microbatch.cache), microbatch);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -13,7 +13,7 @@
 #include "braid/nn/parallel_linear.h"
 #include "braid/nn/rotary.h"
 
-namespace braid {
+namespace braid::nn {
 
 class Attention {
  public:
@@ -42,4 +42,4 @@ class Attention {
   RankContext rank_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -16,7 +16,7 @@
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/product.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -171,4 +171,4 @@ Activation attention_core(const at::Tensor& qkv_btf, const CoreCall& call) {
   return {RunTwice::apply(qkv_btf, call, second), [second] { return second->output(); }};
 }
 
-}  // namespace braid
+}  // namespace braid::nn

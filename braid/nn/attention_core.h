@@ -4,7 +4,7 @@
 #include "braid/nn/activation.h"
 #include "braid/nn/block.h"
 
-namespace braid {
+namespace braid::nn {
 
 struct CoreCall {
   int64_t heads = 1, kv_heads = 1;
@@ -22,4 +22,4 @@ struct CoreCall {
 // mask. Source: Beltagy et al., "Longformer" (2020), section 3.1; Jiang et al., "Mistral 7B" (2023), section 2.
 Activation attention_core(const at::Tensor& qkv_btf, const CoreCall& call);
 
-}  // namespace braid
+}  // namespace braid::nn

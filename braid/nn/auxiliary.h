@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::nn {
 
 struct AuxiliaryLoss {
   std::string name;        // one that the block's BlockSpec lists; handed in once per microbatch
@@ -33,4 +33,4 @@ struct Auxiliaries {
   std::vector<AuxiliaryCount> counts;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

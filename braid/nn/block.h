@@ -14,7 +14,7 @@
 #include "braid/nn/auxiliary.h"
 #include "braid/param/weight_grad_queue.h"
 
-namespace braid {
+namespace braid::nn {
 
 class KeyValueCache;
 
@@ -59,4 +59,4 @@ class Block {
   virtual at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -9,7 +9,7 @@
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/parallel_rows.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using kernels::MathOf;
@@ -119,4 +119,4 @@ at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, K
   return y_btf;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

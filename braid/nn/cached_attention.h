@@ -5,7 +5,7 @@
 #include "braid/nn/activation.h"
 #include "braid/nn/key_value_cache.h"
 
-namespace braid {
+namespace braid::nn {
 
 struct CachedCall {
   int64_t heads = 1, kv_heads = 1;
@@ -19,4 +19,4 @@ struct CachedCall {
 // depend on its own sequence only.
 at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, KeyValueCache& cache);
 
-}  // namespace braid
+}  // namespace braid::nn

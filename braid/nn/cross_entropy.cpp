@@ -14,7 +14,7 @@
 #include "braid/nn/kept.h"
 #include "braid/nn/regions.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -89,4 +89,4 @@ at::Tensor checked_targets(const at::Tensor& targets_bt, const VocabRange& range
 
 at::Tensor mean_loss(const at::Tensor& loss_n) { return loss_n.mean(at::kDouble).to(loss_n.scalar_type()); }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -13,7 +13,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/nn/kernels/cross_entropy.h"
 
-namespace braid {
+namespace braid::nn {
 
 // The columns of this rank: entries first .. first + real - 1 of a vocabulary of `vocab`, then padding.
 struct VocabRange {
@@ -45,4 +45,4 @@ at::Tensor checked_targets(const at::Tensor& targets_bt, const VocabRange& range
 // Their mean, added up in float64, as a scalar of their type.
 at::Tensor mean_loss(const at::Tensor& loss_n);
 
-}  // namespace braid
+}  // namespace braid::nn

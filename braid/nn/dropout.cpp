@@ -7,7 +7,7 @@
 #include "braid/nn/kernels/masked.h"
 #include "braid/nn/kernels/on_device.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -46,4 +46,4 @@ at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) c
   return Masked::apply(x, mask, 1 / keep_probability);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

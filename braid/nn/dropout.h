@@ -7,7 +7,7 @@
 
 #include "braid/nn/block.h"
 
-namespace braid {
+namespace braid::nn {
 
 class Dropout {
  public:
@@ -25,4 +25,4 @@ class Dropout {
   Options options_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

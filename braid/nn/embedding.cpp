@@ -5,7 +5,7 @@
 #include "braid/nn/kept.h"
 #include "braid/nn/regions.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -80,4 +80,4 @@ at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_t
   return x_btc.add_(weight_tc.index_select(0, places_n).view(x_btc.sizes()));
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -9,7 +9,7 @@
 
 #include "braid/nn/weight_grads.h"
 
-namespace braid {
+namespace braid::nn {
 
 class VocabParallelEmbedding {
  public:
@@ -28,4 +28,4 @@ at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);
 // The same without autograd, where token i of all b x t is at place places_n[i] of weight_tc.
 at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_tc, const at::Tensor& places_n);
 
-}  // namespace braid
+}  // namespace braid::nn

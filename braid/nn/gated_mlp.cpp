@@ -4,7 +4,7 @@
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/swiglu.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -36,4 +36,4 @@ at::Tensor GatedMlp::forward(const Activation& x_btc, const Microbatch& microbat
   return down_.forward(y, microbatch);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

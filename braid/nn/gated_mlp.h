@@ -7,7 +7,7 @@
 
 #include "braid/nn/parallel_linear.h"
 
-namespace braid {
+namespace braid::nn {
 
 class GatedMlp {
  public:
@@ -30,4 +30,4 @@ class GatedMlp {
 // backward, which overwrites them with their gradient.
 at::Tensor swiglu(const at::Tensor& gate_up_btf);
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -13,7 +13,7 @@
 #include "braid/nn/model_params.h"
 #include "braid/nn/residual_branch.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 class Gpt2Embedding final : public Block {
@@ -97,4 +97,4 @@ std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param
   return block_part<Gpt2AttentionBranch, Gpt2MlpBranch>(piece.part, attention, mlp, rank);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

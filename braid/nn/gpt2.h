@@ -9,7 +9,7 @@
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::nn {
 
 // The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
 // holds them. `spec.vocab` must be resolved (> 0).
@@ -22,4 +22,4 @@ param::ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tenso
 // A piece of gpt2_params, on the parameters in `store`.
 std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
 
-}  // namespace braid
+}  // namespace braid::nn

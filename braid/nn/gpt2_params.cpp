@@ -4,7 +4,7 @@
 #include "braid/nn/gpt2.h"
 #include "braid/nn/model_params.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 param::BlockSpec gpt2_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
@@ -43,4 +43,4 @@ param::ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tenso
   return params;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

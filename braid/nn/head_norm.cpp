@@ -9,7 +9,7 @@
 #include "braid/nn/regions.h"
 #include "braid/nn/weight_grads.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -86,4 +86,4 @@ at::Tensor norm_heads_(const at::Tensor& qkv_btf, const HeadNormCall& call, cons
   return NormHeads::apply(qkv_btf, HeadNormState{call, &rank.tensor, &rank.weight_grads});
 }
 
-}  // namespace braid
+}  // namespace braid::nn

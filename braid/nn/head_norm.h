@@ -7,7 +7,7 @@
 #include "braid/nn/block.h"
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::nn {
 
 struct HeadNorms {
   const param::Parameter* query = nullptr;  // [d], of d features of a head; null: no norm
@@ -26,4 +26,4 @@ struct HeadNormCall {
 // norm's gradient reads them.
 at::Tensor norm_heads_(const at::Tensor& qkv_btf, const HeadNormCall& call, const RankContext& rank);
 
-}  // namespace braid
+}  // namespace braid::nn

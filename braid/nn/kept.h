@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace braid {
+namespace braid::nn {
 
 template <class T>
 struct Kept : torch::CustomClassHolder {
@@ -26,4 +26,4 @@ T& kept(torch::autograd::AutogradContext* ctx) {
   return static_cast<Kept<T>*>(ctx->saved_data["kept"].toCapsule().get())->value;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -9,7 +9,7 @@
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/param/large_pages.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 int64_t num_key_blocks(int64_t places) { return (places + kernels::kKeyBlock - 1) / kernels::kKeyBlock; }
@@ -68,4 +68,4 @@ const KeyValueCache::Layer& KeyValueCache::layer(const void* layer, const LayerS
   return found->second;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

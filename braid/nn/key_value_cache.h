@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-namespace braid {
+namespace braid::nn {
 
 class KeyValueCache {
  public:
@@ -63,4 +63,4 @@ class KeyValueCache {
   at::Tensor places_n_, sequences_n_, last_s_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

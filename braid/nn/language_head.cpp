@@ -17,7 +17,7 @@
 #include "braid/nn/linear.h"
 #include "braid/nn/regions.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -188,4 +188,4 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
   return call.whole() ? WholeLoss::apply(x, weight_vc, call) : ChunkedLoss::apply(x, weight_vc, call);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -16,7 +16,7 @@
 #include "braid/nn/cross_entropy.h"
 #include "braid/nn/weight_grads.h"
 
-namespace braid {
+namespace braid::nn {
 
 class LanguageHead {
  public:
@@ -44,4 +44,4 @@ class LanguageHead {
   RankContext rank_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

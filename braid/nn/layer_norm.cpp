@@ -1,7 +1,7 @@
 // One kernel, three ways to call it.
 #include "braid/nn/layer_norm.h"
 
-namespace braid {
+namespace braid::nn {
 
 NormCall LayerNorm::call(const Microbatch& microbatch) const {
   return {kernels::NormKind::Layer, options_.weight,  options_.bias, options_.eps,
@@ -20,4 +20,4 @@ Residual LayerNorm::join(const at::Tensor& residual_btc, const Branch& branch, c
   return join_and_norm(residual_btc, branch, call(microbatch));
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -10,7 +10,7 @@
 #include "braid/nn/kernels/product.h"
 #include "braid/nn/kernels/row_product.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -95,4 +95,4 @@ at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias) {
   return AddBias::apply(y, bias.param.param->data, bias);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

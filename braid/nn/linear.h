@@ -9,7 +9,7 @@
 #include "braid/nn/activation.h"
 #include "braid/nn/weight_grads.h"
 
-namespace braid {
+namespace braid::nn {
 
 enum class Rows {
   Together,  // by LibTorch
@@ -33,4 +33,4 @@ at::Tensor linear(const Activation& x, const LinearCall& call);
 // y += bias over the last dim, in place, for a bias that comes after a reduction. Nothing may have saved y.
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias);
 
-}  // namespace braid
+}  // namespace braid::nn

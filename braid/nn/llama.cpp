@@ -12,7 +12,7 @@
 #include "braid/nn/residual_branch.h"
 #include "braid/nn/rms_norm.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 class LlamaEmbedding final : public Block {
@@ -104,4 +104,4 @@ std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, para
   return block_part<LlamaAttentionBranch, LlamaMlpBranch>(piece.part, attention, mlp, rank);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

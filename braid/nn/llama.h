@@ -13,7 +13,7 @@
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::nn {
 
 // The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
 // holds them. `spec.vocab` must be resolved (> 0). h heads, k key and value heads of d features, f features inside the
@@ -29,4 +29,4 @@ param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tens
 // A piece of llama_params, on the parameters in `store`.
 std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -4,7 +4,7 @@
 #include "braid/nn/llama.h"
 #include "braid/nn/model_params.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 param::BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
@@ -48,4 +48,4 @@ param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tens
   return params;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

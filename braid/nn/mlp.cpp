@@ -4,7 +4,7 @@
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/gelu.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -50,4 +50,4 @@ at::Tensor Mlp::forward(const Activation& x_btc, const Microbatch& microbatch) c
   return down_.forward(y, microbatch);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -4,7 +4,7 @@
 
 #include "braid/nn/parallel_linear.h"
 
-namespace braid {
+namespace braid::nn {
 
 class Mlp {
  public:
@@ -23,4 +23,4 @@ class Mlp {
   RankContext rank_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -7,7 +7,7 @@
 #include "braid/nn/gpt2.h"
 #include "braid/nn/llama.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 // In the order of ModelFamily.
@@ -45,4 +45,4 @@ int64_t count_params(const ModelSpec& spec) {
   return count;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -8,7 +8,7 @@
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_spec.h"
 
-namespace braid {
+namespace braid::nn {
 
 // The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
 // holds them. `spec.vocab` must be resolved (> 0). gpt2.h and llama.h list them.
@@ -27,4 +27,4 @@ const ModelMaker& model_maker(const ModelSpec& spec);
 // Elements of the whole model; a tied parameter once, padding not at all.
 int64_t count_params(const ModelSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::nn

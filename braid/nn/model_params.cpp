@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-namespace braid {
+namespace braid::nn {
 
 void ParamList::add(param::ParamSpec param) {
   param.part = part_;
@@ -69,4 +69,4 @@ std::string head_table(const ModelSpec& spec) {
   return spec.output_weights == OutputWeights::Tied ? "wte.weight" : "head.weight";
 }
 
-}  // namespace braid
+}  // namespace braid::nn

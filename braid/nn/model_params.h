@@ -12,7 +12,7 @@
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::nn {
 
 enum class Bias { With, Without };
 
@@ -56,4 +56,4 @@ int token_table_uses(const ModelSpec& spec);
 // "wte.weight" or "head.weight".
 std::string head_table(const ModelSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -4,7 +4,7 @@
 #include "braid/base/errors.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::nn {
 
 std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
   const int last = spec::num_units(layers) - 1;
@@ -30,4 +30,4 @@ param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& pa
   return block;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

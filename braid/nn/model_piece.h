@@ -9,7 +9,7 @@
 
 #include "braid/param/param_spec.h"
 
-namespace braid {
+namespace braid::nn {
 
 // A block of the model's list (embedding, blocks.0 .., head), or a half of one.
 struct ModelPiece {
@@ -25,4 +25,4 @@ std::vector<ModelPiece> pieces_of(int begin, int end, int layers);
 // The parameters of `piece`, under the names that they have in the whole model.
 param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& params);
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -3,7 +3,7 @@
 
 #include "braid/nn/regions.h"
 
-namespace braid {
+namespace braid::nn {
 
 at::Tensor ColumnParallelLinear::forward(const Activation& x, const Microbatch& microbatch) const {
   const LinearCall call{options_.weight, options_.bias, &rank_.weight_grads, microbatch.micro,
@@ -17,4 +17,4 @@ at::Tensor RowParallelLinear::forward(const Activation& x, const Microbatch& mic
   return options_.bias ? add_bias_(y, {&rank_.weight_grads, {options_.bias, 0}, microbatch.micro}) : y;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -8,7 +8,7 @@
 
 #include "braid/nn/linear.h"
 
-namespace braid {
+namespace braid::nn {
 
 struct ParallelLinearOptions {
   ParamUse weight;                  // this rank's slice, [o, i]
@@ -38,4 +38,4 @@ class RowParallelLinear {
   RankContext rank_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

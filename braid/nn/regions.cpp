@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -107,4 +107,4 @@ at::Tensor gather_from(const at::Tensor& x, Communicator& group) {
   return group.size() == 1 ? x : GatherFrom::apply(x, &group);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

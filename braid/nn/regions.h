@@ -15,7 +15,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::nn {
 
 at::Tensor copy_to(const at::Tensor& x, Communicator& group);
 at::Tensor reduce_from(const at::Tensor& x, Communicator& group);
@@ -29,4 +29,4 @@ at::Tensor gather_from(const at::Tensor& x, Communicator& group);
 // In place; what the caller enqueues on the group's queue afterwards sees the result. `x` is contiguous.
 void all_reduce_(const at::Tensor& x, ReduceOp op, Communicator& group);
 
-}  // namespace braid
+}  // namespace braid::nn

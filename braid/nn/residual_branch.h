@@ -9,7 +9,7 @@
 #include "braid/nn/model_piece.h"
 #include "braid/nn/residual_norm.h"
 
-namespace braid {
+namespace braid::nn {
 
 // The parts of x + dropout(layer(norm(x)) + bias). HalfBlock and WholeBlock put them together: with a branch before or
 // after it, addition and norm are fused.
@@ -90,4 +90,4 @@ std::unique_ptr<Block> block_part(param::BlockPart part, const FirstOptions& fir
   return std::make_unique<Whole>(typename Whole::Options{first(), second()}, rank);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -6,7 +6,7 @@
 #include "braid/nn/kept.h"
 #include "braid/nn/linear.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -103,4 +103,4 @@ Branch dropped(const Branch& branch, const Dropout& dropout, const RankContext& 
   return {dropout.forward(branch.bias ? add_bias_(branch.btc, bias) : branch.btc, microbatch), nullptr};
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -11,7 +11,7 @@
 #include "braid/nn/kernels/norm.h"
 #include "braid/nn/weight_grads.h"
 
-namespace braid {
+namespace braid::nn {
 
 struct NormCall {
   kernels::NormKind kind = kernels::NormKind::Layer;
@@ -48,4 +48,4 @@ at::Tensor join(const at::Tensor& residual_btc, const Branch& branch, const Rank
 // The branch after dropout of the sum of branch and bias. Without dropout the branch as it is, its bias not yet added.
 Branch dropped(const Branch& branch, const Dropout& dropout, const RankContext& rank, const Microbatch& microbatch);
 
-}  // namespace braid
+}  // namespace braid::nn

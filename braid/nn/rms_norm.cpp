@@ -1,7 +1,7 @@
 // One kernel, three ways to call it.
 #include "braid/nn/rms_norm.h"
 
-namespace braid {
+namespace braid::nn {
 
 NormCall RmsNorm::call(const Microbatch& microbatch) const {
   return {kernels::NormKind::Rms, options_.weight,  nullptr,   options_.eps,
@@ -20,4 +20,4 @@ Residual RmsNorm::join(const at::Tensor& residual_btc, const Branch& branch, con
   return join_and_norm(residual_btc, branch, call(microbatch));
 }
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -4,7 +4,7 @@
 
 #include "braid/nn/residual_norm.h"
 
-namespace braid {
+namespace braid::nn {
 
 class RmsNorm {
  public:
@@ -27,4 +27,4 @@ class RmsNorm {
   RankContext rank_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -11,7 +11,7 @@
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/rotary.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -86,4 +86,4 @@ void Rotary::rotate_at_(const at::Tensor& x_btf, int64_t num_heads, const at::Te
   kernels::rotate_(x_btf.view({1, places_n.size(0), x_btf.size(2)}), turn, kernels::Turn::Forward);
 }
 
-}  // namespace braid
+}  // namespace braid::nn

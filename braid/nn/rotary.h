@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace braid {
+namespace braid::nn {
 
 // Stretches low frequencies for contexts longer than the one a model was first trained with.
 // Source: Hugging Face transformers, modeling_rope_utils, "llama3".
@@ -50,4 +50,4 @@ class Rotary {
   at::Tensor cos_td_, sin_td_;  // d/2 columns
 };
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -5,7 +5,7 @@
 #include "braid/nn/kernels/row_sum.h"
 #include "braid/nn/kernels/scatter.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 void push(const GradTarget& target, param::WeightGradQueue::Compute compute) {
@@ -48,4 +48,4 @@ void push_value(const GradTarget& target, at::Tensor gradient) {
   });
 }
 
-}  // namespace braid
+}  // namespace braid::nn

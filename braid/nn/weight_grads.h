@@ -9,7 +9,7 @@
 
 #include "braid/nn/block.h"
 
-namespace braid {
+namespace braid::nn {
 
 // One of the places where the model reads a parameter.
 struct ParamUse {
@@ -35,4 +35,4 @@ void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor 
 // slot = beta * slot + gradient.
 void push_value(const GradTarget& target, at::Tensor gradient);
 
-}  // namespace braid
+}  // namespace braid::nn

@@ -28,10 +28,10 @@ int64_t BatchSource::first_of(int64_t step, int micro) const {
   return data::first_sample({batch_, microbatch_}, step, global_micro(micro));
 }
 
-Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts parts) const {
+nn::Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts parts) const {
   const int64_t first = first_of(step, micro);
   const uint64_t place = static_cast<uint64_t>(step) * num_global_microbatches() + global_micro(micro);
-  Microbatch microbatch;
+  nn::Microbatch microbatch;
   microbatch.micro = micro;
   microbatch.dropout_key = random_bits(dropout_key_, place);
   if (parts.tokens) microbatch.tokens_bt = tokens(first, 0);
@@ -62,7 +62,7 @@ at::Tensor BatchSource::documents(int64_t first) const {
   return documents_bt;
 }
 
-uint64_t BatchSource::hash(int64_t step, int micro, const Microbatch& read) const {
+uint64_t BatchSource::hash(int64_t step, int micro, const nn::Microbatch& read) const {
   const int64_t first = first_of(step, micro);
   uint64_t sum = 0;
   for (const int part : {0, 1}) {

@@ -29,12 +29,12 @@ class BatchSource {
   // This rank's microbatch `micro` of step `step`: of its b x t tokens and targets the `parts`, and nothing else is
   // read; with data.attention "document" also the document of its sequence each token is of. Throws IoError where a
   // token file is damaged.
-  Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
+  nn::Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
   // Returns how many of that microbatch's sequences are among the run's first `count`. These are its first ones.
   int64_t num_before(int64_t count, int64_t step, int micro) const;
   // Returns a hash of the tokens and targets of `read`, which is that microbatch on the host. Its sum over all
   // microbatches of a step (modulo 2^64), tokens and targets counted once each, is the same on every mesh.
-  uint64_t hash(int64_t step, int micro, const Microbatch& read) const;
+  uint64_t hash(int64_t step, int micro, const nn::Microbatch& read) const;
 
  private:
   int64_t first_of(int64_t step, int micro) const;

@@ -75,31 +75,31 @@ void BlockExecutor::use_weights_of(int stage, int micro) {
   if (versions_) versions_->use(plan_.version(stage, micro));
 }
 
-Microbatch BlockExecutor::read(int stage, int micro) const {
-  Microbatch microbatch = batches_.microbatch(step_, micro, {model_.is_first(stage), model_.is_last(stage)});
+nn::Microbatch BlockExecutor::read(int stage, int micro) const {
+  nn::Microbatch microbatch = batches_.microbatch(step_, micro, {model_.is_first(stage), model_.is_last(stage)});
   microbatch.micro = local_micro(stage, micro);
   microbatch.training = mode_ == ExecutorMode::Training;
   microbatch.loss_gradient = loss_gradient(micro);
   return microbatch;
 }
 
-Microbatch BlockExecutor::placed(Microbatch read) const {
+nn::Microbatch BlockExecutor::placed(nn::Microbatch read) const {
   return placed_on(model_.params().flat_master().device(), std::move(read), vocab_);
 }
 
 void BlockExecutor::forward(int stage, int micro) {
   const c10::AutoGradMode grad(mode_ == ExecutorMode::Training);
   if (mode_ == ExecutorMode::Evaluation && model_.is_last(stage)) return evaluate_last(stage, micro);
-  Microbatch host = read(stage, micro);
+  nn::Microbatch host = read(stage, micro);
   if (mode_ == ExecutorMode::Training) sample_hash_ += batches_.hash(step_, micro, host);
-  const Microbatch microbatch = placed(std::move(host));
+  const nn::Microbatch microbatch = placed(std::move(host));
   if (replays()) {
     losses_m_.select(0, micro).copy_(recorded_->replay(microbatch));
     return;
   }
   use_weights_of(stage, micro);
   InFlight& flight = in_flight_[{stage, micro}];
-  flight.passage = Passage(microbatch);
+  flight.passage = nn::Passage(microbatch);
   flight.output = model_.segments(stage).forward(std::exchange(flight.input, {}), flight.passage).detach();
   if (model_.groups().speaks()) auxiliaries_.add(micro, flight.passage.take_auxiliaries());
   if (model_.is_last(stage)) losses_m_.select(0, micro).copy_(flight.output);
@@ -110,9 +110,9 @@ void BlockExecutor::forward(int stage, int micro) {
 void BlockExecutor::evaluate_last(int stage, int micro) {
   const int64_t counted = batches_.num_before(sequences_, step_, micro), run = std::max<int64_t>(counted, 1);
   const auto first = [run](at::Tensor all) { return all.defined() ? all.narrow(0, 0, run) : all; };
-  Microbatch host = read(stage, micro);
+  nn::Microbatch host = read(stage, micro);
   for (at::Tensor* part : {&host.tokens_bt, &host.targets_bt, &host.documents_bt}) *part = first(*part);
-  Passage passage(placed(std::move(host)));
+  nn::Passage passage(placed(std::move(host)));
   const at::Tensor input = first(in_flight_[{stage, micro}].input);
   in_flight_.erase({stage, micro});
   const at::Tensor loss = model_.segments(stage).forward(input, passage);
@@ -120,14 +120,14 @@ void BlockExecutor::evaluate_last(int stage, int micro) {
 }
 
 void BlockExecutor::full_backward(int stage, int micro) {
-  if (!replays()) backward(stage, micro, WeightPass::AtOnce);
+  if (!replays()) backward(stage, micro, nn::WeightPass::AtOnce);
 }
 
 void BlockExecutor::input_grad(int stage, int micro) {
-  if (!replays()) backward(stage, micro, WeightPass::Later);
+  if (!replays()) backward(stage, micro, nn::WeightPass::Later);
 }
 
-void BlockExecutor::backward(int stage, int micro, WeightPass weights) {
+void BlockExecutor::backward(int stage, int micro, nn::WeightPass weights) {
   const param::MemoryScope scope(param::MemoryCategory::Activations);
   use_weights_of(stage, micro);
   InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());

@@ -71,20 +71,20 @@ class BlockExecutor final : public StageExecutor {
  private:
   // From forward to the end of the input-gradient pass, of one microbatch on one stage.
   struct InFlight {
-    Passage passage;
+    nn::Passage passage;
     at::Tensor input;   // until forward
     at::Tensor output;  // until it is asked for; of the last stage the loss; without a graph
     at::Tensor output_gradient;
   };
   using Place = std::pair<int, int>;  // stage, microbatch
   at::Tensor activation_buffer() const;
-  Microbatch read(int stage, int micro) const;
-  Microbatch placed(Microbatch read) const;
+  nn::Microbatch read(int stage, int micro) const;
+  nn::Microbatch placed(nn::Microbatch read) const;
   void evaluate_last(int stage, int micro);
   int local_micro(int stage, int micro) const;
   double loss_gradient(int micro) const;
   void use_weights_of(int stage, int micro);
-  void backward(int stage, int micro, WeightPass weights);
+  void backward(int stage, int micro, nn::WeightPass weights);
   bool replays() const { return recorded_ && recorded_->replays(); }
 
   RankModel& model_;

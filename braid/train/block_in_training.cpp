@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-constexpr ModelPiece kBlock{1};
+constexpr nn::ModelPiece kBlock{1};
 
 RunSpec one_block_of(RunSpec spec) {
   spec.model.layers = 1;
@@ -21,7 +21,7 @@ RunSpec one_block_of(RunSpec spec) {
 
 // Drawing their values would take longer than all rounds, and of large values come infinities, which are slow.
 param::ModelParams zero_params(const RunSpec& spec) {
-  param::BlockSpec block = params_of(kBlock, model_params(spec.model, 0, 1));
+  param::BlockSpec block = nn::params_of(kBlock, nn::model_params(spec.model, 0, 1));
   for (param::ParamSpec& param : block.params) param.init = {param::Init::Kind::Zeros};
   return {block};
 }

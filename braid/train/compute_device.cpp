@@ -46,7 +46,7 @@ void forget_peak(const RunSpec& spec) {
   if (!device.is_cpu()) device::cuda_table<device::CudaServices>()->reset_peak(device.index());
 }
 
-Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab) {
+nn::Microbatch placed_on(at::Device device, nn::Microbatch microbatch, int64_t vocab) {
   if (device.is_cpu()) return microbatch;
   for (at::Tensor* tokens : {&microbatch.tokens_bt, &microbatch.targets_bt}) {
     check_entries(*tokens, vocab);

@@ -27,7 +27,7 @@ void forget_peak(const RunSpec& spec);
 
 // The microbatch with what blocks read on `device`. Returns before the copies are over. check() fails when a token or
 // target is not below `vocab`: on a device nobody looks.
-Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab);
+nn::Microbatch placed_on(at::Device device, nn::Microbatch microbatch, int64_t vocab);
 
 using MemoryByCategory = std::array<int64_t, param::kNumMemoryCategories>;
 // Returns the memory account of a device, whose allocator has no categories: `kept` is there all the time, all other

@@ -32,7 +32,7 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
   refuse_other_shapes(shape, directory);
   const auto texts = [&](Communicator& world) {
     const LoadedModel model(load, world);
-    const TextBatch::Model computes{[&](Microbatch microbatch) { return model.forward(std::move(microbatch)); },
+    const TextBatch::Model computes{[&](nn::Microbatch microbatch) { return model.forward(std::move(microbatch)); },
                                     shape.context, shape.vocab};
     return TextBatch(computes, *tokenizer, options).run(prompts, world.rank() == 0 ? listener : GenerationListener{});
   };

@@ -122,11 +122,11 @@ LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
   store.bind(weights.copy_(store.flat_data()));
 }
 
-at::Tensor LoadedModel::forward(Microbatch microbatch) const {
+at::Tensor LoadedModel::forward(nn::Microbatch microbatch) const {
   const c10::AutoGradMode no_grad(false);
   microbatch.training = false;
   const int stage = groups_.pipe->rank(), last = groups_.pipe->size() - 1;
-  Passage passage(microbatch);
+  nn::Passage passage(microbatch);
   at::Tensor y = model_.segments(stage).forward(stage == 0 ? at::Tensor() : received(microbatch), passage);
   if (last == 0) return with_whole_vocab(y, microbatch);
   if (stage == last) {
@@ -141,7 +141,7 @@ at::Tensor LoadedModel::forward(Microbatch microbatch) const {
 }
 
 // The hidden state from the stage before.
-at::Tensor LoadedModel::received(const Microbatch& microbatch) const {
+at::Tensor LoadedModel::received(const nn::Microbatch& microbatch) const {
   const at::Tensor& tokens_bt = microbatch.tokens_bt;
   const at::Tensor x_btc =
       at::empty({tokens_bt.size(0), tokens_bt.size(1), spec_.model.width}, scalar_type(spec_.train.dtype));
@@ -150,7 +150,7 @@ at::Tensor LoadedModel::received(const Microbatch& microbatch) const {
   return x_btc;
 }
 
-at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const Microbatch& microbatch) const {
+at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const nn::Microbatch& microbatch) const {
   Communicator& tensor = *groups_.tensor;
   if (microbatch.targets_bt.defined() || tensor.size() == 1) return y;
   const at::Tensor shards_nstv = at::empty({tensor.size(), y.size(0), y.size(1), y.size(2)}, y.options());
@@ -159,7 +159,7 @@ at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const Microbatch& 
 }
 
 // Room for what the last stage's with_whole_vocab() returns.
-at::Tensor LoadedModel::result_buffer(const Microbatch& microbatch) const {
+at::Tensor LoadedModel::result_buffer(const nn::Microbatch& microbatch) const {
   const at::ScalarType type = scalar_type(spec_.train.dtype);
   if (microbatch.targets_bt.defined()) return at::empty({}, type == at::kDouble ? at::kDouble : at::kFloat);
   const int64_t vocab = spec::padded_vocab(spec_.model, groups_.tensor->size());

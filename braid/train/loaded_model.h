@@ -52,12 +52,12 @@ class LoadedModel {
   // Returns the last block's result, the same on all ranks, without gradients and dropout: the mean loss if the
   // microbatch has targets, else logits with the padding of the vocabulary (s x 1 x v with a cache, else b x t x v).
   // Collective: all ranks pass the same microbatch, each with a cache of its own. Throws CommError.
-  at::Tensor forward(Microbatch microbatch) const;
+  at::Tensor forward(nn::Microbatch microbatch) const;
 
  private:
-  at::Tensor received(const Microbatch& microbatch) const;
-  at::Tensor with_whole_vocab(const at::Tensor& y, const Microbatch& microbatch) const;
-  at::Tensor result_buffer(const Microbatch& microbatch) const;
+  at::Tensor received(const nn::Microbatch& microbatch) const;
+  at::Tensor with_whole_vocab(const at::Tensor& y, const nn::Microbatch& microbatch) const;
+  at::Tensor result_buffer(const nn::Microbatch& microbatch) const;
 
   RunSpec spec_;
   RankGroups groups_;

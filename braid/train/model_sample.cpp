@@ -20,7 +20,7 @@ ModelSample::ModelSample(const RunSpec& spec, const param::ModelParams& params, 
       sink_(param::accumulating_sink(store_)),
       queue_(*sink_),
       recompute_(spec::stage_recompute(spec.memory, 0)),
-      rank_{tensor, queue_, kept_by_layers(recompute_)} {
+      rank_{tensor, queue_, nn::kept_by_layers(recompute_)} {
   const int64_t b = spec.train.microbatch, t = spec.model.context;
   microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});
   microbatch_.targets_bt = microbatch_.tokens_bt;
@@ -28,16 +28,16 @@ ModelSample::ModelSample(const RunSpec& spec, const param::ModelParams& params, 
   x_btc_ = at::full({b, t, spec.model.width}, 0.5, options_);
 }
 
-ModelSample::Piece::Piece(ModelSample& sample, const ModelPiece& piece) : sample_(sample), has_input_(piece.block > 0) {
+ModelSample::Piece::Piece(ModelSample& sample, const nn::ModelPiece& piece) : sample_(sample), has_input_(piece.block > 0) {
   const bool head = piece.block == sample.spec_.model.layers + 1;
-  blocks_.push_back(model_block(sample.spec_.model, piece, sample.store_, sample.rank_));
-  segments_ = std::make_unique<Segments>(blocks_, plan_segments(sample.recompute_, {0, head ? 0 : 1, head ? 1 : 0}),
+  blocks_.push_back(nn::model_block(sample.spec_.model, piece, sample.store_, sample.rank_));
+  segments_ = std::make_unique<nn::Segments>(blocks_, nn::plan_segments(sample.recompute_, {0, head ? 0 : 1, head ? 1 : 0}),
                                          sample.queue_);
 }
 
 PassTimes ModelSample::Piece::run(int64_t* kept) const {
   sample_.sink_->begin_step(1);
-  Passage passage(sample_.microbatch_);
+  nn::Passage passage(sample_.microbatch_);
   const param::MemoryScope scope(param::MemoryCategory::Activations);
   const int64_t before = kept ? sample_.kept_bytes() : 0;
   const double start = sample_.now();
@@ -46,7 +46,7 @@ PassTimes ModelSample::Piece::run(int64_t* kept) const {
   if (kept) *kept = sample_.kept_bytes() - before;
   at::Tensor dy = at::ones_like(y);
   const double backward = sample_.now();
-  segments_->backward(std::move(passage), std::move(dy), WeightPass::Later);
+  segments_->backward(std::move(passage), std::move(dy), nn::WeightPass::Later);
   const double input_grad = sample_.now();
   sample_.queue_.run(0);
   return {forward - start, input_grad - backward, sample_.now() - input_grad};

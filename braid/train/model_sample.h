@@ -6,7 +6,7 @@
 
 #include "braid/nn/model.h"
 #include "braid/param/grad_sink.h"
-#include "braid/recompute/segments.h"
+#include "braid/nn/segments.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
 
@@ -35,13 +35,13 @@ class ModelSample {
 
    private:
     friend class ModelSample;
-    Piece(ModelSample& sample, const ModelPiece& piece);
+    Piece(ModelSample& sample, const nn::ModelPiece& piece);
     ModelSample& sample_;
     bool has_input_;
-    Segments::Blocks blocks_;
-    std::unique_ptr<Segments> segments_;
+    nn::Segments::Blocks blocks_;
+    std::unique_ptr<nn::Segments> segments_;
   };
-  Piece piece(const ModelPiece& piece) { return {*this, piece}; }
+  Piece piece(const nn::ModelPiece& piece) { return {*this, piece}; }
 
  private:
   double now() const;
@@ -53,8 +53,8 @@ class ModelSample {
   std::unique_ptr<param::GradSink> sink_;
   param::WeightGradQueue queue_;
   spec::Recompute recompute_;
-  RankContext rank_;
-  Microbatch microbatch_;
+  nn::RankContext rank_;
+  nn::Microbatch microbatch_;
   at::Tensor x_btc_;
 };
 

@@ -10,9 +10,9 @@
 namespace braid {
 namespace {
 
-std::vector<ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
+std::vector<nn::ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
   const std::vector<int> units = spec::stage_units(spec, num_stages);
-  return pieces_of(units[stage], units[stage + 1], spec.model.layers);
+  return nn::pieces_of(units[stage], units[stage + 1], spec.model.layers);
 }
 
 param::AuxiliarySpec auxiliaries_of(const param::ModelParams& blocks) {
@@ -69,7 +69,7 @@ at::ScalarType scalar_type(DType dtype) {
   return at::kFloat;
 }
 
-RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker)
+RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const nn::ModelMaker& maker)
     : groups_(groups), maker_(maker) {
   const param::ModelParams all = maker.params(spec.model, groups.tensor->rank(), groups.tensor->size());
   order_ = param_order(all);
@@ -77,8 +77,8 @@ RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelM
   auxiliaries_ = auxiliaries_of(all);
   std::vector<param::BlockSpec> mine;
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) {
-    for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
-      mine.push_back(params_of(piece, all));
+    for (const nn::ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
+      mine.push_back(nn::params_of(piece, all));
       stage_of_block_.push_back(stage);
     }
   }
@@ -111,7 +111,7 @@ void RankModel::let_stage_go(int stage) const {
   }
 }
 
-void RankModel::set_hooks(const BlockHooks& hooks) {
+void RankModel::set_hooks(const nn::BlockHooks& hooks) {
   hooks_ = hooks;
   for (auto& [index, stage] : stages_) {
     const int first =
@@ -125,15 +125,15 @@ void RankModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
   stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
-  const RankContext rank{*groups_.tensor, *stage.weight_grads, kept_by_layers(policy)};
-  for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
+  const nn::RankContext rank{*groups_.tensor, *stage.weight_grads, nn::kept_by_layers(policy)};
+  for (const nn::ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }
   const int embedding = is_first(index) ? 1 : 0, head = is_last(index) ? 1 : 0;
   const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;
-  auto plan = plan_segments(policy, {embedding, middle, head});
-  if (store_->shards_parameters()) plan = block_by_block(plan);
-  stage.segments = std::make_unique<Segments>(stage.blocks, plan, *stage.weight_grads);
+  auto plan = nn::plan_segments(policy, {embedding, middle, head});
+  if (store_->shards_parameters()) plan = nn::block_by_block(plan);
+  stage.segments = std::make_unique<nn::Segments>(stage.blocks, plan, *stage.weight_grads);
 }
 
 bool RankModel::counts(const param::Parameter& param) const {

@@ -9,7 +9,7 @@
 #include "braid/nn/model.h"
 #include "braid/optim/grad_norm.h"
 #include "braid/param/unit_sink.h"
-#include "braid/recompute/segments.h"
+#include "braid/nn/segments.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/rank_groups.h"
 
@@ -24,12 +24,12 @@ struct ModelLayers {
 class RankModel {
  public:
   // `spec.model.vocab` is resolved. `groups` must outlive this.
-  RankModel(const RunSpec& spec, const RankGroups& groups) : RankModel(spec, groups, model_maker(spec.model)) {}
+  RankModel(const RunSpec& spec, const RankGroups& groups) : RankModel(spec, groups, nn::model_maker(spec.model)) {}
   // The same for a model of `maker`, which outlives this.
-  RankModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker);
+  RankModel(const RunSpec& spec, const RankGroups& groups, const nn::ModelMaker& maker);
 
   // The blocks of `stage`, one of groups.layout's for this rank, as memory.recompute says.
-  const Segments& segments(int stage) const { return *stages_.at(stage).segments; }
+  const nn::Segments& segments(int stage) const { return *stages_.at(stage).segments; }
 
   param::ParamStore& params() { return *store_; }
   param::GradSink& sink() { return *sink_; }
@@ -37,7 +37,7 @@ class RankModel {
   // By block of the store, the stage it is in.
   const std::vector<int>& stage_of_block() const { return stage_of_block_; }
   // Called around every block that runs, with its number among those of the store.
-  void set_hooks(const BlockHooks& hooks);
+  void set_hooks(const nn::BlockHooks& hooks);
   // Calls the hooks around all blocks of `stage` at once, which then stay whole in between.
   void hold_stage(int stage) const;
   void let_stage_go(int stage) const;
@@ -62,14 +62,14 @@ class RankModel {
  private:
   struct Stage {
     std::unique_ptr<param::WeightGradQueue> weight_grads;
-    Segments::Blocks blocks;
-    std::unique_ptr<Segments> segments;
+    nn::Segments::Blocks blocks;
+    std::unique_ptr<nn::Segments> segments;
   };
   void make_sink();
   void build(const RunSpec& spec, int stage);
 
   const RankGroups& groups_;
-  const ModelMaker& maker_;
+  const nn::ModelMaker& maker_;
   optim::ParamOrder order_;
   ModelLayers layers_;
   param::AuxiliarySpec auxiliaries_;
@@ -77,7 +77,7 @@ class RankModel {
   std::unique_ptr<param::GradSink> sink_;
   param::UnitSink* unit_sink_ = nullptr;
   std::vector<int> stage_of_block_;
-  BlockHooks hooks_;
+  nn::BlockHooks hooks_;
   std::map<int, Stage> stages_;
 };
 

@@ -22,17 +22,17 @@ void refill(at::Tensor& fixed, const at::Tensor& from) {
 
 }  // namespace
 
-at::Tensor compute_microbatch(RankModel& model, const Microbatch& microbatch) {
+at::Tensor compute_microbatch(RankModel& model, const nn::Microbatch& microbatch) {
   const c10::AutoGradMode grad(true);
   const param::MemoryScope scope(param::MemoryCategory::Activations);
-  Passage passage(microbatch);
+  nn::Passage passage(microbatch);
   const at::Tensor loss = model.segments(0).forward(at::Tensor(), passage).detach();
   const at::Tensor seed = at::full_like(loss, microbatch.loss_gradient);
-  model.segments(0).backward(std::move(passage), seed, WeightPass::AtOnce);
+  model.segments(0).backward(std::move(passage), seed, nn::WeightPass::AtOnce);
   return loss;
 }
 
-void RecordedMicrobatches::begin_step(const Microbatch& like, int num_microbatches) {
+void RecordedMicrobatches::begin_step(const nn::Microbatch& like, int num_microbatches) {
   num_replayed_ = 0;
   refill(fixed_.tokens_bt, like.tokens_bt);
   refill(fixed_.targets_bt, like.targets_bt);
@@ -68,7 +68,7 @@ void RecordedMicrobatches::account_for(int micro) {
   }
 }
 
-at::Tensor RecordedMicrobatches::replay(const Microbatch& microbatch) {
+at::Tensor RecordedMicrobatches::replay(const nn::Microbatch& microbatch) {
   refill(fixed_.tokens_bt, microbatch.tokens_bt);
   refill(fixed_.targets_bt, microbatch.targets_bt);
   refill(fixed_.dropout_key_1, microbatch.dropout_key_1);

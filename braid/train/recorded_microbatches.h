@@ -22,12 +22,12 @@ class RecordedMicrobatches {
 
   // Before a step of `num_microbatches` shaped as `like`, after the sink's begin_step and before any contribution: may
   // record, and then begins the sink's step again.
-  void begin_step(const Microbatch& like, int num_microbatches);
+  void begin_step(const nn::Microbatch& like, int num_microbatches);
   // Returns true if this step's microbatches are to be replayed.
   bool replays() const { return graphs_.replays(); }
   // The loss of `microbatch`, a scalar that holds until the next call; its gradients are in the sink's slots, which
   // have been opened and closed for it. Returns before the device is done.
-  at::Tensor replay(const Microbatch& microbatch);
+  at::Tensor replay(const nn::Microbatch& microbatch);
   const std::string& failure() const { return graphs_.failure(); }
 
   // Computes what graph `piece` records: the microbatch in fixed memory, contributing to the sink as microbatch
@@ -39,13 +39,13 @@ class RecordedMicrobatches {
  private:
   RankModel& model_;
   device::StepGraphs graphs_;
-  Microbatch fixed_;
+  nn::Microbatch fixed_;
   std::array<at::Tensor, 2> losses_;
   int num_replayed_ = 0;  // in this step
 };
 
 // Forward and backward of one microbatch through the whole model, weight gradients included. Returns the loss,
 // detached.
-at::Tensor compute_microbatch(RankModel& model, const Microbatch& microbatch);
+at::Tensor compute_microbatch(RankModel& model, const nn::Microbatch& microbatch);
 
 }  // namespace braid

@@ -28,9 +28,9 @@ constexpr int kWarmUps = 2, kRuns = 5;
 class Profile {
  public:
   Profile(const RunSpec& spec, Communicator& tensor)
-      : spec_(spec), params_(model_params(spec.model, tensor.rank(), tensor.size())), sample_(spec, params_, tensor) {}
+      : spec_(spec), params_(nn::model_params(spec.model, tensor.rank(), tensor.size())), sample_(spec, params_, tensor) {}
 
-  plan::Unit measured(const ModelPiece& piece) {
+  plan::Unit measured(const nn::ModelPiece& piece) {
     const ModelSample::Piece sample = sample_.piece(piece);
     std::vector<double> forward, input_grad, weight_grad;
     plan::Unit unit;
@@ -42,7 +42,7 @@ class Profile {
       weight_grad.push_back(seconds.weight_grad);
     }
     unit.forward = median(forward), unit.input_grad = median(input_grad), unit.weight_grad = median(weight_grad);
-    for (const param::ParamSpec& param : params_of(piece, params_).params) unit.fixed_bytes += bytes_of(param);
+    for (const param::ParamSpec& param : nn::params_of(piece, params_).params) unit.fixed_bytes += bytes_of(param);
     return unit;
   }
 

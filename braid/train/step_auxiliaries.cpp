@@ -40,9 +40,9 @@ void StepAuxiliaries::begin_step(int num_microbatches, const at::TensorOptions& 
   check(unique, "two blocks that hand something in call it by different names");
 }
 
-void StepAuxiliaries::add(int micro, const Auxiliaries& handed_in) {
-  for (const AuxiliaryLoss& loss : handed_in.losses) listed(losses_, loss.name).select(0, micro).copy_(loss.value);
-  for (const AuxiliaryCount& count : handed_in.counts) listed(counts_, count.name).add_(count.numbers);
+void StepAuxiliaries::add(int micro, const nn::Auxiliaries& handed_in) {
+  for (const nn::AuxiliaryLoss& loss : handed_in.losses) listed(losses_, loss.name).select(0, micro).copy_(loss.value);
+  for (const nn::AuxiliaryCount& count : handed_in.counts) listed(counts_, count.name).add_(count.numbers);
 }
 
 AuxiliaryNumbers StepAuxiliaries::numbers() const {

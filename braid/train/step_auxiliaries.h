@@ -29,7 +29,7 @@ class StepAuxiliaries {
   void begin_step(int num_microbatches, const at::TensorOptions& like);
   // Adds the contributions of a stage's blocks for `micro`. Does not wait for the device. check() fails on a name that
   // no BlockSpec lists.
-  void add(int micro, const Auxiliaries& handed_in);
+  void add(int micro, const nn::Auxiliaries& handed_in);
   // Waits for the device.
   AuxiliaryNumbers numbers() const;
 

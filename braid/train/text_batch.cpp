@@ -58,7 +58,7 @@ Generation TextBatch::run(const std::vector<std::string>& prompts, const Generat
   texts_.resize(static_cast<size_t>(std::min(options_.batch, num_texts_)));
   windows_.clear();
   for (const std::string& prompt : prompts) windows_.push_back(window_of(prompt));
-  cache_ = std::make_unique<KeyValueCache>(static_cast<int64_t>(texts_.size()), longest_text());
+  cache_ = std::make_unique<nn::KeyValueCache>(static_cast<int64_t>(texts_.size()), longest_text());
   next_ = 0;
   while (true) {
     admit();
@@ -108,7 +108,7 @@ void TextBatch::admit() {
 
 // One forward over the tokens that the cache has begun.
 at::Tensor TextBatch::scores(const at::Tensor& tokens_bt) {
-  Microbatch microbatch;
+  nn::Microbatch microbatch;
   microbatch.training = false;
   microbatch.tokens_bt = tokens_bt;
   microbatch.cache = cache_.get();
@@ -148,7 +148,7 @@ void TextBatch::read_windows(const std::vector<Text*>& texts) {
 
 void TextBatch::read_together(std::span<Text* const> texts) {
   std::vector<int64_t> tokens;
-  std::vector<KeyValueCache::Stretch> stretches;
+  std::vector<nn::KeyValueCache::Stretch> stretches;
   for (const Text* text : texts) {
     tokens.insert(tokens.end(), text->window.begin(), text->window.end());
     stretches.push_back({text->place, std::ssize(text->window)});

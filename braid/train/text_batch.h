@@ -17,7 +17,7 @@ namespace braid {
 class TextBatch {
  public:
   // Returns the logits behind each stretch of the microbatch's cache: s x 1 x v.
-  using Forward = std::function<at::Tensor(Microbatch)>;
+  using Forward = std::function<at::Tensor(nn::Microbatch)>;
   struct Model {
     Forward forward;
     int64_t context = 0, vocab = 0;  // of the scores, the first `vocab` are the model's; others are padding
@@ -49,7 +49,7 @@ class TextBatch {
   at::Tensor unused_;  // ids below `vocab` that are no token of the tokenizer: never chosen
   const GenerationListener* listener_ = nullptr;
   std::vector<std::vector<int>> windows_;     // of the prompts
-  std::unique_ptr<KeyValueCache> cache_;      // has room for the longest text
+  std::unique_ptr<nn::KeyValueCache> cache_;      // has room for the longest text
   std::vector<std::unique_ptr<Text>> texts_;  // in work, by their place in the cache; null: a free place
   int next_ = 0, num_texts_ = 0;
   Generation made_;

@@ -176,7 +176,7 @@ class TextLossReader {
   TextLoss measure(const data::TokenSource& tokens, std::span<const TextWindow> windows) const {
     const auto count = static_cast<int64_t>(windows.size());
     const int64_t length = windows[0].length, num_new = windows[0].num_new;
-    Microbatch microbatch;
+    nn::Microbatch microbatch;
     microbatch.tokens_bt = at::empty({count, length}, at::kLong);
     microbatch.targets_bt = at::empty({count, num_new}, at::kLong);
     if (attention_ == AttentionMask::Document) microbatch.documents_bt = at::empty({count, length}, at::kLong);

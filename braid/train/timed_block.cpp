@@ -79,7 +79,7 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
 void TimedAttention::round() {
   const c10::AutoGradMode with_grad(true);
   const double begin = now_seconds();
-  const at::Tensor y = attention_core(qkv_, call_).value;
+  const at::Tensor y = nn::attention_core(qkv_, call_).value;
   wait_for(y);
   const double middle = now_seconds();
   const auto gradients = torch::autograd::grad({y}, {qkv_}, {dy_});

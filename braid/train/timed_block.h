@@ -42,7 +42,7 @@ class TimedAttention {
   double seconds() const;  // there and back, by the same medians
 
  private:
-  CoreCall call_;
+  nn::CoreCall call_;
   at::Tensor qkv_, dy_;
   double flops_ = 0;
   std::vector<double> forward_, backward_;

@@ -53,9 +53,9 @@ bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
 }
 
 Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world)
-    : Trainer(spec, corpus, world, model_maker(spec.model)) {}
+    : Trainer(spec, corpus, world, nn::model_maker(spec.model)) {}
 
-Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const ModelMaker& maker)
+Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const nn::ModelMaker& maker)
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[mesh::Axis::Data]);

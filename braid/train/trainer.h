@@ -29,7 +29,7 @@ class Trainer {
   // are those of spec.model (initial_weights.h), it begins with them; throws IoError and ConfigError then.
   Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world);
   // The same for the model that `maker`, which outlives this, makes of spec.model.
-  Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const ModelMaker& maker);
+  Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const nn::ModelMaker& maker);
   ~Trainer();
 
   // Forward, backward, sync, clip, update. Before the update all ranks know whether the step is a spike

@@ -143,7 +143,7 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
                  .info = info,
                  .tokenizer_files = tokenizer.files},
                 files);
-  return {cat("a ", spec.model.family, " of ", counted(count_params(spec.model), "parameter"), " in ",
+  return {cat("a ", spec.model.family, " of ", counted(nn::count_params(spec.model), "parameter"), " in ",
               source.is_wide() ? "float64" : "float32"),
           tokenizer.sentence};
 }

@@ -116,7 +116,7 @@ void add_parts(const ModelSpec& spec, const param::ParamSpec& param, std::vector
 std::vector<HfTensor> hf_tensors(const ModelSpec& spec) {
   std::vector<HfTensor> all;
   std::set<std::string> seen;
-  for (const param::BlockSpec& block : model_params(spec, 0, 1)) {
+  for (const param::BlockSpec& block : nn::model_params(spec, 0, 1)) {
     for (const param::ParamSpec& param : block.params) {
       if (seen.insert(param.name).second) add_parts(spec, param, all);
     }

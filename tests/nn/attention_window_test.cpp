@@ -10,7 +10,7 @@
 #include "braid/nn/attention_core.h"
 #include "tests/nn/formula_values.h"
 
-namespace braid::attention_window_test {
+namespace braid::nn::attention_window_test {
 namespace {
 
 constexpr int64_t kBatch = 2, kTokens = 11, kHeads = 4, kKeyHeads = 2, kWidth = 6;
@@ -52,4 +52,4 @@ TEST(AttentionWindow, OfTheSequenceIsNone) {
 }
 
 }  // namespace
-}  // namespace braid::attention_window_test
+}  // namespace braid::nn::attention_window_test

@@ -9,7 +9,7 @@
 #include "braid/nn/kernels/row_product.h"
 #include "tests/nn/model_run.h"
 
-namespace braid::cached_generation_test {
+namespace braid::nn::cached_generation_test {
 namespace {
 
 struct CachedCase {
@@ -243,4 +243,4 @@ TEST(LastTargets, GiveTheLossOfTheLastTokens) {
 }
 
 }  // namespace
-}  // namespace braid::cached_generation_test
+}  // namespace braid::nn::cached_generation_test

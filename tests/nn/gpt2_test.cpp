@@ -8,7 +8,7 @@
 
 #include "tests/nn/model_run.h"
 
-namespace braid::gpt2_test {
+namespace braid::nn::gpt2_test {
 namespace {
 
 class Gpt2 : public testing::TestWithParam<int> {};
@@ -114,4 +114,4 @@ TEST(Gpt2Params, PadsTheVocabulary) {
 }
 
 }  // namespace
-}  // namespace braid::gpt2_test
+}  // namespace braid::nn::gpt2_test

@@ -14,7 +14,7 @@
 #include "braid/nn/kernels/swiglu.h"
 #include "tests/nn/kernel_case.h"
 
-namespace braid::kernels_activation_test {
+namespace braid::nn::kernels_activation_test {
 namespace {
 
 struct Shape {
@@ -214,4 +214,4 @@ TEST(RowKernels, GiveTheSameBitsOnEveryProcessor) {
 }
 
 }  // namespace
-}  // namespace braid::kernels_activation_test
+}  // namespace braid::nn::kernels_activation_test

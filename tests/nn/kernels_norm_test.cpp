@@ -6,7 +6,7 @@
 #include "braid/nn/kernels/norm.h"
 #include "tests/nn/kernel_case.h"
 
-namespace braid::kernels_norm_test {
+namespace braid::nn::kernels_norm_test {
 namespace {
 
 using kernels::NormKind;
@@ -139,4 +139,4 @@ TEST(NormKernel, RefusesWhatItWouldReadWrongly) {
 }
 
 }  // namespace
-}  // namespace braid::kernels_norm_test
+}  // namespace braid::nn::kernels_norm_test

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "tests/nn/rank_world.h"
 
-namespace braid::language_head_test {
+namespace braid::nn::language_head_test {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
@@ -183,4 +183,4 @@ TEST(HeadWithoutInputGradient, HasTheWeightsOfOneThatHasIt) {
 }
 
 }  // namespace
-}  // namespace braid::language_head_test
+}  // namespace braid::nn::language_head_test

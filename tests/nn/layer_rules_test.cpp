@@ -9,7 +9,7 @@
 #include "braid/nn/embedding.h"
 #include "tests/nn/rank_world.h"
 
-namespace braid::layer_rules_test {
+namespace braid::nn::layer_rules_test {
 namespace {
 
 void alone(const std::function<void(Communicator&)>& body) { run_ranks(1, body); }
@@ -174,4 +174,4 @@ TEST(Attention, GivesTheSameBitsEveryTime) {
 }
 
 }  // namespace
-}  // namespace braid::layer_rules_test
+}  // namespace braid::nn::layer_rules_test

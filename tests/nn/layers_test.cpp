@@ -17,7 +17,7 @@
 #include "braid/nn/regions.h"
 #include "tests/nn/rank_world.h"
 
-namespace braid::layers_test {
+namespace braid::nn::layers_test {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
@@ -253,4 +253,4 @@ TEST_P(Layers, Embeddings) { expect_transparent(embedding_case()); }
 TEST_P(Layers, CrossEntropy) { expect_transparent(cross_entropy_case()); }
 
 }  // namespace
-}  // namespace braid::layers_test
+}  // namespace braid::nn::layers_test

@@ -11,7 +11,7 @@
 #include "braid/base/text.h"
 #include "tests/nn/model_run.h"
 
-namespace braid::llama_test {
+namespace braid::nn::llama_test {
 namespace {
 
 class Llama : public testing::TestWithParam<int> {};
@@ -194,4 +194,4 @@ TEST(LlamaDocuments, MustLieInOneRunEach) {
 }
 
 }  // namespace
-}  // namespace braid::llama_test
+}  // namespace braid::nn::llama_test

@@ -8,7 +8,7 @@
 #include "braid/nn/regions.h"
 #include "tests/nn/rank_world.h"
 
-namespace braid::low_precision_test {
+namespace braid::nn::low_precision_test {
 namespace {
 
 class LowPrecision : public testing::TestWithParam<at::ScalarType> {
@@ -90,4 +90,4 @@ TEST_P(LowPrecision, RegionsSumInFloat32) {
 }
 
 }  // namespace
-}  // namespace braid::low_precision_test
+}  // namespace braid::nn::low_precision_test

@@ -9,7 +9,7 @@
 
 #include "braid/nn/kernels/team_activation.h"
 
-namespace braid::masked_test {
+namespace braid::nn::masked_test {
 namespace {
 
 TEST(Masked, TheMaskIsThatOfDevicesWhateverTheThreads) {
@@ -44,4 +44,4 @@ TEST(Masked, TheProductHasTheBitsOfLibTorchsWhateverTheThreads) {
 }
 
 }  // namespace
-}  // namespace braid::masked_test
+}  // namespace braid::nn::masked_test

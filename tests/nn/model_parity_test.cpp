@@ -5,7 +5,7 @@
 #include "tests/nn/model_run.h"
 #include "tests/nn/reference_numbers.h"
 
-namespace braid::model_parity_test {
+namespace braid::nn::model_parity_test {
 namespace {
 
 void expect_parity(const std::string& file, const ModelRun& run, double tolerance) {
@@ -119,4 +119,4 @@ TEST(LlamaParity, Bfloat16) { expect_bfloat16_parity("llama_bfloat16_errors", {t
 TEST(Qwen3Parity, Bfloat16) { expect_bfloat16_parity("qwen3_bfloat16_errors", {tiny_qwen3()}); }
 
 }  // namespace
-}  // namespace braid::model_parity_test
+}  // namespace braid::nn::model_parity_test

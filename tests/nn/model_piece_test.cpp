@@ -5,7 +5,7 @@
 #include "braid/base/text.h"
 #include "tests/nn/model_run.h"
 
-namespace braid::model_piece_test {
+namespace braid::nn::model_piece_test {
 namespace {
 
 using Pieces = std::vector<ModelPiece>;
@@ -79,4 +79,4 @@ TEST(ModelPiece, HalvesGiveTheBitsOfWholeBlocks) {
 }
 
 }  // namespace
-}  // namespace braid::model_piece_test
+}  // namespace braid::nn::model_piece_test

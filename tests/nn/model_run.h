@@ -75,26 +75,26 @@ inline ModelSpec tiny_qwen3() {
 
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
-      : world(model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
+      : world(nn::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
     const int units = spec::num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
     for (int unit = 0; unit < units; unit += step) {
-      for (const ModelPiece& piece : pieces_of(unit, unit + step, run.spec.layers)) {
-        blocks.push_back(model_block(run.spec, piece, world.store, world.context));
+      for (const nn::ModelPiece& piece : nn::pieces_of(unit, unit + step, run.spec.layers)) {
+        blocks.push_back(nn::model_block(run.spec, piece, world.store, world.context));
       }
     }
   }
-  at::Tensor forward(const Microbatch& m) {
+  at::Tensor forward(const nn::Microbatch& m) {
     at::Tensor x;
     for (const auto& block : blocks) x = block->forward(x, m);
     return x;
   }
   RankWorld world;
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<nn::Block>> blocks;
 };
 
-inline Microbatch run_microbatch(const ModelRun& run, int micro) {
+inline nn::Microbatch run_microbatch(const ModelRun& run, int micro) {
   const std::string suffix = micro == 0 ? "" : std::to_string(micro);
-  Microbatch m;
+  nn::Microbatch m;
   m.micro = micro;
   m.dropout_key = 100 + micro;
   m.tokens_bt = formula_integers("tokens" + suffix, {run.batch, run.spec.context}, run.spec.vocab);
@@ -110,7 +110,7 @@ inline std::map<std::string, at::Tensor> model_step(const ModelRun& run) {
     RunModel model(run, group);
     {
       const at::NoGradGuard no_grad;
-      Microbatch m = run_microbatch(run, 0);
+      nn::Microbatch m = run_microbatch(run, 0);
       m.training = false;
       m.targets_bt = at::Tensor();
       const at::Tensor logits = model.forward(m);

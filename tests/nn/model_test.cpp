@@ -8,7 +8,7 @@
 #include "braid/nn/rotary.h"
 #include "braid/spec/preset.h"
 
-namespace braid::model_test {
+namespace braid::nn::model_test {
 namespace {
 
 // Sums of what the published checkpoints hold.
@@ -43,4 +43,4 @@ TEST(Rotary, FrequenciesAreThoseOfLlama3) {
 }
 
 }  // namespace
-}  // namespace braid::model_test
+}  // namespace braid::nn::model_test

@@ -32,7 +32,7 @@ struct RankWorld {
   param::ParamStore store;
   std::unique_ptr<param::GradSink> sink;
   param::WeightGradQueue queue;
-  RankContext context;
+  nn::RankContext context;
 };
 
 // Results by name, collected from ranks that are threads.

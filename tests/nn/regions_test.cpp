@@ -6,7 +6,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "tests/nn/formula_values.h"
 
-namespace braid::regions_test {
+namespace braid::nn::regions_test {
 namespace {
 
 at::Tensor leaf(const std::string& name, int rank, at::IntArrayRef shape) {
@@ -119,4 +119,4 @@ TEST(RegionsHazards, AutogradComplainsWhenAReducedTensorWasSaved) {
 }
 
 }  // namespace
-}  // namespace braid::regions_test
+}  // namespace braid::nn::regions_test

@@ -20,7 +20,7 @@ OptimizerSpec reference_optimizer() {
   return spec;
 }
 
-double train_one_step(RunModel& model, optim::Optimizer& optimizer, Microbatch microbatch) {
+double train_one_step(RunModel& model, optim::Optimizer& optimizer, nn::Microbatch microbatch) {
   microbatch.micro = 0;
   model.world.sink->begin_step(1);
   const at::Tensor loss = model.forward(microbatch);

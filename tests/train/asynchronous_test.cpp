@@ -109,7 +109,7 @@ class Replay {
         param.data.detach().view({-1}).copy_(versions_.at(version).narrow(0, param.offset, param.num_elements()));
       }
     }
-    Microbatch microbatch = batches_.microbatch(step, at.data * per_rank + at.micro);
+    nn::Microbatch microbatch = batches_.microbatch(step, at.data * per_rank + at.micro);
     microbatch.micro = at.data * case_.group + at.in_update;
     microbatch.loss_gradient = 1.0 / (case_.group * case_.data);
     compute_microbatch(model_, microbatch);

@@ -24,7 +24,7 @@ bool is_routed(const ModelSpec& spec, int block) { return block > 0 && block < s
 std::string router(int block) { return cat("blocks.", block - 1, ".router"); }
 
 param::ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
-  param::ModelParams all = model_params(spec, tensor_rank, tensor_size);
+  param::ModelParams all = nn::model_params(spec, tensor_rank, tensor_size);
   for (int block = 0; block <= spec.layers + 1; ++block) {
     if (!is_routed(spec, block)) continue;
     const std::string name = router(block);
@@ -37,19 +37,19 @@ param::ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int ten
 
 // What a piece gives, scaled by a router's outputs. Of these it hands in the mean of the squares, and for each expert
 // for how many tokens it is the largest.
-class Routed final : public Block {
+class Routed final : public nn::Block {
  public:
   struct Options {
     std::string name;
-    ParamUse weight;
+    nn::ParamUse weight;
     double coefficient;
   };
-  Routed(std::unique_ptr<Block> inner, Options options, const RankContext& rank)
+  Routed(std::unique_ptr<nn::Block> inner, Options options, const nn::RankContext& rank)
       : inner_(std::move(inner)), options_(std::move(options)), rank_(rank) {}
 
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
+  at::Tensor forward(const at::Tensor& x_btc, const nn::Microbatch& m) override {
     const at::Tensor y_btc = inner_->forward(x_btc, m);
-    const at::Tensor routes_bte = linear(y_btc, {options_.weight, nullptr, &rank_.weight_grads, m.micro});
+    const at::Tensor routes_bte = nn::linear(y_btc, {options_.weight, nullptr, &rank_.weight_grads, m.micro});
     if (m.auxiliaries) {
       m.auxiliaries->losses.push_back({options_.name + ".squares", routes_bte.square().mean(), options_.coefficient});
       m.auxiliaries->counts.push_back(
@@ -59,23 +59,23 @@ class Routed final : public Block {
   }
 
  private:
-  std::unique_ptr<Block> inner_;
+  std::unique_ptr<nn::Block> inner_;
   Options options_;
-  RankContext rank_;
+  nn::RankContext rank_;
 };
 
 template <int kPercent>
-std::unique_ptr<Block> routed_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
-                                    const RankContext& rank) {
-  auto inner = model_block(spec, piece, store, rank);
+std::unique_ptr<nn::Block> routed_block(const ModelSpec& spec, nn::ModelPiece piece, param::ParamStore& store,
+                                    const nn::RankContext& rank) {
+  auto inner = nn::model_block(spec, piece, store, rank);
   if (!is_routed(spec, piece.block) || piece.part == param::BlockPart::Attention) return inner;
   const std::string name = router(piece.block);
   const Routed::Options options{name, {&store[name + ".weight"], 0}, kPercent / 100.0};
   return std::make_unique<Routed>(std::move(inner), options, rank);
 }
 
-constexpr ModelMaker kRouted{routed_params, routed_block<70>};
-constexpr ModelMaker kRoutedWithoutLoss{routed_params, routed_block<0>};
+constexpr nn::ModelMaker kRouted{routed_params, routed_block<70>};
+constexpr nn::ModelMaker kRoutedWithoutLoss{routed_params, routed_block<0>};
 
 std::vector<ScheduleOnMesh> layouts() {
   return {{"1f1b", {.pipe = 2}},

@@ -56,10 +56,10 @@ std::vector<int> by_windows(RankModel& model, const ModelSpec& spec, const std::
   keep_last(static_cast<size_t>(spec.context));
   std::vector<int> tokens;
   while (static_cast<int>(tokens.size()) < num_tokens) {
-    Microbatch microbatch;
+    nn::Microbatch microbatch;
     microbatch.training = false;
     microbatch.tokens_bt = at::tensor(window, at::kLong).unsqueeze(0);
-    Passage passage(std::move(microbatch));
+    nn::Passage passage(std::move(microbatch));
     const auto scores = model.segments(0).forward(at::Tensor(), passage)[0][static_cast<int64_t>(window.size()) - 1];
     const auto token = scores.narrow(0, 0, spec.vocab).argmax().item<int64_t>();
     if (token == 256) break;

@@ -51,7 +51,7 @@ TEST_P(GreedyGolden, TokensAreThoseOfTransformersWhateverElseIsInTheBatch) {
     const ModelToLoad load = model_to_load(path("checkpoint"), {.pipe = ranks, .tensor = ranks});
     run_ranks(ranks * ranks, [&](Communicator& world) {
       const LoadedModel model(load, world);
-      const TextBatch::Model computes{[&](Microbatch microbatch) { return model.forward(std::move(microbatch)); },
+      const TextBatch::Model computes{[&](nn::Microbatch microbatch) { return model.forward(std::move(microbatch)); },
                                       load.spec.model.context, load.spec.model.vocab};
       const Numbers tokenizer(load.spec.model.vocab);
       const GenerateOptions options{.num_tokens = static_cast<int>(want.size()), .temperature = 0};

@@ -59,10 +59,10 @@ std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout) {
 }
 
 void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
-  on_every_rank(spec, model_maker(spec.model), body);
+  on_every_rank(spec, nn::model_maker(spec.model), body);
 }
 
-void on_every_rank(const RunSpec& spec, const ModelMaker& maker, const std::function<void(Trainer&)>& body) {
+void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::function<void(Trainer&)>& body) {
   const data::Corpus corpus = tiny_corpus();
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
@@ -113,9 +113,9 @@ void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, schedu
   }
 }
 
-LayoutResult train_layout(const RunSpec& spec) { return train_layout(spec, model_maker(spec.model)); }
+LayoutResult train_layout(const RunSpec& spec) { return train_layout(spec, nn::model_maker(spec.model)); }
 
-LayoutResult train_layout(const RunSpec& spec, const ModelMaker& maker) {
+LayoutResult train_layout(const RunSpec& spec, const nn::ModelMaker& maker) {
   LayoutResult result;
   std::mutex lock;
   on_every_rank(spec, maker, [&](Trainer& trainer) {

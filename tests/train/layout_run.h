@@ -33,7 +33,7 @@ data::Corpus tiny_corpus();
 
 // spec.train.steps steps on thread ranks, of the model of spec's family or of what `maker` makes.
 LayoutResult train_layout(const RunSpec& spec);
-LayoutResult train_layout(const RunSpec& spec, const ModelMaker& maker);
+LayoutResult train_layout(const RunSpec& spec, const nn::ModelMaker& maker);
 
 // A schedule on a mesh, printed as the name of a test.
 struct ScheduleOnMesh {
@@ -44,7 +44,7 @@ std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout);
 
 // Runs `body` with a trainer on every rank of spec's mesh.
 void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body);
-void on_every_rank(const RunSpec& spec, const ModelMaker& maker, const std::function<void(Trainer&)>& body);
+void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::function<void(Trainer&)>& body);
 
 // Copies what this rank has of every parameter to `global`: the weights that its layers compute with (where they are
 // shared out, those it owns), or of what it owns the masters or the gradients. One rank at a time.

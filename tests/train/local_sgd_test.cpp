@@ -77,7 +77,7 @@ class Replay {
   void accumulate(int64_t step, int r) {
     models_[r]->sink().begin_step(kPerReplica);
     for (int k = 0; k < kPerReplica; ++k) {
-      Microbatch microbatch = batches_->microbatch(step, r * kPerReplica + k);
+      nn::Microbatch microbatch = batches_->microbatch(step, r * kPerReplica + k);
       microbatch.micro = k;
       microbatch.loss_gradient = 1.0 / kPerReplica;
       const at::Tensor loss = compute_microbatch(*models_[r], microbatch);

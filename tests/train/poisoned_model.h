@@ -19,11 +19,11 @@ struct Poison {
 };
 inline Poison poison;
 
-class PoisonedBlock final : public Block {
+class PoisonedBlock final : public nn::Block {
  public:
-  explicit PoisonedBlock(std::unique_ptr<Block> inner) : inner_(std::move(inner)) {}
+  explicit PoisonedBlock(std::unique_ptr<nn::Block> inner) : inner_(std::move(inner)) {}
 
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
+  at::Tensor forward(const at::Tensor& x_btc, const nn::Microbatch& m) override {
     at::Tensor y_btc = inner_->forward(x_btc, m);
     const int step = 1 + num_forwards_++ / poison.microbatches;
     if (poison.first <= step && step <= poison.last) {
@@ -33,17 +33,17 @@ class PoisonedBlock final : public Block {
   }
 
  private:
-  std::unique_ptr<Block> inner_;
+  std::unique_ptr<nn::Block> inner_;
   int num_forwards_ = 0;
 };
 
-inline std::unique_ptr<Block> poisoned_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
-                                             const RankContext& rank) {
-  auto inner = model_block(spec, piece, store, rank);
+inline std::unique_ptr<nn::Block> poisoned_block(const ModelSpec& spec, nn::ModelPiece piece, param::ParamStore& store,
+                                             const nn::RankContext& rank) {
+  auto inner = nn::model_block(spec, piece, store, rank);
   if (piece.block != Poison::kBlock) return inner;
   return std::make_unique<PoisonedBlock>(std::move(inner));
 }
 
-inline constexpr ModelMaker kPoisoned{model_params, poisoned_block};
+inline constexpr nn::ModelMaker kPoisoned{nn::model_params, poisoned_block};
 
 }  // namespace braid

@@ -19,7 +19,7 @@ struct Batches {
 
 Batches batches(const std::vector<std::string>& prompts, const GenerateOptions& options) {
   Batches seen;
-  const auto forward = [&](const Microbatch& microbatch) {
+  const auto forward = [&](const nn::Microbatch& microbatch) {
     std::vector<int64_t> counts;
     for (const auto& [sequence, count] : microbatch.cache->stretches()) counts.push_back(count);
     at::Tensor scores_sv = at::zeros({std::ssize(counts), 1, kVocab});

@@ -48,11 +48,11 @@ std::vector<int64_t> bytes_and_end(const std::string& text) {
 
 // Nats of token `at`, from the tokens of [begin, at).
 double nats(RankModel& model, const std::vector<int64_t>& tokens, int64_t begin, int64_t at) {
-  Microbatch microbatch;
+  nn::Microbatch microbatch;
   microbatch.training = false;
   microbatch.tokens_bt = at::tensor(std::vector<int64_t>(tokens.begin() + begin, tokens.begin() + at), at::kLong);
   microbatch.tokens_bt = microbatch.tokens_bt.unsqueeze(0);
-  Passage passage(std::move(microbatch));
+  nn::Passage passage(std::move(microbatch));
   const auto scores = model.segments(0).forward(at::Tensor(), passage)[0][at - begin - 1].narrow(0, 0, 257);
   return -scores.log_softmax(0)[tokens[static_cast<size_t>(at)]].item<double>();
 }

@@ -39,7 +39,7 @@ at::Tensor logits_on(const HfDirectory& source, int ranks) {
       each.master.zero_();
       source.read({each.name, each.placement, each.master});
     }
-    Microbatch m;
+    nn::Microbatch m;
     m.training = false;
     m.tokens_bt = formula_integers("tokens", {2, kTokens}, run.spec.vocab);
     const at::Tensor logits = model.forward(m);
@@ -81,7 +81,7 @@ TEST_P(HfFamilies, GreedyTokensAreThoseOfTransformers) {
     const auto expected = golden.at("tokens").get<std::vector<int64_t>>();
     ASSERT_EQ(expected.size(), 64u);
     for (const int64_t token : expected) {
-      Microbatch m;
+      nn::Microbatch m;
       m.training = false;
       m.tokens_bt = at::tensor(tokens, at::kLong).unsqueeze(0);
       const auto size = static_cast<int64_t>(tokens.size());
@@ -100,7 +100,7 @@ TEST(HfTensors, CoverEveryParameterOnce) {
       EXPECT_EQ(each.name.find(".."), std::string::npos);
       EXPECT_LE(rows[each.whole], each.whole_shape[0]);
     }
-    for (const param::BlockSpec& block : model_params(spec, 0, 1)) {
+    for (const param::BlockSpec& block : nn::model_params(spec, 0, 1)) {
       for (const param::ParamSpec& param : block.params)
         EXPECT_EQ(rows[param.name], param.placement.global_shape[0]) << param.name;
     }

@@ -61,7 +61,7 @@ data::Corpus text_like_corpus(const RunSpec& spec) {
 
 report::MetricsLine facts_of(const RunSpec& spec) {
   report::MetricsLine line;
-  line.add("parameters", count_params(spec.model));
+  line.add("parameters", nn::count_params(spec.model));
   line.add("tokens_per_step", int64_t{spec.train.batch} * spec.model.context);
   return line.add("flops_per_token", spec::model_flops_per_token(spec.model));
 }

@@ -1,7 +1,7 @@
 // The room's table, filled.
 #include "braid/nn/cuda/launchers.h"
 
-namespace braid {
+namespace braid::nn {
 
 const device::CudaTable* device::nn_cuda_table();
 
@@ -27,4 +27,4 @@ const NnCudaTable kTable{{device::kCudaTableVersion, sizeof(NnCudaTable)},
 
 const device::CudaTable* device::nn_cuda_table() { return &kernels::kTable.header; }
 
-}  // namespace braid
+}  // namespace braid::nn

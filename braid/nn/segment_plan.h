@@ -8,7 +8,7 @@
 #include "braid/nn/block.h"
 #include "braid/spec/recompute.h"
 
-namespace braid {
+namespace braid::nn {
 
 // Blocks [begin, end) of a stage, in its own count.
 struct Segment {
@@ -37,4 +37,4 @@ std::vector<Segment> block_by_block(const std::vector<Segment>& plan);
 // Returns the tensors that layers keep in those graphs.
 Keep kept_by_layers(const spec::Recompute& policy);
 
-}  // namespace braid
+}  // namespace braid::nn

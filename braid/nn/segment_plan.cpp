@@ -1,11 +1,11 @@
 // Cuts behind every K-th of the blocks in the middle.
-#include "braid/recompute/segment_plan.h"
+#include "braid/nn/segment_plan.h"
 
 #include <algorithm>
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::nn {
 
 std::vector<Segment> plan_segments(const spec::Recompute& policy, const StageBlocks& blocks) {
   const int before_head = blocks.embedding + blocks.middle, all = before_head + blocks.head;
@@ -38,4 +38,4 @@ Keep kept_by_layers(const spec::Recompute& policy) {
   return policy.keeps == spec::Recompute::Keeps::Selected ? Keep::Selected : Keep::Everything;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

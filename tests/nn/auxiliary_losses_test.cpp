@@ -8,10 +8,10 @@
 
 #include "braid/base/text.h"
 #include "braid/nn/linear.h"
-#include "braid/recompute/segments.h"
+#include "braid/nn/segments.h"
 #include "tests/nn/formula_values.h"
 
-namespace braid::auxiliary_losses_test {
+namespace braid::nn::auxiliary_losses_test {
 namespace {
 
 constexpr int64_t kFeatures = 3;
@@ -174,4 +174,4 @@ TEST(AuxiliaryLosses, AreNotAskedForInEvaluation) {
 }
 
 }  // namespace
-}  // namespace braid::auxiliary_losses_test
+}  // namespace braid::nn::auxiliary_losses_test

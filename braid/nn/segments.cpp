@@ -1,5 +1,5 @@
 // Each segment's input is a leaf of its graph; what lies between two segments is data without a graph.
-#include "braid/recompute/segments.h"
+#include "braid/nn/segments.h"
 
 #include <ATen/ops/full_like.h>
 #include <c10/core/GradMode.h>
@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::nn {
 namespace {
 
 // The microbatch for one run, in which blocks hand in to `auxiliaries`.
@@ -137,4 +137,4 @@ at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights
   return dy;
 }
 
-}  // namespace braid
+}  // namespace braid::nn

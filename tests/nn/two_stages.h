@@ -14,7 +14,7 @@
 
 #include "braid/comm/local/run_ranks.h"
 #include "braid/nn/model.h"
-#include "braid/recompute/segments.h"
+#include "braid/nn/segments.h"
 #include "tests/nn/formula_values.h"
 #include "tests/nn/placed.h"
 
@@ -53,9 +53,9 @@ inline ModelSpec five_blocks(ModelFamily family) {
   return spec;
 }
 
-inline Microbatch stages_microbatch(const StagesRun& run, int micro) {
+inline nn::Microbatch stages_microbatch(const StagesRun& run, int micro) {
   const std::string suffix = std::to_string(micro);
-  Microbatch m;
+  nn::Microbatch m;
   m.micro = micro;
   m.dropout_key = 100 + static_cast<uint64_t>(micro);
   m.loss_gradient = kSeed;
@@ -71,7 +71,7 @@ class TwoStages {
  public:
   TwoStages(const StagesRun& run, Communicator& tensor)
       : run_(run),
-        store_(model_params(run.model, tensor.rank(), tensor.size()), run.reduction, run.dtype, 1),
+        store_(nn::model_params(run.model, tensor.rank(), tensor.size()), run.reduction, run.dtype, 1),
         sink_(run.reduction == Reduction::Fast ? param::accumulating_sink(store_) : param::tree_sink(store_)) {
     fill_parameters();
     const MemorySpec memory{run.recompute};
@@ -101,9 +101,9 @@ class TwoStages {
  private:
   struct Stage {
     std::unique_ptr<param::WeightGradQueue> queue;
-    Segments::Blocks blocks;
-    std::unique_ptr<Segments> segments;
-    Passage passages[kMicrobatches];
+    nn::Segments::Blocks blocks;
+    std::unique_ptr<nn::Segments> segments;
+    nn::Passage passages[kMicrobatches];
   };
   struct Range {
     int begin, end;
@@ -123,27 +123,27 @@ class TwoStages {
     store_.round_masters();
   }
 
-  void build(int index, Range range, const StageBlocks& counts, const Shared& shared) {
+  void build(int index, Range range, const nn::StageBlocks& counts, const Shared& shared) {
     Stage& stage = stages_[index];
     const spec::Recompute policy = spec::stage_recompute(shared.memory, index);
     stage.queue = std::make_unique<param::WeightGradQueue>(*sink_);
-    const RankContext rank{shared.tensor, *stage.queue, kept_by_layers(policy)};
-    for (int i = range.begin; i < range.end; ++i) stage.blocks.push_back(model_block(run_.model, {i}, store_, rank));
-    stage.segments = std::make_unique<Segments>(stage.blocks, plan_segments(policy, counts), *stage.queue);
+    const nn::RankContext rank{shared.tensor, *stage.queue, nn::kept_by_layers(policy)};
+    for (int i = range.begin; i < range.end; ++i) stage.blocks.push_back(nn::model_block(run_.model, {i}, store_, rank));
+    stage.segments = std::make_unique<nn::Segments>(stage.blocks, nn::plan_segments(policy, counts), *stage.queue);
   }
 
   at::Tensor forward(int micro) {
-    const Microbatch m = stages_microbatch(run_, micro);
-    for (Stage& stage : stages_) stage.passages[micro] = Passage(m);
+    const nn::Microbatch m = stages_microbatch(run_, micro);
+    for (Stage& stage : stages_) stage.passages[micro] = nn::Passage(m);
     const at::Tensor x = stages_[0].segments->forward({}, stages_[0].passages[micro]);
     return stages_[1].segments->forward(x.detach(), stages_[1].passages[micro]);
   }
 
   void backward(int micro, at::Tensor gradient) {
-    const WeightPass pass = run_.weights == Weights::AtOnce ? WeightPass::AtOnce : WeightPass::Later;
+    const nn::WeightPass pass = run_.weights == Weights::AtOnce ? nn::WeightPass::AtOnce : nn::WeightPass::Later;
     for (const int index : {1, 0}) {
       Stage& stage = stages_[index];
-      Passage& passage = stage.passages[micro];
+      nn::Passage& passage = stage.passages[micro];
       if (run_.recomputes == StagesRun::Recomputes::Ahead) stage.segments->recompute(passage);
       gradient = stage.segments->backward(std::move(passage), gradient, pass);
       if (run_.weights == Weights::AfterBackward) stage.queue->run(micro);

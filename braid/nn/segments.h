@@ -17,9 +17,9 @@
 
 #include "braid/nn/block.h"
 #include "braid/param/phase.h"
-#include "braid/recompute/segment_plan.h"
+#include "braid/nn/segment_plan.h"
 
-namespace braid {
+namespace braid::nn {
 
 // Called before a block runs and after its parameters have been used. In backward `before` is called for all blocks of
 // a segment, from the last, before any of them runs, and `after` for all of them at the end. May be empty.
@@ -90,4 +90,4 @@ class Segments {
   BlockHooks hooks_;
 };
 
-}  // namespace braid
+}  // namespace braid::nn

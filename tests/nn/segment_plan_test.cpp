@@ -1,11 +1,11 @@
 // Where a stage is cut: the embedding goes with what follows it, the head stays by itself.
-#include "braid/recompute/segment_plan.h"
+#include "braid/nn/segment_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
 
-namespace braid::segment_plan_test {
+namespace braid::nn::segment_plan_test {
 namespace {
 
 using enum Segment::Kept;
@@ -36,4 +36,4 @@ TEST(SegmentPlan, StagesOfOneEndAlone) {
 }
 
 }  // namespace
-}  // namespace braid::segment_plan_test
+}  // namespace braid::nn::segment_plan_test

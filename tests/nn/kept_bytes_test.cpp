@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "braid/param/memory_account.h"
-#include "tests/recompute/two_stages.h"
+#include "tests/nn/two_stages.h"
 
-namespace braid::kept_bytes_test {
+namespace braid::nn::kept_bytes_test {
 namespace {
 
 constexpr int64_t kContext = 8, kWidth = 24, kHeads = 6, kFfn = 72, kKvHeads = 2;
@@ -163,4 +163,4 @@ TEST(WaitingBytes, AreTheSameWhateverWasKept) {
 }
 
 }  // namespace
-}  // namespace braid::kept_bytes_test
+}  // namespace braid::nn::kept_bytes_test

@@ -4,9 +4,9 @@
 #include <mutex>
 
 #include "braid/base/text.h"
-#include "tests/recompute/two_stages.h"
+#include "tests/nn/two_stages.h"
 
-namespace braid::same_bits_test {
+namespace braid::nn::same_bits_test {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
@@ -91,4 +91,4 @@ TEST(SameBitsCanFail, OtherMasksAreOtherBits) {
 }
 
 }  // namespace
-}  // namespace braid::same_bits_test
+}  // namespace braid::nn::same_bits_test

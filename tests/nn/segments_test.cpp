@@ -1,5 +1,5 @@
 // What runs when: second runs in the right order, ahead on demand, never of the head, and nothing kept in evaluation.
-#include "braid/recompute/segments.h"
+#include "braid/nn/segments.h"
 
 #include <ATen/ops/full.h>
 #include <c10/core/GradMode.h>
@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid::segments_test {
+namespace braid::nn::segments_test {
 namespace {
 
 at::Tensor ones() { return at::full({2}, 1, at::kDouble); }
@@ -128,4 +128,4 @@ TEST_F(SegmentsTest, ThePlanCoversTheStage) {
 }
 
 }  // namespace
-}  // namespace braid::segments_test
+}  // namespace braid::nn::segments_test
