@@ -68,11 +68,11 @@ double median_seconds(std::barrier<>& everyone, const std::function<void()>& wor
 
 // All buckets of the gradients over the ranks. An all-reduce of n tensors reads and writes each once.
 void exchange(braid::param::ParamStore& store, braid::Communicator& world, std::barrier<>& everyone) {
-  const braid::BucketPlan plan = bucket_plan(store, {});
+  const braid::sync::BucketPlan plan = sync::bucket_plan(store, {});
   const at::Tensor mine = at::zeros_like(store.flat_grads());
   const double seconds = median_seconds(everyone, [&] {
     std::vector<braid::Work> works;
-    for (const braid::BucketShape& bucket : plan.buckets) {
+    for (const braid::sync::BucketShape& bucket : plan.buckets) {
       works.push_back(world.all_reduce(mine.narrow(0, bucket.begin, bucket.end - bucket.begin), braid::ReduceOp::Sum));
     }
     for (braid::Work& work : works) work.wait_host();

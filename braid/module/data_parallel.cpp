@@ -75,7 +75,7 @@ class DataParallel::State {
 
   // Returns the gradient that the loss's backward begins with. The average over ranks is part of it and costs nothing.
   double seed() {
-    const bool own = replica.replication().gradients() == GradientsOf::OwnReplica;
+    const bool own = replica.replication().gradients() == sync::GradientsOf::OwnReplica;
     return options.scale == GradientScale::Sum || own ? 1 : 1.0 / world.size();
   }
   void backward(const at::Tensor& loss, ModelReplica::Backward kind) {

@@ -103,7 +103,7 @@ void ModelReplica::updated() {
   const c10::AutoGradMode no_grad(false);
   replication().updated();
   synced_->modules().note_update();
-  const bool alike = replication().replicas() == Replicas::Alike;
+  const bool alike = replication().replicas() == sync::Replicas::Alike;
   listeners_.end_step(alike ? world_ : *alone_);  // ranks that train apart wait for nobody
   if (alike) broadcast_buffers(layers_, world_);
   ++num_steps_;

@@ -43,7 +43,7 @@ class ModelReplica {
   const LayerList& layers() const { return layers_; }
   bool sends() const { return kind_ == Backward::Last; }  // the last backward of this step has run
   const SyncedModules& synced() const { return *synced_; }
-  Replication& replication() const { return synced_->replication(); }
+  sync::Replication& replication() const { return synced_->replication(); }
 
  private:
   void begin_step();

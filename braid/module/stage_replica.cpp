@@ -184,7 +184,7 @@ void StageReplica::update(const std::function<void()>& write) {
   const c10::AutoGradMode no_grad(false);
   synced_->replication().updated();
   synced_->modules().note_update();
-  const bool averaged = averages() && synced_->replication().replicas() == Replicas::Alike;
+  const bool averaged = averages() && synced_->replication().replicas() == sync::Replicas::Alike;
   if (averaged) broadcast_buffers(layers_, *data_);
 }
 

@@ -58,7 +58,7 @@ SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const
   const param::Sharding shared_out{static_cast<param::Sharded>(specs.sync.zero), shards_->rank(), parts};
   modules_ = std::make_unique<ModuleStore>(layers, parts == 1 ? param::Sharding{} : shared_out);
   if (store().shards_gradients()) sink_ = std::make_unique<param::UnitSink>(store());
-  replication_ = make_replication(specs.sync, {world, *shards_, *copies_, *alone_},
+  replication_ = sync::make_replication(specs.sync, {world, *shards_, *copies_, *alone_},
                                   {.store = store(),
                                    .unit_sink = sink_.get(),
                                    .stage_of_block = std::vector<int>(static_cast<size_t>(layers.size()), 0),

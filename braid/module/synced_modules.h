@@ -40,7 +40,7 @@ class SyncedModules {
   param::ParamStore& store() const { return modules_->store(); }
   param::UnitSink* sink() const { return sink_.get(); }     // where gradients are sharded; else null
   Communicator& shards() const { return *shards_; }  // the ranks over which one copy is sharded
-  Replication& replication() const { return *replication_; }
+  sync::Replication& replication() const { return *replication_; }
 
   // Throws ConfigError naming what was done to the modules, those of `layers`, that replicas cannot follow
   // (module_changes.h).
@@ -59,7 +59,7 @@ class SyncedModules {
   std::unique_ptr<Communicator> shards_, copies_, alone_;
   std::unique_ptr<ModuleStore> modules_;
   std::unique_ptr<param::UnitSink> sink_;
-  std::unique_ptr<Replication> replication_;
+  std::unique_ptr<sync::Replication> replication_;
   std::vector<int64_t> frozen_;  // by parameter, 1: it is, as far as all ranks know
 };
 

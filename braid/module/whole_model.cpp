@@ -8,7 +8,7 @@ namespace braid {
 // Without a Replication nobody knows here whether replicas are apart: then buffers are kept in any case.
 WholeModel::WholeModel(const LayerList& layers, const SyncedModules* synced, Communicator& replicas) {
   if (synced) synced->replication().meet();
-  const bool apart = synced && synced->replication().replicas() == Replicas::Apart;
+  const bool apart = synced && synced->replication().replicas() == sync::Replicas::Apart;
   if (apart) mean_.emplace(synced->store(), replicas);
   if (apart || !synced) own_.emplace(buffers(layers));
   broadcast_buffers(layers, replicas);

@@ -15,7 +15,7 @@ namespace braid {
 // A layer's parameters, whole while this lives.
 class WholeLayer {
  public:
-  WholeLayer(ParameterSync& parameters, int layer) : parameters_(parameters), layer_(layer) {
+  WholeLayer(sync::ParameterSync& parameters, int layer) : parameters_(parameters), layer_(layer) {
     parameters.acquire(layer, param::Phase::Forward);
   }
   ~WholeLayer() { parameters_.release(layer_, param::Phase::Forward); }
@@ -23,7 +23,7 @@ class WholeLayer {
   WholeLayer& operator=(const WholeLayer&) = delete;
 
  private:
-  ParameterSync& parameters_;
+  sync::ParameterSync& parameters_;
   const int layer_;
 };
 
@@ -36,7 +36,7 @@ class WholeModel {
   WholeModel(const WholeModel&) = delete;
 
  private:
-  std::optional<MeanOfReplicas> mean_;
+  std::optional<sync::MeanOfReplicas> mean_;
   std::optional<KeptBuffers> own_;
   std::list<WholeLayer> whole_;
 };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 int64_t aligned(int64_t elements) {
@@ -94,4 +94,4 @@ BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
   return std::move(builder.plan);
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -10,7 +10,7 @@
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/grad_reducer.h"
 
-namespace braid {
+namespace braid::sync {
 
 // Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters
 // come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early. Only parameters that
@@ -25,4 +25,4 @@ BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
 // The local elements that a placement's pieces cover, merged, ascending.
 std::vector<ElementRun> covered_runs(const mesh::Placement& placement);
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/sync/reducers/plain_reducer.h"
 
-namespace braid {
+namespace braid::sync {
 
 BucketSums::BucketSums(param::ParamStore& store, Communicator& group, std::unique_ptr<GradReducer> reducer)
     : store_(store), group_(group), reducer_(reducer ? std::move(reducer) : std::make_unique<PlainReducer>(group)) {}
@@ -54,4 +54,4 @@ void BucketSums::learn_order() {
   order_.follow({buckets, buckets + seen.size()});
 }
 
-}  // namespace braid
+}  // namespace braid::sync

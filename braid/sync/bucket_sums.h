@@ -13,7 +13,7 @@
 #include "braid/sync/grad_reducer.h"
 #include "braid/sync/launch_order.h"
 
-namespace braid {
+namespace braid::sync {
 
 class BucketSums {
  public:
@@ -46,4 +46,4 @@ class BucketSums {
   bool order_is_learnt_ = false;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/sync/tied_uses.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 TunerOptions tuner_options(const SyncSpec& spec) {
@@ -120,4 +120,4 @@ void BucketedAllReduce::choose_ways() {
   if (choice && on_choice) on_choice(*choice);
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -16,7 +16,7 @@
 #include "braid/sync/replication.h"
 #include "braid/sync/sync_tuner.h"
 
-namespace braid {
+namespace braid::sync {
 
 struct ReplicaGroups {
   Communicator& data;  // the replicas of this rank
@@ -75,4 +75,4 @@ class BucketedAllReduce final : public Replication {
   int64_t bytes_of_ties_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::sync {
 
 // Elements [begin, end), counted from a slice's first.
 struct ElementRun {
@@ -71,4 +71,4 @@ class GradReducer {
   virtual std::vector<ReducerState> state() { return {}; }
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -7,7 +7,7 @@
 
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::sync {
 
 // The replicas whose microbatches contribute to a step's gradients.
 enum class GradientsOf { AllReplicas, OwnReplica };
@@ -36,4 +36,4 @@ class GradientSync {
   std::function<void(const std::string& choice)> on_choice;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::sync {
 
 void LaunchOrder::reset(const BucketPlan& plan) {
   plan_ = &plan;
@@ -47,4 +47,4 @@ void LaunchOrder::follow(std::vector<int> order) {
   order_ = std::move(order);
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -10,7 +10,7 @@
 
 #include "braid/sync/bucket_plan.h"
 
-namespace braid {
+namespace braid::sync {
 
 class LaunchOrder {
  public:
@@ -38,4 +38,4 @@ class LaunchOrder {
   size_t next_ = 0;  // in order_
 };
 
-}  // namespace braid
+}  // namespace braid::sync

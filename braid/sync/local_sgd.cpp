@@ -10,7 +10,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 // Gradients of a local step are summed over a group of one: tied uses are added, and every parameter accounted for.
 LocalSgd::LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make)
     : plan_(plan),
@@ -94,4 +94,4 @@ std::vector<ReplicationState> LocalSgd::state() {
   return tensors;
 }
 
-}  // namespace braid
+}  // namespace braid::sync

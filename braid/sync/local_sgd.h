@@ -22,7 +22,7 @@
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/sync/replication.h"
 
-namespace braid {
+namespace braid::sync {
 
 // SGD on anchor - average, the way all replicas together went since they were last alike, as torch.optim.SGD with
 // nesterov=True makes it: m = momentum m + g, then weights = anchor - lr (g + momentum m).
@@ -78,4 +78,4 @@ class LocalSgd final : public Replication {
   int64_t bytes_averaging_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

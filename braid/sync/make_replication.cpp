@@ -10,7 +10,7 @@
 #include "braid/sync/server/served_replica.h"
 #include "braid/sync/zero.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 LocalSgdPlan local_sgd_plan(const SyncSpec& spec, int64_t num_steps) {
@@ -52,8 +52,8 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGr
   param::ParamStore& store = parts.store;
   if (spec.replication == ReplicationKind::ParameterServer) {
     check_one_group(store, "a parameter server");
-    const ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
-    return std::make_unique<ServedReplica>(ServedReplica::Specs{spec, parts.optimizer}, store, workers);
+    const sync::server::ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
+    return std::make_unique<sync::server::ServedReplica>(sync::server::ServedReplica::Specs{spec, parts.optimizer}, store, workers);
   }
   if (store.sharding().what != param::Sharded::Nothing) {
     check_one_group(store, "sharding");
@@ -71,4 +71,4 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGr
   return make_all_reduce(spec, groups, std::move(parts));
 }
 
-}  // namespace braid
+}  // namespace braid::sync

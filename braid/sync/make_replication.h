@@ -13,7 +13,7 @@
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/bucketed_all_reduce.h"
 
-namespace braid {
+namespace braid::sync {
 
 struct SyncGroups {
   Communicator& replicas;  // all ranks with the same stages: they differ along kSampleAxes, or are a mirrored pair
@@ -40,4 +40,4 @@ struct ReplicationParts {
 // and parameter servers have one group for all parameters, and check() fails where the store has several.
 std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts);
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::sync {
 
 MeanOfReplicas::MeanOfReplicas(param::ParamStore& store, Communicator& replicas) : store_(store) {
   check(store.sharding().what == param::Sharded::Nothing, "replicas that train apart have whole parameters");
@@ -25,4 +25,4 @@ MeanOfReplicas::~MeanOfReplicas() {
   store_.round_masters();
 }
 
-}  // namespace braid
+}  // namespace braid::sync

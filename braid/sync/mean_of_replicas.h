@@ -5,7 +5,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::sync {
 
 // While alive, the parameters in `store` are the mean over `replicas`, the same bits on all of them. Afterwards they
 // are this rank's own again, bit for bit: nobody writes them meanwhile. The first is collective.
@@ -21,4 +21,4 @@ class MeanOfReplicas {
   at::Tensor own_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

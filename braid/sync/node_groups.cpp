@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 std::vector<int64_t> everybodys(int64_t own, Communicator& group) {
@@ -44,4 +44,4 @@ NodeGroups split_into_nodes(Communicator& replicas, int node) {
   return groups;
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -6,7 +6,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::sync {
 
 struct NodeGroups {
   std::unique_ptr<Communicator> inside;  // the replicas on this node, in order of rank
@@ -20,4 +20,4 @@ struct NodeGroups {
 // all ranks when the nodes do not hold equally many.
 NodeGroups split_into_nodes(Communicator& replicas, int node);
 
-}  // namespace braid
+}  // namespace braid::sync

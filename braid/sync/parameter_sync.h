@@ -6,7 +6,7 @@
 #include "braid/optim/optimizer.h"
 #include "braid/param/phase.h"
 
-namespace braid {
+namespace braid::sync {
 
 // The executor of the optimizer's step.
 enum class UpdateBy { Rank, Servers };
@@ -31,4 +31,4 @@ class ParameterSync {
   virtual ReplicationTimes times() const { return {}; }
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -9,7 +9,7 @@
 #include "braid/optim/optimizer.h"
 #include "braid/param/param_spec.h"
 
-namespace braid {
+namespace braid::sync {
 
 // Alike: all replicas have the same parameters.
 enum class Replicas { Alike, Apart };
@@ -49,4 +49,4 @@ class ReplicaLife {
   virtual void restored(optim::Optimizer& optimizer) = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -16,11 +16,11 @@
 #include "braid/sync/parameter_sync.h"
 #include "braid/sync/replica_life.h"
 
-namespace braid {
+namespace braid::sync {
 
 class Replication : public GradientSync, public ParameterSync, public ReplicaLife {
  public:
   void restored(optim::Optimizer&) override { updated(); }
 };
 
-}  // namespace braid
+}  // namespace braid::sync

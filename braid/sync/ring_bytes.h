@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace braid {
+namespace braid::sync {
 
 // Returns the bytes of an all-gather into `whole` or a reduce-scatter of it: (n - 1) / n of its size.
 inline int64_t one_way_bytes(const at::Tensor& whole, int ranks) {
@@ -15,4 +15,4 @@ inline int64_t one_way_bytes(const at::Tensor& whole, int ranks) {
 // Returns the bytes of an all-reduce: a reduce-scatter and an all-gather.
 inline int64_t all_reduce_bytes(const at::Tensor& whole, int ranks) { return 2 * one_way_bytes(whole, ranks); }
 
-}  // namespace braid
+}  // namespace braid::sync

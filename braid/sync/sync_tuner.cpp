@@ -8,7 +8,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 // The slowest rank's.
@@ -36,9 +36,9 @@ void SyncTuner::begin_trials() {
   trials_.reset();
   if (open_.empty()) return;
   if (open_.back() == Subject::Overlap) {
-    trials_.emplace(2, kStepsEach, Trials::Pattern::Alternating);
+    trials_.emplace(2, kStepsEach, TimedTrials::Pattern::Alternating);
   } else {
-    trials_.emplace(static_cast<int>(std::size(kBucketSizes)), kStepsEach, Trials::Pattern::InBlocks);
+    trials_.emplace(static_cast<int>(std::size(kBucketSizes)), kStepsEach, TimedTrials::Pattern::InBlocks);
   }
   try_candidate(trials_->candidate());
 }
@@ -77,4 +77,4 @@ std::string SyncTuner::choose() {
   return why;
 }
 
-}  // namespace braid
+}  // namespace braid::sync

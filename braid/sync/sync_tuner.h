@@ -9,7 +9,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/sync/trials.h"
 
-namespace braid {
+namespace braid::sync {
 
 // On: buckets are reduced while backward runs. Off: all of them after it.
 enum class Overlap { On, Off };
@@ -51,7 +51,7 @@ class SyncTuner {
   Communicator& group_;
   SyncWays ways_;
   std::vector<Subject> open_;  // what is still to be chosen, the last one first
-  std::optional<Trials> trials_;
+  std::optional<TimedTrials> trials_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

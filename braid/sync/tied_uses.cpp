@@ -3,7 +3,7 @@
 
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 // Returns this rank's shard of one of the parameter's slices: all of it, or its part of the parameter's unit.
@@ -32,4 +32,4 @@ int64_t add_tied_uses(const param::ParamStore& store, Communicator& tied) {
   return bytes;
 }
 
-}  // namespace braid
+}  // namespace braid::sync

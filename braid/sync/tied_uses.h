@@ -6,7 +6,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::sync {
 
 // Adds the uses of every tied parameter in the gradients that this rank owns. `tied` are the ranks that share tied
 // parameters (first and last stage of one replica); where a rank makes all uses itself, nothing is sent. Both ways add
@@ -14,4 +14,4 @@ namespace braid {
 // Collective over `tied`; throws CommError.
 int64_t add_tied_uses(const param::ParamStore& store, Communicator& tied);
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -6,9 +6,9 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::sync {
 
-Trials::Trials(int num_candidates, int steps_each, Pattern pattern)
+TimedTrials::TimedTrials(int num_candidates, int steps_each, Pattern pattern)
     : num_candidates_(num_candidates),
       steps_each_(steps_each),
       pattern_(pattern),
@@ -17,24 +17,24 @@ Trials::Trials(int num_candidates, int steps_each, Pattern pattern)
   check(num_candidates > 0 && steps_each > 0, "trials of something");
 }
 
-Trials::Turn Trials::turn() const {
+TimedTrials::Turn TimedTrials::turn() const {
   if (pattern_ == Pattern::InBlocks) return {step_ / (1 + steps_each_), step_ % (1 + steps_each_) > 0};
   if (step_ == 0) return {0, false};
   return {(step_ - 1) % num_candidates_, true};
 }
 
-int Trials::candidate() const {
+int TimedTrials::candidate() const {
   check(!done(), "trials that are over have a result");
   return turn().candidate;
 }
 
-void Trials::record(double seconds) {
+void TimedTrials::record(double seconds) {
   check(!done(), "trials that are over have a result");
   if (turn().counts) seconds_[turn().candidate].push_back(seconds);
   ++step_;
 }
 
-std::vector<double> Trials::medians() const {
+std::vector<double> TimedTrials::medians() const {
   check(done(), "trials have a result when they are over");
   std::vector<double> middle;
   for (std::vector<double> of_one : seconds_) {
@@ -45,4 +45,4 @@ std::vector<double> Trials::medians() const {
   return middle;
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -3,15 +3,15 @@
 
 #include <vector>
 
-namespace braid {
+namespace braid::sync {
 
-class Trials {
+class TimedTrials {
  public:
   // Alternating: one step of each in turn, where a change costs nothing. InBlocks: the steps of one after another,
   // where the first step after a change is slower; it is dropped. The very first step is dropped in either.
   enum class Pattern { Alternating, InBlocks };
 
-  Trials(int num_candidates, int steps_each, Pattern pattern);
+  TimedTrials(int num_candidates, int steps_each, Pattern pattern);
 
   // Returns the candidate that the current step uses. REQUIRES: not done.
   int candidate() const;
@@ -35,4 +35,4 @@ class Trials {
   std::vector<std::vector<double>> seconds_;  // by candidate
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -4,7 +4,7 @@
 #include "braid/base/errors.h"
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 
 UnitGatherer::UnitGatherer(param::ParamStore& store, Communicator& shards)
     : store_(store), shards_(shards), units_(store.units().size()) {}
@@ -54,4 +54,4 @@ void UnitGatherer::drop() {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::sync

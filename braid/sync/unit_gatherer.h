@@ -8,7 +8,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::sync {
 
 class UnitGatherer {
  public:
@@ -39,4 +39,4 @@ class UnitGatherer {
   int64_t bytes_sent_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

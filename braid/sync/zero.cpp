@@ -8,7 +8,7 @@
 #include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 constexpr size_t kMostInFlight = 2;  // gradients of units on their way: one is summed while the next is written
@@ -152,4 +152,4 @@ void Zero::updated() {
 
 int64_t Zero::bytes_sent() const { return bytes_sent_ + (gatherer_ ? gatherer_->bytes_sent() : 0); }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -22,7 +22,7 @@
 #include "braid/sync/replication.h"
 #include "braid/sync/unit_gatherer.h"
 
-namespace braid {
+namespace braid::sync {
 
 struct ShardGroups {
   Communicator& shards;  // share one copy; as many as the store has parts
@@ -79,4 +79,4 @@ class Zero final : public Replication {
   int64_t bytes_sent_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -49,14 +49,14 @@ RankGroups::RankGroups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_
   tied = world.split(tied_colour(mesh, layout, world.rank()), world.rank(), "tied");
 }
 
-std::vector<SumGroup> sum_groups(const RankGroups& groups, const param::ParamStore& store) {
-  std::vector<SumGroup> made;
+std::vector<sync::SumGroup> sum_groups(const RankGroups& groups, const param::ParamStore& store) {
+  std::vector<sync::SumGroup> made;
   const int rank = groups.world.rank();
   Communicator& replicas = *groups.replicas;
   for (const param::Parameter& param : store.params()) {
     const mesh::AxisSet axes = mesh::summed_axes(param.placement), split = mesh::kSampleAxes - axes;
     check(axes.has(mesh::Axis::Data), cat(param.name, ": data ranks hold copies of every parameter; sync.zero shards them"));
-    const auto is_there = [&](const SumGroup& each) { return each.axes == axes; };
+    const auto is_there = [&](const sync::SumGroup& each) { return each.axes == axes; };
     if (axes == mesh::kSampleAxes || std::any_of(made.begin(), made.end(), is_there)) continue;
     auto ranks = replicas.split(groups.mesh.index(rank, split), replicas.rank(), "copies of " + param.name);
     made.push_back({axes, std::move(ranks), groups.mesh.index(rank, split | mesh::AxisSet{mesh::Axis::Tensor})});

@@ -43,6 +43,6 @@ struct RankGroups {
 // The groups over which gradients are summed of parameters that are split along one of kSampleAxes: one for each set of
 // axes that summed_axes() gives in `store`, cut from groups.replicas. Empty where no parameter is. check() fails where
 // one is split over data ranks, which are whole replicas. Collective over groups.replicas.
-std::vector<SumGroup> sum_groups(const RankGroups& groups, const param::ParamStore& store);
+std::vector<sync::SumGroup> sum_groups(const RankGroups& groups, const param::ParamStore& store);
 
 }  // namespace braid

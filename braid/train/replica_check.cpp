@@ -119,7 +119,7 @@ std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies
 
 }  // namespace
 
-std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer, ReplicaLife& replicas) {
+std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer, sync::ReplicaLife& replicas) {
   const param::ParamStore& store = model.params();
   const optim::ParamPlaces places = optim::places_of(model.order());
   std::vector<HeldCopy> held;

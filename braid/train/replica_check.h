@@ -27,7 +27,7 @@ struct HeldCopy {
 // Weights, and of masters and states what this rank owns: as Placements and shards say, so whether copies lie along the
 // data axis, on tensor ranks, in mirrored stages or at both ends of a tied embedding. Valid as long as the parts. Where
 // replicas have states of their own (ReplicaLife::own_prefix) those have names of their own.
-std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer, ReplicaLife& replicas);
+std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer, sync::ReplicaLife& replicas);
 
 // Returns the first differing copies in model order: if most are equal, the ranks that differ; else all ranks that hold
 // one. Empty if all copies are equal bit for bit. Reads each shared tensor once, and gathers three numbers for each of

@@ -266,7 +266,7 @@ std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& inf
 
 std::string leave_out_reducer_state(std::vector<PlacedTensor>& tensors, const RunSpec& spec, const CheckpointInfo& info,
                                     const std::string& directory) {
-  const auto carried_over = [](const PlacedTensor& each) { return each.name.starts_with(kReducerState); };
+  const auto carried_over = [](const PlacedTensor& each) { return each.name.starts_with(sync::kReducerState); };
   if (std::none_of(tensors.begin(), tensors.end(), carried_over)) return "";
   const std::string why = reducer_state_problem(spec, info, directory);
   if (why.empty()) return "";

@@ -7,9 +7,9 @@
 
 namespace braid {
 
-std::unique_ptr<Replication> run_replication(const RunSpec& spec, RankModel& model) {
+std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model) {
   const RankGroups& groups = model.groups();
-  ReplicationParts parts{.store = model.params(),
+  sync::ReplicationParts parts{.store = model.params(),
                          .unit_sink = model.unit_sink(),
                          .stage_of_block = model.stage_of_block(),
                          .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
@@ -19,9 +19,9 @@ std::unique_ptr<Replication> run_replication(const RunSpec& spec, RankModel& mod
                          .optimizer = spec.optimizer,
                          .num_steps = spec.train.steps};
   if (spec.mesh.ranks_per_node > 0) parts.node = groups.world.rank() / spec.mesh.ranks_per_node;
-  const SyncGroups over{*groups.replicas, *groups.shards, *groups.copies, *groups.tied};
-  auto made = make_replication(spec.sync, over, std::move(parts));
-  Replication* replication = made.get();
+  const sync::SyncGroups over{*groups.replicas, *groups.shards, *groups.copies, *groups.tied};
+  auto made = sync::make_replication(spec.sync, over, std::move(parts));
+  sync::Replication* replication = made.get();
   model.sink().on_ready = [replication](const param::Parameter& param) { replication->ready(param); };
   if (model.params().shards_parameters()) {
     model.set_hooks({[replication](int block, param::Phase phase) { replication->acquire(block, phase); },

@@ -11,6 +11,6 @@ namespace braid {
 
 // Both outlive the result, which `model` tells from now on what is ready and which blocks run. Collective over the
 // world.
-std::unique_ptr<Replication> run_replication(const RunSpec& spec, RankModel& model);
+std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model);
 
 }  // namespace braid

@@ -45,7 +45,7 @@ class Listing {
 
 }  // namespace
 
-std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, ReplicaLife& replicas) {
+std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, sync::ReplicaLife& replicas) {
   const std::string own = replicas.own_prefix();
   std::vector<PlacedTensor> tensors;
   for (const param::Parameter& param : store.params()) {
@@ -63,7 +63,7 @@ std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, optim::O
     if (!own.empty()) add(own);
     std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
   }
-  for (ReplicationState& state : replicas.state()) tensors.push_back({state.name, state.placement, state.local});
+  for (sync::ReplicationState& state : replicas.state()) tensors.push_back({state.name, state.placement, state.local});
   return tensors;
 }
 

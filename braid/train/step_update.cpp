@@ -53,16 +53,16 @@ StepOutcome outcome_of(const Judged& step, const std::string& spike, const StepP
 
 void make_update(const StepParts& parts, StepOutcome outcome, const optim::OptimizerStep& step) {
   if (parts.time == UpdateTime::WithinTheStep) return;
-  if (outcome == StepOutcome::Update && parts.parameters.update(step) == UpdateBy::Rank) parts.optimizer.step(step);
+  if (outcome == StepOutcome::Update && parts.parameters.update(step) == sync::UpdateBy::Rank) parts.optimizer.step(step);
   parts.parameters.updated();
 }
 
 double norm_of_replicas(const StepNumbers& numbers, const StepParts& parts) {
-  return parts.gradients.gradients() == GradientsOf::AllReplicas ? numbers.grad_norm : norm_of_all(numbers, parts);
+  return parts.gradients.gradients() == sync::GradientsOf::AllReplicas ? numbers.grad_norm : norm_of_all(numbers, parts);
 }
 
 void add_layer_norms(const StepNumbers& numbers, const StepParts& parts, StepReport& report) {
-  const bool own = parts.gradients.gradients() == GradientsOf::OwnReplica;
+  const bool own = parts.gradients.gradients() == sync::GradientsOf::OwnReplica;
   const int count = own ? num_replicas(parts) : 1;
   const std::vector<double>& squares = own ? numbers.all_layer_squares : numbers.layer_squares;
   const std::vector<std::string>& names = parts.model.layers().names;

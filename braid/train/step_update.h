@@ -21,8 +21,8 @@ enum class UpdateTime { AtTheEnd, WithinTheStep };
 struct StepParts {
   RankModel& model;
   optim::Optimizer& optimizer;
-  const GradientSync& gradients;
-  ParameterSync& parameters;
+  const sync::GradientSync& gradients;
+  sync::ParameterSync& parameters;
   optim::LossScaler* loss_scaler;  // null but in float16
   SpikeWatch& spikes;
   OnSpike on_spike;

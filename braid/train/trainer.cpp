@@ -128,7 +128,7 @@ void Trainer::go_on_at(int64_t batch) {
 }
 
 bool Trainer::check_replicas() {
-  if (replication_->replicas() == Replicas::Apart) return false;
+  if (replication_->replicas() == sync::Replicas::Apart) return false;
   const auto held = copies_held(*model_, *optimizer_, *replication_);
   const std::string fault = differing_copies(held, groups_->world, model_->order());
   if (!fault.empty()) throw RunError(cat("after step ", num_steps_, ", ", fault));
@@ -166,7 +166,7 @@ void Trainer::update_within_step(int update) {
 
 // A replica that goes on by itself minimises the mean over its own microbatches.
 double Trainer::loss_weight() const {
-  const bool alone = replication_->gradients() == GradientsOf::OwnReplica;
+  const bool alone = replication_->gradients() == sync::GradientsOf::OwnReplica;
   return alone ? loss_scale() * groups_->mesh.size(mesh::Axis::Data) : loss_scale();
 }
 

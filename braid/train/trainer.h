@@ -102,7 +102,7 @@ class Trainer {
   const data::CorpusOrigin& origin_;
   std::unique_ptr<RankGroups> groups_;
   std::unique_ptr<RankModel> model_;
-  std::unique_ptr<Replication> replication_;
+  std::unique_ptr<sync::Replication> replication_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LossScaler> loss_scaler_;  // float16 only
   SpikeWatch spikes_;

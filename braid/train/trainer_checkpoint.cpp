@@ -58,7 +58,7 @@ void Trainer::save(const std::string& config_toml, const std::function<void(cons
     info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
   }
   if (owes_evaluation) info.counters["owes_evaluation"] = 1;
-  if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(mesh::Axis::Data);
+  if (replication_->replicas() == sync::Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(mesh::Axis::Data);
   const auto saved = tensors_to_save(tensors(), replication_->own_prefix());
   write({saved, info, &origin_.tokenizer_files});
   replication_->saved(*optimizer_);
@@ -92,7 +92,7 @@ void Trainer::load(const std::string& directory) {
   if (!left_out.empty()) choices_.push_back(left_out);
   load_tensors(directory, places, *optimizer_, groups_->world);
   model_->params().round_masters();
-  replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);
+  replication_->resume(info.counters.contains(kReplicasApart) ? sync::Replicas::Apart : sync::Replicas::Alike);
   load_counters(info);
   replication_->restored(*optimizer_);
 }

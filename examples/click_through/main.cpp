@@ -225,8 +225,8 @@ class Training {
     return outcome;
   }
 
-  braid::ShardState initial(const braid::LocalServers& servers) const {
-    auto state = braid::zero_state(servers.shares().whole, servers.rule());
+  braid::sync::server::ShardState initial(const braid::LocalServers& servers) const {
+    auto state = braid::sync::server::zero_state(servers.shares().whole, servers.rule());
     float* values = state.tables[0].values[0].mutable_data_ptr<float>();
     for (int64_t i = 0; i < int64_t{kRows} * width_; ++i) {
       values[i] = i % width_ == 0 ? 0 : static_cast<float>(0.1 * normal(4, static_cast<uint64_t>(i)));

@@ -9,7 +9,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/sync/make_replication.h"
 
-namespace braid::bucketed_all_reduce_test {
+namespace braid::sync::bucketed_all_reduce_test {
 namespace {
 
 param::ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
@@ -248,4 +248,4 @@ TEST(BucketPlan, PaddingIsInNoRun) {
 }
 
 }  // namespace
-}  // namespace braid::bucketed_all_reduce_test
+}  // namespace braid::sync::bucketed_all_reduce_test

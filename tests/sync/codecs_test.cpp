@@ -13,7 +13,7 @@
 #include "braid/sync/reducers/block_codecs.h"
 #include "braid/sync/reducers/top_k_codec.h"
 
-namespace braid::codecs_test {
+namespace braid::sync::codecs_test {
 namespace {
 
 struct Told {
@@ -160,4 +160,4 @@ TEST(Codecs, ARunThatIsNotFiniteIsHeardAsOne) {
 }
 
 }  // namespace
-}  // namespace braid::codecs_test
+}  // namespace braid::sync::codecs_test

@@ -9,10 +9,10 @@
 #include "braid/sync/reducers/top_k_codec.h"
 #include "tests/sync/reducer_steps.h"
 
-namespace braid::compression_test {
+namespace braid::sync::compression_test {
 namespace {
 
-using namespace sync_tests;
+using namespace sync::tests;
 
 constexpr const char* kKinds[] = {"none", "bfloat16", "float16", "top-k", "one-bit", "eight-bit", "power-sgd"};
 
@@ -125,7 +125,7 @@ TEST_P(EveryKind, BytesAreThoseOfTheFormula) {
   if (kind == "power-sgd") bytes = 4 * (2 * (40 + 30) + 30 + 2 * (8 + 25) + 1 + 2500);
   if (has_residual(kind) && kind != "power-sgd") {
     bytes = 0;
-    for (const NamedShape& each : kShapes) bytes += message_bytes(kind, sync_tests::num_elements(each.shape));
+    for (const NamedShape& each : kShapes) bytes += message_bytes(kind, sync::tests::num_elements(each.shape));
   }
   for (const Outcome& each : outcomes(kind, ranks, shapes, num_steps)) EXPECT_EQ(each.bytes, num_steps * bytes);
   if (has_residual(kind) && kind != "power-sgd") {  // every rank tells all others
@@ -217,4 +217,4 @@ TEST(Compression, AGroupOfOneSendsNothingAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace braid::compression_test
+}  // namespace braid::sync::compression_test

@@ -9,10 +9,10 @@
 #include "braid/sync/reducers/power_sgd_reducer.h"
 #include "tests/sync/reducer_steps.h"
 
-namespace braid::power_sgd_test {
+namespace braid::sync::power_sgd_test {
 namespace {
 
-using namespace sync_tests;
+using namespace sync::tests;
 
 at::Tensor doubles(const std::vector<double>& values) { return at::tensor(values, at::kDouble); }
 
@@ -104,4 +104,4 @@ TEST(PowerSgd, AGradientThatWasZeroIsHeardAgain) {
 }
 
 }  // namespace
-}  // namespace braid::power_sgd_test
+}  // namespace braid::sync::power_sgd_test

@@ -12,7 +12,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/sync/grad_reducer.h"
 
-namespace braid::sync_tests {
+namespace braid::sync::tests {
 
 inline constexpr int64_t kAlign = 1024;  // as ParamStore lays slices out
 
@@ -99,4 +99,4 @@ auto by_rank(int ranks, const Body& body) {
   return results;
 }
 
-}  // namespace braid::sync_tests
+}  // namespace braid::sync::tests

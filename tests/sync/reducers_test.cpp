@@ -13,10 +13,10 @@
 #include "braid/sync/reducers/plain_reducer.h"
 #include "tests/sync/reducer_steps.h"
 
-namespace braid::reducers_test {
+namespace braid::sync::reducers_test {
 namespace {
 
-using namespace sync_tests;
+using namespace sync::tests;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -174,4 +174,4 @@ TEST(NodeGroups, ContinueTheTreeWhereNodesAreRunsOfPowersOfTwo) {
 }
 
 }  // namespace
-}  // namespace braid::reducers_test
+}  // namespace braid::sync::reducers_test

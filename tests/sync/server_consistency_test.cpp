@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests::server_consistency_test {
+namespace braid::sync::server::tests::server_consistency_test {
 namespace {
 
 constexpr int64_t kGone = std::numeric_limits<int64_t>::max();
@@ -109,4 +109,4 @@ TEST(AspServer, NobodyWaits) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests::server_consistency_test
+}  // namespace braid::sync::server::tests::server_consistency_test

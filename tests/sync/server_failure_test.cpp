@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests::server_failure_test {
+namespace braid::sync::server::tests::server_failure_test {
 namespace {
 
 constexpr int kWorkers = 3;
@@ -76,4 +76,4 @@ TEST(ServerFailure, WhatAServerThrowsIsWhatItsWorkersThrow) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests::server_failure_test
+}  // namespace braid::sync::server::tests::server_failure_test

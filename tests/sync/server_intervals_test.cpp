@@ -6,7 +6,7 @@
 
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests::server_intervals_test {
+namespace braid::sync::server::tests::server_intervals_test {
 namespace {
 
 constexpr int64_t kRow = 5, kWidth = 2;
@@ -68,4 +68,4 @@ TEST_F(HeldBack, IsPushedWhenTheWorkerLeaves) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests::server_intervals_test
+}  // namespace braid::sync::server::tests::server_intervals_test

@@ -11,7 +11,7 @@
 #include "tests/support/faulty_channel.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests::server_losses_test {
+namespace braid::sync::server::tests::server_losses_test {
 namespace {
 
 constexpr double kDeadline = 120;  // seconds; a deadlock ends the test with an error
@@ -27,7 +27,7 @@ class Losses : public testing::Test {
   std::unique_ptr<LocalServers> servers_;
   std::map<int, std::vector<int64_t>> pushed_;  // clocks, by worker
 
-  void start(Consistency consistency, OnLoss on_loss, int num_servers = 2) {
+  void start(Consistency consistency, OnRankFailure on_loss, int num_servers = 2) {
     options_.consistency = consistency;
     options_.on_loss = on_loss;
     servers_ = std::make_unique<LocalServers>(
@@ -93,7 +93,7 @@ class Losses : public testing::Test {
 };
 
 TEST_F(Losses, BspFailsForAllWhenAWorkerIsLost) {
-  start(Consistency::Bsp, OnLoss::Fail);
+  start(Consistency::Bsp, OnRankFailure::Fail);
   on_workers(kWorkers, [&](int worker) {
     if (worker != 1) {
       EXPECT_EQ(reason([&] { stay(worker); }), "worker 1 is lost");
@@ -105,7 +105,7 @@ TEST_F(Losses, BspFailsForAllWhenAWorkerIsLost) {
 }
 
 TEST_F(Losses, BspGoesOnWithoutALostWorkerByPolicy) {
-  start(Consistency::Bsp, OnLoss::Continue);
+  start(Consistency::Bsp, OnRankFailure::Continue);
   std::vector<double> seen[kWorkers];
   on_workers(kWorkers, [&](int worker) {
     if (worker != 1) {
@@ -120,7 +120,7 @@ TEST_F(Losses, BspGoesOnWithoutALostWorkerByPolicy) {
 
 // The last push of a worker arrives without its end: as if it had never been made.
 TEST_F(Losses, APushThatIsCutOffChangesNothing) {
-  start(Consistency::Bsp, OnLoss::Continue);
+  start(Consistency::Bsp, OnRankFailure::Continue);
   std::vector<double> seen[kWorkers];
   on_workers(kWorkers, [&](int worker) {
     if (worker != 1) {
@@ -144,7 +144,7 @@ TEST_F(Losses, APushThatIsCutOffChangesNothing) {
 }
 
 TEST_F(Losses, BspWaitsForASilentWorkerUntilTheDeadline) {
-  for (const OnLoss on_loss : {OnLoss::Fail, OnLoss::Continue}) {
+  for (const OnRankFailure on_loss : {OnRankFailure::Fail, OnRankFailure::Continue}) {
     options_.deadline_seconds = 20e-3;
     options_.num_workers = 2;
     pushed_.clear();
@@ -153,7 +153,7 @@ TEST_F(Losses, BspWaitsForASilentWorkerUntilTheDeadline) {
     on_workers(2, [&](int worker) {
       if (worker == 0) {
         pushed.wait();
-        EXPECT_EQ(reason([&] { stay(0); }), on_loss == OnLoss::Fail ? "worker 1 is lost" : "");
+        EXPECT_EQ(reason([&] { stay(0); }), on_loss == OnRankFailure::Fail ? "worker 1 is lost" : "");
         ended.count_down();
         return;
       }
@@ -169,7 +169,7 @@ TEST_F(Losses, BspWaitsForASilentWorkerUntilTheDeadline) {
 }
 
 TEST_F(Losses, ALeaverIsNotMissed) {
-  start(Consistency::Bsp, OnLoss::Fail);
+  start(Consistency::Bsp, OnRankFailure::Fail);
   std::vector<double> seen;
   on_workers(kWorkers, [&](int worker) {
     if (worker != 1) {
@@ -188,7 +188,7 @@ TEST_F(Losses, ALeaverIsNotMissed) {
 
 TEST_F(Losses, ALatecomerStartsAtTheSlowestClock) {
   options_.num_initial = 2;
-  start(Consistency::Bsp, OnLoss::Fail);
+  start(Consistency::Bsp, OnRankFailure::Fail);
   std::latch at_four(1), joined(1);
   std::vector<double> seen;
   on_workers(kWorkers, [&](int worker) {
@@ -216,7 +216,7 @@ TEST_F(Losses, ALatecomerStartsAtTheSlowestClock) {
 }
 
 TEST_F(Losses, AWorkerThatComesBackStartsAnew) {
-  start(Consistency::Bsp, OnLoss::Continue);
+  start(Consistency::Bsp, OnRankFailure::Continue);
   std::vector<double> seen[kWorkers];
   on_workers(kWorkers, [&](int worker) {
     if (worker != 1) {
@@ -240,7 +240,7 @@ TEST_F(Losses, AWorkerThatComesBackStartsAnew) {
 // The slowest is lost: the others, which it held up, go on.
 TEST_F(Losses, SspTakesALostWorkerOutOfTheMinimum) {
   options_.staleness = 2;
-  start(Consistency::Ssp, OnLoss::Fail);
+  start(Consistency::Ssp, OnRankFailure::Fail);
   on_workers(kWorkers, [&](int worker) {
     if (worker != 1) {
       stay(worker);
@@ -252,7 +252,7 @@ TEST_F(Losses, SspTakesALostWorkerOutOfTheMinimum) {
 }
 
 TEST_F(Losses, AspGoesOn) {
-  start(Consistency::Asp, OnLoss::Fail);
+  start(Consistency::Asp, OnRankFailure::Fail);
   on_workers(kWorkers, [&](int worker) {
     if (worker != 1) {
       stay(worker);
@@ -264,7 +264,7 @@ TEST_F(Losses, AspGoesOn) {
 }
 
 TEST_F(Losses, AServerThatEndsIsAnErrorOfItsWorkers) {
-  start(Consistency::Asp, OnLoss::Fail, 1);
+  start(Consistency::Asp, OnRankFailure::Fail, 1);
   const auto channel = servers_->worker_channel(0);
   ServerClient own = client(*channel);
   step(own, 0);
@@ -275,4 +275,4 @@ TEST_F(Losses, AServerThatEndsIsAnErrorOfItsWorkers) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests::server_losses_test
+}  // namespace braid::sync::server::tests::server_losses_test

@@ -13,7 +13,7 @@
 #include "braid/sync/server/worker_clocks.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests::server_parts_test {
+namespace braid::sync::server::tests::server_parts_test {
 namespace {
 
 using State = WorkerClocks::State;
@@ -209,7 +209,7 @@ TEST(ServerShard, ARowHasStepsOfItsOwn) {
 TEST(Protocol, AMessageThatIsNotWholeReadsAsNothing) {
   const KeyShape shape{at::kFloat, 100, {{20, 2}, {5, 1}}};
   ChannelMessage whole = message_of({1, 2, 3, 4, 5});
-  pack(gradient(shape, 1, 1), RowContent::IndexAndValues, whole);
+  braid::pack(gradient(shape, 1, 1), RowContent::IndexAndValues, whole);
   const auto reads = [&](const ChannelMessage& message) {
     return unpacked(message, Envelope::kNumFields, RowContent::IndexAndValues, shape).has_value();
   };
@@ -233,7 +233,7 @@ TEST(Protocol, AMessageThatIsNotWholeReadsAsNothing) {
   for (const std::vector<int64_t>& rows : {std::vector<int64_t>{3, 2}, {2, 2}, {-1}, {20}}) {
     ChannelMessage wrong = message_of({});
     KeyedTensors push{{}, {{index_of(rows), values({static_cast<int64_t>(rows.size()), 2}, at::kFloat, 1)}, {}}};
-    pack(push, RowContent::IndexAndValues, wrong);
+    braid::pack(push, RowContent::IndexAndValues, wrong);
     EXPECT_FALSE(reads(wrong));
   }
 }
@@ -253,4 +253,4 @@ TEST(WholeState, IsThatOfOneServerWhateverTheirNumber) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests::server_parts_test
+}  // namespace braid::sync::server::tests::server_parts_test

@@ -7,7 +7,7 @@
 #include "tests/support/faulty_channel.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests::server_updates_test {
+namespace braid::sync::server::tests::server_updates_test {
 namespace {
 
 struct Training {
@@ -268,4 +268,4 @@ TEST_F(Asynchronous, OnlyTouchedRowsTravel) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests::server_updates_test
+}  // namespace braid::sync::server::tests::server_updates_test

@@ -14,7 +14,7 @@
 #include "braid/sync/server/local_servers.h"
 #include "braid/sync/server/server_client.h"
 
-namespace braid::server_tests {
+namespace braid::sync::server::tests {
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kTsan = true;
@@ -133,4 +133,4 @@ struct Reference {
   }
 };
 
-}  // namespace braid::server_tests
+}  // namespace braid::sync::server::tests

@@ -6,7 +6,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/sync/make_replication.h"
 
-namespace braid::sum_groups_test {
+namespace braid::sync::sum_groups_test {
 namespace {
 
 // Dense parameters and experts take turns.
@@ -95,4 +95,4 @@ TEST(MakeReplication, RefusesExpertsWhereOneGroupIsForAllParameters) {
 }
 
 }  // namespace
-}  // namespace braid::sum_groups_test
+}  // namespace braid::sync::sum_groups_test

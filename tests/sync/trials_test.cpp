@@ -7,25 +7,25 @@
 #include "braid/sync/sync_tuner.h"
 #include "tests/sync/reducer_steps.h"
 
-namespace braid::trials_test {
+namespace braid::sync::trials_test {
 namespace {
 
-std::vector<int> turns(Trials trials) {
+std::vector<int> turns(TimedTrials trials) {
   std::vector<int> all;
   for (; !trials.done(); trials.record(1)) all.push_back(trials.candidate());
   return all;
 }
 
 TEST(Trials, TurnsByPattern) {
-  EXPECT_EQ(turns(Trials(2, 3, Trials::Pattern::Alternating)), (std::vector<int>{0, 0, 1, 0, 1, 0, 1}));
-  EXPECT_EQ(turns(Trials(3, 2, Trials::Pattern::InBlocks)), (std::vector<int>{0, 0, 0, 1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(turns(TimedTrials(2, 3, TimedTrials::Pattern::Alternating)), (std::vector<int>{0, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(turns(TimedTrials(3, 2, TimedTrials::Pattern::InBlocks)), (std::vector<int>{0, 0, 0, 1, 1, 1, 2, 2, 2}));
 }
 
 TEST(Trials, TheMedianCountsAndDroppedStepsDoNot) {
-  Trials alternating(2, 3, Trials::Pattern::Alternating);
+  TimedTrials alternating(2, 3, TimedTrials::Pattern::Alternating);
   for (const double seconds : {100.0, 1.0, 20.0, 50.0, 10.0, 2.0, 30.0}) alternating.record(seconds);
   EXPECT_EQ(alternating.medians(), (std::vector<double>{2, 20}));
-  Trials blocks(2, 1, Trials::Pattern::InBlocks);
+  TimedTrials blocks(2, 1, TimedTrials::Pattern::InBlocks);
   for (const double seconds : {100.0, 1.0, 200.0, 3.0}) blocks.record(seconds);
   EXPECT_EQ(blocks.medians(), (std::vector<double>{1, 3}));
   EXPECT_THROW(blocks.record(1), InternalError);
@@ -38,7 +38,7 @@ struct Chosen {
 };
 template <class Seconds>
 std::vector<Chosen> choose(const TunerOptions& options, const Seconds& seconds) {
-  return sync_tests::by_rank(2, [&](Communicator& world) {
+  return sync::tests::by_rank(2, [&](Communicator& world) {
     SyncTuner tuner(options, world);
     Chosen chosen;
     for (int step = 0; step < 50; ++step) {
@@ -93,4 +93,4 @@ TEST(SyncTuner, WhatIsGivenStays) {
 }
 
 }  // namespace
-}  // namespace braid::trials_test
+}  // namespace braid::sync::trials_test

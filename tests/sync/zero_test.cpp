@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 
-namespace braid::zero_test {
+namespace braid::sync::zero_test {
 namespace {
 
 param::ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
@@ -168,4 +168,4 @@ TEST(Zero, GradientsOfAUnitThatNeverCameAreMissed) {
 }
 
 }  // namespace
-}  // namespace braid::zero_test
+}  // namespace braid::sync::zero_test

@@ -72,7 +72,7 @@ class Training {
   Training(const MeshSpec& mesh, Communicator& world, const SyncSpec& sync = small_buckets())
       : groups_(mesh::DeviceMesh(mesh), StageLayout::single(), world),
         store_(blocks(groups_.mesh, groups_.at), Reduction::Reproducible, at::kDouble, 7),
-        replication_(make_replication(
+        replication_(sync::make_replication(
             sync, {*groups_.replicas, *groups_.shards, *groups_.copies, *groups_.tied},
             {.store = store_, .model_part = groups_.at[mesh::Axis::Tensor], .sum_groups = sum_groups(groups_, store_)})),
         optimizer_(optim::make_optimizer({}, store_)) {}
@@ -150,7 +150,7 @@ class Training {
 
   RankGroups groups_;
   param::ParamStore store_;
-  std::unique_ptr<Replication> replication_;
+  std::unique_ptr<sync::Replication> replication_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
 

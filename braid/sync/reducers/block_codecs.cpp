@@ -12,7 +12,7 @@
 
 #include "braid/sync/reducers/elements.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 constexpr int64_t kCodecGrain = 16;  // blocks
@@ -186,4 +186,4 @@ void EightBitCodec::add(const std::byte* message, const at::Tensor& sum) const {
   });
 }
 
-}  // namespace braid
+}  // namespace braid::sync

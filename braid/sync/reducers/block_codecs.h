@@ -3,7 +3,7 @@
 
 #include "braid/sync/reducers/codec.h"
 
-namespace braid {
+namespace braid::sync {
 
 inline constexpr int64_t kCodecBlock = 1024;  // elements
 
@@ -31,4 +31,4 @@ class EightBitCodec final : public Codec {
   void add(const std::byte* message, const at::Tensor& sum) const override;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace braid {
+namespace braid::sync {
 
 // Tensors are contiguous, one dim, float32 or float64. On the wire values are float32. NaN or infinity in a run comes
 // out as some NaN or infinity of the same run, so that a run that diverges is noticed. Zeros beyond a run's end are not
@@ -22,4 +22,4 @@ class Codec {
   virtual void add(const std::byte* message, const at::Tensor& sum) const = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

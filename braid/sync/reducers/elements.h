@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace braid {
+namespace braid::sync {
 
 // call(T* elements) with T the tensor's type.
 template <class Call>
@@ -15,4 +15,4 @@ void with_elements(const at::Tensor& tensor, const Call& call) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::sync

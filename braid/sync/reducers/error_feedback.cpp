@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::sync {
 
 void ErrorFeedback::plan(const GradLayout& layout) {
   int64_t size = 0;
@@ -26,4 +26,4 @@ at::Tensor ErrorFeedback::of(const GradSlice& slice) const {
   return flat_.narrow(0, slice.begin, count).view(slice.shape);
 }
 
-}  // namespace braid
+}  // namespace braid::sync

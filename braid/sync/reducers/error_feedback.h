@@ -7,7 +7,7 @@
 
 #include "braid/sync/grad_reducer.h"
 
-namespace braid {
+namespace braid::sync {
 
 class ErrorFeedback {
  public:
@@ -36,4 +36,4 @@ class ErrorFeedback {
   at::Tensor flat_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -6,7 +6,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 
 void GatherReducer::plan(const GradLayout& layout) {
   residual_.plan(layout);
@@ -66,4 +66,4 @@ std::vector<ReducerState> GatherReducer::state() {
   return residual_.state(buckets_, [](const GradSlice&) { return true; });
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -9,7 +9,7 @@
 #include "braid/sync/reducers/codec.h"
 #include "braid/sync/reducers/error_feedback.h"
 
-namespace braid {
+namespace braid::sync {
 
 class GatherReducer final : public GradReducer {
  public:
@@ -38,4 +38,4 @@ class GatherReducer final : public GradReducer {
   int64_t bytes_sent_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -5,7 +5,7 @@
 
 #include "braid/sync/grad_reducer.h"
 
-namespace braid {
+namespace braid::sync {
 
 class LateReducer final : public GradReducer {
  public:
@@ -34,4 +34,4 @@ class LateReducer final : public GradReducer {
   GradReducer* used_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

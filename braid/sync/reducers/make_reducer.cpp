@@ -12,7 +12,7 @@
 #include "braid/sync/reducers/power_sgd_reducer.h"
 #include "braid/sync/reducers/top_k_codec.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 std::unique_ptr<GradReducer> compressed(const SyncSpec& spec, Communicator& group, uint64_t seed) {
@@ -54,4 +54,4 @@ std::unique_ptr<GradReducer> make_reducer(const SyncSpec& spec, ReducerPlace pla
   return std::make_unique<NodeReducer>(std::move(*place.nodes), std::move(across));
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -8,7 +8,7 @@
 #include "braid/sync/grad_reducer.h"
 #include "braid/sync/node_groups.h"
 
-namespace braid {
+namespace braid::sync {
 
 struct ReducerPlace {
   Communicator& replicas;           // outlives the reducer
@@ -19,4 +19,4 @@ struct ReducerPlace {
 // sync.compression and its keys. In a group of one there is nothing to send: plain.
 std::unique_ptr<GradReducer> make_reducer(const SyncSpec& spec, ReducerPlace place);
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -11,7 +11,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 constexpr float kLargest = 65504;  // of float16
@@ -71,4 +71,4 @@ void NarrowReducer::finish(int bucket) {
   flight.grads.reset();
 }
 
-}  // namespace braid
+}  // namespace braid::sync

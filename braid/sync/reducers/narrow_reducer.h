@@ -10,7 +10,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/sync/grad_reducer.h"
 
-namespace braid {
+namespace braid::sync {
 
 enum class WireType { BFloat16, Float16 };
 
@@ -39,4 +39,4 @@ class NarrowReducer final : public GradReducer {
   int64_t bytes_sent_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

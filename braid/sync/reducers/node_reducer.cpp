@@ -7,7 +7,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 
 void NodeReducer::plan(const GradLayout& layout) {
   const param::MemoryScope scope(param::MemoryCategory::Communication);
@@ -49,4 +49,4 @@ void NodeReducer::finish(int bucket) {
   flight.grads.reset();
 }
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -8,7 +8,7 @@
 #include "braid/sync/grad_reducer.h"
 #include "braid/sync/node_groups.h"
 
-namespace braid {
+namespace braid::sync {
 
 class NodeReducer final : public GradReducer {
  public:
@@ -39,4 +39,4 @@ class NodeReducer final : public GradReducer {
   int64_t bytes_inside_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -6,7 +6,7 @@
 
 #include "braid/sync/reducers/elements.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 template <class T>
@@ -52,4 +52,4 @@ void make_orthonormal(const at::Tensor& columns) {
   with_elements(columns, [&](auto* at) { Columns(at, columns.size(0), columns.size(1)).make_orthonormal(); });
 }
 
-}  // namespace braid
+}  // namespace braid::sync

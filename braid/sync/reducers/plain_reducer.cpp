@@ -5,7 +5,7 @@
 
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 
 void PlainReducer::plan(const GradLayout& layout) { works_.assign(layout.buckets.size(), Work()); }
 
@@ -16,4 +16,4 @@ void PlainReducer::start(int bucket, const at::Tensor& grads) {
 
 void PlainReducer::finish(int bucket) { std::exchange(works_[bucket], Work()).order_before(group_.queue()); }
 
-}  // namespace braid
+}  // namespace braid::sync

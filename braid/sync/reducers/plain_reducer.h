@@ -6,7 +6,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/sync/grad_reducer.h"
 
-namespace braid {
+namespace braid::sync {
 
 class PlainReducer final : public GradReducer {
  public:
@@ -24,4 +24,4 @@ class PlainReducer final : public GradReducer {
   int64_t bytes_sent_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -14,7 +14,7 @@
 #include "braid/sync/reducers/orthonormal.h"
 #include "braid/sync/ring_bytes.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 struct Extents {
@@ -167,4 +167,4 @@ std::vector<ReducerState> PowerSgdReducer::state() {
   return all;
 }
 
-}  // namespace braid
+}  // namespace braid::sync

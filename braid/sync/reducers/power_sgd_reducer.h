@@ -16,7 +16,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/sync/reducers/error_feedback.h"
 
-namespace braid {
+namespace braid::sync {
 
 class PowerSgdReducer final : public GradReducer {
  public:
@@ -68,4 +68,4 @@ class PowerSgdReducer final : public GradReducer {
   int64_t bytes_sent_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

@@ -14,7 +14,7 @@
 #include "braid/base/errors.h"
 #include "braid/sync/reducers/elements.h"
 
-namespace braid {
+namespace braid::sync {
 namespace {
 
 constexpr int kCountedBits = 12;  // of a magnitude: the counters stay in the first-level cache
@@ -91,4 +91,4 @@ void TopKCodec::add(const std::byte* message, const at::Tensor& sum) const {
   });
 }
 
-}  // namespace braid
+}  // namespace braid::sync

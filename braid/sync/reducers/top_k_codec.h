@@ -6,7 +6,7 @@
 
 #include "braid/sync/reducers/codec.h"
 
-namespace braid {
+namespace braid::sync {
 
 //   message   u32 index x k, ascending | float32 value x k
 class TopKCodec final : public Codec {
@@ -25,4 +25,4 @@ class TopKCodec final : public Codec {
   const double fraction_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync

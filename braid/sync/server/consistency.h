@@ -6,6 +6,6 @@
 namespace braid {
 
 // What a bulk synchronous server does without a worker that closed its channel or is silent beyond the deadline.
-enum class OnLoss { Fail, Continue };
+enum class OnRankFailure { Fail, Continue };
 
 }  // namespace braid

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 KeyRanges::KeyRanges(int64_t num_keys, int num_servers, int64_t align) {
   check(num_keys >= 0 && num_servers > 0 && align > 0, "keys are shared out to servers in blocks");
@@ -20,4 +20,4 @@ KeyRange KeyRanges::of(int server) const {
   return {begins_[static_cast<size_t>(server)], begins_[static_cast<size_t>(server) + 1]};
 }
 
-}  // namespace braid
+}  // namespace braid::sync::server

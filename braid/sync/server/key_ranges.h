@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace braid {
+namespace braid::sync::server {
 
 struct KeyRange {
   int64_t begin = 0, end = 0;
@@ -25,4 +25,4 @@ class KeyRanges {
   std::vector<int64_t> begins_;  // one more than servers
 };
 
-}  // namespace braid
+}  // namespace braid::sync::server

@@ -40,8 +40,8 @@ struct KeyShares {
   KeyShape part(int server) const;  // its rows count from 0
 
   KeyShape whole;
-  KeyRanges elements;
-  std::vector<KeyRanges> rows;  // one per table
+  sync::server::KeyRanges elements;
+  std::vector<sync::server::KeyRanges> rows;  // one per table
 };
 
 enum class RowContent { IndexAndValues, IndexOnly };

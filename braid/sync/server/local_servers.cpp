@@ -22,7 +22,7 @@ LocalServersOptions placed(LocalServersOptions options) {
 // A worker's end. Servers are the first endpoints; one that fails has said why before its channel closes.
 class WorkerChannel final : public Channel {
  public:
-  WorkerChannel(std::unique_ptr<Channel> channel, std::shared_ptr<const ServerErrors> errors)
+  WorkerChannel(std::unique_ptr<Channel> channel, std::shared_ptr<const sync::server::ServerErrors> errors)
       : channel_(std::move(channel)), errors_(std::move(errors)) {}
 
   int endpoint() const override { return channel_->endpoint(); }
@@ -41,7 +41,7 @@ class WorkerChannel final : public Channel {
 
  private:
   const std::unique_ptr<Channel> channel_;
-  const std::shared_ptr<const ServerErrors> errors_;
+  const std::shared_ptr<const sync::server::ServerErrors> errors_;
 };
 
 }  // namespace
@@ -49,8 +49,8 @@ class WorkerChannel final : public Channel {
 class LocalServers::Server {
  public:
   // Of `elements` of the flat parameters.
-  Server(const KeyShape& shape, const LocalServersOptions& options, const KeyRange& elements,
-         std::unique_ptr<Channel> channel, ServerErrors& errors)
+  Server(const KeyShape& shape, const LocalServersOptions& options, const sync::server::KeyRange& elements,
+         std::unique_ptr<Channel> channel, sync::server::ServerErrors& errors)
       : shard_(shape, options.rule, within(options.not_decayed, elements)),
         channel_(std::move(channel)),
         logic_(options.server, shard_, *channel_),
@@ -80,10 +80,10 @@ class LocalServers::Server {
     }
   }
 
-  ServerShard shard_;
+  sync::server::ServerShard shard_;
   const std::unique_ptr<Channel> channel_;
   ParameterServer logic_;
-  ServerErrors& errors_;
+  sync::server::ServerErrors& errors_;
   const std::optional<int> rank_;
   std::jthread thread_;  // last: it uses the others
 };
@@ -104,9 +104,9 @@ LocalServers::LocalServers(const KeyShape& whole, const LocalServersOptions& opt
 
 LocalServers::~LocalServers() = default;
 
-std::vector<KeyRange> LocalServers::within(const std::vector<KeyRange>& ranges, const KeyRange& of) {
-  std::vector<KeyRange> part;
-  for (const KeyRange& range : ranges) {
+std::vector<sync::server::KeyRange> LocalServers::within(const std::vector<sync::server::KeyRange>& ranges, const sync::server::KeyRange& of) {
+  std::vector<sync::server::KeyRange> part;
+  for (const sync::server::KeyRange& range : ranges) {
     const int64_t begin = std::max(range.begin, of.begin), end = std::min(range.end, of.end);
     if (begin < end) part.push_back({begin - of.begin, end - of.begin});
   }

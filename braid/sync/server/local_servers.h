@@ -14,7 +14,7 @@ namespace braid {
 struct LocalServersOptions {
   int num_servers = 1;
   optim::ElementRule rule = {};
-  std::vector<KeyRange> not_decayed = {};  // stretches of the flat parameters, ascending
+  std::vector<sync::server::KeyRange> not_decayed = {};  // stretches of the flat parameters, ascending
   ServerOptions server = {};               // first_worker is set here
   at::Tensor initial = {};                 // the flat parameters to begin with, copied; undefined: zeros
   // Goes around every server's channel; null: nothing.
@@ -41,12 +41,12 @@ class LocalServers {
 
  private:
   class Server;
-  static std::vector<KeyRange> within(const std::vector<KeyRange>& ranges, const KeyRange& of);
+  static std::vector<sync::server::KeyRange> within(const std::vector<sync::server::KeyRange>& ranges, const sync::server::KeyRange& of);
 
   const KeyShares shares_;
   LocalServersOptions options_;
   comm::local::ChannelHub hub_;
-  const std::shared_ptr<ServerErrors> errors_ = std::make_shared<ServerErrors>();
+  const std::shared_ptr<sync::server::ServerErrors> errors_ = std::make_shared<sync::server::ServerErrors>();
   std::vector<std::unique_ptr<Server>> servers_;
 };
 

@@ -18,7 +18,7 @@ Channel::Time after(double seconds) {
 
 }  // namespace
 
-ParameterServer::ParameterServer(const ServerOptions& options, ServerShard& shard, Channel& channel)
+ParameterServer::ParameterServer(const ServerOptions& options, sync::server::ServerShard& shard, Channel& channel)
     : options_(options),
       shard_(shard),
       channel_(channel),
@@ -29,7 +29,7 @@ ParameterServer::ParameterServer(const ServerOptions& options, ServerShard& shar
 
 void ParameterServer::serve() {
   while (!clocks_.all_ended()) {
-    const ChannelEvent event = channel_.recv_any(kRequestTag, next_deadline());
+    const ChannelEvent event = channel_.recv_any(sync::server::kRequestTag, next_deadline());
     const int worker = event.peer - options_.first_worker;
     const bool is_worker = 0 <= worker && worker < clocks_.size();
     if (event.kind == ChannelEvent::Kind::Closed && event.peer == channel_.endpoint()) return;
@@ -44,34 +44,34 @@ void ParameterServer::serve() {
 
 void ParameterServer::handle(int worker, const ChannelMessage& message) {
   report_.bytes_received += message.num_bytes();
-  const auto request = envelope_of(message);
+  const auto request = sync::server::envelope_of(message);
   if (!request) {
     ++report_.num_damaged;
     return;
   }
-  if (request->request() == RequestKind::Join) return join(worker, request->session);
+  if (request->request() == sync::server::RequestKind::Join) return join(worker, request->session);
   if (request->session != at(worker).session) return;  // of a life before
-  if (request->request() == RequestKind::Leave || at(worker).left) {
+  if (request->request() == sync::server::RequestKind::Leave || at(worker).left) {
     at(worker).left = true;
     end(worker);
-    return answer(worker, AnswerKind::Left);
+    return answer(worker, sync::server::AnswerKind::Left);
   }
-  if (failed_) return answer(worker, AnswerKind::Failed, {.number = *failed_});
-  if (clocks_.state(worker) != WorkerClocks::State::Live) return answer(worker, AnswerKind::Gone);
+  if (failed_) return answer(worker, sync::server::AnswerKind::Failed, {.number = *failed_});
+  if (clocks_.state(worker) != sync::server::WorkerClocks::State::Live) return answer(worker, sync::server::AnswerKind::Gone);
   dispatch(worker, *request, message);
 }
 
-void ParameterServer::dispatch(int worker, const Envelope& request, const ChannelMessage& message) {
-  if (request.request() == RequestKind::Start) return start(worker, request);
+void ParameterServer::dispatch(int worker, const sync::server::Envelope& request, const ChannelMessage& message) {
+  if (request.request() == sync::server::RequestKind::Start) return start(worker, request);
   if (!at(worker).started) return;  // arrived before what comes first: it will come again
   switch (request.request()) {
-    case RequestKind::Push:
+    case sync::server::RequestKind::Push:
       return receive_push(worker, request, message);
-    case RequestKind::Pull:
+    case sync::server::RequestKind::Pull:
       return receive_pull(worker, request, message);
-    case RequestKind::Fetch:
+    case sync::server::RequestKind::Fetch:
       return fetch(worker, request);
-    case RequestKind::Store:
+    case sync::server::RequestKind::Store:
       return store(worker, request, message);
     default:
       ++report_.num_damaged;
@@ -82,42 +82,42 @@ void ParameterServer::join(int worker, int64_t session) {
   Worker& known = at(worker);
   if (session < known.session) return;
   if (session > known.session) {
-    const bool first_of_initial = known.session == 0 && clocks_.state(worker) == WorkerClocks::State::Live;
+    const bool first_of_initial = known.session == 0 && clocks_.state(worker) == sync::server::WorkerClocks::State::Live;
     if (!first_of_initial) {
       lose(worker);
       clocks_.join(worker);
     }
     known = Worker{.session = session};
   }
-  if (failed_) return answer(worker, AnswerKind::Failed, {.number = *failed_});
-  answer(worker, AnswerKind::Joined, {.number = clocks_.clock(worker)});
+  if (failed_) return answer(worker, sync::server::AnswerKind::Failed, {.number = *failed_});
+  answer(worker, sync::server::AnswerKind::Joined, {.number = clocks_.clock(worker)});
 }
 
-void ParameterServer::start(int worker, const Envelope& request) {
+void ParameterServer::start(int worker, const sync::server::Envelope& request) {
   Worker& known = at(worker);
   if (!known.started) {
     clocks_.move_ahead(worker, std::max(request.number, clocks_.clock(worker)));
-    known.pushes = SequenceBook<Push>(clocks_.clock(worker));
+    known.pushes = sync::server::SequenceBook<Push>(clocks_.clock(worker));
     known.started = true;
   }
-  answer(worker, AnswerKind::Started);
+  answer(worker, sync::server::AnswerKind::Started);
 }
 
-void ParameterServer::receive_push(int worker, const Envelope& request, const ChannelMessage& message) {
-  auto gradient = unpacked(message, Envelope::kNumFields, RowContent::IndexAndValues, shard_.shape());
+void ParameterServer::receive_push(int worker, const sync::server::Envelope& request, const ChannelMessage& message) {
+  auto gradient = unpacked(message, sync::server::Envelope::kNumFields, RowContent::IndexAndValues, shard_.shape());
   if (!gradient || (shard_.shape().num_elements > 0 && !gradient->dense.defined())) {
     ++report_.num_damaged;
     return;
   }
   auto& pushes = at(worker).pushes;
-  if (pushes.accept(request.number, {std::move(*gradient), request.a, double_of(request.b)}) == Arrival::Repeated) {
+  if (pushes.accept(request.number, {std::move(*gradient), request.a, sync::server::double_of(request.b)}) == sync::server::Arrival::Repeated) {
     ++report_.num_repeated;
-    return answer(worker, AnswerKind::Pushed, {.number = request.number, .a = -1});
+    return answer(worker, sync::server::AnswerKind::Pushed, {.number = request.number, .a = -1});
   }
   int64_t sequence = pushes.next();
   while (auto push = pushes.pop()) {
     const int64_t staleness = take(worker, std::move(*push));
-    answer(worker, AnswerKind::Pushed, {.number = sequence++, .a = staleness});
+    answer(worker, sync::server::AnswerKind::Pushed, {.number = sequence++, .a = staleness});
   }
 }
 
@@ -148,8 +148,8 @@ void ParameterServer::close_rounds() {
   }
 }
 
-void ParameterServer::receive_pull(int worker, const Envelope& request, const ChannelMessage& message) {
-  auto rows = unpacked(message, Envelope::kNumFields, RowContent::IndexOnly, shard_.shape());
+void ParameterServer::receive_pull(int worker, const sync::server::Envelope& request, const ChannelMessage& message) {
+  auto rows = unpacked(message, sync::server::Envelope::kNumFields, RowContent::IndexOnly, shard_.shape());
   if (!rows) {
     ++report_.num_damaged;
     return;
@@ -183,11 +183,11 @@ void ParameterServer::answer_waiting() {
     if (!waiting || (!failed_ && !may_read(worker, *waiting))) continue;
     const Pull pull = *std::exchange(waiting, std::nullopt);
     if (failed_) {
-      answer(worker, AnswerKind::Failed, {.number = *failed_});
+      answer(worker, sync::server::AnswerKind::Failed, {.number = *failed_});
       continue;
     }
-    ChannelMessage message = message_of(
-        {static_cast<int64_t>(AnswerKind::Pulled), at(worker).session, pull.number, version_, clocks_.slowest()});
+    ChannelMessage message = sync::server::message_of(
+        {static_cast<int64_t>(sync::server::AnswerKind::Pulled), at(worker).session, pull.number, version_, clocks_.slowest()});
     KeyedTensors read;
     if (pull.wants_dense) read.dense = shard_.snapshot();
     for (size_t t = 0; t < pull.rows.size(); ++t) {
@@ -205,11 +205,11 @@ void ParameterServer::end(int worker) {
 }
 
 void ParameterServer::lose(int worker) {
-  const bool counted = clocks_.state(worker) == WorkerClocks::State::Live;
+  const bool counted = clocks_.state(worker) == sync::server::WorkerClocks::State::Live;
   end(worker);
   if (!counted) return;
   report_.lost.push_back(worker);
-  if (options_.consistency == Consistency::Bsp && options_.on_loss == OnLoss::Fail && !failed_) failed_ = worker;
+  if (options_.consistency == Consistency::Bsp && options_.on_loss == OnRankFailure::Fail && !failed_) failed_ = worker;
 }
 
 void ParameterServer::give_up_on_silent() {
@@ -220,7 +220,7 @@ void ParameterServer::give_up_on_silent() {
     waiting->until = after(options_.deadline_seconds);
     const int64_t least = needed(*waiting);
     for (int other = 0; other < clocks_.size(); ++other) {
-      const bool live = clocks_.state(other) == WorkerClocks::State::Live;
+      const bool live = clocks_.state(other) == sync::server::WorkerClocks::State::Live;
       if (other != worker && live && clocks_.clock(other) < least) lose(other);
     }
   }
@@ -234,15 +234,15 @@ Channel::Time ParameterServer::next_deadline() const {
   return first;
 }
 
-void ParameterServer::fetch(int worker, const Envelope& request) {
-  ChannelMessage message = message_of(
-      {static_cast<int64_t>(AnswerKind::Fetched), request.session, request.number, shard_.state().num_steps, 0});
-  pack(copy_of(shard_.state()), message);
+void ParameterServer::fetch(int worker, const sync::server::Envelope& request) {
+  ChannelMessage message = sync::server::message_of(
+      {static_cast<int64_t>(sync::server::AnswerKind::Fetched), request.session, request.number, shard_.state().num_steps, 0});
+  sync::server::pack(sync::server::copy_of(shard_.state()), message);
   send(worker, std::move(message));
 }
 
-void ParameterServer::store(int worker, const Envelope& request, const ChannelMessage& message) {
-  auto state = unpacked_state(message, shard_.shape(), shard_.rule());
+void ParameterServer::store(int worker, const sync::server::Envelope& request, const ChannelMessage& message) {
+  auto state = sync::server::unpacked_state(message, shard_.shape(), shard_.rule());
   if (!state) {
     ++report_.num_damaged;
     return;
@@ -252,18 +252,18 @@ void ParameterServer::store(int worker, const Envelope& request, const ChannelMe
     state->num_steps = request.a;
     shard_.set_state(std::move(*state));
   }
-  answer(worker, AnswerKind::Stored, {.number = request.number});
+  answer(worker, sync::server::AnswerKind::Stored, {.number = request.number});
 }
 
-void ParameterServer::answer(int worker, AnswerKind kind, Envelope fields) {
+void ParameterServer::answer(int worker, sync::server::AnswerKind kind, sync::server::Envelope fields) {
   fields.kind = static_cast<int64_t>(kind);
   fields.session = at(worker).session;
-  send(worker, message_of(fields));
+  send(worker, sync::server::message_of(fields));
 }
 
 void ParameterServer::send(int worker, ChannelMessage message) {
   report_.bytes_sent += message.num_bytes();
-  channel_.send(options_.first_worker + worker, kAnswerTag, std::move(message));
+  channel_.send(options_.first_worker + worker, sync::server::kAnswerTag, std::move(message));
 }
 
 }  // namespace braid

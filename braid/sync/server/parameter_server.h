@@ -23,7 +23,7 @@ namespace braid {
 struct ServerOptions {
   Consistency consistency = Consistency::Bsp;
   int64_t staleness = 0;                // of Ssp
-  OnLoss on_loss = OnLoss::Fail;        // of Bsp
+  OnRankFailure on_loss = OnRankFailure::Fail;        // of Bsp
   double deadline_seconds = 300;        // a worker that makes another wait for longer is lost
   int first_worker = 1;                 // endpoint of worker 0; the others follow
   int num_workers = 1;                  // that there may be
@@ -42,7 +42,7 @@ struct ServerReport {
 class ParameterServer {
  public:
   // Both outlive this.
-  ParameterServer(const ServerOptions& options, ServerShard& shard, Channel& channel);
+  ParameterServer(const ServerOptions& options, sync::server::ServerShard& shard, Channel& channel);
 
   // Until every worker has left or is lost, or the channel is closed from this side. Then the channel is closed.
   void serve();
@@ -63,19 +63,19 @@ class ParameterServer {
   struct Worker {
     int64_t session = 0;
     bool started = false, left = false;
-    SequenceBook<Push> pushes;
+    sync::server::SequenceBook<Push> pushes;
     std::optional<Pull> waiting;
     int64_t stored = 0;  // number of the last Store
   };
 
   void handle(int worker, const ChannelMessage& message);
-  void dispatch(int worker, const Envelope& request, const ChannelMessage& message);
+  void dispatch(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
   void join(int worker, int64_t session);
-  void start(int worker, const Envelope& request);
-  void receive_push(int worker, const Envelope& request, const ChannelMessage& message);
-  void receive_pull(int worker, const Envelope& request, const ChannelMessage& message);
-  void store(int worker, const Envelope& request, const ChannelMessage& message);
-  void fetch(int worker, const Envelope& request);
+  void start(int worker, const sync::server::Envelope& request);
+  void receive_push(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
+  void receive_pull(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
+  void store(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
+  void fetch(int worker, const sync::server::Envelope& request);
   int64_t take(int worker, Push push);
   void end(int worker);
   void lose(int worker);
@@ -86,14 +86,14 @@ class ParameterServer {
   int64_t needed(const Pull& pull) const;
   bool may_read(int worker, const Pull& pull) const;
   Channel::Time next_deadline() const;
-  void answer(int worker, AnswerKind kind, Envelope fields = {});
+  void answer(int worker, sync::server::AnswerKind kind, sync::server::Envelope fields = {});
   void send(int worker, ChannelMessage message);
   Worker& at(int worker) { return workers_[static_cast<size_t>(worker)]; }
 
   const ServerOptions options_;
-  ServerShard& shard_;
+  sync::server::ServerShard& shard_;
   Channel& channel_;
-  WorkerClocks clocks_;
+  sync::server::WorkerClocks clocks_;
   std::vector<Worker> workers_;
   std::map<int64_t, std::map<int, Push>> rounds_;  // Bsp: by clock, by worker
   int64_t version_ = 0;                            // updates made

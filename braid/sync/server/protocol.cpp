@@ -1,7 +1,7 @@
 // Headers and tensors of each kind of message, one function each way.
 #include "braid/sync/server/protocol.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 void pack(const ShardState& state, ChannelMessage& message) {
   auto& tensors = message.tensors;
@@ -31,4 +31,4 @@ std::optional<ShardState> unpacked_state(const ChannelMessage& message, const Ke
   return state;
 }
 
-}  // namespace braid
+}  // namespace braid::sync::server

@@ -8,7 +8,7 @@
 
 #include "braid/sync/server/server_shard.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 inline constexpr int kRequestTag = 1, kAnswerTag = 2;
 
@@ -64,4 +64,4 @@ void pack(const ShardState& state, ChannelMessage& message);
 // The state without its number of steps, or nothing when it does not fit.
 std::optional<ShardState> unpacked_state(const ChannelMessage& message, const KeyShape& shape, const optim::ElementRule& rule);
 
-}  // namespace braid
+}  // namespace braid::sync::server

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 void RowSum::add(const at::Tensor& index, const at::Tensor& values) {
   if (!index.defined() || index.numel() == 0) return;
@@ -43,4 +43,4 @@ TableRows RowSum::take() {
   return rows;
 }
 
-}  // namespace braid
+}  // namespace braid::sync::server

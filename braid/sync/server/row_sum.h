@@ -6,7 +6,7 @@
 
 #include "braid/sync/server/keyed_tensors.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 class RowSum {
  public:
@@ -24,4 +24,4 @@ class RowSum {
   std::vector<double> sums_;         // float32 sums are rounded to float32 at every addition
 };
 
-}  // namespace braid
+}  // namespace braid::sync::server

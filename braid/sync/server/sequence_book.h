@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-namespace braid {
+namespace braid::sync::server {
 
 enum class Arrival {
   Kept,      // pop() gives it when its turn comes
@@ -40,4 +40,4 @@ class SequenceBook {
   std::map<int64_t, Payload> early_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync::server

@@ -14,7 +14,7 @@
 #include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
 
-namespace braid {
+namespace braid::sync::server {
 namespace {
 
 // A run whose rank is held up from outside goes on afterwards; ranks that fail close their channels.
@@ -159,4 +159,4 @@ ReplicationTimes ServedReplica::times() const {
   return {client_->report().waiting_seconds, client_->report().last_staleness};
 }
 
-}  // namespace braid
+}  // namespace braid::sync::server

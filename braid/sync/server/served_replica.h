@@ -16,7 +16,7 @@
 #include "braid/sync/server/local_servers.h"
 #include "braid/sync/server/server_client.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 class ServedReplica final : public Replication {
  public:
@@ -69,4 +69,4 @@ class ServedReplica final : public Replication {
   int64_t bytes_within_replica_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::sync::server

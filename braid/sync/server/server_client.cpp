@@ -14,7 +14,7 @@ namespace braid {
 namespace {
 
 // Elements `range` of a contiguous tensor along its first dimension, in memory of their own.
-at::Tensor copied(const at::Tensor& from, const KeyRange& range) {
+at::Tensor copied(const at::Tensor& from, const sync::server::KeyRange& range) {
   auto sizes = from.sizes().vec();
   sizes[0] = range.size();
   at::Tensor copy = at::empty(sizes, from.scalar_type());
@@ -27,7 +27,7 @@ at::Tensor copied(const at::Tensor& from, const KeyRange& range) {
 }
 
 // The rows of `rows` in `range`, numbered from its begin.
-TableRows rows_within(const TableRows& rows, const KeyRange& range) {
+TableRows rows_within(const TableRows& rows, const sync::server::KeyRange& range) {
   if (!rows.index.defined()) return {};
   const int64_t* all = rows.index.const_data_ptr<int64_t>();
   const int64_t* end = all + rows.index.numel();
@@ -64,13 +64,13 @@ ServerClient::ServerClient(const KeyShares& shares, const optim::ElementRule& ru
 
 // Servers may be at different clocks: the worker starts at the latest, which none of them is beyond.
 void ServerClient::join() {
-  ask("join", to_all(RequestKind::Join, 0), AnswerKind::Joined,
-      [this](int, const Envelope& fields, const ChannelMessage&) {
+  ask("join", to_all(sync::server::RequestKind::Join, 0), sync::server::AnswerKind::Joined,
+      [this](int, const sync::server::Envelope& fields, const ChannelMessage&) {
         clock_ = std::max(clock_, fields.number);
         return true;
       });
-  ask("start", to_all(RequestKind::Start, clock_), AnswerKind::Started,
-      [](int, const Envelope&, const ChannelMessage&) { return true; });
+  ask("start", to_all(sync::server::RequestKind::Start, clock_), sync::server::AnswerKind::Started,
+      [](int, const sync::server::Envelope&, const ChannelMessage&) { return true; });
 }
 
 bool ServerClient::due() const {
@@ -87,7 +87,7 @@ ServerClient::Requests ServerClient::pull_requests(const KeyedTensors& wanted, b
     const bool any = std::any_of(part.rows.begin(), part.rows.end(), [](const auto& r) { return r.index.defined(); });
     if (!dense && !any) continue;
     ChannelMessage message =
-        message_of({static_cast<int64_t>(RequestKind::Pull), session_, next_request_, clock_, dense ? 1 : 0});
+        sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Pull), session_, next_request_, clock_, dense ? 1 : 0});
     pack(part, RowContent::IndexOnly, message);
     requests[static_cast<size_t>(server)] = std::move(message);
   }
@@ -103,8 +103,8 @@ bool ServerClient::pull(KeyedTensors& wanted, Freshness freshness) {
       rows.values = at::empty({rows.index.numel(), shares_.whole.tables[t].width}, shares_.whole.type);
     }
   }
-  ask("pull", pull_requests(wanted, dense), AnswerKind::Pulled,
-      [&](int server, const Envelope& fields, const ChannelMessage& message) {
+  ask("pull", pull_requests(wanted, dense), sync::server::AnswerKind::Pulled,
+      [&](int server, const sync::server::Envelope& fields, const ChannelMessage& message) {
         if (fields.number != next_request_ || !read_pulled(server, message, wanted)) return false;
         if (dense) {
           version_[static_cast<size_t>(server)] = fields.a;
@@ -120,7 +120,7 @@ bool ServerClient::pull(KeyedTensors& wanted, Freshness freshness) {
 }
 
 bool ServerClient::read_pulled(int server, const ChannelMessage& message, KeyedTensors& into) const {
-  const auto read = unpacked(message, Envelope::kNumFields, RowContent::IndexAndValues, shares_.part(server));
+  const auto read = unpacked(message, sync::server::Envelope::kNumFields, RowContent::IndexAndValues, shares_.part(server));
   if (!read) return false;
   if (read->dense.defined() && read->dense.numel() > 0 && into.dense.defined()) {
     check(into.dense.numel() == shares_.whole.num_elements && into.dense.scalar_type() == shares_.whole.type,
@@ -182,10 +182,10 @@ void ServerClient::push_rest() {
 
 void ServerClient::send_push(const at::Tensor& dense) {
   std::vector<TableRows> rows;
-  for (RowSum& sum : row_sums_) rows.push_back(sum.take());
+  for (sync::server::RowSum& sum : row_sums_) rows.push_back(sum.take());
   for (int server = 0; server < num_servers_; ++server) {
-    ChannelMessage message = message_of({static_cast<int64_t>(RequestKind::Push), session_, clock_,
-                                         version_[static_cast<size_t>(server)], bits_of(lr_)});
+    ChannelMessage message = sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Push), session_, clock_,
+                                         version_[static_cast<size_t>(server)], sync::server::bits_of(lr_)});
     pack(part_of(dense, rows, server), RowContent::IndexAndValues, message);
     if (options_.retry_seconds > 0) unacked_[static_cast<size_t>(server)].emplace(clock_, message);
     if (send(server, std::move(message)) == Delivery::PeerClosed) server_closed("push", server);
@@ -196,41 +196,41 @@ void ServerClient::send_push(const at::Tensor& dense) {
 }
 
 void ServerClient::drop_rest() {
-  for (RowSum& sum : row_sums_) sum.take();
+  for (sync::server::RowSum& sum : row_sums_) sum.take();
   if (accumulated_.defined()) std::memset(accumulated_.mutable_data_ptr(), 0, accumulated_.nbytes());
   steps_since_push_ = 0;
 }
 
-ShardState ServerClient::fetch() {
-  std::vector<ShardState> parts(static_cast<size_t>(num_servers_));
-  ask("fetch", to_all(RequestKind::Fetch, next_request_), AnswerKind::Fetched,
-      [&](int server, const Envelope& fields, const ChannelMessage& message) {
-        auto state = unpacked_state(message, shares_.part(server), rule_);
+sync::server::ShardState ServerClient::fetch() {
+  std::vector<sync::server::ShardState> parts(static_cast<size_t>(num_servers_));
+  ask("fetch", to_all(sync::server::RequestKind::Fetch, next_request_), sync::server::AnswerKind::Fetched,
+      [&](int server, const sync::server::Envelope& fields, const ChannelMessage& message) {
+        auto state = sync::server::unpacked_state(message, shares_.part(server), rule_);
         if (fields.number != next_request_ || !state) return false;
         state->num_steps = fields.a;
         parts[static_cast<size_t>(server)] = std::move(*state);
         return true;
       });
   ++next_request_;
-  return whole_state(shares_, rule_, parts);
+  return sync::server::whole_state(shares_, rule_, parts);
 }
 
-void ServerClient::store(const ShardState& state) {
-  check(fits(state, shares_.whole, rule_), "a state of the same shape and rule");
-  Requests requests = to_all(RequestKind::Store, next_request_);
+void ServerClient::store(const sync::server::ShardState& state) {
+  check(sync::server::fits(state, shares_.whole, rule_), "a state of the same shape and rule");
+  Requests requests = to_all(sync::server::RequestKind::Store, next_request_);
   for (int server = 0; server < num_servers_; ++server) {
     ChannelMessage& message = *requests[static_cast<size_t>(server)];
     message.header[3] = state.num_steps;
-    pack(part_of_state(shares_, rule_, state, server), message);
+    sync::server::pack(sync::server::part_of_state(shares_, rule_, state, server), message);
   }
-  ask("store", std::move(requests), AnswerKind::Stored,
-      [this](int, const Envelope& fields, const ChannelMessage&) { return fields.number == next_request_; });
+  ask("store", std::move(requests), sync::server::AnswerKind::Stored,
+      [this](int, const sync::server::Envelope& fields, const ChannelMessage&) { return fields.number == next_request_; });
   ++next_request_;
   has_pulled_ = false;
 }
 
-ServerClient::Requests ServerClient::to_all(RequestKind kind, int64_t number) const {
-  return Requests(static_cast<size_t>(num_servers_), message_of({static_cast<int64_t>(kind), session_, number, 0, 0}));
+ServerClient::Requests ServerClient::to_all(sync::server::RequestKind kind, int64_t number) const {
+  return Requests(static_cast<size_t>(num_servers_), sync::server::message_of({static_cast<int64_t>(kind), session_, number, 0, 0}));
 }
 
 }  // namespace braid

@@ -5,7 +5,7 @@
 //   each step:  client.pull(wanted);  ... gradients ...;  client.push(gradient, lr);
 //   client.leave();
 //
-// Throws CommError when a server is gone, when it has given up a worker (OnLoss::Fail) or this one, and at the
+// Throws CommError when a server is gone, when it has given up a worker (OnRankFailure::Fail) or this one, and at the
 // deadline.
 #pragma once
 
@@ -61,8 +61,8 @@ class ServerClient {
   void drop_rest();  // forgets it instead: a gradient of parameters that are no more
 
   // All servers' state as one, and back. No worker may push meanwhile: a barrier among workers comes before and after.
-  ShardState fetch();
-  void store(const ShardState& state);
+  sync::server::ShardState fetch();
+  void store(const sync::server::ShardState& state);
 
   // Pushes the rest first. Every push is applied or waits for its round. Nothing may be called afterwards.
   void leave();
@@ -72,11 +72,11 @@ class ServerClient {
  private:
   using Requests = std::vector<std::optional<ChannelMessage>>;  // by server
   // Reads the answer of a server; false where it is not whole or not the one.
-  using Reader = std::function<bool(int server, const Envelope& fields, const ChannelMessage& message)>;
+  using Reader = std::function<bool(int server, const sync::server::Envelope& fields, const ChannelMessage& message)>;
 
   void join();
-  Requests to_all(RequestKind kind, int64_t number) const;
-  void ask(const char* what, Requests requests, AnswerKind expected, const Reader& read);
+  Requests to_all(sync::server::RequestKind kind, int64_t number) const;
+  void ask(const char* what, Requests requests, sync::server::AnswerKind expected, const Reader& read);
   template <class Done>
   void receive_until(const char* what, const Done& done);
   void handle(const char* what, int server, const ChannelMessage& message);
@@ -105,12 +105,12 @@ class ServerClient {
   bool has_pulled_ = false;
 
   at::Tensor accumulated_;  // of flat gradients; empty while push_every is 1
-  std::vector<RowSum> row_sums_;
+  std::vector<sync::server::RowSum> row_sums_;
   int steps_since_push_ = 0;
   double lr_ = 0;  // of the last step
 
   Requests outstanding_;
-  AnswerKind expected_ = AnswerKind::Joined;
+  sync::server::AnswerKind expected_ = sync::server::AnswerKind::Joined;
   const Reader* read_ = nullptr;
   std::vector<std::map<int64_t, ChannelMessage>> unacked_;  // by server and sequence; empty where nothing is lost
   bool leaving_ = false;

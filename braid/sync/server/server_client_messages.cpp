@@ -33,7 +33,7 @@ void ServerClient::server_closed(const char* what, int server) {
 
 Delivery ServerClient::send(int server, ChannelMessage message) {
   report_.bytes_sent += message.num_bytes();
-  return channel_.send(server, kRequestTag, std::move(message));
+  return channel_.send(server, sync::server::kRequestTag, std::move(message));
 }
 
 void ServerClient::send_again() {
@@ -48,7 +48,7 @@ void ServerClient::send_again() {
   }
 }
 
-void ServerClient::ask(const char* what, Requests requests, AnswerKind expected, const Reader& read) {
+void ServerClient::ask(const char* what, Requests requests, sync::server::AnswerKind expected, const Reader& read) {
   outstanding_ = std::move(requests);
   expected_ = expected;
   read_ = &read;
@@ -75,7 +75,7 @@ void ServerClient::receive_until(const char* what, const Done& done) {
   while (!done()) {
     const bool retries = options_.retry_seconds > 0;
     const ChannelEvent event =
-        channel_.recv_any(kAnswerTag, retries ? std::min(deadline, in_seconds(options_.retry_seconds)) : deadline);
+        channel_.recv_any(sync::server::kAnswerTag, retries ? std::min(deadline, in_seconds(options_.retry_seconds)) : deadline);
     switch (event.kind) {
       case ChannelEvent::Kind::Received:
         handle(what, event.peer, event.message);
@@ -99,26 +99,26 @@ void ServerClient::leave() {
     return std::all_of(unacked_.begin(), unacked_.end(), [](const auto& pushes) { return pushes.empty(); });
   };
   receive_until("leave", none_left);
-  ask("leave", to_all(RequestKind::Leave, clock_), AnswerKind::Left,
-      [](int, const Envelope&, const ChannelMessage&) { return true; });
+  ask("leave", to_all(sync::server::RequestKind::Leave, clock_), sync::server::AnswerKind::Left,
+      [](int, const sync::server::Envelope&, const ChannelMessage&) { return true; });
 }
 
 void ServerClient::handle(const char* what, int server, const ChannelMessage& message) {
   report_.bytes_received += message.num_bytes();
-  const auto fields = envelope_of(message);
+  const auto fields = sync::server::envelope_of(message);
   if (!fields || fields->session != session_ || server >= num_servers_) return;
   switch (fields->answer()) {
-    case AnswerKind::Pushed:
+    case sync::server::AnswerKind::Pushed:
       unacked_[static_cast<size_t>(server)].erase(fields->number);
       if (fields->a < 0) return;
       report_.staleness.add(fields->a);
       report_.last_staleness = fields->a;
       return;
-    case AnswerKind::Gone:
+    case sync::server::AnswerKind::Gone:
       fail(what, channel_.endpoint(), "the servers have gone on without this worker");
-    case AnswerKind::Failed:
+    case sync::server::AnswerKind::Failed:
       for (int other = 0; other < num_servers_; ++other) {  // where the loss is not known yet, this is not another one
-        send(other, message_of({static_cast<int64_t>(RequestKind::Leave), session_}));
+        send(other, sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Leave), session_}));
       }
       fail(what, static_cast<int>(fields->number), cat("worker ", fields->number, " is lost"));
     default:

@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-namespace braid {
+namespace braid::sync::server {
 
 class ServerErrors {
  public:
@@ -28,4 +28,4 @@ class ServerErrors {
   std::map<int, std::exception_ptr> errors_;  // by server
 };
 
-}  // namespace braid
+}  // namespace braid::sync::server

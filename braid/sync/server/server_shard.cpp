@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/sync/server/row_sum.h"
 
-namespace braid {
+namespace braid::sync::server {
 namespace {
 
 constexpr int64_t kBlock = 4096;  // elements summed at a time
@@ -201,4 +201,4 @@ void ServerShard::set_elements(const at::Tensor& parameters) {
   overwrite(state_.elements[0], parameters);
 }
 
-}  // namespace braid
+}  // namespace braid::sync::server

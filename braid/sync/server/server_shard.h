@@ -9,7 +9,7 @@
 #include "braid/optim/element_rule.h"
 #include "braid/sync/server/keyed_tensors.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 // All a shard is: flat tensors in a fixed order.
 struct ShardState {
@@ -65,4 +65,4 @@ class ServerShard {
   at::Tensor snapshot_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync::server

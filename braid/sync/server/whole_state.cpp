@@ -6,7 +6,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::sync::server {
 namespace {
 
 enum class Direction { ToPart, ToWhole };
@@ -57,4 +57,4 @@ ShardState part_of_state(const KeyShares& shares, const optim::ElementRule& rule
   return part;
 }
 
-}  // namespace braid
+}  // namespace braid::sync::server

@@ -5,11 +5,11 @@
 
 #include "braid/sync/server/server_shard.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 // In memory of its own. The parts agree in their number of steps.
 ShardState whole_state(const KeyShares& shares, const optim::ElementRule& rule, const std::vector<ShardState>& parts);
 // In memory of its own.
 ShardState part_of_state(const KeyShares& shares, const optim::ElementRule& rule, const ShardState& whole, int server);
 
-}  // namespace braid
+}  // namespace braid::sync::server

@@ -6,7 +6,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::sync::server {
 
 WorkerClocks::WorkerClocks(int num_workers, int num_initial) : workers_(static_cast<size_t>(num_workers)) {
   check(0 <= num_initial && num_initial <= num_workers, "initial workers are workers");
@@ -36,4 +36,4 @@ void WorkerClocks::move_ahead(int worker, int64_t clock) {
   at(worker).clock = clock;
 }
 
-}  // namespace braid
+}  // namespace braid::sync::server

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace braid {
+namespace braid::sync::server {
 
 class WorkerClocks {
  public:
@@ -41,4 +41,4 @@ class WorkerClocks {
   std::vector<Worker> workers_;
 };
 
-}  // namespace braid
+}  // namespace braid::sync::server
