@@ -143,27 +143,27 @@ void LayerExecutor::reduce_grad(int stage) {
   if (on_reduce) on_reduce(stage);
 }
 
-StageExecutor::Tensors LayerExecutor::outputs(int stage, int micro) {
+pipe::StageExecutor::Tensors LayerExecutor::outputs(int stage, int micro) {
   Tensors result;
   for (const auto& output : in_flight_.at({stage, micro}).outputs) result.push_back(output.detach().contiguous());
   if (!trains()) in_flight_.erase({stage, micro});
   return result;
 }
 
-StageExecutor::Tensors LayerExecutor::input_gradients(int stage, int micro) {
+pipe::StageExecutor::Tensors LayerExecutor::input_gradients(int stage, int micro) {
   Tensors result;
   const InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());
   for (const auto& gradient : flight.input_gradients) result.push_back(gradient.contiguous());
   return result;
 }
 
-StageExecutor::Tensors LayerExecutor::input_buffers(int stage, int micro) {
+pipe::StageExecutor::Tensors LayerExecutor::input_buffers(int stage, int micro) {
   Tensors& inputs = in_flight_[{stage, micro}].inputs;
   for (const auto& spec : shapes(stage, micro).inputs) inputs.push_back(spec.empty());
   return inputs;
 }
 
-StageExecutor::Tensors LayerExecutor::output_gradient_buffers(int stage, int micro) {
+pipe::StageExecutor::Tensors LayerExecutor::output_gradient_buffers(int stage, int micro) {
   Tensors& gradients = in_flight_[{stage, micro}].output_gradients;
   for (const auto& spec : shapes(stage, micro).outputs) {
     if (spec.requires_grad) gradients.push_back(spec.empty());

@@ -25,7 +25,7 @@ struct ModuleStep {
   const std::vector<std::map<int, StageShapes>>* shapes = nullptr;  // by kind of microbatch
 };
 
-class LayerExecutor final : public StageExecutor {
+class LayerExecutor final : public pipe::StageExecutor {
  public:
   // `stages` are this rank's, of `num_stages`; they outlive this.
   LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss);

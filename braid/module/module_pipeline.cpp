@@ -148,7 +148,7 @@ class ModulePipeline::State {
     step.shapes = shapes;
     executor_.begin_step(std::move(step));
     const Schedule schedule = schedule::forward_only(schedule_, split.num_microbatches);
-    ScheduleRuntime(schedule, pipe_, executor_).run_step();
+    pipe::ScheduleRuntime(schedule, pipe_, executor_).run_step();
     return has_last_stage() ? joined_rows(executor_.take_results()) : Tensors();
   }
 
@@ -267,7 +267,7 @@ class ModulePipeline::State {
   ShapeBook book_;
   const bool counted_;
   LayerExecutor executor_;
-  ScheduleRuntime runtime_;
+  pipe::ScheduleRuntime runtime_;
   std::vector<schedule::Span> spans_;
   double auxiliary_loss_ = 0;
   int64_t num_steps_ = options_.first_step;

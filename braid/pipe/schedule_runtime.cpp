@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/rank_activity.h"
 
-namespace braid {
+namespace braid::pipe {
 namespace {
 
 bool receives(Op op) { return op == Op::RecvForward || op == Op::RecvBackward; }
@@ -183,4 +183,4 @@ std::vector<P2p> ScheduleRuntime::transfers(P2p::Kind kind, const Action& action
   return batch;
 }
 
-}  // namespace braid
+}  // namespace braid::pipe

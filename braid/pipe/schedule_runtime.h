@@ -11,7 +11,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 
-namespace braid {
+namespace braid::pipe {
 
 class ScheduleRuntime {
  public:
@@ -48,4 +48,4 @@ class ScheduleRuntime {
   size_t posted_until_ = 0;          // actions before this have had their receives posted
 };
 
-}  // namespace braid
+}  // namespace braid::pipe

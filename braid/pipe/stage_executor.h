@@ -8,7 +8,7 @@
 
 #include "braid/schedule/action.h"
 
-namespace braid {
+namespace braid::pipe {
 
 class StageExecutor {
  public:
@@ -49,4 +49,4 @@ class StageExecutor {
   virtual void give_output_gradients(int stage, int micro, Tensors tensors) = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::pipe

@@ -162,21 +162,21 @@ void BlockExecutor::reduce_grad(int) {
   if (++num_reduced_ == groups.layout.stages_of(groups.at[mesh::Axis::Pipe]).size() && on_reduce) on_reduce();
 }
 
-StageExecutor::Tensors BlockExecutor::outputs(int stage, int micro) {
+pipe::StageExecutor::Tensors BlockExecutor::outputs(int stage, int micro) {
   at::Tensor output = std::exchange(in_flight_.at({stage, micro}).output, {});
   if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
   return {output.contiguous()};
 }
 
-StageExecutor::Tensors BlockExecutor::input_gradients(int stage, int micro) {
+pipe::StageExecutor::Tensors BlockExecutor::input_gradients(int stage, int micro) {
   return {std::move(input_gradients_.extract({stage, micro}).mapped()).contiguous()};
 }
 
-StageExecutor::Tensors BlockExecutor::input_buffers(int stage, int micro) {
+pipe::StageExecutor::Tensors BlockExecutor::input_buffers(int stage, int micro) {
   return {in_flight_[{stage, micro}].input = activation_buffer()};
 }
 
-StageExecutor::Tensors BlockExecutor::output_gradient_buffers(int stage, int micro) {
+pipe::StageExecutor::Tensors BlockExecutor::output_gradient_buffers(int stage, int micro) {
   return {in_flight_[{stage, micro}].output_gradient = activation_buffer()};
 }
 

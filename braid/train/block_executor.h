@@ -25,7 +25,7 @@ struct ExecutorOptions {
   int64_t sequences = 0;  // evaluation: so many count, from the first of step 0 on
 };
 
-class BlockExecutor final : public StageExecutor {
+class BlockExecutor final : public pipe::StageExecutor {
  public:
   // `model` and `batches` outlive this. In training under an asynchronous plan a microbatch passes a stage with the
   // version of its weights that the plan says, there and back.

@@ -40,7 +40,7 @@ struct Trainer::Pass {
   Schedule schedule;
   schedule::VersionPlan versions;
   BlockExecutor executor;
-  ScheduleRuntime runtime;
+  pipe::ScheduleRuntime runtime;
 };
 
 // Documents decide shapes, a reproducible sum has a place of its own for each microbatch, nobody has tried to record

@@ -20,7 +20,7 @@
 #include "tests/support/schedule_requests.h"
 #include "tests/support/split_backward.h"
 
-namespace braid::mutated_schedules_test {
+namespace braid::pipe::mutated_schedules_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -147,4 +147,4 @@ TEST(MutatedSchedules, TheValidatorSaysWhatTheRuntimeDoes) {
 }
 
 }  // namespace
-}  // namespace braid::mutated_schedules_test
+}  // namespace braid::pipe::mutated_schedules_test

@@ -37,7 +37,7 @@ struct Complaint : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-class NullStages final : public StageExecutor {
+class NullStages final : public pipe::StageExecutor {
  public:
   // Of that rank. `schedule` outlives this.
   NullStages(const Schedule& schedule, int rank) : schedule_(schedule), rank_(rank) {

@@ -9,7 +9,7 @@
 #include "tests/pipe/null_stages.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid::order_agreement_test {
+namespace braid::pipe::order_agreement_test {
 namespace {
 
 std::vector<Action> actions_of(const std::vector<schedule::Span>& spans) {
@@ -52,4 +52,4 @@ TEST(OrderAgreement, EveryScheduleRunsInTheSimulatorsOrder) {
 }
 
 }  // namespace
-}  // namespace braid::order_agreement_test
+}  // namespace braid::pipe::order_agreement_test

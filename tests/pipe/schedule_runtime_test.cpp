@@ -18,7 +18,7 @@
 #include "tests/support/fake_stages.h"
 #include "tests/support/split_backward.h"
 
-namespace braid::schedule_runtime_test {
+namespace braid::pipe::schedule_runtime_test {
 namespace {
 
 enum class Backward { Full, Split };
@@ -231,4 +231,4 @@ TEST(ScheduleRuntime, AScheduleForAnotherNumberOfRanksIsRefused) {
 }
 
 }  // namespace
-}  // namespace braid::schedule_runtime_test
+}  // namespace braid::pipe::schedule_runtime_test

@@ -17,7 +17,7 @@
 
 namespace braid {
 
-class FakeStages : public StageExecutor {
+class FakeStages : public pipe::StageExecutor {
  public:
   FakeStages(int num_stages, int64_t elements) : num_stages_(num_stages), elements_(elements) {}
 

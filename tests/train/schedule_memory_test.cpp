@@ -20,14 +20,14 @@ namespace {
 int64_t activation_bytes(int rank) { return param::memory_use(rank).bytes[static_cast<size_t>(param::MemoryCategory::Activations)]; }
 
 // Passes everything on, and looks at the account after every action.
-class Watched final : public StageExecutor {
+class Watched final : public pipe::StageExecutor {
  public:
   struct Sample {
     Action action;
     int64_t bytes;  // held after it
   };
 
-  Watched(StageExecutor& inner, int rank) : inner_(inner), rank_(rank) {}
+  Watched(pipe::StageExecutor& inner, int rank) : inner_(inner), rank_(rank) {}
   std::vector<Sample> samples;
 
   // An action's sample is taken when the next begins: what it hands to a neighbour is gone by then.
@@ -68,7 +68,7 @@ class Watched final : public StageExecutor {
     for (at::Tensor& tensor : tensors) tensor = tensor.clone();
     return tensors;
   }
-  StageExecutor& inner_;
+  pipe::StageExecutor& inner_;
   int rank_;
 };
 
@@ -92,7 +92,7 @@ std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule)
       model.sink().begin_step(groups.layout.num_microbatches(world.rank()));
       executor.begin_step(step);
       const int64_t before = activation_bytes(world.rank());
-      ScheduleRuntime(schedule, world, watched).run_step();
+      pipe::ScheduleRuntime(schedule, world, watched).run_step();
       watched.look();
       for (auto& sample : watched.samples) sample.bytes -= before;
       EXPECT_EQ(watched.samples.back().bytes, 0) << "something of a microbatch is still held";
