@@ -58,8 +58,8 @@ mesh::Placement share_of(const mesh::Index& shape, int rank, int ranks) {
   return mesh::split_dim(shape, 0, (shape[0] + ranks - 1) / ranks * ranks, {rank, ranks, mesh::Axis::Data});
 }
 
-std::vector<PlacedTensor> held(const std::vector<Shaped>& model, int rank, int ranks) {
-  std::vector<PlacedTensor> tensors;
+std::vector<ckpt::PlacedTensor> held(const std::vector<Shaped>& model, int rank, int ranks) {
+  std::vector<ckpt::PlacedTensor> tensors;
   for (const auto& [name, shape] : model) {
     const mesh::Placement placement = share_of(shape, rank, ranks);
     tensors.push_back({name, placement, at::empty(placement.local_shape).normal_()});
@@ -106,9 +106,9 @@ class Disk {
   ~Disk() { std::filesystem::remove(source()); }
 
   void round(int ranks) {
-    std::vector<std::vector<PlacedTensor>> tensors;
+    std::vector<std::vector<ckpt::PlacedTensor>> tensors;
     for (int rank = 0; rank < ranks; ++rank) tensors.push_back(held(model_, rank, ranks));
-    const auto on_ranks = [&](const std::function<void(Communicator&, const std::vector<PlacedTensor>&)>& work) {
+    const auto on_ranks = [&](const std::function<void(Communicator&, const std::vector<ckpt::PlacedTensor>&)>& work) {
       return timed([&] {
         run_ranks(ranks, [&](Communicator& world) { work(world, tensors[static_cast<size_t>(world.rank())]); });
       });
@@ -118,14 +118,14 @@ class Disk {
     seconds["dd write"].push_back(timed(
         [&] { run_command(cat("dd if=", source(), " of=", copy, " bs=4M oflag=direct conv=fsync status=none")); }));
     seconds["save"].push_back(on_ranks([&](Communicator& world, const auto& own) {
-      save_checkpoint(step, {own, {1, "", "bytes", 0}}, world);
+      ckpt::save_checkpoint(step, {own, {1, "", "bytes", 0}}, world);
     }));
     leave_cache(copy);
     leave_cache(step);
     seconds["dd read"].push_back(
         timed([&] { run_command(cat("dd if=", copy, " of=/dev/null bs=4M iflag=direct status=none")); }));
     seconds["load"].push_back(
-        on_ranks([&](Communicator& world, const auto& own) { load_in_one_pass(step, own, world); }));
+        on_ranks([&](Communicator& world, const auto& own) { ckpt::load_in_one_pass(step, own, world); }));
     std::filesystem::remove(copy);
     std::filesystem::remove_all(step);
   }
@@ -155,15 +155,15 @@ class Disk {
 double planning_seconds(int ranks, int replicas) {
   std::vector<std::string> listings;
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<ListedTensor> listing;
+    std::vector<ckpt::ListedTensor> listing;
     for (const auto& [name, shape] : gpt2(24)) {
       const mesh::Placement placement = share_of(shape, rank / replicas, ranks / replicas);
-      listing.push_back({{name, ElementType::F32, shape}, {}});
+      listing.push_back({{name, ckpt::ElementType::F32, shape}, {}});
       for (const mesh::Piece& piece : placement.pieces) listing.back().boxes.push_back(piece.global);
     }
-    listings.push_back(packed(listing));
+    listings.push_back(ckpt::packed(listing));
   }
-  return timed([&] { shard_of(plan_world(listings), ranks - 1); });
+  return timed([&] { ckpt::shard_of(ckpt::plan_world(listings), ranks - 1); });
 }
 
 void print_planning() {

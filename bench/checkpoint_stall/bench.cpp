@@ -59,14 +59,14 @@ std::vector<Round> measured(int ranks, int rounds, const std::string& folder, in
     at::set_num_threads(2 / ranks);
     braid::PosixFileSystem files;
     braid::Trainer trainer(spec, corpus, world);
-    braid::SaveBehind behind(trainer.save_plan(), world, files);
+    braid::ckpt::SaveBehind behind(trainer.save_plan(), world, files);
     if (world.rank() == 0) bytes = behind.bytes() * ranks;
     const at::Tensor from = at::empty({behind.bytes()}, at::kByte).fill_(1);
     at::Tensor to = at::empty({behind.bytes()}, at::kByte).fill_(2);
     for (int round = 0; round < rounds; ++round) {
       const double copy = copied(from, to, world);
       const double begin = now_seconds();
-      trainer.save("", [&](const braid::CheckpointContent& content) { behind.start(folder + "/step-1", content); });
+      trainer.save("", [&](const braid::ckpt::CheckpointContent& content) { behind.start(folder + "/step-1", content); });
       world.barrier().wait_host();
       const double stall = now_seconds() - begin;
       behind.finish();

@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/ckpt/exchange.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 using nlohmann::json;
@@ -52,4 +52,4 @@ void all_or_none(const std::function<void()>& step, Communicator& world) {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

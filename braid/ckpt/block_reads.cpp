@@ -10,7 +10,7 @@
 #include "braid/base/uncached_file.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 // Large blocks are read in parts, whose digests nobody has.
@@ -101,4 +101,4 @@ void BlockReads::fill_compared(const at::Tensor& readers) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -15,7 +15,7 @@
 #include "braid/ckpt/box_runs.h"
 #include "braid/ckpt/checkpoint_files.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 class BlockReads {
  public:
@@ -53,4 +53,4 @@ class BlockReads {
   bool fillable_ = true;  // tensors are where bytes can be copied to
 };
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 using Boxes = std::span<const mesh::Box*>;
@@ -68,4 +68,4 @@ bool cover_once(const std::vector<const mesh::Box*>& boxes, const mesh::Index& s
   return covered == mesh::num_elements(shape) && are_disjoint(std::move(filled));
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -7,7 +7,7 @@
 
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 BoxRuns::BoxRuns(const BoxCopy& copy, const Stored& stored, const at::Tensor& local)
     : begin_(stored.begin), run_(stored.element_bytes) {
@@ -52,4 +52,4 @@ void BoxRuns::copy(int64_t offset, std::span<const std::byte> bytes) const {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -13,7 +13,7 @@
 
 #include "braid/ckpt/reshard.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 class BoxRuns {
  public:
@@ -46,4 +46,4 @@ class BoxRuns {
   int64_t num_runs_ = 1;
 };
 
-}  // namespace braid
+}  // namespace braid::ckpt

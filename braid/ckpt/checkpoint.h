@@ -12,7 +12,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/mesh/placement.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // One rank's part of one tensor, or one of several parts under the same name.
 struct PlacedTensor {
@@ -74,4 +74,4 @@ void load_in_one_pass(const std::string& directory, const std::vector<PlacedTens
 // that were changed. Not collective.
 void verify_checkpoint(const std::string& directory);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -15,7 +15,7 @@
 #include "braid/ckpt/parallel_reads.h"
 #include "braid/ckpt/safetensors.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // A safetensors file whose size and header are as the manifest says.
 struct StoredFile {
@@ -69,4 +69,4 @@ bool has_large_blocks(const ManifestFile& file);
 // "F32 [3, 4]".
 std::string drawn(ElementType type, const std::vector<int64_t>& shape);
 
-}  // namespace braid
+}  // namespace braid::ckpt

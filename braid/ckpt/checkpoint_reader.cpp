@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 constexpr size_t kMaxSuggestions = 8;  // looking for the nearest name costs a comparison with every name
@@ -56,4 +56,4 @@ at::Tensor CheckpointReader::read(const std::string& tensor, const mesh::Box& bo
   return values;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

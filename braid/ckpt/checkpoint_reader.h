@@ -11,7 +11,7 @@
 #include "braid/ckpt/checkpoint_files.h"
 #include "braid/ckpt/reading.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 class CheckpointReader {
  public:
@@ -44,4 +44,4 @@ class CheckpointReader {
   CheckpointFiles files_;
 };
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -13,7 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/shard_writer.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 std::string trimmed(const std::string& directory) {
@@ -117,4 +117,4 @@ std::vector<std::string> leftovers(const std::string& directory) {
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -21,7 +21,7 @@
 #include "braid/base/file_system.h"
 #include "braid/ckpt/manifest.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // Every method throws IoError. Unless publish() has returned, the destructor removes what was written; by then nobody
 // writes in the folder any more.
@@ -57,4 +57,4 @@ std::string why_not_replaceable(const std::string& directory);
 // The half-written folders that interrupted saves of this checkpoint have left.
 std::vector<std::string> leftovers(const std::string& directory);
 
-}  // namespace braid
+}  // namespace braid::ckpt

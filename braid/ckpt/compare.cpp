@@ -7,7 +7,7 @@
 
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 using Kind = TensorDifference::Kind;
@@ -77,4 +77,4 @@ std::vector<TensorDifference> compared(CheckpointReader& first, CheckpointReader
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

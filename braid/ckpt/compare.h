@@ -8,7 +8,7 @@
 
 #include "braid/ckpt/checkpoint_reader.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct TensorDifference {
   enum class Kind { OnlyInFirst, OnlyInSecond, Shape, Values };
@@ -23,4 +23,4 @@ struct TensorDifference {
 // By name; nothing for tensors that are equal bit for bit. Throws IoError.
 std::vector<TensorDifference> compared(CheckpointReader& first, CheckpointReader& second);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -10,7 +10,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 using Json = nlohmann::json;
@@ -99,4 +99,4 @@ void throw_fault(const std::string& fault) {
   throw IoError(json[0], json[1], json[2]);
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

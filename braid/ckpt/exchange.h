@@ -9,7 +9,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // Collective. Everyone's text, by rank. The messages travel in tensors on `device`.
 std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world);
@@ -25,4 +25,4 @@ std::string fault_of(const std::function<void()>& step);
 // Throws it again.
 [[noreturn]] void throw_fault(const std::string& fault);
 
-}  // namespace braid
+}  // namespace braid::ckpt

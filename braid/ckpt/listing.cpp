@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 void put(std::string& text, int64_t number) {
@@ -97,4 +97,4 @@ std::vector<ListedTensor> unpacked_listing(std::string_view text) {
   return listing;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -8,7 +8,7 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/safetensors.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct ListedTensor {
   TensorInfo info;         // of the whole tensor
@@ -23,4 +23,4 @@ std::string packed(const std::vector<ListedTensor>& listing);
 // check() fails for what packed() did not make.
 std::vector<ListedTensor> unpacked_listing(std::string_view text);
 
-}  // namespace braid
+}  // namespace braid::ckpt

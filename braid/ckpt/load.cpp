@@ -9,7 +9,7 @@
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/manifest.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 void refuse_differences(const CheckpointReader& reader, const std::vector<PlacedTensor>& tensors) {
@@ -68,4 +68,4 @@ void load_in_one_pass(const std::string& directory, const std::vector<PlacedTens
 
 void verify_checkpoint(const std::string& directory) { CheckpointReader(directory).verify(); }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -15,7 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/box_cover.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -59,7 +59,7 @@ int64_t count_in(const OrderedJson& json, const char* key, const std::string& pa
 
 NamedDigest digest_from(DigestKind kind, const OrderedJson& digits, const std::string& path) {
   OrderedJson member;
-  member[text(kind)] = digits;
+  member[braid::text(kind)] = digits;
   return digest_in(member, path);
 }
 
@@ -70,7 +70,7 @@ ManifestFile file_from(const OrderedJson& json, const std::string& path) {
   file.block_bytes = count_in(json, "block_bytes", path);
   require(file.block_bytes > 0, path, "block_bytes must be positive");
   const DigestKind kind = DigestKind::Xxh3;
-  for (const auto& digits : json.at(text(kind))) file.blocks.push_back(digest_from(kind, digits, path));
+  for (const auto& digits : json.at(braid::text(kind))) file.blocks.push_back(digest_from(kind, digits, path));
   const int64_t blocks = file.bytes / file.block_bytes + (file.bytes % file.block_bytes == 0 ? 0 : 1);
   require(std::ssize(file.blocks) == blocks, path,
           cat("lists ", counted(file.blocks.size(), "digest"), " for ", counted(blocks, "block")));
@@ -146,8 +146,8 @@ void put_parts(OrderedJson& json, const ManifestParts& parts) {
   OrderedJson& files = json["files"] = OrderedJson::object();
   for (const auto& [name, file] : parts.files) {
     OrderedJson& entry = appended(files, name) = {{"bytes", file.bytes}, {"block_bytes", file.block_bytes}};
-    entry[text(DigestKind::Xxh3)] = OrderedJson::array();
-    for (const NamedDigest& block : file.blocks) entry[text(block.kind)].push_back(hex(block.value));
+    entry[braid::text(DigestKind::Xxh3)] = OrderedJson::array();
+    for (const NamedDigest& block : file.blocks) entry[braid::text(block.kind)].push_back(hex(block.value));
   }
   OrderedJson& tensors = json["tensors"] = OrderedJson::object();
   for (const auto& [name, tensor] : parts.tensors) {
@@ -254,4 +254,4 @@ bool is_temporary_name(std::string_view entry, const std::string& name) {
 
 std::string aside_name(const std::string& directory) { return without_last_slash(directory) + ".old"; }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -12,7 +12,7 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/safetensors.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // Files are digested in blocks of so many bytes, the last of a file in what is left.
 inline constexpr int64_t kBlockBytes = 4 << 20;
@@ -90,4 +90,4 @@ std::string temporary_name(const std::string& directory);  // without what is ea
 bool is_temporary_name(std::string_view entry, const std::string& name);
 std::string aside_name(const std::string& directory);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 class Reads {
@@ -66,4 +66,4 @@ void read_in_parallel(int64_t count, const std::function<void(int64_t, int)>& re
   reads.throw_lowest();
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

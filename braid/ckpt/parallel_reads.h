@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace braid {
+namespace braid::ckpt {
 
 inline constexpr int kReaders = 4;  // threads
 
@@ -13,4 +13,4 @@ inline constexpr int kReaders = 4;  // threads
 // those behind it may not have been called.
 void read_in_parallel(int64_t count, const std::function<void(int64_t number, int reader)>& read);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -5,7 +5,7 @@
 #include "braid/base/path_look.h"
 #include "braid/ckpt/manifest.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 CheckpointReading::CheckpointReading(const std::string& directory) {
   if (directory.empty()) return;
@@ -21,4 +21,4 @@ void CheckpointReading::end() {
   lock_.reset();
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

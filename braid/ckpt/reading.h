@@ -7,7 +7,7 @@
 
 #include "braid/base/advisory_lock.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // A shared lock on manifest.json, which remove_checkpoint() (retention.h) asks for alone. Any number of readers hold it
 // at the same time; the system gives it back when they end. Nothing is held where there is no manifest, or where the
@@ -27,4 +27,4 @@ class CheckpointReading {
   std::optional<AdvisoryLock> lock_;
 };
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -1,7 +1,7 @@
 // Intersections of what is wanted with what is there.
 #include "braid/ckpt/reshard.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 std::vector<BoxCopy> plan_reshard(const Manifest& manifest, const std::vector<PlacedTensor>& tensors) {
   std::vector<BoxCopy> copies;
@@ -29,4 +29,4 @@ StoredRows rows_read(const BoxCopy& copy, ElementType type) {
   return {copy.piece.global.begin[0] - first, copy.piece.global.end[0] - first, bytes / (box.end[0] - first)};
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -9,7 +9,7 @@
 
 #include "braid/ckpt/manifest.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct BoxCopy {
   size_t target;            // of the tensors
@@ -27,4 +27,4 @@ struct StoredRows {
 };
 StoredRows rows_read(const BoxCopy& copy, ElementType type);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -16,7 +16,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 constexpr std::string_view kRemoved = ".removed";
@@ -89,4 +89,4 @@ std::vector<std::string> half_removed_checkpoints(const std::string& run) {
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -9,7 +9,7 @@
 #include "braid/base/file_system.h"
 #include "braid/ckpt/saved_checkpoints.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct Retention {
   int newest = 0;  // 0: all
@@ -30,4 +30,4 @@ bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files);
 // Folders of removals that were interrupted.
 std::vector<std::string> half_removed_checkpoints(const std::string& run);
 
-}  // namespace braid
+}  // namespace braid::ckpt

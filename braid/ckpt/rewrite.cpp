@@ -7,7 +7,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/streamed_save.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 constexpr int64_t kMaxTokenizerBytes = 1'000'000'000;
@@ -53,4 +53,4 @@ void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files) {
                 files);
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -6,7 +6,7 @@
 
 #include "braid/base/file_system.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct RewriteRequest {
   enum class Tensors { All, Weights };  // Weights: none whose name has a "/"
@@ -19,4 +19,4 @@ struct RewriteRequest {
 // `from` is read and verified, `to` published as by a save; there must be nothing of this name. Throws IoError.
 void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -10,7 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/safetensors_json.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 constexpr int64_t kLengthBytes = 8;
@@ -171,4 +171,4 @@ std::string safetensors_name(const std::string& kind, size_t number, size_t coun
   return cat(kind, count > 1 ? cat("-", digits(number), "-of-", digits(count)) : "", ".safetensors");
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -11,7 +11,7 @@
 
 #include "braid/base/checked_file.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // All types of the format (safetensors 0.6). The reference lays tensors out in this order, last first (wide types
 // first, so that all stay aligned).
@@ -81,4 +81,4 @@ SafetensorsHeader parse_header(const std::string& path, std::string_view json, i
 // As others name them too: "model-00001-of-00002.safetensors", "model.safetensors" of one alone. Numbers are from one.
 std::string safetensors_name(const std::string& kind, size_t number, size_t count);
 
-}  // namespace braid
+}  // namespace braid::ckpt

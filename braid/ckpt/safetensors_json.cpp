@@ -13,7 +13,7 @@
 #include "braid/base/json_text.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 // Walks the text and leaves its place where the handler sees it.
@@ -175,4 +175,4 @@ std::vector<ParsedTensor> parse_header_json(const HeaderText& text, SafetensorsM
   return grammar.take();
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

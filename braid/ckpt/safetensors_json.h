@@ -8,7 +8,7 @@
 
 #include "braid/ckpt/safetensors.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct ParsedTensor {
   TensorEntry entry;
@@ -24,4 +24,4 @@ struct HeaderText {
 // The tensors in the order of the header. Throws IoError naming the rule and the byte.
 std::vector<ParsedTensor> parse_header_json(const HeaderText& text, SafetensorsMetadata& metadata);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world) {
   const at::Device device = tensors.empty() ? at::Device(at::kCPU) : tensors[0].local.device();
@@ -90,4 +90,4 @@ void save_checkpoint(const std::string& directory, const CheckpointContent& cont
   save_checkpoint_to(directory, content, world, files);
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -18,7 +18,7 @@
 #include "braid/ckpt/shard_plan.h"
 #include "braid/ckpt/shard_writer.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // This rank's part of a save of tensors with given names, types and placements, and the bytes of all ranks together.
 struct SavePlan {
@@ -75,4 +75,4 @@ void agree_on_publishing(const std::string& fault, at::Device device, Communicat
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,
                         FileSystem& files);
 
-}  // namespace braid
+}  // namespace braid::ckpt

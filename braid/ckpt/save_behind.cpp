@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 struct GivenUp {};
@@ -106,4 +106,4 @@ void SaveBehind::finish() {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

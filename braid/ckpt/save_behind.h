@@ -20,7 +20,7 @@
 #include "braid/ckpt/save.h"
 #include "braid/ckpt/snapshot.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 class SaveBehind {
  public:
@@ -77,4 +77,4 @@ class SaveBehind {
   std::exception_ptr exception_;  // of the thread: neither an IoError nor of giving up
 };
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -13,7 +13,7 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -145,4 +145,4 @@ CheckpointChoice chosen_checkpoint(const std::string& path) {
   return choice;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

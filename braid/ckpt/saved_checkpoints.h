@@ -8,7 +8,7 @@
 
 #include "braid/base/file_system.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // run/step-N, where the checkpoint of step N is or goes.
 std::string checkpoint_folder(const std::string& run, int64_t step);
@@ -45,4 +45,4 @@ struct CheckpointChoice {
 // folder of a run: the newest of its checkpoints in which every byte is as the manifest says (verify_checkpoint).
 CheckpointChoice chosen_checkpoint(const std::string& path);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -14,7 +14,7 @@
 #include "braid/ckpt/box_cover.h"
 #include "braid/ckpt/manifest.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 using Written = WorldPlan::Written;
@@ -283,4 +283,4 @@ Shard shard_of(const WorldPlan& plan, int rank) {
   return shard;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

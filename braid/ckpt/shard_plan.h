@@ -11,7 +11,7 @@
 
 #include "braid/ckpt/listing.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct PlannedBox {
   TensorInfo tensor;  // the whole one
@@ -58,4 +58,4 @@ int64_t bytes_on_disk(const WorldPlan& plan);
 // The files of `rank`. Tensors whose names have a "/" go to the optimizer's file.
 Shard shard_of(const WorldPlan& plan, int rank);
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -11,7 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 constexpr int64_t kRowsBytes = 16 << 20;
@@ -141,4 +141,4 @@ ManifestFile write_plain(const std::string& path, std::string_view content, File
   return file.close();
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -13,7 +13,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/shard_plan.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // The values of rows [begin, end) of a planned box, counted from its first along dim 0: contiguous, on the host, of the
 // box's extents but for dim 0. A tensor without dims has one row, which is it.
@@ -49,4 +49,4 @@ ManifestParts write_shard(const std::string& folder, const Shard& shard, const B
 // One file of bytes that are no tensors, in the same way.
 ManifestFile write_plain(const std::string& path, std::string_view content, FileSystem& files);
 
-}  // namespace braid
+}  // namespace braid::ckpt

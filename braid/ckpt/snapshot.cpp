@@ -15,7 +15,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 constexpr int64_t kAlign = 64;
@@ -71,7 +71,7 @@ Snapshot::Snapshot(const Shard& shard) : shard_(shard), memory_(at::empty({bytes
 at::Tensor Snapshot::values(const PlannedBox& planned) const {
   const auto place = places_.find({planned.tensor.name, planned.box.begin});
   check(place != places_.end(), "a snapshot has the boxes of its shard");
-  std::byte* const begin = braid::bytes_of(memory_).data() + place->second;
+  std::byte* const begin = braid::ckpt::bytes_of(memory_).data() + place->second;
   const mesh::Index shape = planned.box.begin.empty() ? mesh::Index() : extents(planned.box);
   return at::from_blob(begin, shape, at::TensorOptions(scalar_type(planned.tensor.type)));
 }
@@ -86,7 +86,7 @@ void Snapshot::take(const std::vector<PlacedTensor>& tensors) {
       for (const auto& [from, in_box] : held.parts(planned.tensor.name, planned.box)) {
         const at::Tensor to = part_of(box, in_box);
         if (from.is_cpu() && from.is_contiguous() && to.is_contiguous()) {
-          stretches.push_back({braid::bytes_of(to), braid::bytes_of(from)});
+          stretches.push_back({braid::ckpt::bytes_of(to), braid::ckpt::bytes_of(from)});
         } else {
           to.copy_(from);
         }
@@ -117,4 +117,4 @@ BoxRows Snapshot::rows() const {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -14,7 +14,7 @@
 #include "braid/ckpt/shard_plan.h"
 #include "braid/ckpt/shard_writer.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 class Snapshot {
  public:
@@ -43,4 +43,4 @@ class Snapshot {
   std::map<std::pair<std::string, mesh::Index>, int64_t> places_;  // by tensor and first element of the box
 };
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -5,7 +5,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/shard_plan.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 ListedTensor whole_tensor(const TensorInfo& info) {
   const mesh::Box whole{mesh::Index(info.shape.size(), 0), info.shape};
@@ -24,4 +24,4 @@ void save_streamed(const StreamedSave& save, FileSystem& files) {
   writer.publish(std::move(manifest), save.tokenizer_files);
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

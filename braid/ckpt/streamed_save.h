@@ -10,7 +10,7 @@
 #include "braid/ckpt/listing.h"
 #include "braid/ckpt/shard_writer.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 struct StreamedSave {
   std::string to;
@@ -27,4 +27,4 @@ ListedTensor whole_tensor(const TensorInfo& info);
 // Publishes the checkpoint as a save does. Throws IoError and what `rows` throws; nothing is published then.
 void save_streamed(const StreamedSave& save, FileSystem& files);
 
-}  // namespace braid
+}  // namespace braid::ckpt

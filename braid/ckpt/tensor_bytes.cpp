@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::ckpt {
 namespace {
 
 struct StoredType {
@@ -49,4 +49,4 @@ at::Tensor part_of(const at::Tensor& local, const mesh::Piece& piece) {
   return part;
 }
 
-}  // namespace braid
+}  // namespace braid::ckpt

@@ -10,7 +10,7 @@
 #include "braid/ckpt/safetensors.h"
 #include "braid/mesh/placement.h"
 
-namespace braid {
+namespace braid::ckpt {
 
 // Returns true if checkpoints can store tensors of this type.
 bool is_stored(at::ScalarType type);
@@ -25,4 +25,4 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor);
 // The part of `local` in which `piece` lies; for a tensor without dims, all of it.
 at::Tensor part_of(const at::Tensor& local, const mesh::Piece& piece);
 
-}  // namespace braid
+}  // namespace braid::ckpt

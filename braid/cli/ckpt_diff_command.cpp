@@ -22,9 +22,9 @@ void add_line(Lines& lines, const std::string& what, const std::string& first, c
 }
 
 // Steps, and the configuration's keys where both have one.
-Lines different_facts(const CheckpointReader& first, const CheckpointReader& second) {
+Lines different_facts(const ckpt::CheckpointReader& first, const ckpt::CheckpointReader& second) {
   Lines lines;
-  const CheckpointInfo &a = first.manifest().info, &b = second.manifest().info;
+  const ckpt::CheckpointInfo &a = first.manifest().info, &b = second.manifest().info;
   add_line(lines, "step", cat(a.step), cat(b.step));
   add_line(lines, "next sample", cat(a.next_sample), cat(b.next_sample));
   for (const auto& [name, value] : a.counters) {
@@ -43,13 +43,13 @@ Lines different_facts(const CheckpointReader& first, const CheckpointReader& sec
   return lines;
 }
 
-std::string text_of(const TensorDifference& found) {
+std::string text_of(const ckpt::TensorDifference& found) {
   switch (found.kind) {
-    case TensorDifference::Kind::OnlyInFirst:
+    case ckpt::TensorDifference::Kind::OnlyInFirst:
       return "only in the first";
-    case TensorDifference::Kind::OnlyInSecond:
+    case ckpt::TensorDifference::Kind::OnlyInSecond:
       return "only in the second";
-    case TensorDifference::Kind::Shape:
+    case ckpt::TensorDifference::Kind::Shape:
       return cat(found.first, " and ", found.second);
     default:
       return cat(counted(found.elements, "element"), " differ, by at most ", exact(found.largest));
@@ -68,13 +68,13 @@ int ckpt_diff_command(const Words& words) {
   app.add_option("B", b, "the other")->required();
   if (const auto code = parse_words(app, words)) return *code;
 
-  CheckpointReader first(named_checkpoint({"A", a, a}, tell_passed_over));
-  CheckpointReader second(named_checkpoint({"B", b, b}, tell_passed_over));
-  for (CheckpointReader* reader : {&first, &second}) reader->verify();
+  ckpt::CheckpointReader first(named_checkpoint({"A", a, a}, tell_passed_over));
+  ckpt::CheckpointReader second(named_checkpoint({"B", b, b}, tell_passed_over));
+  for (ckpt::CheckpointReader* reader : {&first, &second}) reader->verify();
   const Lines facts = different_facts(first, second);
-  const auto tensors = compared(first, second);
+  const auto tensors = ckpt::compared(first, second);
   for (const std::string& line : facts) std::cout << printable(line, kMostOfAValue) << "\n";
-  for (const TensorDifference& found : tensors) {
+  for (const ckpt::TensorDifference& found : tensors) {
     std::cout << "tensor " << printable(found.name, kMostOfAValue) << ": " << text_of(found) << "\n";
   }
   const size_t count = first.manifest().tensors.size();

@@ -24,30 +24,30 @@ struct CheckpointSummary {
   size_t writers = 0;      // ranks that wrote weights or states
 };
 
-CheckpointSummary summary_of(const Manifest& manifest) {
+CheckpointSummary summary_of(const ckpt::Manifest& manifest) {
   CheckpointSummary summary;
   for (const auto& [name, tensor] : manifest.tensors) {
-    if (is_weight(name)) summary.parameters += mesh::num_elements(tensor.shape);
+    if (ckpt::is_weight(name)) summary.parameters += mesh::num_elements(tensor.shape);
   }
   size_t models = 0, optimizers = 0;
   for (const auto& [name, file] : manifest.files) {
     summary.bytes += file.bytes;
-    if (holds_tensors(name)) ++(name.starts_with("model") ? models : optimizers);
+    if (ckpt::holds_tensors(name)) ++(name.starts_with("model") ? models : optimizers);
   }
   summary.writers = std::max(models, optimizers);
   return summary;
 }
 
 // "gpt2, 2 layers of width 16"; empty where the checkpoint has no configuration.
-std::string model_text(const CheckpointInfo& info, const std::string& directory) {
+std::string model_text(const ckpt::CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return "";
   const ModelSpec model = saved_spec(info, directory).model;
   return cat(counted(model.layers, "layer"), ", ", counted(model.heads, "head"), ", width ", model.width, ", context ",
              model.context);
 }
 
-nlohmann::ordered_json inspected_json(const CheckpointReader& reader) {
-  const Manifest& manifest = reader.manifest();
+nlohmann::ordered_json inspected_json(const ckpt::CheckpointReader& reader) {
+  const ckpt::Manifest& manifest = reader.manifest();
   const CheckpointSummary summary = summary_of(manifest);
   nlohmann::ordered_json json{{"folder", reader.folder()},
                               {"version", manifest.version},
@@ -61,7 +61,7 @@ nlohmann::ordered_json inspected_json(const CheckpointReader& reader) {
   json["files"] = json["tensors"] = json["data"] = nlohmann::ordered_json::array();
   for (const auto& [name, file] : manifest.files) json["files"].push_back({{"name", name}, {"bytes", file.bytes}});
   for (const auto& [name, tensor] : manifest.tensors) {
-    json["tensors"].push_back({{"name", name}, {"dtype", text(tensor.type)}, {"shape", tensor.shape}});
+    json["tensors"].push_back({{"name", name}, {"dtype", ckpt::text(tensor.type)}, {"shape", tensor.shape}});
     auto& boxes = json["tensors"].back()["boxes"] = nlohmann::ordered_json::array();
     for (const auto& [file, box, hash] : tensor.boxes) {
       boxes.push_back({{"file", file}, {"begin", box.begin}, {"end", box.end}});
@@ -73,18 +73,18 @@ nlohmann::ordered_json inspected_json(const CheckpointReader& reader) {
   return json;
 }
 
-void print_tensor(const std::string& name, const ManifestTensor& tensor) {
+void print_tensor(const std::string& name, const ckpt::ManifestTensor& tensor) {
   std::set<std::string> files;
-  for (const ManifestBox& box : tensor.boxes) files.insert(box.file);
-  std::cout << "tensor      " << printable(name, kMostOfAName) << "  " << drawn(tensor.type, tensor.shape);
+  for (const ckpt::ManifestBox& box : tensor.boxes) files.insert(box.file);
+  std::cout << "tensor      " << printable(name, kMostOfAName) << "  " << ckpt::drawn(tensor.type, tensor.shape);
   if (tensor.boxes.size() > 1)
     std::cout << "  in " << tensor.boxes.size() << " boxes of " << counted(files.size(), "file");
   std::cout << "\n";
 }
 
-void print_inspected(const CheckpointReader& reader) {
-  const Manifest& manifest = reader.manifest();
-  const CheckpointInfo& info = manifest.info;
+void print_inspected(const ckpt::CheckpointReader& reader) {
+  const ckpt::Manifest& manifest = reader.manifest();
+  const ckpt::CheckpointInfo& info = manifest.info;
   const CheckpointSummary summary = summary_of(manifest);
   const std::string model = model_text(info, reader.folder());
   std::cout << "checkpoint  " << printable(reader.folder(), kMostOfAName) << ", format " << manifest.version << "\n"
@@ -119,7 +119,7 @@ int ckpt_inspect_command(const Words& words) {
   app.add_flag("--json", as_json, "as one JSON object");
   if (const auto code = parse_words(app, words)) return *code;
 
-  const CheckpointReader reader(named_checkpoint({"CKPT", path, path}, tell_passed_over));
+  const ckpt::CheckpointReader reader(named_checkpoint({"CKPT", path, path}, tell_passed_over));
   if (as_json) {
     const auto json = inspected_json(reader);
     std::cout << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";

@@ -19,7 +19,7 @@ constexpr int kMostRanks = 65'536;
 void refuse_what_is_there(const std::string& out) {
   PosixFileSystem files;
   std::vector<Problem> problems;
-  for (const std::string& path : {out, temporary_name(out), aside_name(out)}) {
+  for (const std::string& path : {out, ckpt::temporary_name(out), ckpt::aside_name(out)}) {
     if (files.exists(path)) problems.push_back({"OUT", out, cat("must be a new name: ", path, " is there"), ""});
   }
   const std::string parent = parent_folder(out.substr(0, out.find_last_not_of('/') + 1));
@@ -35,7 +35,7 @@ int ckpt_reshard_command(const Words& words) {
       "optimizer.",
       "braid ckpt reshard");
   std::string path;
-  RewriteRequest request;
+  ckpt::RewriteRequest request;
   bool weights_only = false;
   app.add_option("CKPT", path, kCheckpointMeaning)->required();
   app.add_option("OUT", request.to, "the folder to write, which must not be there")->required();
@@ -47,9 +47,9 @@ int ckpt_reshard_command(const Words& words) {
 
   refuse_what_is_there(request.to);
   request.from = named_checkpoint({"CKPT", path, path}, tell_passed_over);
-  if (weights_only) request.tensors = RewriteRequest::Tensors::Weights;
+  if (weights_only) request.tensors = ckpt::RewriteRequest::Tensors::Weights;
   PosixFileSystem files;
-  rewrite_checkpoint(request, files);
+  ckpt::rewrite_checkpoint(request, files);
   std::cout << printable(request.to, 2'000) << " written\n";
   return 0;
 }

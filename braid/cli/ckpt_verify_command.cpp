@@ -17,7 +17,7 @@ constexpr size_t kMostOfAPath = 2'000;  // bytes that are shown
 // Returns the newest checkpoint of a run, whole or not: a damaged one must not be passed over here.
 std::string to_be_verified(const std::string& path) {
   if (PosixFileSystem().exists(path + "/manifest.json")) return path;
-  const auto saved = saved_checkpoints(path);
+  const auto saved = ckpt::saved_checkpoints(path);
   return saved.empty() ? named_checkpoint({"CKPT", path, path}, tell_passed_over) : saved.front().directory;
 }
 
@@ -30,7 +30,7 @@ int ckpt_verify_command(const Words& words) {
       ->required();
   if (const auto code = parse_words(app, words)) return *code;
 
-  CheckpointReader reader(to_be_verified(path));
+  ckpt::CheckpointReader reader(to_be_verified(path));
   reader.verify();
   int64_t bytes = 0;
   for (const auto& [name, file] : reader.manifest().files) bytes += file.bytes;

@@ -17,7 +17,7 @@ namespace {
 std::string newest_beside(const std::string& path) {
   const std::string run = std::filesystem::path(path).parent_path();
   if (path_kind(run) != PathKind::Folder) return "";
-  const auto saved = saved_checkpoints(run);
+  const auto saved = ckpt::saved_checkpoints(run);
   return saved.empty() ? "" : saved.front().directory;
 }
 
@@ -31,7 +31,7 @@ std::string named_checkpoint(const CheckpointName& name,
                             " holds prepared data (braid data prepare), which data.paths takes"),
                         ""}});
   }
-  const CheckpointChoice choice = chosen_checkpoint(name.path);
+  const ckpt::CheckpointChoice choice = ckpt::chosen_checkpoint(name.path);
   if (choice.directory.empty()) {
     const std::string found = path_kind(name.path) == PathKind::Nothing ? " does not exist" : " holds none";
     const std::string faults = choice.passed_over.empty() ? "" : ": " + joined(choice.passed_over, "; ");

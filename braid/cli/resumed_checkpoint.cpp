@@ -27,7 +27,7 @@ const std::string& resumed_path(const TrainSpec& train) { return train.resume ==
 
 struct FoundCheckpoint {
   std::string directory;
-  CheckpointInfo info;
+  ckpt::CheckpointInfo info;
 };
 
 // The named checkpoint, or the newest of a run whose manifest can be read. Nothing when there is none.
@@ -35,11 +35,11 @@ std::optional<FoundCheckpoint> described_checkpoint(const std::string& path) {
   std::vector<std::string> directories{path};
   if (path_kind(std::filesystem::path(path) / "manifest.json") == PathKind::Nothing) {
     directories.clear();
-    for (const SavedCheckpoint& saved : saved_checkpoints(path)) directories.push_back(saved.directory);
+    for (const ckpt::SavedCheckpoint& saved : ckpt::saved_checkpoints(path)) directories.push_back(saved.directory);
   }
   for (const std::string& directory : directories) {
     try {
-      return FoundCheckpoint{directory, read_checkpoint_info(directory)};
+      return FoundCheckpoint{directory, ckpt::read_checkpoint_info(directory)};
     } catch (const IoError&) {  // an older one may do
     }
   }
@@ -53,7 +53,7 @@ ModelSpec model_of_weights(const TrainSpec& train, std::vector<Problem>& problem
     auto found = described_checkpoint(resumed_path(train));
     if (!found) {
       const std::string directory = resumed_checkpoint(train, [](const std::string&) {});
-      found = {directory, read_checkpoint_info(directory)};
+      found = {directory, ckpt::read_checkpoint_info(directory)};
     }
     if (!found->info.config_toml.empty()) model = saved_spec(found->info, found->directory).model;
   });

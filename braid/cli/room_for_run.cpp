@@ -148,14 +148,14 @@ double bytes_under(const std::string& path) {
 }
 
 int64_t checkpoints_that_stay(const RunRoom& room) {
-  return std::ranges::count_if(saved_checkpoints(room.folder), [&](const SavedCheckpoint& saved) {
+  return std::ranges::count_if(ckpt::saved_checkpoints(room.folder), [&](const ckpt::SavedCheckpoint& saved) {
     return std::ranges::find(room.removed, saved.directory) == room.removed.end();
   });
 }
 
 // Saves by the clock may be as few as the one at the end.
 int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
-  const int64_t begun = checkpoint_step(std::filesystem::path(spec.train.resume).filename().string()).value_or(0);
+  const int64_t begun = ckpt::checkpoint_step(std::filesystem::path(spec.train.resume).filename().string()).value_or(0);
   const int64_t steps = spec.train.steps - begun, every = spec.train.save_every, keep = spec.checkpoint.keep;
   if (steps <= 0) return 0;
   if (keep == 0) return 1;

@@ -115,8 +115,8 @@ std::string run_of(const std::string& checkpoint) {
 
 // Checkpoints that were being written or removed.
 std::vector<std::string> left_by_interruptions(const std::string& run) {
-  std::vector<std::string> found = half_written_checkpoints(run);
-  for (auto& path : half_removed_checkpoints(run)) found.push_back(std::move(path));
+  std::vector<std::string> found = ckpt::half_written_checkpoints(run);
+  for (auto& path : ckpt::half_removed_checkpoints(run)) found.push_back(std::move(path));
   return found;
 }
 
@@ -159,7 +159,7 @@ void RunFolder::admit(const RunSpec& spec) {
   const std::vector<std::string> faults = faulty_entries(path_);
   if (!faults.empty())
     refuse(path_, cat("holds what is in the way of the run's files: ", joined(faults), "; move it away first"));
-  const bool used = !saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetricsName);
+  const bool used = !ckpt::saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetricsName);
   if (!used) return;
   if (!train.resume.empty() && run_of(train.resume) == resolved_path(path_)) {
     fate_ = Fate::GoneOnFrom;
@@ -195,9 +195,9 @@ void RunFolder::refuse_own_inputs(const RunSpec& spec) const {
 void RunFolder::refuse_what_others_put() const {
   std::vector<std::string> found;
   for (const std::string& checkpoint : checkpoints()) {
-    for (const std::string& place : {checkpoint, aside_name(checkpoint)}) {
+    for (const std::string& place : {checkpoint, ckpt::aside_name(checkpoint)}) {
       if (!is_there(place)) continue;
-      for (auto& entry : entries_of_others(place)) found.push_back(std::move(entry));
+      for (auto& entry : ckpt::entries_of_others(place)) found.push_back(std::move(entry));
     }
   }
   if (found.empty()) return;
@@ -207,8 +207,8 @@ void RunFolder::refuse_what_others_put() const {
 }
 
 std::vector<std::string> RunFolder::checkpoints() const {
-  std::vector<std::string> all = undone_checkpoints(path_);
-  for (const auto& saved : saved_checkpoints(path_)) all.push_back(saved.directory);
+  std::vector<std::string> all = ckpt::undone_checkpoints(path_);
+  for (const auto& saved : ckpt::saved_checkpoints(path_)) all.push_back(saved.directory);
   return all;
 }
 
@@ -216,7 +216,7 @@ std::vector<std::string> RunFolder::leavings() const {
   std::vector<std::string> all = left_by_interruptions(path_);
   for (const std::string& checkpoint : checkpoints()) {
     all.push_back(checkpoint);
-    all.push_back(aside_name(checkpoint));
+    all.push_back(ckpt::aside_name(checkpoint));
   }
   for (auto& file : event_files(path_)) all.push_back(std::move(file));
   for (const char* name : kReplacedFiles) all.push_back(fs::path(path_) / name);
@@ -252,10 +252,10 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
   PosixFileSystem files;
   std::vector<std::string> done;
   for (const std::string& path : removed_by_begin()) files.remove_all(path);
-  for (const auto& saved : saved_checkpoints(path_)) {
+  for (const auto& saved : ckpt::saved_checkpoints(path_)) {
     // One of the same step under the plain name, where another is gone on from, is of another branch.
     if (saved.step < step || resolved_path(saved.directory) == resumed_) break;
-    const std::string name = set_undone(saved, files);
+    const std::string name = ckpt::set_undone(saved, files);
     done.push_back(cat("set ", saved.directory, " aside as ", name, ": the run goes back to step ", step));
   }
   const std::string cut = report::sentence(report::cut_metrics(fs::path(path_) / kMetricsName, step, files), step);

@@ -56,7 +56,7 @@ RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
 std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   if (!parts.folder->has_begun()) return first.train.resume;
   RunSpec own = first;
-  const CheckpointChoice choice = chosen_checkpoint(own.train.out);
+  const ckpt::CheckpointChoice choice = ckpt::chosen_checkpoint(own.train.out);
   for (const std::string& fault : choice.passed_over) parts.printer.note("passed over " + fault);
   if (!choice.directory.empty()) own.train.resume = choice.directory;
   own.train.overwrite = true;

@@ -113,7 +113,7 @@ void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
   if (place.one_rank_each) run.max_restarts = 0;
   if (place.node != 0 || place.attempt == 0 || !train.resume.empty()) return;
   if (!RunFolder::is_of_job(train.out, place.job)) return;
-  train.resume = chosen_checkpoint(train.out).directory;
+  train.resume = ckpt::chosen_checkpoint(train.out).directory;
   train.overwrite = train.resume.empty();
 }
 
@@ -136,7 +136,7 @@ std::string command_from(const std::string& checkpoint, const Start& start, RunP
 
 // A run that has failed for good; a launcher of ranks starts it again itself.
 void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& printer) {
-  const std::string checkpoint = chosen_checkpoint(out).directory;
+  const std::string checkpoint = ckpt::chosen_checkpoint(out).directory;
   if (checkpoint.empty() || start.place.one_rank_each) return;
   const std::string command = command_from(checkpoint, start, printer);
   printer.note("the run has failed; this goes on from its newest whole checkpoint:");

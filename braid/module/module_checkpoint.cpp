@@ -27,7 +27,7 @@ constexpr const char* kSteps = "step";
 
 std::string state_name(const std::string& kind, const std::string& parameter) { return cat(kind, "/", parameter); }
 
-void verify_whole(CheckpointReader& reader, const std::string& directory) {
+void verify_whole(ckpt::CheckpointReader& reader, const std::string& directory) {
   try {
     reader.verify();
   } catch (const IoError& error) {
@@ -39,7 +39,7 @@ void verify_whole(CheckpointReader& reader, const std::string& directory) {
 
 // The tensors to read from a checkpoint; states and step counts by place in updated_.
 struct ModuleCheckpoint::Wanted {
-  std::vector<PlacedTensor> tensors, counts;
+  std::vector<ckpt::PlacedTensor> tensors, counts;
   std::vector<size_t> counted;  // by count
   std::map<size_t, TorchState> states;
 };
@@ -91,7 +91,7 @@ std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::owned_ranges(
 }
 
 // Adds whole weights: when a checkpoint is read, each rank has all of them.
-void ModuleCheckpoint::add_weights(std::vector<PlacedTensor>& tensors) const {
+void ModuleCheckpoint::add_weights(std::vector<ckpt::PlacedTensor>& tensors) const {
   std::set<const void*> elsewhere;
   if (part_.synced && part_.synced->store().shards_parameters()) {
     for (const at::Tensor& each : part_.synced->modules().parameters()) elsewhere.insert(each.unsafeGetTensorImpl());
@@ -105,8 +105,8 @@ void ModuleCheckpoint::add_weights(std::vector<PlacedTensor>& tensors) const {
   }
 }
 
-std::vector<PlacedTensor> ModuleCheckpoint::tensors() const {
-  std::vector<PlacedTensor> tensors;
+std::vector<ckpt::PlacedTensor> ModuleCheckpoint::tensors() const {
+  std::vector<ckpt::PlacedTensor> tensors;
   add_weights(tensors);
   for (const auto& [tensor, parts] : updated_) {
     const auto found = optimizer_.state().find(tensor.unsafeGetTensorImpl());
@@ -120,12 +120,12 @@ std::vector<PlacedTensor> ModuleCheckpoint::tensors() const {
         tensors.push_back({state_name(kSteps, part.name), mesh::replicated({}), at::full({}, *state.steps, at::kLong)});
     }
   }
-  for (PlacedTensor& placed : tensors) placed.local = placed.local.contiguous();
+  for (ckpt::PlacedTensor& placed : tensors) placed.local = placed.local.contiguous();
   return tensors;
 }
 
 // All that the checkpoint has and this model, or the optimizer, has no place for.
-std::vector<Problem> ModuleCheckpoint::unknown(const Manifest& manifest) const {
+std::vector<Problem> ModuleCheckpoint::unknown(const ckpt::Manifest& manifest) const {
   const std::set<std::string> weights = names_of_weights(part_);
   const std::string kind = kind_of(optimizer_), &saved = manifest.info.optimizer;  // empty in older ones
   const bool is_other = !saved.empty() && saved != kind;
@@ -147,7 +147,7 @@ std::vector<Problem> ModuleCheckpoint::unknown(const Manifest& manifest) const {
   return problems;
 }
 
-ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const Manifest& manifest) const {
+ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const ckpt::Manifest& manifest) const {
   Wanted wanted;
   add_weights(wanted.tensors);
   const std::vector<std::string> names = names_of_numbers(optimizer_);
@@ -173,8 +173,8 @@ ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const Manifest& manifest) cons
 }
 
 // One range has one count of steps: that of all parameters in it.
-void ModuleCheckpoint::count(CheckpointReader& reader, Wanted& wanted) const {
-  BlockReads reads = reader.reads_of(wanted.counts);
+void ModuleCheckpoint::count(ckpt::CheckpointReader& reader, Wanted& wanted) const {
+  ckpt::BlockReads reads = reader.reads_of(wanted.counts);
   reads.verify();
   reads.fill();
   std::vector<Problem> problems;
@@ -191,8 +191,8 @@ void ModuleCheckpoint::count(CheckpointReader& reader, Wanted& wanted) const {
 
 int64_t ModuleCheckpoint::load(const std::string& directory) {
   const c10::AutoGradMode no_grad(false);
-  std::optional<CheckpointReader> reader;
-  std::unique_ptr<BlockReads> reads;
+  std::optional<ckpt::CheckpointReader> reader;
+  std::unique_ptr<ckpt::BlockReads> reads;
   Wanted wanted;
   const auto look = [&] {
     reader.emplace(directory);
@@ -204,13 +204,13 @@ int64_t ModuleCheckpoint::load(const std::string& directory) {
     }
     if (!problems.empty()) throw ConfigError(std::move(problems));
     count(*reader, wanted);
-    reads.reset(new BlockReads(reader->reads_of(wanted.tensors)));
+    reads.reset(new ckpt::BlockReads(reader->reads_of(wanted.tensors)));
     reads->verify();
   };
-  all_or_none(look, part_.world);
+  ckpt::all_or_none(look, part_.world);
   reads->fill();
   // A graph that was recorded before has no backward then.
-  for (const PlacedTensor& placed : wanted.tensors) placed.local.unsafeGetTensorImpl()->bump_version();
+  for (const ckpt::PlacedTensor& placed : wanted.tensors) placed.local.unsafeGetTensorImpl()->bump_version();
   optimizer_.state().clear();
   for (const auto& [i, state] : wanted.states)
     optimizer_.state()[updated_[i].tensor.unsafeGetTensorImpl()] = made_state(optimizer_, state);

@@ -24,7 +24,7 @@ class ModuleCheckpoint {
   ModuleCheckpoint(const ModelPart& part, torch::optim::Optimizer& optimizer);
 
   // Returns this rank's weights, buffers and optimizer states ("exp_avg/fc1.weight").
-  std::vector<PlacedTensor> tensors() const;
+  std::vector<ckpt::PlacedTensor> tensors() const;
   // Collective over part.world. Reads all from `directory`, whatever ranks saved it: states that the checkpoint has and
   // the optimizer has not yet are made, others that it has go. Returns the number of steps. Throws, before anything
   // changes and on all ranks the same, ConfigError with every tensor that is missing, too many or of another shape or
@@ -47,10 +47,10 @@ class ModuleCheckpoint {
   static at::Tensor view_of(const at::Tensor& updated, const Part& part);
   std::vector<Updated> whole_parameters(const std::vector<NamedTensor>& parameters) const;
   std::vector<Updated> owned_ranges(const std::vector<NamedTensor>& parameters) const;
-  void add_weights(std::vector<PlacedTensor>& tensors) const;
-  std::vector<Problem> unknown(const Manifest& manifest) const;
-  Wanted wanted(const Manifest& manifest) const;
-  void count(CheckpointReader& reader, Wanted& wanted) const;
+  void add_weights(std::vector<ckpt::PlacedTensor>& tensors) const;
+  std::vector<Problem> unknown(const ckpt::Manifest& manifest) const;
+  Wanted wanted(const ckpt::Manifest& manifest) const;
+  void count(ckpt::CheckpointReader& reader, Wanted& wanted) const;
 
   const ModelPart& part_;
   torch::optim::Optimizer& optimizer_;

@@ -29,14 +29,14 @@ void SavableModel::save(const std::string& directory, torch::optim::Optimizer& o
   const c10::AutoGradMode no_grad(false);
   const ModelPart part = this->part();
   refuse_other_ways(part.sync);
-  std::vector<PlacedTensor> tensors;
-  CheckpointInfo info{.step = part.num_steps};
+  std::vector<ckpt::PlacedTensor> tensors;
+  ckpt::CheckpointInfo info{.step = part.num_steps};
   const auto take = [&] {
     tensors = ModuleCheckpoint(part, optimizer).tensors();
     info.optimizer = kind_of(optimizer);
   };
-  all_or_none(take, part.world);
-  save_checkpoint(directory, {tensors, info}, part.world);
+  ckpt::all_or_none(take, part.world);
+  ckpt::save_checkpoint(directory, {tensors, info}, part.world);
 }
 
 void SavableModel::load(const std::string& directory, torch::optim::Optimizer& optimizer) {
@@ -44,7 +44,7 @@ void SavableModel::load(const std::string& directory, torch::optim::Optimizer& o
   const ModelPart part = this->part();
   refuse_other_ways(part.sync);
   std::optional<ModuleCheckpoint> checkpoint;
-  all_or_none([&] { checkpoint.emplace(part, optimizer); }, part.world);
+  ckpt::all_or_none([&] { checkpoint.emplace(part, optimizer); }, part.world);
   go_on_after(checkpoint->load(directory));
   part.world.barrier().wait_host();
 }

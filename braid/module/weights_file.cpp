@@ -27,38 +27,38 @@ namespace {
 
 constexpr int kWeightsTag = 0x7766;
 
-TensorInfo info_of(const NamedTensor& named) {
+ckpt::TensorInfo info_of(const NamedTensor& named) {
   return {
-      named.name, element_type(named.tensor.scalar_type()), {named.tensor.sizes().begin(), named.tensor.sizes().end()}};
+      named.name, ckpt::element_type(named.tensor.scalar_type()), {named.tensor.sizes().begin(), named.tensor.sizes().end()}};
 }
 
 // The tensors of all ranks in the order of the file, with the lowest rank that has each.
 struct Contents {
-  std::vector<TensorEntry> entries;
+  std::vector<ckpt::TensorEntry> entries;
   std::map<std::string, int> owners;
 };
 
 Contents contents_of_all(const std::vector<NamedTensor>& own, Communicator& world) {
-  std::vector<ListedTensor> listing;
+  std::vector<ckpt::ListedTensor> listing;
   for (const NamedTensor& named : own) listing.push_back({info_of(named), {}});
-  const auto listings = all_gather_text(packed(listing), at::kCPU, world);
+  const auto listings = ckpt::all_gather_text(ckpt::packed(listing), at::kCPU, world);
   Contents contents;
-  std::vector<TensorInfo> infos;
+  std::vector<ckpt::TensorInfo> infos;
   for (int rank = 0; rank < world.size(); ++rank) {
-    for (ListedTensor& item : unpacked_listing(listings[static_cast<size_t>(rank)])) {
+    for (ckpt::ListedTensor& item : ckpt::unpacked_listing(listings[static_cast<size_t>(rank)])) {
       if (contents.owners.try_emplace(item.info.name, rank).second) infos.push_back(std::move(item.info));
     }
   }
-  contents.entries = laid_out(std::move(infos));
+  contents.entries = ckpt::laid_out(std::move(infos));
   return contents;
 }
 
 // On rank 0 the values of a tensor that `owner` has; elsewhere nothing.
-at::Tensor brought(const TensorEntry& entry, int owner, const at::Tensor& mine, Communicator& world) {
+at::Tensor brought(const ckpt::TensorEntry& entry, int owner, const at::Tensor& mine, Communicator& world) {
   at::Tensor values;
   if (world.rank() == owner) values = mine.detach().cpu().contiguous();
   if (owner == 0) return values;
-  if (world.rank() == 0) values = at::empty(entry.info.shape, at::TensorOptions(scalar_type(entry.info.type)));
+  if (world.rank() == 0) values = at::empty(entry.info.shape, at::TensorOptions(ckpt::scalar_type(entry.info.type)));
   if (!values.defined() || values.numel() == 0) return values;
   const bool sends = world.rank() == owner;
   const P2p transfer{sends ? P2p::Kind::Send : P2p::Kind::Recv, values, sends ? 0 : owner, kWeightsTag};
@@ -96,15 +96,15 @@ class WeightsWriter {
  public:
   explicit WeightsWriter(const std::string& path) : path_(path) {}
 
-  void begin(const std::vector<TensorEntry>& entries) {
+  void begin(const std::vector<ckpt::TensorEntry>& entries) {
     attempt([&] {
       file_.emplace(path_);
-      const std::string header = header_bytes(entries, {{"format", "pt"}});
+      const std::string header = ckpt::header_bytes(entries, {{"format", "pt"}});
       file_->append(std::as_bytes(std::span(header)));
     });
   }
   void append(const at::Tensor& values) {
-    attempt([&] { file_->append(bytes_of(values)); });
+    attempt([&] { file_->append(ckpt::bytes_of(values)); });
   }
   void end() {
     attempt([&] { file_->publish(); });
@@ -130,7 +130,7 @@ class WeightsWriter {
 }  // namespace
 
 void write_weights(const std::string& path, const ModelPart& part) {
-  all_or_none([&] { require_stored(part); }, part.world);
+  ckpt::all_or_none([&] { require_stored(part); }, part.world);
   const std::vector<NamedTensor> own = named_weights(part);
   std::map<std::string, at::Tensor> by_name;
   for (const NamedTensor& named : own) by_name[named.name] = named.tensor;
@@ -138,12 +138,12 @@ void write_weights(const std::string& path, const ModelPart& part) {
   const bool writes = part.world.rank() == 0;
   WeightsWriter writer(path);
   if (writes) writer.begin(contents.entries);
-  for (const TensorEntry& entry : contents.entries) {
+  for (const ckpt::TensorEntry& entry : contents.entries) {
     const std::string& name = entry.info.name;
     const at::Tensor values = brought(entry, contents.owners.at(name), by_name[name], part.world);
     if (writes) writer.append(values);
   }
-  all_or_none(
+  ckpt::all_or_none(
       [&] {
         if (writes) writer.end();
       },
@@ -155,10 +155,10 @@ namespace {
 // Returns the file's values of this rank's tensors, in their order.
 Tensors values_in(const std::string& path, const std::vector<NamedTensor>& own, const std::set<std::string>& known) {
   const CheckedFile file(path, Links::Followed);
-  const SafetensorsHeader header = read_header(file);
-  std::map<std::string, const TensorEntry*> entries;
+  const ckpt::SafetensorsHeader header = ckpt::read_header(file);
+  std::map<std::string, const ckpt::TensorEntry*> entries;
   std::vector<Problem> problems;
-  for (const TensorEntry& entry : header.tensors) {
+  for (const ckpt::TensorEntry& entry : header.tensors) {
     entries[entry.info.name] = &entry;
     if (!known.contains(entry.info.name))
       problems.push_back({entry.info.name, "", cat("is in ", path, " and not in the model"), ""});
@@ -167,17 +167,17 @@ Tensors values_in(const std::string& path, const std::vector<NamedTensor>& own, 
     const auto found = entries.find(named.name);
     if (found == entries.end()) {
       problems.push_back({named.name, "", cat("is not in ", path), ""});
-    } else if (const TensorInfo& in = found->second->info, needed = info_of(named); in != needed) {
-      problems.push_back({named.name, drawn(in.type, in.shape),
-                          cat("in ", path, "; the model has ", drawn(needed.type, needed.shape)), ""});
+    } else if (const ckpt::TensorInfo& in = found->second->info, needed = info_of(named); in != needed) {
+      problems.push_back({named.name, ckpt::drawn(in.type, in.shape),
+                          cat("in ", path, "; the model has ", ckpt::drawn(needed.type, needed.shape)), ""});
     }
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
   Tensors all;
   for (const NamedTensor& named : own) {
-    const TensorEntry& entry = *entries.at(named.name);
-    all.push_back(at::empty(entry.info.shape, at::TensorOptions(scalar_type(entry.info.type))));
-    file.read(header.data_begin + entry.begin, bytes_of(all.back()));
+    const ckpt::TensorEntry& entry = *entries.at(named.name);
+    all.push_back(at::empty(entry.info.shape, at::TensorOptions(ckpt::scalar_type(entry.info.type))));
+    file.read(header.data_begin + entry.begin, ckpt::bytes_of(all.back()));
   }
   return all;
 }
@@ -192,7 +192,7 @@ void read_weights(const std::string& path, const ModelPart& part) {
     require_stored(part);
     values = values_in(path, own, names_of_weights(part));
   };
-  all_or_none(read, part.world);
+  ckpt::all_or_none(read, part.world);
   for (size_t i = 0; i < own.size(); ++i) own[i].tensor.set_data(values[i].to(own[i].tensor.device()));
 }
 

@@ -11,10 +11,10 @@
 namespace braid {
 namespace {
 
-void take_tokenizer(Continuation& run, const CheckpointInfo& info) {
+void take_tokenizer(Continuation& run, const ckpt::CheckpointInfo& info) {
   const std::string &name = run.spec.data.tokenizer, &directory = run.spec.train.resume;
   if (name != info.tokenizer || name == "bytes") return;
-  run.tokenizer_place = tokenizer_folder(directory);
+  run.tokenizer_place = ckpt::tokenizer_folder(directory);
   if (run.tokenizer_place.empty()) {
     run.choices.push_back(cat("the tokenizer at ", name, ": ", directory, " was saved without its own"));
   } else if (path_kind(name) == PathKind::Nothing) {
@@ -61,7 +61,7 @@ Continuation continuation_of(const RunSpec& spec) {
   const std::string& directory = spec.train.resume;
   if (!spec.train.init.empty()) run.choices.push_back(told_of_initial_weights(spec.train.init));
   if (directory.empty()) return run;
-  const CheckpointInfo info = read_checkpoint_info(directory);
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(directory);
   take_tokenizer(run, info);
   if (info.config_toml.empty()) return run;
   const RunSpec saved = saved_spec(info, directory);

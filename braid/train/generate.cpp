@@ -24,7 +24,7 @@ void members(Pack& pack, Generation& made) {
 
 Generation generate_all(const std::string& directory, const std::vector<std::string>& prompts,
                         const GenerateOptions& options, const GenerationListener& listener) {
-  const CheckpointReading reading(directory);
+  const ckpt::CheckpointReading reading(directory);
   const ModelToLoad load =
       model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
   const auto tokenizer = tokenizer_of(load, options.tokenizer);

@@ -51,9 +51,9 @@ std::vector<Input> inputs_of(const RunSpec& spec, const data::CorpusOrigin& orig
 
 void require_same_inputs(const RunSpec& spec, const data::CorpusOrigin& origin, Communicator& world) {
   std::vector<Problem> problems;
-  const auto hosts = all_gather_text(host_name(), at::kCPU, world);
+  const auto hosts = ckpt::all_gather_text(host_name(), at::kCPU, world);
   for (const auto& [key, mark] : inputs_of(spec, origin)) {
-    const auto all = all_gather_text(mark, at::kCPU, world);
+    const auto all = ckpt::all_gather_text(mark, at::kCPU, world);
     std::vector<std::string> others;
     for (size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank] != all[0]) others.push_back(cat("rank ", rank, " on ", hosts[rank]));

@@ -131,7 +131,7 @@ CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
     from = unaccounted({bytes}, at::kChar, device).fill_(1);
     to = unaccounted({bytes}, at::kChar, device).fill_(0);
   };
-  all_or_none(allocate, ranks);
+  ckpt::all_or_none(allocate, ranks);
   const int64_t at_once = std::max<int64_t>(1, kBytesAtOnce / bytes);
   double best = std::numeric_limits<double>::infinity();
   for (int copy = 0; copy < kCopies; ++copy) {

@@ -35,11 +35,11 @@ TokenizerInUse tokenizer_in_use(const DataSpec& data) {
 
 std::string tokenizer_of_weights(const std::string& init) {
   if (is_hf_directory(init)) return has_tokenizer(init) ? init : "";
-  const std::string checkpoint = chosen_checkpoint(init).directory;
+  const std::string checkpoint = ckpt::chosen_checkpoint(init).directory;
   if (checkpoint.empty()) return "";
-  const std::string saved = tokenizer_folder(checkpoint);
+  const std::string saved = ckpt::tokenizer_folder(checkpoint);
   if (!saved.empty()) return saved;
-  return read_checkpoint_info(checkpoint).tokenizer == kBytes ? kBytes : "";
+  return ckpt::read_checkpoint_info(checkpoint).tokenizer == kBytes ? kBytes : "";
 }
 
 std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {

@@ -26,7 +26,7 @@ constexpr const char* kOpenModelKeys[] = {"model.preset", "model.config", "model
                                           "model.init_std"};
 
 std::string checkpoint_at(const std::string& path) {
-  const CheckpointChoice choice = chosen_checkpoint(path);
+  const ckpt::CheckpointChoice choice = ckpt::chosen_checkpoint(path);
   if (!choice.directory.empty()) return choice.directory;
   const std::string faults = choice.passed_over.empty() ? "" : ": " + joined(choice.passed_over, "; ");
   throw ConfigError(
@@ -38,7 +38,7 @@ std::string checkpoint_at(const std::string& path) {
 }
 
 RunSpec spec_of_checkpoint(const std::string& directory) {
-  const CheckpointInfo info = read_checkpoint_info(directory);
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(directory);
   if (!info.config_toml.empty()) return saved_spec(info, directory);
   throw ConfigError({{"train.init", spec::toml_text(directory), "has no configuration that says its model", ""}});
 }
@@ -71,13 +71,13 @@ std::vector<Problem> differences(const RunSpec& spec, const ModelSpec& model, co
   return found;
 }
 
-using ReadTensor = std::function<void(const PlacedTensor&)>;
+using ReadTensor = std::function<void(const ckpt::PlacedTensor&)>;
 
 // Through memory on the host, in the type that is read.
-void read_into(const PlacedTensor& tensor, at::ScalarType type, const ReadTensor& read) {
+void read_into(const ckpt::PlacedTensor& tensor, at::ScalarType type, const ReadTensor& read) {
   const bool direct = tensor.local.is_cpu() && tensor.local.scalar_type() == type;
   if (direct) return read(tensor);
-  PlacedTensor host{tensor.name, tensor.placement, tensor.local.to(at::kCPU, type, false, /*copy=*/true)};
+  ckpt::PlacedTensor host{tensor.name, tensor.placement, tensor.local.to(at::kCPU, type, false, /*copy=*/true)};
   read(host);
   tensor.local.copy_(host.local);
 }
@@ -108,7 +108,7 @@ std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
     return problems;
   }
   const std::string directory = checkpoint_at(path);
-  verify_checkpoint(directory);
+  ckpt::verify_checkpoint(directory);
   const ModelSpec model = spec_of_checkpoint(directory).model;
   refuse_other_shapes(model, directory);
   return differences(spec, model, directory);
@@ -122,18 +122,18 @@ std::string told_of_initial_weights(const std::string& path) {
 void take_initial_weights(const RunSpec& spec, param::ParamStore& store) {
   const c10::AutoGradMode no_grad(false);
   const std::string& path = spec.train.init;
-  const std::vector<PlacedTensor> masters = master_tensors(store);
+  const std::vector<ckpt::PlacedTensor> masters = master_tensors(store);
   if (is_hf_directory(path)) {
     const HfDirectory source(path);
-    for (const PlacedTensor& each : masters) {
-      read_into(each, each.local.scalar_type(), [&](const PlacedTensor& to) { source.read(to); });
+    for (const ckpt::PlacedTensor& each : masters) {
+      read_into(each, each.local.scalar_type(), [&](const ckpt::PlacedTensor& to) { source.read(to); });
     }
   } else {
-    CheckpointReader reader(checkpoint_at(path));
+    ckpt::CheckpointReader reader(checkpoint_at(path));
     reader.reads_of(masters).verify();
-    for (const PlacedTensor& each : masters) {
-      read_into(each, scalar_type(reader.manifest().tensors.at(each.name).type),
-                [&](const PlacedTensor& to) { reader.reads_of({to}).fill(); });
+    for (const ckpt::PlacedTensor& each : masters) {
+      read_into(each, ckpt::scalar_type(reader.manifest().tensors.at(each.name).type),
+                [&](const ckpt::PlacedTensor& to) { reader.reads_of({to}).fill(); });
     }
   }
   store.round_masters();

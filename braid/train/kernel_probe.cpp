@@ -59,7 +59,7 @@ WarmedUp<Block> warmed_up(const std::function<std::unique_ptr<Block>()>& make, C
     warm.block = make();
     warm.seconds = warm.block->round();
   };
-  all_or_none(begin, ranks);
+  ckpt::all_or_none(begin, ranks);
   return warm;
 }
 
@@ -158,7 +158,7 @@ MeasuredBlock measured(const RunSpec& spec, at::Device device, Communicator& ran
   BlockProbe& probe = *warm.block;
   const int rounds = num_rounds(warm.seconds, ranks);
   double round_seconds = 0;
-  all_or_none([&] { round_seconds = shortest_of([&] { return probe.round(); }, rounds); }, ranks);
+  ckpt::all_or_none([&] { round_seconds = shortest_of([&] { return probe.round(); }, rounds); }, ranks);
   round_seconds = all_reduced(round_seconds, ReduceOp::Max, ranks);
   const TimedAttention& attention = probe.kernels().attention();
   const CopySpeed elementwise = probe.elementwise();

@@ -23,7 +23,7 @@ namespace braid {
 namespace {
 
 // The saved configuration without what only training needs.
-RunSpec spec_to_compute(const CheckpointInfo& info, const std::string& directory, const LoadOptions& options) {
+RunSpec spec_to_compute(const ckpt::CheckpointInfo& info, const std::string& directory, const LoadOptions& options) {
   RunSpec spec = saved_spec(info, directory);
   spec.mesh = MeshSpec{.pipe = options.pipe, .tensor = options.tensor};
   spec.pipeline = PipelineSpec{.schedule = "gpipe"};
@@ -53,11 +53,11 @@ StageLayout one_stage_per_rank(int ranks) {
 }
 
 void load_weights(const std::string& directory, param::ParamStore& store) {
-  std::vector<PlacedTensor> weights;
+  std::vector<ckpt::PlacedTensor> weights;
   for (const param::Parameter& param : store.params()) {
     weights.push_back({param.name, param.placement, param.master});
   }
-  load_checkpoint(directory, weights);
+  ckpt::load_checkpoint(directory, weights);
   store.round_masters();
 }
 
@@ -76,9 +76,9 @@ void refuse_weights_not_finite(const param::ParamStore& store, const std::string
 }  // namespace
 
 ModelToLoad model_to_load(const std::string& directory, const LoadOptions& options) {
-  verify_checkpoint(directory);
-  ModelToLoad load{directory, spec_to_compute(read_checkpoint_info(directory), directory, options),
-                   tokenizer_folder(directory)};
+  ckpt::verify_checkpoint(directory);
+  ModelToLoad load{directory, spec_to_compute(ckpt::read_checkpoint_info(directory), directory, options),
+                   ckpt::tokenizer_folder(directory)};
   if (load.tokenizer.empty() && load.spec.data.tokenizer == "bytes") load.tokenizer = "bytes";
   if (num_ranks(load.spec.mesh) > 1) refuse_impossible_mesh(load.spec);
   return load;
@@ -106,7 +106,7 @@ std::unique_ptr<tokenize::Tokenizer> tokenizer_of(const ModelToLoad& load, const
 }
 
 RanksAs saved_ranks(const std::string& directory) {
-  const CheckpointInfo info = read_checkpoint_info(directory);
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(directory);
   return info.config_toml.empty() ? RanksAs::Threads : saved_spec(info, directory).run.ranks;
 }
 

@@ -15,7 +15,7 @@ namespace {
 // Returns the partition of the resumed run. Empty if it had another number of stages, or the checkpoint has none.
 std::string saved_partition(const RunSpec& spec, int num_stages) {
   if (spec.train.resume.empty()) return "";
-  const CheckpointInfo info = read_checkpoint_info(spec.train.resume);
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(spec.train.resume);
   if (info.config_toml.empty()) return "";
   const RunSpec saved = saved_spec(info, spec.train.resume);
   const auto blocks = spec::partition_list(saved.pipeline.partition);

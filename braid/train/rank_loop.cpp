@@ -118,7 +118,7 @@ RunEnd RankLoop::ended(bool interrupted) {
   // Save at once: SIGTERM is often followed by SIGKILL.
   if (!checkpoints_.is_saved(trainer_.num_steps())) save();
   checkpoints_.finish();  // first: whatever fails later, the weights are there
-  end.checkpoint = checkpoint_folder(train_.out, trainer_.num_steps());
+  end.checkpoint = ckpt::checkpoint_folder(train_.out, trainer_.num_steps());
   if (!interrupted && evaluation_.step != trainer_.num_steps()) evaluate();
   if (!interrupted) end.evaluation = evaluation_;
   end.num_steps = trainer_.num_steps();
@@ -134,7 +134,7 @@ RunEnd RankLoop::ended_by(const StepReport& spike) {
 }
 
 std::string RankLoop::saved() const {
-  return checkpoints_.saved_step() < 0 ? "" : checkpoint_folder(train_.out, checkpoints_.saved_step());
+  return checkpoints_.saved_step() < 0 ? "" : ckpt::checkpoint_folder(train_.out, checkpoints_.saved_step());
 }
 
 // Before anything is saved.

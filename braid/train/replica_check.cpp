@@ -130,7 +130,7 @@ std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer,
   }
   const bool weights_are_masters = whole && store.flat_master().is_same(store.flat_data());
   const auto saved = tensors_to_save(saved_tensors(store, optimizer, replicas), replicas.own_prefix());
-  for (const PlacedTensor& placed : saved) {
+  for (const ckpt::PlacedTensor& placed : saved) {
     const std::string_view name = placed.name;
     const size_t slash = name.rfind('/');
     const bool master = slash == std::string_view::npos;

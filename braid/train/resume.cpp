@@ -39,7 +39,7 @@ std::string difference(const std::vector<ContentMark>& is, const std::vector<Con
   return cat("which has ", described(*then), " in place of ", described(*now));
 }
 
-void add_problem_of_data(const Resumed& run, const CheckpointInfo& info, std::vector<Problem>& found,
+void add_problem_of_data(const Resumed& run, const ckpt::CheckpointInfo& info, std::vector<Problem>& found,
                          const std::string& directory) {
   if (info.data.empty() || run.origin.sources.empty()) return;
   const std::string what = difference(data::marks_like(info.data, run.origin), info.data);
@@ -48,7 +48,7 @@ void add_problem_of_data(const Resumed& run, const CheckpointInfo& info, std::ve
                    cat("must hold the data of ", directory, ", ", what), ""});
 }
 
-void add_problem_of_tokenizer(const Resumed& run, const CheckpointInfo& info, std::vector<Problem>& found,
+void add_problem_of_tokenizer(const Resumed& run, const ckpt::CheckpointInfo& info, std::vector<Problem>& found,
                               const std::string& directory) {
   const std::string& name = run.spec.data.tokenizer;
   const bool known = info.tokenizer_hash != 0 && run.origin.tokenizer != 0;
@@ -106,7 +106,7 @@ void take_former_optimizer(const std::string& kind, RunSpec& spec) {
 
 }  // namespace
 
-RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
+RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
   // The files that the run began with may be gone. A saved configuration has the whole model; files that any other
   // configuration names are not opened.
@@ -118,8 +118,8 @@ RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
 }
 
 void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
-  const std::string found = found_directory(directory);
-  const auto listed = read_manifest(found).tensors;
+  const std::string found = ckpt::found_directory(directory);
+  const auto listed = ckpt::read_manifest(found).tensors;
   const auto refuse = [&](const std::string& why) {
     throw IoError(found + "/manifest.json", -1, "describes another model than it lists the weights of: " + why);
   };
@@ -136,7 +136,7 @@ void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
 }
 
 // Replicas that were saved with weights of their own go on as so many.
-void add_problems_of_replicas(const RunSpec& spec, const CheckpointInfo& info, std::vector<Problem>& found,
+void add_problems_of_replicas(const RunSpec& spec, const ckpt::CheckpointInfo& info, std::vector<Problem>& found,
                               const std::string& directory) {
   const auto apart = info.counters.find(kReplicasApart);
   if (apart == info.counters.end()) return;
@@ -209,14 +209,14 @@ void add_problems_of_changes(const RunSpec& spec, const RunSpec& saved, std::vec
                    cat("would have to name what is to change: train.allow_change = ", allowing(spec, keys)), ""});
 }
 
-int64_t batches_before(const CheckpointInfo& info) {
+int64_t batches_before(const ckpt::CheckpointInfo& info) {
   const auto passed_over = info.counters.find(kBatchesPassedOver);
   return info.step + (passed_over == info.counters.end() ? 0 : static_cast<int64_t>(passed_over->second));
 }
 
 }  // namespace
 
-std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& info, const std::string& directory) {
+std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointInfo& info, const std::string& directory) {
   const RunSpec& spec = run.spec;
   std::vector<Problem> found;
   const auto refuse = [&](const std::string& key, const std::string& was) {
@@ -250,7 +250,7 @@ std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& i
 namespace {
 
 // Another way of compressing, or other ranks; empty when what was carried over fits.
-std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
+std::string reducer_state_problem(const RunSpec& spec, const ckpt::CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return cat(directory, " has no configuration");
   const RunSpec saved = saved_spec(info, directory);
   spec::Strings keys{"sync.compression", "sync.compression_rank"};
@@ -264,9 +264,9 @@ std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& inf
 
 }  // namespace
 
-std::string leave_out_reducer_state(std::vector<PlacedTensor>& tensors, const RunSpec& spec, const CheckpointInfo& info,
+std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec, const ckpt::CheckpointInfo& info,
                                     const std::string& directory) {
-  const auto carried_over = [](const PlacedTensor& each) { return each.name.starts_with(sync::kReducerState); };
+  const auto carried_over = [](const ckpt::PlacedTensor& each) { return each.name.starts_with(sync::kReducerState); };
   if (std::none_of(tensors.begin(), tensors.end(), carried_over)) return "";
   const std::string why = reducer_state_problem(spec, info, directory);
   if (why.empty()) return "";

@@ -134,7 +134,7 @@ spec::HostLimits host_limits(int num_hosts) {
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunControls& controls) {
   RunSpec begun = given;
   begun.train.init = chosen_initial_weights(given.train);
-  CheckpointReading begun_with(given.train.resume.empty() ? begun.train.init : given.train.resume);
+  ckpt::CheckpointReading begun_with(given.train.resume.empty() ? begun.train.init : given.train.resume);
   const Continuation run = continuation_of(begun);
   if (auto found = initial_tokenizer_problems(run.spec); !found.empty()) throw ConfigError(std::move(found));
   const RunData data(run.spec.data, run.tokenizer_place);

@@ -40,13 +40,13 @@ bool RunCheckpoints::is_saved(int64_t step) const {
   std::error_code unknown;
   const bool is_there =
       world_.rank() == 0 &&
-      std::filesystem::equivalent(spec_.train.resume, checkpoint_folder(spec_.train.out, step), unknown);
-  return !text_of_rank_0(is_there ? "saved" : "", at::kCPU, world_).empty();
+      std::filesystem::equivalent(spec_.train.resume, ckpt::checkpoint_folder(spec_.train.out, step), unknown);
+  return !ckpt::text_of_rank_0(is_there ? "saved" : "", at::kCPU, world_).empty();
 }
 
 void RunCheckpoints::make_room() {
-  SavePlan plan = trainer_.save_plan();
-  const at::Tensor most = at::full({1}, Snapshot::bytes_of(plan.shard), at::kLong);
+  ckpt::SavePlan plan = trainer_.save_plan();
+  const at::Tensor most = at::full({1}, ckpt::Snapshot::bytes_of(plan.shard), at::kLong);
   world_.all_reduce(most, ReduceOp::Max).wait_host();
   const double given = spec_.checkpoint.host_gib, needed = std::ldexp(most.item<double>(), -30);
   if (given > 0 && given < needed) {
@@ -57,15 +57,15 @@ void RunCheckpoints::make_room() {
                         spec::toml_text(enough)}});
   }
   const param::MemoryScope scope(param::MemoryCategory::Snapshots);
-  behind_ = std::make_unique<SaveBehind>(std::move(plan), world_, files_);
+  behind_ = std::make_unique<ckpt::SaveBehind>(std::move(plan), world_, files_);
 }
 
 void RunCheckpoints::save() {
   finish();
   const int64_t step = trainer_.num_steps();
-  const std::string directory = checkpoint_folder(spec_.train.out, step), config = spec::to_toml(spec_);
+  const std::string directory = ckpt::checkpoint_folder(spec_.train.out, step), config = spec::to_toml(spec_);
   if (behind_) {
-    trainer_.save(config, [&](const CheckpointContent& content) { behind_->start(directory, content); });
+    trainer_.save(config, [&](const ckpt::CheckpointContent& content) { behind_->start(directory, content); });
   } else {
     trainer_.save(directory, config);
   }
@@ -86,7 +86,7 @@ void RunCheckpoints::finish() {
 void RunCheckpoints::published() {
   begun_with_.end();
   if (world_.rank() != 0) return;
-  observer_.on_checkpoint(saved_step_, checkpoint_folder(spec_.train.out, saved_step_));
+  observer_.on_checkpoint(saved_step_, ckpt::checkpoint_folder(spec_.train.out, saved_step_));
   remove_superseded();
 }
 
@@ -100,10 +100,10 @@ void RunCheckpoints::remove_superseded() {
     }
   };
   or_told([&] {
-    for (const std::string& left : half_removed_checkpoints(spec_.train.out)) files_.remove_all(left);
-    const Retention retention{spec_.checkpoint.keep, spec_.checkpoint.keep_best};
-    for (const SavedCheckpoint& saved : superseded(spec_.train.out, retention, losses_)) {
-      or_told([&] { remove_checkpoint(saved, files_); });  // one that is being read goes next time
+    for (const std::string& left : ckpt::half_removed_checkpoints(spec_.train.out)) files_.remove_all(left);
+    const ckpt::Retention retention{spec_.checkpoint.keep, spec_.checkpoint.keep_best};
+    for (const ckpt::SavedCheckpoint& saved : ckpt::superseded(spec_.train.out, retention, losses_)) {
+      or_told([&] { ckpt::remove_checkpoint(saved, files_); });  // one that is being read goes next time
     }
   });
 }

@@ -21,7 +21,7 @@ class RunCheckpoints {
   struct Parts {
     const RunStart& start;
     RunObserver& observer;          // rank 0 alone tells it
-    CheckpointReading& begun_with;  // held until the first checkpoint is there: until then the run may go back to it
+    ckpt::CheckpointReading& begun_with;  // held until the first checkpoint is there: until then the run may go back to it
   };
 
   // All of it outlives this. Rank 0 alone removes what does not stay. With checkpoint.async, takes the memory for
@@ -61,11 +61,11 @@ class RunCheckpoints {
 
   const RunSpec& spec_;
   RunObserver& observer_;
-  CheckpointReading& begun_with_;
+  ckpt::CheckpointReading& begun_with_;
   Trainer& trainer_;
   Communicator& world_;
   PosixFileSystem files_;
-  std::unique_ptr<SaveBehind> behind_;  // null: steps wait
+  std::unique_ptr<ckpt::SaveBehind> behind_;  // null: steps wait
   std::map<int64_t, double> losses_;
   int64_t saved_step_ = -1;
   double saved_at_;

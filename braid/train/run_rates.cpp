@@ -97,7 +97,7 @@ plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Commun
     const auto here = measuring->split(hosts[world.rank()], world.rank(), "rates of a host");
     group.skew = measured_skew(spec, device, *here);
   };
-  all_or_none(measure, world);
+  ckpt::all_or_none(measure, world);
   cluster.devices.push_back(std::move(group));
   cluster.node = measured_link(hosts, true, device, world);
   cluster.network = measured_link(hosts, false, device, world);

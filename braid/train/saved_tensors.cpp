@@ -15,7 +15,7 @@ namespace {
 // optimizer's states.
 bool is_of_replication(const std::string& name, optim::Optimizer& optimizer) {
   const std::vector<optim::OptimizerState>& states = optimizer.states();
-  return !is_weight(name) && std::none_of(states.begin(), states.end(), [&](const optim::OptimizerState& state) {
+  return !ckpt::is_weight(name) && std::none_of(states.begin(), states.end(), [&](const optim::OptimizerState& state) {
     return name.starts_with(state.name + "/");
   });
 }
@@ -37,7 +37,7 @@ class Listing {
     }
   }
 
-  std::vector<PlacedTensor> tensors;
+  std::vector<ckpt::PlacedTensor> tensors;
 
  private:
   const param::Parameter& param_;
@@ -45,9 +45,9 @@ class Listing {
 
 }  // namespace
 
-std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, sync::ReplicaLife& replicas) {
+std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, sync::ReplicaLife& replicas) {
   const std::string own = replicas.own_prefix();
-  std::vector<PlacedTensor> tensors;
+  std::vector<ckpt::PlacedTensor> tensors;
   for (const param::Parameter& param : store.params()) {
     Listing listing(param);
     const auto add = [&](const std::string& whose) {
@@ -67,8 +67,8 @@ std::vector<PlacedTensor> saved_tensors(const param::ParamStore& store, optim::O
   return tensors;
 }
 
-std::vector<PlacedTensor> master_tensors(const param::ParamStore& store) {
-  std::vector<PlacedTensor> tensors;
+std::vector<ckpt::PlacedTensor> master_tensors(const param::ParamStore& store) {
+  std::vector<ckpt::PlacedTensor> tensors;
   for (const param::Parameter& param : store.params()) {
     Listing listing(param);
     for (const param::OwnedRange& range : store.owned()) listing.add("", range.begin, range.end, range.master);
@@ -77,27 +77,27 @@ std::vector<PlacedTensor> master_tensors(const param::ParamStore& store) {
   return tensors;
 }
 
-std::vector<PlacedTensor> tensors_to_save(std::vector<PlacedTensor> tensors, const std::string& own_prefix) {
+std::vector<ckpt::PlacedTensor> tensors_to_save(std::vector<ckpt::PlacedTensor> tensors, const std::string& own_prefix) {
   if (own_prefix.empty()) return tensors;
   std::set<std::string> own;
-  for (const PlacedTensor& placed : tensors) {
+  for (const ckpt::PlacedTensor& placed : tensors) {
     if (placed.name.starts_with(own_prefix)) own.insert(placed.name.substr(own_prefix.size()));
   }
-  std::erase_if(tensors, [&](const PlacedTensor& placed) { return own.contains(placed.name); });
+  std::erase_if(tensors, [&](const ckpt::PlacedTensor& placed) { return own.contains(placed.name); });
   return tensors;
 }
 
-std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors) {
-  for (PlacedTensor& placed : tensors) placed.local = placed.local.cpu();
+std::vector<ckpt::PlacedTensor> on_host(std::vector<ckpt::PlacedTensor> tensors) {
+  for (ckpt::PlacedTensor& placed : tensors) placed.local = placed.local.cpu();
   return tensors;
 }
 
 namespace {
 
 // A replica's own have the memory of the first replica's, under the plain names before them: it is the own that count.
-std::vector<PlacedTensor> last_of_each_memory(std::vector<PlacedTensor> tensors) {
+std::vector<ckpt::PlacedTensor> last_of_each_memory(std::vector<ckpt::PlacedTensor> tensors) {
   std::set<const void*> later;
-  std::vector<PlacedTensor> kept;
+  std::vector<ckpt::PlacedTensor> kept;
   for (auto placed = tensors.rbegin(); placed != tensors.rend(); ++placed) {
     if (placed->local.numel() == 0 || later.insert(placed->local.const_data_ptr()).second) kept.push_back(*placed);
   }
@@ -107,17 +107,17 @@ std::vector<PlacedTensor> last_of_each_memory(std::vector<PlacedTensor> tensors)
 
 }  // namespace
 
-void load_tensors(const std::string& directory, std::vector<PlacedTensor> tensors, optim::Optimizer& optimizer,
+void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world) {
-  const Manifest manifest = read_manifest(found_directory(directory));
+  const ckpt::Manifest manifest = ckpt::read_manifest(ckpt::found_directory(directory));
   if (!manifest.info.counters.contains(kReplicasApart)) {
-    std::erase_if(tensors, [&](const PlacedTensor& placed) {
+    std::erase_if(tensors, [&](const ckpt::PlacedTensor& placed) {
       return is_of_replication(placed.name, optimizer) && !manifest.tensors.contains(placed.name);
     });
   }
   tensors = last_of_each_memory(std::move(tensors));
   const auto read = on_host(tensors);
-  load_in_one_pass(directory, read, world);
+  ckpt::load_in_one_pass(directory, read, world);
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].local.is_cpu()) tensors[i].local.copy_(read[i].local);
   }

@@ -223,7 +223,7 @@ TextLoss total(const std::vector<TextLoss>& parts) {
 
 std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
                                         const std::function<void(const TextLossStatus&)>& on_status) {
-  const CheckpointReading reading(directory);
+  const ckpt::CheckpointReading reading(directory);
   const ModelToLoad load =
       model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
   const auto tokenizer = tokenizer_of(load, options.tokenizer);

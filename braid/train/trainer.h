@@ -65,9 +65,9 @@ class Trainer {
   void save(const std::string& directory, const std::string& config_toml);
   // The same by another way of writing, which `write` is: called with what a checkpoint of now holds, valid until it
   // returns, and not looked at yet for values that are not finite.
-  void save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write);
+  void save(const std::string& config_toml, const std::function<void(const ckpt::CheckpointContent&)>& write);
   // Returns the plan of all saves of this run.
-  SavePlan save_plan();
+  ckpt::SavePlan save_plan();
   void load(const std::string& directory);
 
   // Why the step is not replayed from recorded graphs although it could be; empty when it is, or will be, or never was
@@ -93,10 +93,10 @@ class Trainer {
   void run_program();
   void begin_gradients(int update);
   void update_within_step(int update);
-  void load_counters(const CheckpointInfo& info);
+  void load_counters(const ckpt::CheckpointInfo& info);
   void refuse_if_not_finite();
   param::MemoryUse memory() const;
-  std::vector<PlacedTensor> tensors();
+  std::vector<ckpt::PlacedTensor> tensors();
 
   RunSpec spec_;
   const data::CorpusOrigin& origin_;

@@ -12,7 +12,7 @@
 
 namespace braid {
 
-std::vector<PlacedTensor> Trainer::tensors() { return saved_tensors(model_->params(), *optimizer_, *replication_); }
+std::vector<ckpt::PlacedTensor> Trainer::tensors() { return saved_tensors(model_->params(), *optimizer_, *replication_); }
 
 void Trainer::refuse_if_not_finite() {
   bool finite = true;
@@ -27,24 +27,24 @@ void Trainer::refuse_if_not_finite() {
 }
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
-  save(config_toml, [&](const CheckpointContent& content) {
+  save(config_toml, [&](const ckpt::CheckpointContent& content) {
     refuse_if_not_finite();
     const auto here = on_host(content.tensors);
-    save_checkpoint(directory, {here, content.info, content.tokenizer_files}, groups_->world);
+    ckpt::save_checkpoint(directory, {here, content.info, content.tokenizer_files}, groups_->world);
   });
 }
 
-SavePlan Trainer::save_plan() {
-  SavePlan plan = plan_save(tensors_to_save(tensors(), replication_->own_prefix()), groups_->world);
+ckpt::SavePlan Trainer::save_plan() {
+  ckpt::SavePlan plan = ckpt::plan_save(tensors_to_save(tensors(), replication_->own_prefix()), groups_->world);
   plan.device = at::kCPU;            // what ranks tell each other; only one rank has its tensors elsewhere
   replication_->saved(*optimizer_);  // states that were there to be looked at alone
   return plan;
 }
 
-void Trainer::save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write) {
+void Trainer::save(const std::string& config_toml, const std::function<void(const ckpt::CheckpointContent&)>& write) {
   replication_->meet();
   replication_->fetch_states(*optimizer_);
-  CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, next_batch() * spec_.train.batch};
+  ckpt::CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, next_batch() * spec_.train.batch};
   info.data = origin_.sources;
   info.tokenizer_hash = origin_.tokenizer;
   info.counters = spikes_.counters();
@@ -65,7 +65,7 @@ void Trainer::save(const std::string& config_toml, const std::function<void(cons
 }
 
 // A checkpoint of another precision has no loss scale: the configured one stays.
-void Trainer::load_counters(const CheckpointInfo& info) {
+void Trainer::load_counters(const ckpt::CheckpointInfo& info) {
   const auto counter = [&](const char* name, double otherwise) {
     const auto found = info.counters.find(name);
     return found == info.counters.end() ? otherwise : found->second;
@@ -81,7 +81,7 @@ void Trainer::load_counters(const CheckpointInfo& info) {
 }
 
 void Trainer::load(const std::string& directory) {
-  const CheckpointInfo info = read_checkpoint_info(directory);
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(directory);
   auto found = resume_problems({spec_, origin_}, info, directory);
   if (!found.empty()) throw ConfigError(std::move(found));
   if (info.data.empty() && !origin_.sources.empty()) {

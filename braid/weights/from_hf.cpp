@@ -40,20 +40,20 @@ RunSpec spec_of(const HfDirectory& source) {
 
 at::ScalarType master_type(const HfDirectory& source) { return source.is_wide() ? at::kDouble : at::kFloat; }
 
-std::vector<ListedTensor> weights_of(const HfDirectory& source) {
-  std::vector<ListedTensor> listing;
+std::vector<ckpt::ListedTensor> weights_of(const HfDirectory& source) {
+  std::vector<ckpt::ListedTensor> listing;
   for (const HfTensor& each : hf_tensors(source.model())) {
     if (each.first_row > 0) continue;
-    listing.push_back(whole_tensor({each.whole, element_type(master_type(source)), each.whole_shape}));
+    listing.push_back(ckpt::whole_tensor({each.whole, ckpt::element_type(master_type(source)), each.whole_shape}));
   }
   return listing;
 }
 
 // Holds the tensor whose rows were asked for last, and no other.
-BoxRows rows_from(const HfDirectory& source) {
-  const auto held = std::make_shared<PlacedTensor>();
-  return [&source, held](const PlannedBox& planned, int64_t begin, int64_t end) {
-    const TensorInfo& info = planned.tensor;
+ckpt::BoxRows rows_from(const HfDirectory& source) {
+  const auto held = std::make_shared<ckpt::PlacedTensor>();
+  return [&source, held](const ckpt::PlannedBox& planned, int64_t begin, int64_t end) {
+    const ckpt::TensorInfo& info = planned.tensor;
     if (held->name != info.name) {
       held->local.reset();
       *held = {info.name, mesh::replicated(info.shape), at::empty(info.shape, master_type(source))};
@@ -117,7 +117,7 @@ void require_empty_place(const std::string& option, const std::string& path) {
   const PathKind kind = path_kind(path);
   if (kind != PathKind::Nothing && (kind != PathKind::Folder || !names_in(path).empty()))
     problems.push_back({option, path, "must not exist, or be an empty folder: nothing is overwritten", ""});
-  for (const std::string& other : {temporary_name(path), aside_name(path)}) {
+  for (const std::string& other : {ckpt::temporary_name(path), ckpt::aside_name(path)}) {
     if (path_kind(other) != PathKind::Nothing)
       problems.push_back({option, path, cat("must be another name: ", other, " is there"), ""});
   }
@@ -133,11 +133,11 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
   if (auto problems = source.problems_of_tied_head(); !problems.empty()) throw ConfigError(std::move(problems));
   const RunSpec spec = spec_of(source);
   const FoundTokenizer tokenizer = tokenizer_in(request.directory, spec.model.vocab);
-  CheckpointInfo info;
+  ckpt::CheckpointInfo info;
   info.config_toml = spec::to_toml(spec);
   info.tokenizer = spec.data.tokenizer;
   info.tokenizer_hash = tokenizer.hash;
-  save_streamed({.to = request.checkpoint,
+  ckpt::save_streamed({.to = request.checkpoint,
                  .listing = weights_of(source),
                  .rows = rows_from(source),
                  .info = info,

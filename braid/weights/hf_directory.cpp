@@ -57,12 +57,12 @@ std::string drawn_shape(const mesh::Index& shape) {
   return cat("[", joined(extents), "]");
 }
 
-bool is_real(ElementType type) {
-  return type == ElementType::F16 || type == ElementType::BF16 || type == ElementType::F32 || type == ElementType::F64;
+bool is_real(ckpt::ElementType type) {
+  return type == ckpt::ElementType::F16 || type == ckpt::ElementType::BF16 || type == ckpt::ElementType::F32 || type == ckpt::ElementType::F64;
 }
 
-void require_real(const TensorInfo& info, std::vector<Problem>& problems) {
-  if (!is_real(info.type)) problems.push_back({info.name, text(info.type), "must be F16, BF16, F32 or F64", ""});
+void require_real(const ckpt::TensorInfo& info, std::vector<Problem>& problems) {
+  if (!is_real(info.type)) problems.push_back({info.name, ckpt::text(info.type), "must be F16, BF16, F32 or F64", ""});
 }
 
 // Equal values, whatever their types.
@@ -135,10 +135,10 @@ std::vector<Problem> HfDirectory::problems_of_tied_head() const {
 
 bool HfDirectory::is_wide() const {
   return std::any_of(tensors_.begin(), tensors_.end(),
-                     [&](const HfTensor& each) { return files_.tensors().at(each.name).type == ElementType::F64; });
+                     [&](const HfTensor& each) { return files_.tensors().at(each.name).type == ckpt::ElementType::F64; });
 }
 
-void HfDirectory::read(const PlacedTensor& tensor) const {
+void HfDirectory::read(const ckpt::PlacedTensor& tensor) const {
   const auto parts = of_whole_.find(tensor.name);
   check(parts != of_whole_.end(), "a tensor of the model is read");
   check(parts->second[0]->whole_shape == tensor.placement.global_shape, "a placement of the directory's model");
@@ -153,7 +153,7 @@ void HfDirectory::read_box(const HfTensor& part, const mesh::Piece& piece, const
   const int64_t begin = std::max(box.begin[0], part.first_row);
   const int64_t end = std::min(box.end[0], part.first_row + part.num_rows);
   if (begin >= end || box.empty()) return;
-  at::Tensor to = part_of(local, piece).narrow(0, begin - box.begin[0], end - begin);
+  at::Tensor to = ckpt::part_of(local, piece).narrow(0, begin - box.begin[0], end - begin);
   int64_t row = begin - part.first_row, last = end - part.first_row, column = 0, columns = 1;
   if (box.begin.size() == 2) column = box.begin[1], columns = box.end[1] - box.begin[1];
   if (part.orientation == Orientation::Transposed) {

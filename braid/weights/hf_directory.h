@@ -32,7 +32,7 @@ class HfDirectory {
   // Fills `tensor.local` (on the host, of any real type) with the elements of braid's tensor `tensor.name` in its
   // placement, rounded to nearest even where its type is narrower. Padding is left as it is. Reads what the boxes
   // touch, in chunks of bounded size. Threads may call it at once. Throws IoError.
-  void read(const PlacedTensor& tensor) const;
+  void read(const ckpt::PlacedTensor& tensor) const;
 
  private:
   void find_tensors();

@@ -72,8 +72,8 @@ TensorFiles::TensorFiles(const std::string& folder) {
 
 void TensorFiles::open(const std::string& path) {
   files_.push_back(std::make_unique<CheckedFile>(path, Links::Followed));
-  const SafetensorsHeader header = read_header(*files_.back());
-  for (const TensorEntry& entry : header.tensors) {
+  const ckpt::SafetensorsHeader header = ckpt::read_header(*files_.back());
+  for (const ckpt::TensorEntry& entry : header.tensors) {
     infos_[entry.info.name] = entry.info;
     places_[entry.info.name] = {files_.back().get(), header.data_begin + entry.begin};
   }
@@ -107,14 +107,14 @@ void TensorFiles::open_listed(const std::string& folder) {
 }
 
 at::Tensor TensorFiles::rows(const std::string& name, int64_t begin, int64_t end) const {
-  const TensorInfo& info = infos_.at(name);
+  const ckpt::TensorInfo& info = infos_.at(name);
   const Place& place = places_.at(name);
   mesh::Index shape = info.shape;
-  int64_t row_bytes = bytes_per_element(info.type);
+  int64_t row_bytes = ckpt::bytes_per_element(info.type);
   for (size_t d = 1; d < shape.size(); ++d) row_bytes *= shape[d];
   if (!shape.empty()) shape[0] = end - begin;
-  const at::Tensor rows = at::empty(shape, scalar_type(info.type));
-  place.file->read(place.begin + begin * row_bytes, bytes_of(rows));
+  const at::Tensor rows = at::empty(shape, ckpt::scalar_type(info.type));
+  place.file->read(place.begin + begin * row_bytes, ckpt::bytes_of(rows));
   return rows;
 }
 

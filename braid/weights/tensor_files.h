@@ -29,7 +29,7 @@ class TensorFiles {
   explicit TensorFiles(const std::string& folder);
 
   // By name.
-  const std::map<std::string, TensorInfo>& tensors() const { return infos_; }
+  const std::map<std::string, ckpt::TensorInfo>& tensors() const { return infos_; }
   // Rows [begin, end) of dim 0 of a tensor, in the file's type; all of a tensor without dims.
   at::Tensor rows(const std::string& name, int64_t begin, int64_t end) const;
 
@@ -42,7 +42,7 @@ class TensorFiles {
   void open_listed(const std::string& folder);
 
   std::vector<std::unique_ptr<CheckedFile>> files_;
-  std::map<std::string, TensorInfo> infos_;
+  std::map<std::string, ckpt::TensorInfo> infos_;
   std::map<std::string, Place> places_;
 };
 

@@ -43,7 +43,7 @@ at::Tensor read_tensor(const ToHf& request, const HfTensor& tensor) {
   box.end[0] = tensor.first_row + tensor.num_rows;
   rows.pieces = {{box, mesh::Index(tensor.whole_shape.size(), 0)}};
   at::Tensor local = at::empty(rows.local_shape, request.saved);
-  load_checkpoint(request.checkpoint, {{tensor.whole, rows, local}});
+  ckpt::load_checkpoint(request.checkpoint, {{tensor.whole, rows, local}});
   if (tensor.orientation == Orientation::Transposed) local = local.t();
   return local.to(request.written).contiguous();
 }
@@ -87,7 +87,7 @@ class NewDirectory {
 };
 
 int64_t bytes_of(const ToHf& request, const HfTensor& tensor) {
-  return mesh::num_elements(tensor.shape) * bytes_per_element(element_type(request.written));
+  return mesh::num_elements(tensor.shape) * ckpt::bytes_per_element(ckpt::element_type(request.written));
 }
 
 // The tensors of each file, in the model's order.
@@ -105,18 +105,18 @@ std::vector<std::vector<HfTensor>> cut_into_files(const ToHf& request) {
 }
 
 void write_file_of(const ToHf& request, const std::vector<HfTensor>& tensors, WritableFile& file) {
-  std::vector<TensorInfo> infos;
+  std::vector<ckpt::TensorInfo> infos;
   std::map<std::string, const HfTensor*> by_name;
   for (const HfTensor& tensor : tensors) {
-    infos.push_back({tensor.name, element_type(request.written), tensor.shape});
+    infos.push_back({tensor.name, ckpt::element_type(request.written), tensor.shape});
     by_name[tensor.name] = &tensor;
   }
-  const std::vector<TensorEntry> places = laid_out(std::move(infos));
-  const std::string header = header_bytes(places, {{"format", "pt"}});
+  const std::vector<ckpt::TensorEntry> places = ckpt::laid_out(std::move(infos));
+  const std::string header = ckpt::header_bytes(places, {{"format", "pt"}});
   file.append(std::as_bytes(std::span(header)));
-  for (const TensorEntry& place : places) {
+  for (const ckpt::TensorEntry& place : places) {
     const at::Tensor read = read_tensor(request, *by_name.at(place.info.name));
-    file.append(braid::bytes_of(read));
+    file.append(braid::ckpt::bytes_of(read));
   }
   file.sync();
   file.close();
@@ -128,7 +128,7 @@ size_t write_weights(const ToHf& request, NewDirectory& directory) {
   OrderedJson index;
   int64_t bytes = 0;
   for (size_t i = 0; i < cut.size(); ++i) {
-    const std::string name = safetensors_name("model", i + 1, cut.size());
+    const std::string name = ckpt::safetensors_name("model", i + 1, cut.size());
     write_file_of(request, cut[i], *directory.create(name));
     for (const HfTensor& tensor : cut[i]) {
       index["weight_map"][tensor.name] = name;
@@ -178,7 +178,7 @@ struct WrittenTokenizer {
 };
 
 WrittenTokenizer write_tokenizer(const ToHf& request, NewDirectory& directory) {
-  const std::string folder = tokenizer_folder(request.checkpoint);
+  const std::string folder = ckpt::tokenizer_folder(request.checkpoint);
   if (folder.empty()) return {{}, "no tokenizer: the checkpoint has none, or \"bytes\""};
   std::set<std::string> written;
   for (const std::string& name : carried_files()) {

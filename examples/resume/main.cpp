@@ -57,7 +57,7 @@ void train(const std::string& folder, int64_t steps) {
   const std::vector<braid::LayerList> layers{perceptron(), perceptron()};
   const std::string checkpoint = folder + "/checkpoint";
   const bool goes_on = std::filesystem::exists(checkpoint);
-  const int64_t first = goes_on ? braid::read_checkpoint_info(checkpoint).step : 0;
+  const int64_t first = goes_on ? braid::ckpt::read_checkpoint_info(checkpoint).step : 0;
   std::vector<Batch> batches;
   for (int64_t step = first; step < steps; ++step) batches.push_back(batch(step));
 

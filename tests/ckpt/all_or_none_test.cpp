@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
 
-namespace braid::all_or_none_test {
+namespace braid::ckpt::all_or_none_test {
 namespace {
 
 TEST(AllOrNone, ReturnsWhereNobodyThrew) {
@@ -73,4 +73,4 @@ TEST(AllOrNone, WhoHasNoMemoryEndsTheStepOfAll) {
 }
 
 }  // namespace
-}  // namespace braid::all_or_none_test
+}  // namespace braid::ckpt::all_or_none_test

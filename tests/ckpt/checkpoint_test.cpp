@@ -15,7 +15,7 @@
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::checkpoint_test {
+namespace braid::ckpt::checkpoint_test {
 namespace {
 
 const CheckpointInfo kInfo{42, "[model]\nlayers = 8\n# \"quoted\" \xC3\xA9\n", "bytes", 336};
@@ -189,4 +189,4 @@ TEST_F(Checkpoint, RanksThatDisagreeAreNamed) {
 }
 
 }  // namespace
-}  // namespace braid::checkpoint_test
+}  // namespace braid::ckpt::checkpoint_test

@@ -12,7 +12,7 @@
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::corrupt_checkpoint_test {
+namespace braid::ckpt::corrupt_checkpoint_test {
 namespace {
 
 class CorruptCheckpoint : public ScratchFolder {
@@ -220,4 +220,4 @@ TEST_F(CorruptCheckpoint, TheBlockIsNamedAndOthersLoad) {
 }
 
 }  // namespace
-}  // namespace braid::corrupt_checkpoint_test
+}  // namespace braid::ckpt::corrupt_checkpoint_test

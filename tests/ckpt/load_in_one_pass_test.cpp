@@ -12,7 +12,7 @@
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::load_in_one_pass_test {
+namespace braid::ckpt::load_in_one_pass_test {
 namespace {
 
 constexpr int64_t kRows = 3000, kColumns = 1024;  // of float32: three blocks of 4 MiB, the last not full
@@ -198,4 +198,4 @@ TEST_F(LoadInOnePass, ADifferenceIsTheSameErrorOnAllRanks) {
 }
 
 }  // namespace
-}  // namespace braid::load_in_one_pass_test
+}  // namespace braid::ckpt::load_in_one_pass_test

@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid::manifest_test {
+namespace braid::ckpt::manifest_test {
 namespace {
 
 Manifest small() {
@@ -228,4 +228,4 @@ TEST(Manifest, NamesBesideTheDirectory) {
 }
 
 }  // namespace
-}  // namespace braid::manifest_test
+}  // namespace braid::ckpt::manifest_test

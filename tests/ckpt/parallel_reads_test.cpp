@@ -11,7 +11,7 @@
 #include "braid/base/text.h"
 #include "tests/support/thread_limit.h"
 
-namespace braid::parallel_reads_test {
+namespace braid::ckpt::parallel_reads_test {
 namespace {
 
 TEST(ParallelReads, EveryNumberIsReadOnce) {
@@ -56,4 +56,4 @@ TEST(ParallelReads, TheLowestThatFailsIsThrown) {
 }
 
 }  // namespace
-}  // namespace braid::parallel_reads_test
+}  // namespace braid::ckpt::parallel_reads_test

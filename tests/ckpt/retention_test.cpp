@@ -15,7 +15,7 @@
 #include "tests/support/nfs_locks.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::retention_test {
+namespace braid::ckpt::retention_test {
 namespace {
 
 class RetentionTest : public ScratchFolder {
@@ -175,4 +175,4 @@ TEST_F(RetentionTest, KilledAtAnyCallItIsWholeOrNotThere) {
 }
 
 }  // namespace
-}  // namespace braid::retention_test
+}  // namespace braid::ckpt::retention_test

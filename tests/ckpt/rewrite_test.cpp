@@ -10,7 +10,7 @@
 #include "tests/ckpt/sample_tensors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::rewrite_test {
+namespace braid::ckpt::rewrite_test {
 namespace {
 
 using Kind = TensorDifference::Kind;
@@ -98,4 +98,4 @@ TEST_F(Rewrite, DifferencesAreNamed) {
 }
 
 }  // namespace
-}  // namespace braid::rewrite_test
+}  // namespace braid::ckpt::rewrite_test

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::safetensors_test {
+namespace braid::ckpt::safetensors_test {
 namespace {
 
 using Safetensors = ScratchFolder;
@@ -262,4 +262,4 @@ TEST(SafetensorsFuzz, MutatedHeadersNeverCrash) {
 }
 
 }  // namespace
-}  // namespace braid::safetensors_test
+}  // namespace braid::ckpt::safetensors_test

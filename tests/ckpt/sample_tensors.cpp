@@ -35,7 +35,7 @@ class Builder {
     const auto blank = at::full(placement.local_shape, type == at::kByte ? 249 : kPadding, type);
     const auto wanted = blank.clone();
     for (const auto& piece : placement.pieces) {
-      part_of(wanted, piece).copy_(part_of(whole, {piece.global, piece.global.begin}));
+      ckpt::part_of(wanted, piece).copy_(ckpt::part_of(whole, {piece.global, piece.global.begin}));
     }
     tensors_.wanted.push_back({name, placement, wanted});
     tensors_.blank.push_back({name, std::move(placement), blank});
@@ -97,7 +97,7 @@ std::vector<MeshSpec> meshes_up_to(int max_ranks) {
 }
 
 bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
-  const auto x = bytes_of(a), y = bytes_of(b);
+  const auto x = ckpt::bytes_of(a), y = ckpt::bytes_of(b);
   return a.sizes().equals(b.sizes()) && a.scalar_type() == b.scalar_type() &&
          (x.empty() || std::memcmp(x.data(), y.data(), x.size()) == 0);
 }

@@ -14,8 +14,8 @@ namespace braid {
 inline constexpr double kPadding = -7;  // what local elements outside every piece hold
 
 struct SampleTensors {
-  std::vector<PlacedTensor> wanted;  // with the values of the model
-  std::vector<PlacedTensor> blank;   // the same places, everything kPadding
+  std::vector<ckpt::PlacedTensor> wanted;  // with the values of the model
+  std::vector<ckpt::PlacedTensor> blank;   // the same places, everything kPadding
 };
 
 // Replicated, padded, split in dim 0 and 1, segmented, scalar and empty tensors of every element type; a tied tensor on

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid::sample_tensors_test {
+namespace braid::ckpt::sample_tensors_test {
 namespace {
 
 TEST(SampleTensors, CoverPaddingAndSegments) {
@@ -14,4 +14,4 @@ TEST(SampleTensors, CoverPaddingAndSegments) {
 }
 
 }  // namespace
-}  // namespace braid::sample_tensors_test
+}  // namespace braid::ckpt::sample_tensors_test

@@ -19,7 +19,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/thread_limit.h"
 
-namespace braid::save_behind_test {
+namespace braid::ckpt::save_behind_test {
 namespace {
 
 // Holds every new file up until it is let go, and refuses it then where `refuses`.
@@ -206,4 +206,4 @@ TEST_F(SaveBehindTest, GivenUpItPublishesNothing) {
 }
 
 }  // namespace
-}  // namespace braid::save_behind_test
+}  // namespace braid::ckpt::save_behind_test

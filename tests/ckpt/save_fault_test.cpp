@@ -17,7 +17,7 @@
 #include "tests/ckpt/sample_tensors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::save_fault_test {
+namespace braid::ckpt::save_fault_test {
 namespace {
 
 class SaveFault : public ScratchFolder {
@@ -264,4 +264,4 @@ TEST_F(SaveFault, LinksAreNotWrittenThrough) {
 }
 
 }  // namespace
-}  // namespace braid::save_fault_test
+}  // namespace braid::ckpt::save_fault_test

@@ -8,7 +8,7 @@
 #include "tests/ckpt/sample_tensors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::saved_checkpoints_test {
+namespace braid::ckpt::saved_checkpoints_test {
 namespace {
 
 class SavedCheckpoints : public ScratchFolder {
@@ -99,4 +99,4 @@ TEST_F(SavedCheckpoints, TellWhatOthersHavePutThere) {
 }
 
 }  // namespace
-}  // namespace braid::saved_checkpoints_test
+}  // namespace braid::ckpt::saved_checkpoints_test

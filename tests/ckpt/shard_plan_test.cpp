@@ -11,7 +11,7 @@
 #include "braid/ckpt/box_cover.h"
 #include "tests/ckpt/sample_tensors.h"
 
-namespace braid::shard_plan_test {
+namespace braid::ckpt::shard_plan_test {
 namespace {
 
 using Listings = std::vector<std::string>;
@@ -186,4 +186,4 @@ TEST(BoxCover, PinwheelsAndOverlaps) {
 }
 
 }  // namespace
-}  // namespace braid::shard_plan_test
+}  // namespace braid::ckpt::shard_plan_test

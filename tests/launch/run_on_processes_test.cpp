@@ -92,12 +92,12 @@ class RunOnProcesses : public TextFolder {
   std::map<std::string, at::Tensor> tensors_of(const std::string& run) const {
     const std::string step = path(cat(run, "/step-", kSteps));
     std::map<std::string, at::Tensor> tensors;
-    std::vector<PlacedTensor> places;
-    for (const auto& [name, listed] : read_manifest(step).tensors) {
-      tensors[name] = at::zeros(listed.shape, scalar_type(listed.type));
+    std::vector<ckpt::PlacedTensor> places;
+    for (const auto& [name, listed] : ckpt::read_manifest(step).tensors) {
+      tensors[name] = at::zeros(listed.shape, ckpt::scalar_type(listed.type));
       places.push_back({name, mesh::replicated(listed.shape), tensors[name]});
     }
-    load_checkpoint(step, places);
+    ckpt::load_checkpoint(step, places);
     return tensors;
   }
   void expect_same_run(const std::function<void(RunSpec& spec)>& lay_out) const {

@@ -81,7 +81,7 @@ TEST_F(ModuleCheckpoints, GoOnWithTheBitsOfTheTrainingThatWasNotInterrupted) {
     trained(2, zero, {0, 3}, "", path(name + "-cut"));
     trained(2, zero, {3, 5}, path(name + "-cut"), path(name + "-rest"));
     expect_same(path(name + "-rest"), path(name + "-whole"));
-    EXPECT_EQ(read_checkpoint_info(path(name + "-rest")).step, 5);
+    EXPECT_EQ(ckpt::read_checkpoint_info(path(name + "-rest")).step, 5);
   }
 }
 
@@ -121,16 +121,16 @@ TEST_F(ModuleCheckpoints, AreExportedWhole) {
   }
   EXPECT_EQ(content(path("zero-0")), content(path("zero-3")));
   const CheckedFile file(path("zero-3"));
-  const SafetensorsHeader header = read_header(file);
+  const ckpt::SafetensorsHeader header = ckpt::read_header(file);
   Sequential net = make_net(1);
   std::map<std::string, at::Tensor> wanted;
   for (const auto& item : net->named_parameters()) wanted[item.key()] = item.value().detach();
   for (const auto& item : net->named_buffers()) wanted[item.key()] = item.value();
   ASSERT_EQ(header.tensors.size(), wanted.size());
-  for (const TensorEntry& entry : header.tensors) {
+  for (const ckpt::TensorEntry& entry : header.tensors) {
     const at::Tensor& want = wanted.at(entry.info.name);
-    const at::Tensor got = at::zeros(entry.info.shape, scalar_type(entry.info.type));
-    file.read(header.data_begin + entry.begin, bytes_of(got));
+    const at::Tensor got = at::zeros(entry.info.shape, ckpt::scalar_type(entry.info.type));
+    file.read(header.data_begin + entry.begin, ckpt::bytes_of(got));
     EXPECT_TRUE(got.equal(want)) << entry.info.name;
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << "nothing else is left";

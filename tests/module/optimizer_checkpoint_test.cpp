@@ -76,9 +76,9 @@ TEST_F(OptimizerCheckpoints, WithoutAKindAreTakenByTheirStates) {
   };
   const auto save_former = [&](const MakeOptimizer& make) {
     save(make);
-    Manifest manifest = read_manifest(path("saved"));
+    ckpt::Manifest manifest = ckpt::read_manifest(path("saved"));
     manifest.info.optimizer.clear();
-    write(path("saved/manifest.json"), manifest_text(manifest));
+    write(path("saved/manifest.json"), ckpt::manifest_text(manifest));
   };
   const auto states = [&](const Ranks& ranks, const MakeOptimizer& make) {
     std::set<std::string> rules;

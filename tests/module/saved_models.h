@@ -131,12 +131,12 @@ inline Lists nets(const Ranks& ranks, uint64_t seed) {
 // Of the checkpoint, put together.
 inline std::map<std::string, at::Tensor> values(const std::string& directory) {
   std::map<std::string, at::Tensor> all;
-  std::vector<PlacedTensor> tensors;
-  for (const auto& [name, tensor] : read_manifest(directory).tensors) {
-    all[name] = at::zeros(tensor.shape, scalar_type(tensor.type));
+  std::vector<ckpt::PlacedTensor> tensors;
+  for (const auto& [name, tensor] : ckpt::read_manifest(directory).tensors) {
+    all[name] = at::zeros(tensor.shape, ckpt::scalar_type(tensor.type));
     tensors.push_back({name, mesh::replicated(tensor.shape), all[name]});
   }
-  load_checkpoint(directory, tensors);
+  ckpt::load_checkpoint(directory, tensors);
   return all;
 }
 
@@ -147,7 +147,7 @@ inline void expect_same(const std::string& a, const std::string& b) {
     ASSERT_TRUE(of_b.contains(name)) << name;
     EXPECT_TRUE(tensor.equal(of_b.at(name))) << name;
   }
-  EXPECT_EQ(read_checkpoint_info(a).step, read_checkpoint_info(b).step);
+  EXPECT_EQ(ckpt::read_checkpoint_info(a).step, ckpt::read_checkpoint_info(b).step);
 }
 
 }  // namespace braid::saved_models

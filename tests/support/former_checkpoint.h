@@ -17,7 +17,7 @@ namespace braid {
 
 // Rewrites the manifest in `folder`: a digest for each file, no boxes. `version` is 1 or 3.
 inline void make_former(const std::string& folder, int version) {
-  auto json = nlohmann::ordered_json::parse(manifest_text(read_manifest(folder)));
+  auto json = nlohmann::ordered_json::parse(ckpt::manifest_text(ckpt::read_manifest(folder)));
   json["version"] = version;
   json.erase("xxh3");
   for (auto& [name, file] : json["files"].items()) {

@@ -25,11 +25,11 @@ inline void with_model(const RunSpec& spec, const std::function<void(RankModel&,
 
 inline void save_fresh_weights(const RunSpec& spec, const std::string& directory) {
   with_model(spec, [&](RankModel& model, Communicator& world) {
-    std::vector<PlacedTensor> tensors;
+    std::vector<ckpt::PlacedTensor> tensors;
     for (const param::Parameter& param : model.params().params()) {
       tensors.push_back({param.name, param.placement, param.master});
     }
-    save_checkpoint(directory, {tensors, {1, spec::to_toml(spec), "bytes", 0}}, world);
+    ckpt::save_checkpoint(directory, {tensors, {1, spec::to_toml(spec), "bytes", 0}}, world);
   });
 }
 

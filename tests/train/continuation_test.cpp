@@ -64,7 +64,7 @@ TEST_F(FirstFormat, SamplesWithATokenizerThatIsNamedAndOpensNoneThatIsNot) {
 }
 
 TEST_F(FirstFormat, OpensNoFileThatItsConfigurationNames) {
-  CheckpointInfo info = read_checkpoint_info(step_);
+  ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(step_);
   info.config_toml.insert(info.config_toml.find("[model]\n") + 8, cat("config = \"", path("nowhere.json"), "\"\n"));
   const auto repeated = info.config_toml.find("config = \"\"\n");
   if (repeated != std::string::npos) info.config_toml.erase(repeated, 12);
@@ -89,7 +89,7 @@ TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
 }
 
 TEST_F(FirstFormat, ComparesTheTokenizersFiles) {
-  const CheckpointInfo info = read_checkpoint_info(step_);
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(step_);
   RunSpec spec = resumed(3);
   const data::CorpusOrigin unknown;
   spec.data.tokenizer = path("same.json");
@@ -104,7 +104,7 @@ TEST_F(FirstFormat, ComparesTheTokenizersFiles) {
 // Data that were prepared again by a version with another kind of digest are read again for the one that is compared.
 TEST_F(FirstFormat, ComparesDataByTheDigestsOfTheCheckpoint) {
   const NamedDigest was{7, DigestKind::Xxh64}, is{9, DigestKind::Xxh3};
-  CheckpointInfo info = read_checkpoint_info(step_);
+  ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(step_);
   info.data = {{"a.tokens", 1, 2, was}};
   data::CorpusOrigin origin;
   origin.sources = {{"a.tokens", 1, 2, is}};

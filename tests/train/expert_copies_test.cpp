@@ -81,15 +81,15 @@ class Training {
     const c10::AutoGradMode no_grad(false);
     while (steps-- > 0) step(clip);
   }
-  std::vector<PlacedTensor> tensors() { return saved_tensors(store_, *optimizer_, *replication_); }
+  std::vector<ckpt::PlacedTensor> tensors() { return saved_tensors(store_, *optimizer_, *replication_); }
   void save(const std::string& directory) {
-    const CheckpointInfo info{optimizer_->num_steps()};
-    save_checkpoint(directory, {tensors(), info}, groups_.world);
+    const ckpt::CheckpointInfo info{optimizer_->num_steps()};
+    ckpt::save_checkpoint(directory, {tensors(), info}, groups_.world);
   }
   void load(const std::string& directory) {
     const c10::AutoGradMode no_grad(false);
-    load_checkpoint(directory, tensors());
-    optimizer_->set_num_steps(read_checkpoint_info(directory).step);
+    ckpt::load_checkpoint(directory, tensors());
+    optimizer_->set_num_steps(ckpt::read_checkpoint_info(directory).step);
   }
 
  private:
@@ -154,9 +154,9 @@ class Training {
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
 
-Values copied(const std::vector<PlacedTensor>& tensors) {
+Values copied(const std::vector<ckpt::PlacedTensor>& tensors) {
   Values values;
-  for (const PlacedTensor& each : tensors) values[each.name] = each.local.detach().clone();
+  for (const ckpt::PlacedTensor& each : tensors) values[each.name] = each.local.detach().clone();
   return values;
 }
 
@@ -262,7 +262,7 @@ TEST_F(ExpertCopies, WhatCompressionCarriesOverComesBackToItsRank) {
     const c10::AutoGradMode no_grad(false);
     const Values before = copied(training.tensors());
     int num_directions = 0;
-    for (const PlacedTensor& each : training.tensors()) {
+    for (const ckpt::PlacedTensor& each : training.tensors()) {
       num_directions += each.name.starts_with("reducer.directions/") ? 1 : 0;
       each.local.zero_();
     }

@@ -33,14 +33,14 @@ class Generate : public ScratchFolder {
       const RankGroups groups(mesh::DeviceMesh(spec_.mesh), StageLayout::single(), world);
       RankModel model(spec_, groups);
       change(model.params());
-      std::vector<PlacedTensor> tensors;
+      std::vector<ckpt::PlacedTensor> tensors;
       for (const param::Parameter& param : model.params().params()) {
         tensors.push_back({param.name, param.placement, param.master});
       }
       RunSpec told = spec_;
       if (claim_) claim_(told.model);
-      const CheckpointInfo info{1, spec::to_toml(told), "bytes", 0};
-      save_checkpoint(path("step-1"), {tensors, info}, world);
+      const ckpt::CheckpointInfo info{1, spec::to_toml(told), "bytes", 0};
+      ckpt::save_checkpoint(path("step-1"), {tensors, info}, world);
     });
     return path("step-1");
   }

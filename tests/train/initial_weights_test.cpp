@@ -131,7 +131,7 @@ TEST(InitialWeights, ArePastOnceARunIsSaved) {
   spec.train.init = "/nowhere";
   spec.data.paths = {"text"};
   spec.data.tokenizer = "words";
-  CheckpointInfo info;
+  ckpt::CheckpointInfo info;
   info.config_toml = spec::to_toml(spec);
   info.config_toml.replace(info.config_toml.find("window = 0\n"), 11, "");
   spec.train.init.clear();

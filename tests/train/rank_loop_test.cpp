@@ -48,7 +48,7 @@ TEST_F(ComparedReplicas, EveryFewStepsAndBeforeASave) {
   const data::Corpus corpus = tiny_corpus();
   EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
   Damage observer;
-  CheckpointReading none("");
+  ckpt::CheckpointReading none("");
   const std::vector<std::string> choices;
   const RunControls controls{[] { return false; }};
   const SharedByRanks shared{start, corpus, choices, evaluated, observer, none, controls};
@@ -99,7 +99,7 @@ TEST_F(Prospects, WhereTheyCannotBeMeasuredTheRunGoesOn) {
   const data::Corpus corpus = tiny_corpus();
   EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
   Unforeseen observer;
-  CheckpointReading none("");
+  ckpt::CheckpointReading none("");
   const std::vector<std::string> choices;
   const RunControls controls{[] { return false; }};
   const SharedByRanks shared{start, corpus, choices, evaluated, observer, none, controls};

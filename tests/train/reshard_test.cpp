@@ -83,13 +83,13 @@ class Reshard : public ScratchFolder {
   }
   // Every tensor of a checkpoint, whole.
   static std::map<std::string, at::Tensor> state(const std::string& directory) {
-    std::vector<PlacedTensor> tensors;
-    for (const auto& [name, tensor] : read_manifest(directory).tensors) {
-      tensors.push_back({name, mesh::replicated(tensor.shape), at::empty(tensor.shape, scalar_type(tensor.type))});
+    std::vector<ckpt::PlacedTensor> tensors;
+    for (const auto& [name, tensor] : ckpt::read_manifest(directory).tensors) {
+      tensors.push_back({name, mesh::replicated(tensor.shape), at::empty(tensor.shape, ckpt::scalar_type(tensor.type))});
     }
-    load_checkpoint(directory, tensors);
+    ckpt::load_checkpoint(directory, tensors);
     std::map<std::string, at::Tensor> state;
-    for (const PlacedTensor& tensor : tensors) state[tensor.name] = tensor.local;
+    for (const ckpt::PlacedTensor& tensor : tensors) state[tensor.name] = tensor.local;
     return state;
   }
   void expect_goes_on(size_t from, size_t to) const {

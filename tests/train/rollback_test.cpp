@@ -143,14 +143,14 @@ class RemovesAtFirstStep final : public RunObserver {
   void on_start(const RunStart&) override {}
   void on_step(const StepReport& report) override {
     PosixFileSystem files;
-    if (saved.empty()) is_removed = is_removed || remove_checkpoint({4, directory_}, files);
+    if (saved.empty()) is_removed = is_removed || ckpt::remove_checkpoint({4, directory_}, files);
     last_step = report.step;
   }
   void on_evaluation(const Evaluation&) override {}
   void on_checkpoint(int64_t step, const std::string&) override {
     PosixFileSystem files;
     saved.push_back(step);
-    if (!is_removed) is_removed_later = is_removed_later || remove_checkpoint({4, directory_}, files);
+    if (!is_removed) is_removed_later = is_removed_later || ckpt::remove_checkpoint({4, directory_}, files);
   }
   void on_rollback(int64_t step, const std::string&) override { back_to.push_back(step); }
 

@@ -52,7 +52,7 @@ class RunCheckpointsTest : public TextFolder {
   }
   Steps left() const {
     Steps steps;
-    for (const SavedCheckpoint& saved : saved_checkpoints(path("run"))) steps.push_back(saved.step);
+    for (const ckpt::SavedCheckpoint& saved : ckpt::saved_checkpoints(path("run"))) steps.push_back(saved.step);
     return steps;
   }
 };
@@ -106,7 +106,7 @@ TEST_F(RunCheckpointsTest, OneRankLooksWhetherASaveIsNeeded) {
       Trainer trainer(resolved, corpus, world);
       RunStart start;
       start.spec = (world.rank() == 0) == rank_0_sees ? sees : blind;
-      CheckpointReading none("");
+      ckpt::CheckpointReading none("");
       const RunCheckpoints checkpoints({start, listener, none}, trainer, world);
       saved[static_cast<size_t>(world.rank())] = checkpoints.is_saved(2) ? 1 : 0;
     });
@@ -119,7 +119,7 @@ class AsynchronousSaves : public RunCheckpointsTest {
   // Of the tensors' files, by step and name.
   std::map<std::string, std::string> bytes_in(const std::string& run) const {
     std::map<std::string, std::string> contents;
-    for (const SavedCheckpoint& saved : saved_checkpoints(run)) {
+    for (const ckpt::SavedCheckpoint& saved : ckpt::saved_checkpoints(run)) {
       for (const auto& entry : std::filesystem::directory_iterator(saved.directory)) {
         const std::string file = entry.path().filename();
         if (file.ends_with(".safetensors")) contents[cat(saved.step, "/", file)] = content(entry.path());

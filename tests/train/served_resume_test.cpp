@@ -65,7 +65,7 @@ TEST_F(ServedResume, AnotherOptimizerIsRefused) {
 // As configurations were before servers took optimizer.kind: their key said something where there were servers only.
 TEST_F(ServedResume, KnowsTheFormerKeyOfTheServersOptimizer) {
   const auto read = [](const RunSpec& spec, const std::string& former) {
-    CheckpointInfo info{.config_toml = spec::to_toml(spec)};
+    ckpt::CheckpointInfo info{.config_toml = spec::to_toml(spec)};
     const std::string section = "[sync]\n";
     info.config_toml.insert(info.config_toml.find(section) + section.size(), "server_optimizer = \"" + former + "\"\n");
     return saved_spec(info, "somewhere");

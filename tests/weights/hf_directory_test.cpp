@@ -200,15 +200,15 @@ TEST_F(HfDirectoryFaults, ATiedHeadOfAnotherTypeIsCompared) {
   copy("mistral");
   replace("config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
   const CheckedFile file(path("model.safetensors"));
-  const SafetensorsHeader header = read_header(file);
+  const ckpt::SafetensorsHeader header = ckpt::read_header(file);
   std::string bytes = content(path("model.safetensors")).substr(header.data_begin);
-  std::vector<TensorEntry> entries = header.tensors;
-  for (TensorEntry& entry : entries) {
+  std::vector<ckpt::TensorEntry> entries = header.tensors;
+  for (ckpt::TensorEntry& entry : entries) {
     if (entry.info.name != "lm_head.weight") continue;
-    EXPECT_EQ(entry.info.type, ElementType::F16);
-    entry.info.type = ElementType::I16;
+    EXPECT_EQ(entry.info.type, ckpt::ElementType::F16);
+    entry.info.type = ckpt::ElementType::I16;
   }
-  write(path("model.safetensors"), header_bytes(entries, {}) + bytes);
+  write(path("model.safetensors"), ckpt::header_bytes(entries, {}) + bytes);
   const auto problems = HfDirectory(folder_).problems_of_tied_head();
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(text(problems[0]), "lm_head.weight = I16: must be F16, BF16, F32 or F64");
@@ -232,22 +232,22 @@ TEST_F(HfDirectoryFaults, NamesOfABaseModelAreTaken) {
   copy("gpt2");
   const std::string whole = content(path("model.safetensors"));
   const CheckedFile file(path("model.safetensors"));
-  const SafetensorsHeader header = read_header(file);
-  std::vector<TensorEntry> entries = header.tensors;
-  for (TensorEntry& entry : entries) entry.info.name = entry.info.name.substr(std::string("transformer.").size());
+  const ckpt::SafetensorsHeader header = ckpt::read_header(file);
+  std::vector<ckpt::TensorEntry> entries = header.tensors;
+  for (ckpt::TensorEntry& entry : entries) entry.info.name = entry.info.name.substr(std::string("transformer.").size());
   const int64_t end = entries.back().end;
   const HfDirectory named(hf_family_folder("gpt2"));
-  const std::pair<ElementType, int64_t> masks[] = {{ElementType::U8, 16},
-                                                   {ElementType::Bool, 16},
-                                                   {ElementType::F4, 8},
-                                                   {ElementType::F8_E4M3, 16},
-                                                   {ElementType::U64, 128}};
+  const std::pair<ckpt::ElementType, int64_t> masks[] = {{ckpt::ElementType::U8, 16},
+                                                   {ckpt::ElementType::Bool, 16},
+                                                   {ckpt::ElementType::F4, 8},
+                                                   {ckpt::ElementType::F8_E4M3, 16},
+                                                   {ckpt::ElementType::U64, 128}};
   for (const auto& [type, bytes] : masks) {
-    std::vector<TensorEntry> all = entries;
+    std::vector<ckpt::TensorEntry> all = entries;
     all.push_back({{"h.0.attn.bias", type, {1, 1, 4, 4}}, end, end + bytes});
     write(path("model.safetensors"),
-          header_bytes(all, {}) + whole.substr(header.data_begin) + std::string(static_cast<size_t>(bytes), '\1'));
-    EXPECT_TRUE(logits_on(HfDirectory(folder_), 1).equal(logits_on(named, 1))) << text(type);
+          ckpt::header_bytes(all, {}) + whole.substr(header.data_begin) + std::string(static_cast<size_t>(bytes), '\1'));
+    EXPECT_TRUE(logits_on(HfDirectory(folder_), 1).equal(logits_on(named, 1))) << ckpt::text(type);
   }
 }
 

@@ -30,7 +30,7 @@ class RoundTrip : public ScratchFolder, public testing::WithParamInterface<std::
   std::string made_directory(const std::string& checkpoint, at::ScalarType type, int64_t most_file_bytes) const {
     ToHf request;
     request.checkpoint = checkpoint;
-    request.model = spec::parse_run(read_checkpoint_info(checkpoint).config_toml, "config", {}).model;
+    request.model = spec::parse_run(ckpt::read_checkpoint_info(checkpoint).config_toml, "config", {}).model;
     request.written = type;
     request.most_file_bytes = most_file_bytes;
     request.directory = path("directory");
@@ -55,9 +55,9 @@ void expect_same_tensors(const std::string& got_folder, const std::string& want_
 
 TEST_P(RoundTrip, EveryTensorComesBackBitForBit) {
   const std::string folder = hf_family_folder(GetParam()), checkpoint = made_checkpoint(GetParam());
-  const CheckpointInfo info = read_checkpoint_info(checkpoint);
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(checkpoint);
   EXPECT_EQ(info.step, 0);
-  verify_checkpoint(checkpoint);
+  ckpt::verify_checkpoint(checkpoint);
   const ModelSpec model = HfDirectory(folder).model();
   EXPECT_EQ(spec::parse_run(info.config_toml, "config", {}).model, model);
   const std::string back = made_directory(checkpoint, at::kFloat, 30'000);
@@ -95,12 +95,12 @@ TEST_F(WideRoundTrip, OneTensorIsInMemory) {
   std::filesystem::create_directories(path("source"));
   write(path("source/config.json"), config);
   std::vector<Problem> problems;
-  std::vector<TensorInfo> infos;
+  std::vector<ckpt::TensorInfo> infos;
   for (const HfTensor& each : hf_tensors(spec::parse_hf_config(config, "config.json", problems)))
-    infos.push_back({each.name, ElementType::F64, each.shape});
-  const std::vector<TensorEntry> entries = laid_out(infos);
+    infos.push_back({each.name, ckpt::ElementType::F64, each.shape});
+  const std::vector<ckpt::TensorEntry> entries = ckpt::laid_out(infos);
   const int64_t bytes = entries.back().end;
-  write(path("source/model.safetensors"), header_bytes(entries, {}) + std::string(static_cast<size_t>(bytes), '\0'));
+  write(path("source/model.safetensors"), ckpt::header_bytes(entries, {}) + std::string(static_cast<size_t>(bytes), '\0'));
 
   param::install_memory_accounting();
   param::account_memory_to(0);
