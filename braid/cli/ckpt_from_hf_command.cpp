@@ -19,7 +19,7 @@ constexpr size_t kMostOfFromHf = 20'000;  // bytes
 
 int ckpt_from_hf_command(const Words& words) {
   CLI::App app("Makes a checkpoint of weights alone, at step 0, of a Hugging Face directory.", "braid ckpt from-hf");
-  FromHf request;
+  weights::FromHf request;
   app.add_option("DIR", request.directory,
                  "a folder with config.json, model.safetensors or its shards, and perhaps tokenizer.json")
       ->required();
@@ -30,7 +30,7 @@ int ckpt_from_hf_command(const Words& words) {
     throw ConfigError({{"DIR", request.directory, "must be a Hugging Face directory, and is no folder", ""}});
   }
   PosixFileSystem files;
-  for (const auto& sentence : checkpoint_from_hf(request, files))
+  for (const auto& sentence : weights::checkpoint_from_hf(request, files))
     std::cout << printable(sentence, kMostOfFromHf, LineBreaks::Kept) << "\n";
   std::cout << "checkpoint " << printable(request.checkpoint, kMostOfFromHf) << std::endl;
   return 0;

@@ -25,7 +25,7 @@ int ckpt_to_hf_command(const Words& words) {
                "braid ckpt to-hf");
   std::string given, type;
   double most_gigabytes = 5;
-  ToHf request;
+  weights::ToHf request;
   app.add_option("CHECKPOINT", given, "a checkpoint, or the folder of a run: the newest in it")->required();
   app.add_option("DIR", request.directory, "the directory; there must be nothing, or an empty folder")->required();
   app.add_option("--dtype", type, "of the weights that are written; left out: as the checkpoint has them")
@@ -49,7 +49,7 @@ int ckpt_to_hf_command(const Words& words) {
   if (type == "float64") request.written = at::kDouble;
   request.most_file_bytes = static_cast<int64_t>(most_gigabytes * kGigabyte);
   PosixFileSystem files;
-  const auto sentences = hf_from_checkpoint(request, files);
+  const auto sentences = weights::hf_from_checkpoint(request, files);
   for (const auto& sentence : sentences) std::cout << printable(sentence, kMostOfToHf) << "\n";
   std::cout << "directory " << printable(request.directory, kMostOfToHf) << std::endl;
   return 0;

@@ -34,7 +34,7 @@ TokenizerInUse tokenizer_in_use(const DataSpec& data) {
 }  // namespace
 
 std::string tokenizer_of_weights(const std::string& init) {
-  if (is_hf_directory(init)) return has_tokenizer(init) ? init : "";
+  if (weights::is_hf_directory(init)) return weights::has_tokenizer(init) ? init : "";
   const std::string checkpoint = ckpt::chosen_checkpoint(init).directory;
   if (checkpoint.empty()) return "";
   const std::string saved = ckpt::tokenizer_folder(checkpoint);

@@ -95,14 +95,14 @@ ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Probl
 
 std::string chosen_initial_weights(const TrainSpec& train) {
   if (train.init.empty() || !train.resume.empty()) return "";
-  return is_hf_directory(train.init) ? train.init : checkpoint_at(train.init);
+  return weights::is_hf_directory(train.init) ? train.init : checkpoint_at(train.init);
 }
 
 std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
   const std::string& path = spec.train.init;
   if (path.empty()) return {};
-  if (is_hf_directory(path)) {
-    const HfDirectory source(path);
+  if (weights::is_hf_directory(path)) {
+    const weights::HfDirectory source(path);
     std::vector<Problem> problems = differences(spec, source.model(), path);
     for (Problem& problem : source.problems_of_tied_head()) problems.push_back(std::move(problem));
     return problems;
@@ -115,7 +115,7 @@ std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
 }
 
 std::string told_of_initial_weights(const std::string& path) {
-  if (is_hf_directory(path)) return cat("the weights of ", path, ", a Hugging Face directory; all else begins anew");
+  if (weights::is_hf_directory(path)) return cat("the weights of ", path, ", a Hugging Face directory; all else begins anew");
   return cat("the weights of ", checkpoint_at(path), "; its steps, optimizer and data are left");
 }
 
@@ -123,8 +123,8 @@ void take_initial_weights(const RunSpec& spec, param::ParamStore& store) {
   const c10::AutoGradMode no_grad(false);
   const std::string& path = spec.train.init;
   const std::vector<ckpt::PlacedTensor> masters = master_tensors(store);
-  if (is_hf_directory(path)) {
-    const HfDirectory source(path);
+  if (weights::is_hf_directory(path)) {
+    const weights::HfDirectory source(path);
     for (const ckpt::PlacedTensor& each : masters) {
       read_into(each, each.local.scalar_type(), [&](const ckpt::PlacedTensor& to) { source.read(to); });
     }

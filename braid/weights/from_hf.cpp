@@ -24,7 +24,7 @@
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/weights/hf_directory.h"
 
-namespace braid {
+namespace braid::weights {
 namespace {
 
 RunSpec spec_of(const HfDirectory& source) {
@@ -148,4 +148,4 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
           tokenizer.sentence};
 }
 
-}  // namespace braid
+}  // namespace braid::weights

@@ -6,7 +6,7 @@
 
 #include "braid/base/file_system.h"
 
-namespace braid {
+namespace braid::weights {
 
 struct FromHf {
   std::string directory;   // config.json, safetensors files, perhaps a tokenizer
@@ -28,4 +28,4 @@ const std::vector<std::string>& carried_files();
 // names beside it that a save uses are free.
 void require_empty_place(const std::string& option, const std::string& path);
 
-}  // namespace braid
+}  // namespace braid::weights

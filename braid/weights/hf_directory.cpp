@@ -11,7 +11,7 @@
 #include "braid/spec/hf_config.h"
 #include "braid/spec/problems.h"
 
-namespace braid {
+namespace braid::weights {
 namespace {
 
 constexpr int64_t kMostElements = 4 << 20;  // of one read
@@ -171,4 +171,4 @@ void HfDirectory::read_box(const HfTensor& part, const mesh::Piece& piece, const
   }
 }
 
-}  // namespace braid
+}  // namespace braid::weights

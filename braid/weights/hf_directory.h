@@ -10,7 +10,7 @@
 #include "braid/weights/hf_tensors.h"
 #include "braid/weights/tensor_files.h"
 
-namespace braid {
+namespace braid::weights {
 
 // Returns true if a folder has a config.json and safetensors files, and no manifest.json of braid's.
 bool is_hf_directory(const std::string& folder);
@@ -46,4 +46,4 @@ class HfDirectory {
   std::string left_out_;                                          // of every name, in the files of a base model
 };
 
-}  // namespace braid
+}  // namespace braid::weights

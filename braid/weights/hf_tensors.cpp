@@ -9,7 +9,7 @@
 #include "braid/nn/model.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::weights {
 namespace {
 
 // Parameters of one name up to ".weight" and ".bias".
@@ -132,4 +132,4 @@ bool is_redundant(const ModelSpec& spec, const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-}  // namespace braid
+}  // namespace braid::weights

@@ -12,7 +12,7 @@
 #include "braid/mesh/placement.h"
 #include "braid/spec/model_spec.h"
 
-namespace braid {
+namespace braid::weights {
 
 // Transposed: Hugging Face's tensor is [inputs, outputs] (the Conv1D of GPT-2), braid's [outputs, inputs].
 enum class Orientation { Same, Transposed };
@@ -37,4 +37,4 @@ std::string hf_base_prefix(const ModelSpec& spec);
 // tied to the embedding.
 bool is_redundant(const ModelSpec& spec, const std::string& name);
 
-}  // namespace braid
+}  // namespace braid::weights

@@ -13,7 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::weights {
 namespace {
 
 using Json = nlohmann::json;
@@ -118,4 +118,4 @@ at::Tensor TensorFiles::rows(const std::string& name, int64_t begin, int64_t end
   return rows;
 }
 
-}  // namespace braid
+}  // namespace braid::weights

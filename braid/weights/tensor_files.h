@@ -13,7 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/ckpt/safetensors.h"
 
-namespace braid {
+namespace braid::weights {
 
 inline constexpr const char* kHfWeights = "model.safetensors";
 inline constexpr const char* kHfIndex = "model.safetensors.index.json";
@@ -46,4 +46,4 @@ class TensorFiles {
   std::map<std::string, Place> places_;
 };
 
-}  // namespace braid
+}  // namespace braid::weights

@@ -24,7 +24,7 @@
 #include "braid/weights/hf_tensors.h"
 #include "braid/weights/tensor_files.h"
 
-namespace braid {
+namespace braid::weights {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -210,4 +210,4 @@ std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& fil
   return {cat("weights in ", type, ", ", counted(num_files, "file")), tokenizer.sentence};
 }
 
-}  // namespace braid
+}  // namespace braid::weights

@@ -10,7 +10,7 @@
 #include "braid/base/file_system.h"
 #include "braid/spec/model_spec.h"
 
-namespace braid {
+namespace braid::weights {
 
 struct ToHf {
   std::string checkpoint;               // verified; its weights are those of `model`
@@ -27,4 +27,4 @@ struct ToHf {
 // IoError.
 std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& files);
 
-}  // namespace braid
+}  // namespace braid::weights

@@ -46,7 +46,7 @@ TEST_P(GreedyGolden, TokensAreThoseOfTransformersWhateverElseIsInTheBatch) {
   for (const int token : golden["prompt"]) prompt += cat(token, " ");
   const auto want = golden["tokens"].get<std::vector<int>>();
   PosixFileSystem files;
-  checkpoint_from_hf({hf_family_folder(GetParam()), path("checkpoint")}, files);
+  weights::checkpoint_from_hf({hf_family_folder(GetParam()), path("checkpoint")}, files);
   for (const int ranks : {1, 2}) {
     const ModelToLoad load = model_to_load(path("checkpoint"), {.pipe = ranks, .tensor = ranks});
     run_ranks(ranks * ranks, [&](Communicator& world) {

@@ -24,9 +24,9 @@ std::string folder_of(const std::string& family) {
 }
 
 std::map<std::string, at::Tensor> whole_weights(const std::string& folder, at::ScalarType type) {
-  const HfDirectory source(folder);
+  const weights::HfDirectory source(folder);
   std::map<std::string, at::Tensor> all;
-  for (const HfTensor& each : hf_tensors(source.model())) {
+  for (const weights::HfTensor& each : weights::hf_tensors(source.model())) {
     if (each.first_row > 0) continue;
     all[each.whole] = at::zeros(each.whole_shape, type);
     source.read({each.whole, mesh::replicated(each.whole_shape), all[each.whole]});
@@ -36,7 +36,7 @@ std::map<std::string, at::Tensor> whole_weights(const std::string& folder, at::S
 
 RunSpec run_of(const std::string& family) {
   RunSpec spec = tiny_spec(4, 8);
-  spec.model = HfDirectory(folder_of(family)).model();
+  spec.model = weights::HfDirectory(folder_of(family)).model();
   spec.model.context = 6;
   spec.model.vocab_multiple = 1;
   if (family == "gpt2") spec.model.context = 96;
@@ -111,14 +111,14 @@ class InitialCheckpoint : public ScratchFolder {};
 
 TEST_F(InitialCheckpoint, GivesWhatItWasMadeOf) {
   PosixFileSystem files;
-  checkpoint_from_hf({folder_of("llama"), path("checkpoint")}, files);
+  weights::checkpoint_from_hf({folder_of("llama"), path("checkpoint")}, files);
   RunSpec spec = run_of("llama");
   spec.train.init = path("checkpoint");
   EXPECT_TRUE(initial_weights_problems(spec).empty());
   spec.mesh = {.pipe = 2, .data = 1, .context = 1, .expert = 1, .tensor = 2};
   EXPECT_TRUE(same_bits(beginning(spec, schedule::HeldResource::Weights), whole_weights(folder_of("llama"), at::kDouble)));
   std::vector<Problem> problems;
-  EXPECT_EQ(model_of_initial_checkpoint(path("checkpoint"), problems), HfDirectory(folder_of("llama")).model());
+  EXPECT_EQ(model_of_initial_checkpoint(path("checkpoint"), problems), weights::HfDirectory(folder_of("llama")).model());
   EXPECT_TRUE(problems.empty());
   model_of_initial_checkpoint(path("nowhere"), problems);
   ASSERT_EQ(problems.size(), 1u);

@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/weights/hf_families.h"
 
-namespace braid::hf_directory_test {
+namespace braid::weights::hf_directory_test {
 namespace {
 
 std::vector<double> expected_logits(const std::string& family) {
@@ -252,4 +252,4 @@ TEST_F(HfDirectoryFaults, NamesOfABaseModelAreTaken) {
 }
 
 }  // namespace
-}  // namespace braid::hf_directory_test
+}  // namespace braid::weights::hf_directory_test

@@ -15,7 +15,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/weights/hf_families.h"
 
-namespace braid::round_trip_test {
+namespace braid::weights::round_trip_test {
 namespace {
 
 class RoundTrip : public ScratchFolder, public testing::WithParamInterface<std::string> {
@@ -145,4 +145,4 @@ TEST(HfConfigText, HasWhatEveryModelIs) {
 }
 
 }  // namespace
-}  // namespace braid::round_trip_test
+}  // namespace braid::weights::round_trip_test
