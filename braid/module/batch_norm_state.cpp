@@ -14,7 +14,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 template <class... BatchNorms>
@@ -107,4 +107,4 @@ void move_running(BatchNormState& state, const torch::nn::BatchNormOptions& opti
   move(state.running_var, moments.narrow(0, 1 + features, features) / std::max(count - 1, 1.0));
 }
 
-}  // namespace braid
+}  // namespace braid::modules

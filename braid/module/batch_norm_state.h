@@ -11,8 +11,11 @@ class Module;
 }  // namespace torch::nn
 
 namespace braid {
-
 class Communicator;
+}  // namespace braid
+
+namespace braid::modules {
+
 
 struct BatchNormState {
   at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where options leave them out
@@ -43,4 +46,4 @@ at::Tensor moments_of_all(const at::Tensor& own, Communicator& group);
 // minibatches; with the unbiased variance.
 void move_running(BatchNormState& state, const torch::nn::BatchNormOptions& options, const at::Tensor& moments);
 
-}  // namespace braid
+}  // namespace braid::modules

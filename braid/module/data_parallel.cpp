@@ -36,9 +36,9 @@ OptimizerSpec spec_of(const ServerOptimizer& servers) {
 
 std::vector<Problem> problems(const LayerList& layers, const Communicator& world,
                               const DataParallel::Options& options) {
-  std::vector<Problem> found = refused_of_replicas(options.sync, spec_of(options.optimizer), world);
+  std::vector<Problem> found = modules::refused_of_replicas(options.sync, spec_of(options.optimizer), world);
   for (Problem& problem : name_problems(layers)) found.push_back(std::move(problem));
-  for (Problem& problem : storage_problems(layers)) found.push_back(std::move(problem));
+  for (Problem& problem : modules::storage_problems(layers)) found.push_back(std::move(problem));
   for (int l = 0; l < layers.size(); ++l) {
     if (layers[l].options.stash.empty() && layers[l].options.pop.empty()) continue;
     found.push_back({cat("layers.", layers[l].name), "",
@@ -48,7 +48,7 @@ std::vector<Problem> problems(const LayerList& layers, const Communicator& world
   }
   const bool share_generator = world.rank_kind() == RankKind::Thread && world.size() > 1;
   for (int l = 0; share_generator && l < layers.size(); ++l) {
-    for (const std::string& module : drawing_modules(layers[l])) {
+    for (const std::string& module : modules::drawing_modules(layers[l])) {
       found.push_back({layers[l].name, module,
                        "draws from the random generator of the process, which ranks that are threads share",
                        "KeyedDropout, or ranks that are processes"});
@@ -78,7 +78,7 @@ class DataParallel::State {
     const bool own = replica.replication().gradients() == sync::GradientsOf::OwnReplica;
     return options.scale == GradientScale::Sum || own ? 1 : 1.0 / world.size();
   }
-  void backward(const at::Tensor& loss, ModelReplica::Backward kind) {
+  void backward(const at::Tensor& loss, modules::ModelReplica::Backward kind) {
     check(loss.defined() && loss.numel() == 1, "backward goes from one number");
     check(!replica.sends(), "between the last backward() of a step and the next comes step()");
     replica.backward(loss, seed(), kind);
@@ -92,7 +92,7 @@ class DataParallel::State {
 
   Communicator& world;
   const Options options;
-  ModelReplica replica;
+  modules::ModelReplica replica;
 };
 
 DataParallel::DataParallel(LayerList layers, Communicator& world, Options options)
@@ -109,8 +109,8 @@ at::Tensor DataParallel::forward(const at::Tensor& input) {
   return outputs.front();
 }
 
-void DataParallel::accumulate(const at::Tensor& loss) { state_->backward(loss, ModelReplica::Backward::OfMany); }
-void DataParallel::backward(const at::Tensor& loss) { state_->backward(loss, ModelReplica::Backward::Last); }
+void DataParallel::accumulate(const at::Tensor& loss) { state_->backward(loss, modules::ModelReplica::Backward::OfMany); }
+void DataParallel::backward(const at::Tensor& loss) { state_->backward(loss, modules::ModelReplica::Backward::Last); }
 
 double DataParallel::clip_grad_norm(double largest) {
   state_->finish();
@@ -150,8 +150,8 @@ void DataParallel::with_whole_parameters(const std::function<void()>& body) {
   state_->replica.with_whole_parameters(body);
 }
 
-ModelPart DataParallel::part() {
-  ModelReplica& replica = state_->replica;
+modules::ModelPart DataParallel::part() {
+  modules::ModelReplica& replica = state_->replica;
   replica.follow();
   return {replica.layers(),     replica.layers(),    &replica.synced(),
           state_->options.sync, replica.num_steps(), state_->world};

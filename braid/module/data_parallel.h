@@ -56,7 +56,7 @@ struct ServerOptimizer {
   double weight_decay = OptimizerSpec().weight_decay;
 };
 
-class DataParallel : public SavableModel {
+class DataParallel : public modules::SavableModel {
  public:
   struct Options {
     SyncSpec sync = {};              // any way of keeping replicas in step; servers need ranks that are threads
@@ -105,7 +105,7 @@ class DataParallel : public SavableModel {
   int64_t bytes_sent() const;
 
  private:
-  ModelPart part() override;
+  modules::ModelPart part() override;
   void go_on_after(int64_t steps) override;
 
   class State;

@@ -11,7 +11,7 @@ namespace {
 
 // A BatchNorm of any dimension as a deferred one over the same tensors; null for other modules.
 std::shared_ptr<DeferredBatchNormImpl> deferred_of(const torch::nn::Module& module) {
-  const auto parts = batch_norm_parts(module);
+  const auto parts = modules::batch_norm_parts(module);
   if (!parts) return nullptr;
   auto norm = std::make_shared<DeferredBatchNormImpl>(parts->options, parts->state);
   norm->train(module.is_training());
@@ -24,15 +24,15 @@ DeferredBatchNormImpl::DeferredBatchNormImpl(const torch::nn::BatchNormOptions& 
   DeferredBatchNormImpl::reset();
 }
 
-DeferredBatchNormImpl::DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, const BatchNormState& shared)
-    : options_(options), state_(registered(shared, *this)) {}
+DeferredBatchNormImpl::DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, const modules::BatchNormState& shared)
+    : options_(options), state_(modules::registered(shared, *this)) {}
 
-void DeferredBatchNormImpl::reset() { state_ = registered(fresh_batch_norm(options_), *this); }
+void DeferredBatchNormImpl::reset() { state_ = modules::registered(modules::fresh_batch_norm(options_), *this); }
 
 at::Tensor DeferredBatchNormImpl::forward(at::Tensor x) {
   const bool by_itself = is_training() || !options_.track_running_stats();
-  if (by_itself && options_.track_running_stats() && context_.purpose == ForwardPurpose::Training) {
-    moments_[context_.micro] = batch_moments(x);
+  if (by_itself && options_.track_running_stats() && context_.purpose == modules::ForwardPurpose::Training) {
+    moments_[context_.micro] = modules::batch_moments(x);
   }
   const at::Tensor none;
   const auto& mean = by_itself ? none : state_.running_mean;
@@ -40,20 +40,20 @@ at::Tensor DeferredBatchNormImpl::forward(at::Tensor x) {
   return at::batch_norm(x, state_.weight, state_.bias, mean, variance, by_itself, 0, options_.eps(), false);
 }
 
-void DeferredBatchNormImpl::begin_microbatch(const MicrobatchContext& context) {
+void DeferredBatchNormImpl::begin_microbatch(const modules::MicrobatchContext& context) {
   if (context.step != context_.step) moments_.clear();  // of a step that did not come to its end
   context_ = context;
 }
 
 // Also where this rank's module is in evaluation mode and has seen nothing: those of other ranks may train.
 void DeferredBatchNormImpl::end_step(Communicator& data) {
-  context_.purpose = ForwardPurpose::Evaluation;
+  context_.purpose = modules::ForwardPurpose::Evaluation;
   if (!options_.track_running_stats()) return;
   at::Tensor moments = at::zeros({1 + 2 * options_.num_features()}, at::kDouble);
-  for (const auto& [micro, of_micro] : moments_) moments = merged_moments(moments, of_micro);
+  for (const auto& [micro, of_micro] : moments_) moments = modules::merged_moments(moments, of_micro);
   moments_.clear();
-  const at::Tensor all = moments_of_all(moments, data);
-  if (all[0].item<double>() > 0) move_running(state_, options_, all);
+  const at::Tensor all = modules::moments_of_all(moments, data);
+  if (all[0].item<double>() > 0) modules::move_running(state_, options_, all);
 }
 
 std::vector<std::string> defer_batch_norms(LayerList& layers) {
@@ -66,7 +66,7 @@ std::vector<std::string> defer_batch_norms(LayerList& layers) {
       continue;
     }
     for (const auto& item : module->named_modules(layers[index].name, false)) {
-      if (batch_norm_parts(*item.value())) unreached.push_back(item.key());
+      if (modules::batch_norm_parts(*item.value())) unreached.push_back(item.key());
     }
   }
   return unreached;

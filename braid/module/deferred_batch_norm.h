@@ -24,24 +24,24 @@ namespace braid {
 // 2d and 3d. Without ModulePipeline or DataParallel, call begin_microbatch before each microbatch and end_step after
 // the last; outside of a microbatch that trains, statistics do not move. A rank whose module is in evaluation mode
 // counts nothing and moves with those that train.
-class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>, public MicrobatchListener {
+class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>, public modules::MicrobatchListener {
  public:
   explicit DeferredBatchNormImpl(int64_t num_features)
       : DeferredBatchNormImpl(torch::nn::BatchNormOptions(num_features)) {}
   explicit DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options);
-  DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, const BatchNormState& shared);
+  DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, const modules::BatchNormState& shared);
   void reset() override;
   at::Tensor forward(at::Tensor x);
-  void begin_microbatch(const MicrobatchContext& context) override;
+  void begin_microbatch(const modules::MicrobatchContext& context) override;
   void end_step(Communicator& data) override;
 
-  const BatchNormState& state() const { return state_; }
+  const modules::BatchNormState& state() const { return state_; }
 
  private:
   torch::nn::BatchNormOptions options_;
-  BatchNormState state_;
+  modules::BatchNormState state_;
 
-  MicrobatchContext context_{.purpose = ForwardPurpose::Evaluation};
+  modules::MicrobatchContext context_{.purpose = modules::ForwardPurpose::Evaluation};
   // By microbatch that trained in this step. Recomputation replaces the entry of its microbatch.
   std::map<int64_t, at::Tensor> moments_;
 };

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -45,4 +45,4 @@ Tensors with_call_in_backward(const Tensors& tensors, std::shared_ptr<const std:
   return Edge::apply(at::TensorList(tensors), c10::make_intrusive<CallHolder>(std::move(call)));
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -7,10 +7,10 @@
 
 #include "braid/module/layer_call.h"
 
-namespace braid {
+namespace braid::modules {
 
 // The tensors again; when the gradients of all that need one have come, `call` runs, before they go on. Where none
 // needs a gradient it never runs.
 Tensors with_call_in_backward(const Tensors& tensors, std::shared_ptr<const std::function<void()>> call);
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace braid {
+namespace braid::modules {
 
 KeptBuffers::KeptBuffers(Tensors buffers) : buffers_(std::move(buffers)) {
   for (const at::Tensor& buffer : buffers_) kept_.push_back(buffer.detach().clone());
@@ -16,4 +16,4 @@ KeptBuffers::~KeptBuffers() {
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(kept_[i]);
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -3,7 +3,7 @@
 
 #include "braid/module/layer_list.h"
 
-namespace braid {
+namespace braid::modules {
 
 class KeptBuffers {
  public:
@@ -16,4 +16,4 @@ class KeptBuffers {
   Tensors buffers_, kept_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -16,7 +16,7 @@ KeyedDropoutImpl::KeyedDropoutImpl(double probability, uint64_t seed) : probabil
   }
 }
 
-void KeyedDropoutImpl::begin_microbatch(const MicrobatchContext& context) {
+void KeyedDropoutImpl::begin_microbatch(const modules::MicrobatchContext& context) {
   uint64_t key = stream_key(seed_, "braid.keyed_dropout");
   for (const int64_t part : {context.step, context.micro, context.place}) {
     key = random_bits(key, static_cast<uint64_t>(part));

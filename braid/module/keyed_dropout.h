@@ -11,7 +11,7 @@
 
 namespace braid {
 
-class KeyedDropoutImpl : public torch::nn::Cloneable<KeyedDropoutImpl>, public MicrobatchListener {
+class KeyedDropoutImpl : public torch::nn::Cloneable<KeyedDropoutImpl>, public modules::MicrobatchListener {
  public:
   explicit KeyedDropoutImpl(double probability, uint64_t seed = 0);
   void reset() override {}
@@ -21,7 +21,7 @@ class KeyedDropoutImpl : public torch::nn::Cloneable<KeyedDropoutImpl>, public M
   at::Tensor forward(at::Tensor x);
   // ModulePipeline and DataParallel call it; without them, call it before each microbatch, and again before one is
   // computed again. Modules of equal seed draw apart by their place.
-  void begin_microbatch(const MicrobatchContext& context) override;
+  void begin_microbatch(const modules::MicrobatchContext& context) override;
   void end_step(Communicator&) override {}
 
  private:

@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/module/auxiliary_loss.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 double sum_of(const std::vector<at::Tensor>& losses) {
@@ -179,4 +179,4 @@ void LayerExecutor::give_output_gradients(int stage, int micro, Tensors tensors)
   in_flight_[{stage, micro}].output_gradients = std::move(tensors);
 }
 
-}  // namespace braid
+}  // namespace braid::modules

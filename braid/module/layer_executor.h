@@ -14,7 +14,7 @@
 #include "braid/module/shape_trace.h"
 #include "braid/pipe/stage_executor.h"
 
-namespace braid {
+namespace braid::modules {
 
 // One step's work.
 struct ModuleStep {
@@ -75,4 +75,4 @@ class LayerExecutor final : public pipe::StageExecutor {
   std::vector<Tensors> results_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -10,7 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/module/microbatch_listener.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 using torch::nn::Module;
@@ -122,4 +122,4 @@ EvaluationMode::~EvaluationMode() {
   for (size_t i = 0; i < modules_.size(); ++i) modules_[i]->train(training_[i] != 0);
 }
 
-}  // namespace braid
+}  // namespace braid::modules

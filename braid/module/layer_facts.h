@@ -7,7 +7,7 @@
 #include "braid/mesh/placement.h"
 #include "braid/module/layer_list.h"
 
-namespace braid {
+namespace braid::modules {
 
 class MicrobatchListener;
 
@@ -37,4 +37,4 @@ class EvaluationMode {
   std::vector<char> training_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -10,7 +10,7 @@
 #include "braid/module/layer_facts.h"
 #include "braid/module/random_draw_watch.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 using Kept = std::map<std::string, at::Tensor>;
@@ -103,7 +103,7 @@ Tensors LayerStage::watched(const Layer& layer, const Tensors& inputs) const {
 Tensors LayerStage::parameters() const {
   Tensors all;
   for (int index = plan_.first; index < plan_.last; ++index) {
-    for (auto& tensor : braid::parameters(layers_[index])) all.push_back(std::move(tensor));
+    for (auto& tensor : braid::modules::parameters(layers_[index])) all.push_back(std::move(tensor));
   }
   return all;
 }
@@ -111,9 +111,9 @@ Tensors LayerStage::parameters() const {
 Tensors LayerStage::buffers() const {
   Tensors all;
   for (int index = plan_.first; index < plan_.last; ++index) {
-    for (auto& tensor : braid::buffers(layers_[index])) all.push_back(std::move(tensor));
+    for (auto& tensor : braid::modules::buffers(layers_[index])) all.push_back(std::move(tensor));
   }
   return all;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -8,7 +8,7 @@
 #include "braid/module/listener_list.h"
 #include "braid/module/stage_plan.h"
 
-namespace braid {
+namespace braid::modules {
 
 class LayerStage {
  public:
@@ -36,4 +36,4 @@ class LayerStage {
   ListenerList listeners_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -3,7 +3,7 @@
 
 #include "braid/module/layer_facts.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 constexpr int64_t kPlacesPerLayer = int64_t{1} << 20;
@@ -28,4 +28,4 @@ void ListenerList::end_step(Communicator& data) const {
   for (const Listener& listener : listeners_) listener.module->end_step(data);
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -6,7 +6,7 @@
 #include "braid/module/layer_list.h"
 #include "braid/module/microbatch_listener.h"
 
-namespace braid {
+namespace braid::modules {
 
 class ListenerList {
  public:
@@ -26,4 +26,4 @@ class ListenerList {
   std::vector<Listener> listeners_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

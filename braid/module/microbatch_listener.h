@@ -6,8 +6,11 @@
 #include <cstdint>
 
 namespace braid {
-
 class Communicator;
+}  // namespace braid
+
+namespace braid::modules {
+
 
 enum class ForwardPurpose {
   Training,
@@ -32,4 +35,4 @@ class MicrobatchListener {
   virtual void end_step(Communicator& data) = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace braid {
+namespace braid::modules {
 
 struct MinibatchSplit {
   int64_t rows = 0;  // the size of dimension 0
@@ -27,4 +27,4 @@ struct MinibatchSplit {
   }
 };
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -8,7 +8,7 @@
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/module/layer_facts.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 using Identities = std::set<const void*>;
@@ -96,4 +96,4 @@ void require_stored(const ModelPart& part) {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-}  // namespace braid
+}  // namespace braid::modules

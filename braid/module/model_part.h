@@ -11,7 +11,7 @@
 #include "braid/module/synced_modules.h"
 #include "braid/spec/sync_spec.h"
 
-namespace braid {
+namespace braid::modules {
 
 // Between steps.
 struct ModelPart {
@@ -40,4 +40,4 @@ std::set<std::string> names_of_weights(const ModelPart& part);
 // has a "/", which stands before optimizers' states.
 void require_stored(const ModelPart& part);
 
-}  // namespace braid
+}  // namespace braid::modules

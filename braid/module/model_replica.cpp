@@ -10,7 +10,7 @@
 #include "braid/module/gather_edges.h"
 #include "braid/module/whole_model.h"
 
-namespace braid {
+namespace braid::modules {
 
 ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedModules::Specs& specs, int64_t first_step)
     : layers_(std::move(layers)),
@@ -162,4 +162,4 @@ void ModelReplica::release_backward(int layer) {
   replication().release(layer, param::Phase::Backward);
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -11,7 +11,7 @@
 #include "braid/module/listener_list.h"
 #include "braid/module/synced_modules.h"
 
-namespace braid {
+namespace braid::modules {
 
 class ModelReplica {
  public:
@@ -69,4 +69,4 @@ class ModelReplica {
   int64_t num_backwards_ = 0;  // of this step
 };
 
-}  // namespace braid
+}  // namespace braid::modules

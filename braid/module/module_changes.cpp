@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 std::string kind_of(const at::Tensor& tensor) {
@@ -64,4 +64,4 @@ std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSp
   return problems;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -8,7 +8,7 @@
 #include "braid/module/module_store.h"
 #include "braid/spec/sync_spec.h"
 
-namespace braid {
+namespace braid::modules {
 
 // One problem by name for each trained parameter of `layers` that is not among `known`, which are those that replicas
 // keep in step, and one for all `known` parameters that no layer has.
@@ -18,4 +18,4 @@ std::vector<Problem> unknown_parameters(const LayerList& layers, const Tensors& 
 // `sync` would update it, or whose values were replaced though `sync` keeps values elsewhere. Compares no values.
 std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSpec& sync);
 
-}  // namespace braid
+}  // namespace braid::modules

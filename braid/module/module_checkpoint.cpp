@@ -20,7 +20,7 @@
 #include "braid/mesh/flat_range.h"
 #include "braid/module/layer_facts.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 constexpr const char* kSteps = "step";
@@ -217,4 +217,4 @@ int64_t ModuleCheckpoint::load(const std::string& directory) {
   return reader->manifest().info.step;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -15,7 +15,7 @@ namespace torch::optim {
 class Optimizer;
 }
 
-namespace braid {
+namespace braid::modules {
 
 class ModuleCheckpoint {
  public:
@@ -57,4 +57,4 @@ class ModuleCheckpoint {
   std::vector<Updated> updated_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

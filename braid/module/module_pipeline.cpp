@@ -40,7 +40,7 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
 }
 
 // Returns the problems of all ranks of the pipe, the same on each.
-std::vector<Problem> all_storage_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
+std::vector<Problem> all_storage_problems(const LayerList& layers, const std::vector<modules::StagePlan>& plan,
                                           const Schedule& schedule) {
   std::vector<Problem> problems;
   std::vector<std::vector<int>> layers_of_rank(static_cast<size_t>(schedule.num_ranks()));
@@ -48,22 +48,22 @@ std::vector<Problem> all_storage_problems(const LayerList& layers, const std::ve
     auto& own = layers_of_rank.at(static_cast<size_t>(schedule.stage_rank[stage]));
     for (int index = plan[stage].first; index < plan[stage].last; ++index) own.push_back(index);
   }
-  for (const auto& own : layers_of_rank) append(problems, storage_problems(layers.subset(own)));
+  for (const auto& own : layers_of_rank) append(problems, modules::storage_problems(layers.subset(own)));
   return problems;
 }
 
 // Ranks share the list: nobody changes a module before all have looked at it.
-std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule,
+std::vector<modules::StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule,
                                     const ModulePipeline::Options& options, Communicator& pipe) {
-  std::vector<Problem> problems = refused_of_pipeline(schedule, options.sync, options.data);
+  std::vector<Problem> problems = modules::refused_of_pipeline(schedule, options.sync, options.data);
   append(problems, faults_of(schedule, pipe.size()));
   const int replicas = options.data ? options.data->size() : 1;
   if (options.world && options.world->size() != pipe.size() * replicas) {
     problems.push_back({"world", cat(options.world->size(), " ranks"), "must be all ranks of `pipe` and `data`",
                         cat(pipe.size() * replicas)});
   }
-  auto plan = plan_stages(layers, schedule.num_stages, options.balance, problems);
-  append(problems, sharing_problems(layers, plan, schedule, pipe.rank_kind()));
+  auto plan = modules::plan_stages(layers, schedule.num_stages, options.balance, problems);
+  append(problems, modules::sharing_problems(layers, plan, schedule, pipe.rank_kind()));
   if (options.data) append(problems, all_storage_problems(layers, plan, schedule));
   if (!problems.empty()) throw ConfigError(std::move(problems));
   pipe.barrier().wait_host();
@@ -110,10 +110,10 @@ class ModulePipeline::State {
   }
 
   std::optional<double> step(const Tensors& inputs, const Tensors& targets) {
-    const auto [split, shapes] = book_.open(inputs, ForwardPurpose::Training);
+    const auto [split, shapes] = book_.open(inputs, modules::ForwardPurpose::Training);
     const int64_t number = num_steps_++;
     const int64_t first_micro = int64_t{data_.rank()} * split.num_microbatches;
-    ModuleStep step{{ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
+    modules::ModuleStep step{{modules::ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
     step.shapes = shapes;
     Divisor divisor;
     const bool contributes = require_mean_of_rows(*shapes);
@@ -139,12 +139,12 @@ class ModulePipeline::State {
   void update(const std::function<void()>& write) { replica_.update(write); }
 
   Tensors forward(const Tensors& inputs) {
-    std::list<EvaluationMode> modes;
+    std::list<modules::EvaluationMode> modes;
     for (const auto& [number, stage] : stages_) {
       for (int index = stage.plan().first; index < stage.plan().last; ++index) modes.emplace_back(layers_[index]);
     }
-    const auto [split, shapes] = book_.open(inputs, ForwardPurpose::Evaluation);
-    ModuleStep step{{ForwardPurpose::Evaluation}, split, inputs, {}};
+    const auto [split, shapes] = book_.open(inputs, modules::ForwardPurpose::Evaluation);
+    modules::ModuleStep step{{modules::ForwardPurpose::Evaluation}, split, inputs, {}};
     step.shapes = shapes;
     executor_.begin_step(std::move(step));
     const Schedule schedule = schedule::forward_only(schedule_, split.num_microbatches);
@@ -152,7 +152,7 @@ class ModulePipeline::State {
     return has_last_stage() ? joined_rows(executor_.take_results()) : Tensors();
   }
 
-  ModelPart part() {
+  modules::ModelPart part() {
     Communicator* const world = !options_.world && data_.size() == 1 ? &pipe_ : options_.world;
     if (!world) {
       throw ConfigError(
@@ -176,15 +176,15 @@ class ModulePipeline::State {
  private:
   bool has_last_stage() const { return stages_.contains(schedule_.num_stages - 1); }
 
-  std::vector<StagePlan> own_plans() const {
-    std::vector<StagePlan> plans;
+  std::vector<modules::StagePlan> own_plans() const {
+    std::vector<modules::StagePlan> plans;
     for (int stage = 0; stage < schedule_.num_stages; ++stage) {
       if (schedule_.stage_rank[stage] == pipe_.rank()) plans.push_back(plan_[stage]);
     }
     return plans;
   }
-  std::map<int, LayerStage> own_stages() const {
-    std::map<int, LayerStage> stages;
+  std::map<int, modules::LayerStage> own_stages() const {
+    std::map<int, modules::LayerStage> stages;
     for (int stage = 0; stage < schedule_.num_stages; ++stage) {
       if (schedule_.stage_rank[stage] == pipe_.rank())
         stages.try_emplace(stage, layers_, plan_[stage], stage, pipe_.rank_kind());
@@ -193,7 +193,7 @@ class ModulePipeline::State {
   }
   // Returns true if layers of this rank contribute auxiliary losses. These need the mean over rows: the factor that
   // multiplies a counted loss's gradients after the last backward is another one.
-  bool require_mean_of_rows(const std::vector<std::map<int, StageShapes>>& shapes) const {
+  bool require_mean_of_rows(const std::vector<std::map<int, modules::StageShapes>>& shapes) const {
     bool contributes = false;
     for (const auto& of_kind : shapes) {
       for (const auto& [stage, found] : of_kind) contributes |= found.contributes;
@@ -204,7 +204,7 @@ class ModulePipeline::State {
                         "losses: wrap it in a function that returns a tensor",
                         ""}});
   }
-  void require_targets(const Tensors& targets, const MinibatchSplit& split) const {
+  void require_targets(const Tensors& targets, const modules::MinibatchSplit& split) const {
     std::vector<Problem> problems;
     if (!options_.loss) problems.push_back({"loss", "", "must be given to train", ""});
     for (size_t i = 0; i < targets.size(); ++i) {
@@ -226,8 +226,8 @@ class ModulePipeline::State {
   }
   // Sets the weight of each microbatch's loss in the one that step number `number` minimises. What a loss counts is not
   // known before the last forward, so its sums are divided by the numbers of targets, which it often is.
-  Divisor weigh(ModuleStep& step, int64_t number) const {
-    const MinibatchSplit& split = step.split;
+  Divisor weigh(modules::ModuleStep& step, int64_t number) const {
+    const modules::MinibatchSplit& split = step.split;
     step.weights.assign(split.num_microbatches, 1.0);
     if (options_.loss_kind == LossKind::Sum) return {};
     const bool guess = counted_ && !step.targets.empty();
@@ -258,15 +258,15 @@ class ModulePipeline::State {
   Communicator& pipe_;
   const Options options_;
   const Schedule schedule_;
-  const std::vector<StagePlan> plan_;
-  const LayerClaim claim_;
-  const std::map<int, LayerStage> stages_;
+  const std::vector<modules::StagePlan> plan_;
+  const modules::LayerClaim claim_;
+  const std::map<int, modules::LayerStage> stages_;
   const std::unique_ptr<Communicator> own_data_;
   Communicator& data_;
-  StageReplica replica_;
-  ShapeBook book_;
+  modules::StageReplica replica_;
+  modules::ShapeBook book_;
   const bool counted_;
-  LayerExecutor executor_;
+  modules::LayerExecutor executor_;
   pipe::ScheduleRuntime runtime_;
   std::vector<schedule::Span> spans_;
   double auxiliary_loss_ = 0;
@@ -285,7 +285,7 @@ void ModulePipeline::update(const std::function<void()>& write) { state_->update
 void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
   update([&] { optimizer.step(); });
 }
-ModelPart ModulePipeline::part() { return state_->part(); }
+modules::ModelPart ModulePipeline::part() { return state_->part(); }
 void ModulePipeline::go_on_after(int64_t steps) { state_->go_on_after(steps); }
 void ModulePipeline::with_whole_parameters(const std::function<void()>& body) { state_->with_whole_parameters(body); }
 double ModulePipeline::auxiliary_loss() const { return state_->auxiliary_loss(); }

@@ -45,7 +45,7 @@ namespace braid {
 // is over the counted elements of all data ranks' minibatches.
 enum class LossKind { Mean, Sum };
 
-class ModulePipeline : public SavableModel {
+class ModulePipeline : public modules::SavableModel {
  public:
   struct Options {
     Schedule schedule;  // its sends, receives and reductions are added when missing
@@ -100,7 +100,7 @@ class ModulePipeline : public SavableModel {
   void retrace();
 
  private:
-  ModelPart part() override;
+  modules::ModelPart part() override;
   void go_on_after(int64_t steps) override;
   void with_whole_parameters(const std::function<void()>& body) override;
 

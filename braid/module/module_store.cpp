@@ -13,7 +13,7 @@
 #include "braid/module/layer_facts.h"
 #include "braid/spec/combine.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 // Modules do not say which of their parameters a decay is for. As in braid's own models: vectors, which are norms and
@@ -33,7 +33,7 @@ Found trained_parameters(const LayerList& layers) {
   std::map<const void*, size_t> places;
   for (int l = 0; l < layers.size(); ++l) {
     int number = 0;
-    for (const at::Tensor& tensor : braid::parameters(layers[l])) {
+    for (const at::Tensor& tensor : braid::modules::parameters(layers[l])) {
       const std::string name = cat(layers[l].name, ".", number++);
       if (!tensor.requires_grad()) continue;
       const auto [place, fresh] = places.try_emplace(tensor.unsafeGetTensorImpl(), found.size());
@@ -166,4 +166,4 @@ void ModuleStore::note_update() const {
   for (const at::Tensor& parameter : parameters_) parameter.unsafeGetTensorImpl()->bump_version();
 }
 
-}  // namespace braid
+}  // namespace braid::modules

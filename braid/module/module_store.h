@@ -9,7 +9,7 @@
 #include "braid/module/layer_list.h"
 #include "braid/param/param_store.h"
 
-namespace braid {
+namespace braid::modules {
 
 // Returns a problem for each trainable parameter that a store cannot hold. Empty: it can hold all.
 std::vector<Problem> storage_problems(const LayerList& layers);
@@ -49,4 +49,4 @@ class ModuleStore {
   Tensors updated_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

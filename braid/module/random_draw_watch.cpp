@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 // Callbacks carry nothing of ours, so a thread knows its watch.
@@ -58,4 +58,4 @@ std::vector<std::string> RandomDrawWatch::operations() const {
   return operations_.empty() || generator_state().equal(state_) ? std::vector<std::string>() : operations_;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::modules {
 
 class RandomDrawWatch {
  public:
@@ -30,4 +30,4 @@ class RandomDrawWatch {
   uint64_t callback_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

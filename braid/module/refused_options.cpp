@@ -8,7 +8,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/problems.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 class AskedRun {
@@ -91,4 +91,4 @@ std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpe
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

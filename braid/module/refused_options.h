@@ -10,7 +10,7 @@
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
 
-namespace braid {
+namespace braid::modules {
 
 // Returns the problems of modules replicated on `replicas`; `servers` is the optimizer of parameter servers. Empty:
 // nothing is refused.
@@ -21,4 +21,4 @@ std::vector<Problem> refused_of_replicas(const SyncSpec& sync, const OptimizerSp
 // Null: there are none, and `sync` must have its defaults.
 std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpec& sync, const Communicator* replicas);
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -13,7 +13,7 @@
 #include "braid/module/torch_state.h"
 #include "braid/module/weights_file.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 void refuse_other_ways(const SyncSpec& sync) {
@@ -59,4 +59,4 @@ void SavableModel::import_weights(const std::string& path) {
   with_whole_parameters([&] { read_weights(path, part); });
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -10,7 +10,7 @@ namespace torch::optim {
 class Optimizer;
 }
 
-namespace braid {
+namespace braid::modules {
 
 struct ModelPart;
 
@@ -50,4 +50,4 @@ class SavableModel {
   virtual void with_whole_parameters(const std::function<void()>& body) = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

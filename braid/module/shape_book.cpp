@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::modules {
 
 ShapeBook::ShapeBook(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe)
     : stages_(stages), schedule_(schedule), pipe_(pipe) {}
@@ -71,4 +71,4 @@ std::vector<std::map<int, StageShapes>> ShapeBook::trace(const Tensors& inputs, 
   return page;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -9,7 +9,7 @@
 #include "braid/module/minibatch_split.h"
 #include "braid/module/shape_trace.h"
 
-namespace braid {
+namespace braid::modules {
 
 class ShapeBook {
  public:
@@ -37,4 +37,4 @@ class ShapeBook {
   std::map<int64_t, std::vector<std::map<int, StageShapes>>> pages_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

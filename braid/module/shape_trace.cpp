@@ -9,7 +9,7 @@
 #include "braid/module/auxiliary_loss.h"
 #include "braid/module/kept_buffers.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 at::Tensor described(const std::vector<TensorSpec>& specs) {
@@ -136,4 +136,4 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages,
   return shapes;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

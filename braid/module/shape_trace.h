@@ -8,7 +8,7 @@
 #include "braid/module/layer_stage.h"
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::modules {
 
 struct TensorSpec {
   std::vector<int64_t> sizes;
@@ -34,4 +34,4 @@ struct StageShapes {
 std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages, const Schedule& schedule,
                                         Communicator& pipe, const Tensors& inputs);
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 // A kept tensor's way from layer to layer; -1: missing.
@@ -198,4 +198,4 @@ LayerClaim::~LayerClaim() {
   for (const auto& claim : held_) claim->store(false);
 }
 
-}  // namespace braid
+}  // namespace braid::modules

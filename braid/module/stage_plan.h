@@ -9,7 +9,7 @@
 #include "braid/module/layer_list.h"
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::modules {
 
 // Layers [first, last). What is kept for later layers crosses a border after the flow, in the order it was stashed.
 //
@@ -47,4 +47,4 @@ class LayerClaim {
   std::vector<std::shared_ptr<std::atomic<bool>>> held_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

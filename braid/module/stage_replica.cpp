@@ -13,7 +13,7 @@
 #include "braid/module/module_changes.h"
 #include "braid/module/whole_model.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 LayerList layers_of(const LayerList& layers, const std::map<int, LayerStage>& stages) {
@@ -217,4 +217,4 @@ void StageReplica::follow() {
   replicate();
 }
 
-}  // namespace braid
+}  // namespace braid::modules

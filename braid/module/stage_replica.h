@@ -11,7 +11,7 @@
 #include "braid/module/layer_stage.h"
 #include "braid/module/synced_modules.h"
 
-namespace braid {
+namespace braid::modules {
 
 struct ReplicaStep {
   int64_t number = 0;  // steps have been done
@@ -84,4 +84,4 @@ class StageReplica {
   bool due_ = false;         // an update
 };
 
-}  // namespace braid
+}  // namespace braid::modules

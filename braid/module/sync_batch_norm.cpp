@@ -75,7 +75,7 @@ struct Normalize : Function<Normalize> {
 };
 
 std::shared_ptr<SyncBatchNormImpl> synchronised(const torch::nn::Module& module, Communicator& group) {
-  const auto parts = batch_norm_parts(module);
+  const auto parts = modules::batch_norm_parts(module);
   if (!parts) return nullptr;
   auto norm = std::make_shared<SyncBatchNormImpl>(parts->options, parts->state, group);
   norm->train(module.is_training());
@@ -99,11 +99,11 @@ SyncBatchNormImpl::SyncBatchNormImpl(const torch::nn::BatchNormOptions& options,
   SyncBatchNormImpl::reset();
 }
 
-SyncBatchNormImpl::SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, const BatchNormState& shared,
+SyncBatchNormImpl::SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, const modules::BatchNormState& shared,
                                      Communicator& group)
-    : options_(options), state_(registered(shared, *this)), group_(&group) {}
+    : options_(options), state_(modules::registered(shared, *this)), group_(&group) {}
 
-void SyncBatchNormImpl::reset() { state_ = registered(fresh_batch_norm(options_), *this); }
+void SyncBatchNormImpl::reset() { state_ = modules::registered(modules::fresh_batch_norm(options_), *this); }
 
 void SyncBatchNormImpl::refuse_other_inputs(const at::Tensor& x) const {
   std::vector<Problem> found;
@@ -125,12 +125,12 @@ at::Tensor SyncBatchNormImpl::forward(at::Tensor x) {
     return at::batch_norm(x, state_.weight, state_.bias, state_.running_mean, state_.running_var, false, 0,
                           options_.eps(), false);
   }
-  const at::Tensor moments = moments_of_all(batch_moments(x), *group_);
+  const at::Tensor moments = modules::moments_of_all(modules::batch_moments(x), *group_);
   if (moments[0].item<double>() <= 1) {
     throw ConfigError({{"SyncBatchNorm", cat(moments[0].item<double>(), " values per feature on all ranks"),
                         "must be more than one to have a variance", ""}});
   }
-  if (is_training() && options_.track_running_stats()) move_running(state_, options_, moments);
+  if (is_training() && options_.track_running_stats()) modules::move_running(state_, options_, moments);
   return normalized(x, moments);
 }
 
@@ -153,9 +153,9 @@ std::vector<std::string> sync_batch_norms(torch::nn::Module& module, Communicato
   replace_in(module);
   for (const auto& part : parts) replace_in(*part);
   std::vector<std::string> unreached;
-  if (batch_norm_parts(module)) unreached.push_back(module.name());
+  if (modules::batch_norm_parts(module)) unreached.push_back(module.name());
   for (const auto& item : module.named_modules("", false)) {
-    if (batch_norm_parts(*item.value())) unreached.push_back(item.key());
+    if (modules::batch_norm_parts(*item.value())) unreached.push_back(item.key());
   }
   return unreached;
 }

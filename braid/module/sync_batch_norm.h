@@ -28,19 +28,19 @@ class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
  public:
   // `group` outlives this and its copies.
   SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, Communicator& group);
-  SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, const BatchNormState& shared, Communicator& group);
+  SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, const modules::BatchNormState& shared, Communicator& group);
   void reset() override;
   // Throws ConfigError for an input of another kind, and where all ranks together have one value of a feature only.
   at::Tensor forward(at::Tensor x);
 
-  const BatchNormState& state() const { return state_; }
+  const modules::BatchNormState& state() const { return state_; }
 
  private:
   void refuse_other_inputs(const at::Tensor& x) const;
   at::Tensor normalized(const at::Tensor& x, const at::Tensor& moments) const;
 
   torch::nn::BatchNormOptions options_;
-  BatchNormState state_;
+  modules::BatchNormState state_;
   Communicator* group_;
 };
 TORCH_MODULE(SyncBatchNorm);

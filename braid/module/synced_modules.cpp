@@ -15,7 +15,7 @@
 #include "braid/module/module_changes.h"
 #include "braid/sync/make_replication.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 struct GradientHook final : torch::autograd::PostAccumulateGradHook {
@@ -130,4 +130,4 @@ void SyncedModules::accumulate_in_store() const {
   for (const param::Parameter& param : store().params()) modules_->parameters()[param.index].mutable_grad() = param.main_grad;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

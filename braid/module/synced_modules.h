@@ -14,7 +14,7 @@
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/replication.h"
 
-namespace braid {
+namespace braid::modules {
 
 // Makes the modules of all ranks those of rank 0: parameters and buffers. Collective.
 void broadcast_values(const LayerList& layers, Communicator& world);
@@ -63,4 +63,4 @@ class SyncedModules {
   std::vector<int64_t> frozen_;  // by parameter, 1: it is, as far as all ranks know
 };
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 template <class Param>
@@ -80,4 +80,4 @@ std::unique_ptr<torch::optim::OptimizerParamState> made_state(const torch::optim
   return made;
 }
 
-}  // namespace braid
+}  // namespace braid::modules

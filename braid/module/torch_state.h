@@ -15,7 +15,7 @@ class Optimizer;
 class OptimizerParamState;
 }  // namespace torch::optim
 
-namespace braid {
+namespace braid::modules {
 
 // An optimizer's state of one tensor: tensors of its shape by torch's names ("exp_avg"), and its step count where the
 // optimizer has one.
@@ -38,4 +38,4 @@ TorchState state_of(const torch::optim::OptimizerParamState& state);
 std::unique_ptr<torch::optim::OptimizerParamState> made_state(const torch::optim::Optimizer& optimizer,
                                                               const TorchState& state);
 
-}  // namespace braid
+}  // namespace braid::modules

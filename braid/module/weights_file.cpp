@@ -22,7 +22,7 @@
 #include "braid/ckpt/safetensors.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::modules {
 namespace {
 
 constexpr int kWeightsTag = 0x7766;
@@ -196,4 +196,4 @@ void read_weights(const std::string& path, const ModelPart& part) {
   for (size_t i = 0; i < own.size(); ++i) own[i].tensor.set_data(values[i].to(own[i].tensor.device()));
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -5,7 +5,7 @@
 
 #include "braid/module/model_part.h"
 
-namespace braid {
+namespace braid::modules {
 
 // Writes all that ranks have, under torch's names, and puts it in the place of `path` at one stroke: rank 0 does, which
 // is sent one tensor after another and holds no more of others'. Of what several ranks have the lowest's is taken.
@@ -17,4 +17,4 @@ void write_weights(const std::string& path, const ModelPart& part);
 // IoError, and ConfigError with every tensor that is missing, too many, or of another shape or type.
 void read_weights(const std::string& path, const ModelPart& part);
 
-}  // namespace braid
+}  // namespace braid::modules

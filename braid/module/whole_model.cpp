@@ -3,7 +3,7 @@
 
 #include "braid/module/layer_facts.h"
 
-namespace braid {
+namespace braid::modules {
 
 // Without a Replication nobody knows here whether replicas are apart: then buffers are kept in any case.
 WholeModel::WholeModel(const LayerList& layers, const SyncedModules* synced, Communicator& replicas) {
@@ -15,4 +15,4 @@ WholeModel::WholeModel(const LayerList& layers, const SyncedModules* synced, Com
   for (int layer = 0; synced && layer < layers.size(); ++layer) whole_.emplace_back(synced->replication(), layer);
 }
 
-}  // namespace braid
+}  // namespace braid::modules

@@ -10,7 +10,7 @@
 #include "braid/module/synced_modules.h"
 #include "braid/sync/mean_of_replicas.h"
 
-namespace braid {
+namespace braid::modules {
 
 // A layer's parameters, whole while this lives.
 class WholeLayer {
@@ -41,4 +41,4 @@ class WholeModel {
   std::list<WholeLayer> whole_;
 };
 
-}  // namespace braid
+}  // namespace braid::modules

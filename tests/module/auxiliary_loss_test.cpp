@@ -11,7 +11,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::auxiliary_loss_test {
+namespace braid::modules::auxiliary_loss_test {
 namespace {
 
 using torch::nn::Linear;
@@ -182,4 +182,4 @@ TEST(AuxiliaryLoss, ACountedLossIsRefusedBesideIt) {
 }
 
 }  // namespace
-}  // namespace braid::auxiliary_loss_test
+}  // namespace braid::modules::auxiliary_loss_test

@@ -9,7 +9,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::buffers_test {
+namespace braid::modules::buffers_test {
 namespace {
 
 constexpr int kSteps = 3, kRows = 12, kFeatures = 4;
@@ -96,4 +96,4 @@ TEST(Buffers, OfAPipelinesDataRanksAreThoseOfRank0WhereReplicasAreAlike) {
 }
 
 }  // namespace
-}  // namespace braid::buffers_test
+}  // namespace braid::modules::buffers_test

@@ -17,7 +17,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::changed_modules_test {
+namespace braid::modules::changed_modules_test {
 namespace {
 
 constexpr int kStepsOfChange = 3;
@@ -380,4 +380,4 @@ TEST(ChangedModules, GradientsOfAPipelineAreClearedByModuleOrOptimizer) {
 }
 
 }  // namespace
-}  // namespace braid::changed_modules_test
+}  // namespace braid::modules::changed_modules_test

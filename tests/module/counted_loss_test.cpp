@@ -12,7 +12,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::counted_loss_test {
+namespace braid::modules::counted_loss_test {
 namespace {
 
 namespace F = torch::nn::functional;
@@ -194,4 +194,4 @@ TEST(CountedLoss, UnderDataParallelASumIsDividedByTheMeanCount) {
 }
 
 }  // namespace
-}  // namespace braid::counted_loss_test
+}  // namespace braid::modules::counted_loss_test

@@ -8,7 +8,7 @@
 #include "braid/module/data_parallel.h"
 #include "tests/module/small_models.h"
 
-namespace braid::data_parallel_apart_test {
+namespace braid::modules::data_parallel_apart_test {
 namespace {
 
 using namespace small_models;
@@ -105,4 +105,4 @@ TEST(DataParallelApart, WorkersSeeTheSameParametersAndBuffers) {
 }
 
 }  // namespace
-}  // namespace braid::data_parallel_apart_test
+}  // namespace braid::modules::data_parallel_apart_test

@@ -12,7 +12,7 @@
 #include "braid/module/data_parallel.h"
 #include "tests/module/small_models.h"
 
-namespace braid::data_parallel_faults_test {
+namespace braid::modules::data_parallel_faults_test {
 namespace {
 
 using namespace small_models;
@@ -191,4 +191,4 @@ TEST(DataParallel, StateOfAnOptimizerIsThatOfRank0) {
 }
 
 }  // namespace
-}  // namespace braid::data_parallel_faults_test
+}  // namespace braid::modules::data_parallel_faults_test

@@ -11,7 +11,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/data_parallel.h"
 
-namespace braid::data_parallel_servers_test {
+namespace braid::modules::data_parallel_servers_test {
 namespace {
 
 ServerOptimizer plain_descent() { return {.kind = OptimizerKind::Sgd, .momentum = 0, .weight_decay = 0}; }
@@ -124,4 +124,4 @@ TEST(DataParallelServers, UpdateElementByElementWithinBounds) {
 }
 
 }  // namespace
-}  // namespace braid::data_parallel_servers_test
+}  // namespace braid::modules::data_parallel_servers_test

@@ -11,7 +11,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "tests/module/small_models.h"
 
-namespace braid::data_parallel_test {
+namespace braid::modules::data_parallel_test {
 namespace {
 
 using namespace small_models;
@@ -152,4 +152,4 @@ TEST(DataParallel, TrafficIsWhatTheFormulasSay) {
 }
 
 }  // namespace
-}  // namespace braid::data_parallel_test
+}  // namespace braid::modules::data_parallel_test

@@ -7,7 +7,7 @@
 #include "braid/module/data_parallel.h"
 #include "tests/module/small_models.h"
 
-namespace braid::data_parallel_ways_test {
+namespace braid::modules::data_parallel_ways_test {
 namespace {
 
 using namespace small_models;
@@ -71,4 +71,4 @@ TEST(DataParallel, LocalSgdOfOneStepIsSummingGradients) {
 }
 
 }  // namespace
-}  // namespace braid::data_parallel_ways_test
+}  // namespace braid::modules::data_parallel_ways_test

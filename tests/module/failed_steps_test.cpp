@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "tests/module/two_pipelines.h"
 
-namespace braid::failed_steps_test {
+namespace braid::modules::failed_steps_test {
 namespace {
 
 using namespace two_pipelines;
@@ -65,4 +65,4 @@ TEST(FailedSteps, LeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace braid::failed_steps_test
+}  // namespace braid::modules::failed_steps_test

@@ -10,7 +10,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::in_place_layers_test {
+namespace braid::modules::in_place_layers_test {
 namespace {
 
 using torch::nn::Linear;
@@ -117,4 +117,4 @@ TEST(InPlaceLayers, TheSecondOfTwoStages) {
 }
 
 }  // namespace
-}  // namespace braid::in_place_layers_test
+}  // namespace braid::modules::in_place_layers_test

@@ -13,7 +13,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::keyed_dropout_test {
+namespace braid::modules::keyed_dropout_test {
 namespace {
 
 constexpr int64_t kMasked = 256;
@@ -125,4 +125,4 @@ TEST(KeyedDropout, NeedsToKnowItsMicrobatch) {
 }
 
 }  // namespace
-}  // namespace braid::keyed_dropout_test
+}  // namespace braid::modules::keyed_dropout_test

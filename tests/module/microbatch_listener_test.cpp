@@ -11,7 +11,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::microbatch_listener_test {
+namespace braid::modules::microbatch_listener_test {
 namespace {
 
 using torch::nn::BatchNorm1d;
@@ -225,4 +225,4 @@ TEST(KeyedDropout, MasksAreFunctionsOfTheirKey) {
 }
 
 }  // namespace
-}  // namespace braid::microbatch_listener_test
+}  // namespace braid::modules::microbatch_listener_test

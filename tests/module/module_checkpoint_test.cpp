@@ -26,7 +26,7 @@
 #include "tests/module/saved_models.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::module_checkpoint_test {
+namespace braid::modules::module_checkpoint_test {
 namespace {
 
 using saved_models::expect_same;
@@ -195,4 +195,4 @@ TEST_F(ModuleCheckpoints, RefuseWhatTheyDoNotKnow) {
 }
 
 }  // namespace
-}  // namespace braid::module_checkpoint_test
+}  // namespace braid::modules::module_checkpoint_test

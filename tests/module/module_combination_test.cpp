@@ -18,7 +18,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/spec/combine.h"
 
-namespace braid::module_combination_test {
+namespace braid::modules::module_combination_test {
 namespace {
 
 using enum Feature;
@@ -193,4 +193,4 @@ TEST(ModuleCombinations, EveryFeatureIsSwitchedOrNotOffered) {
 }
 
 }  // namespace
-}  // namespace braid::module_combination_test
+}  // namespace braid::modules::module_combination_test

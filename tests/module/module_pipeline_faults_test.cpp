@@ -12,7 +12,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::module_pipeline_faults_test {
+namespace braid::modules::module_pipeline_faults_test {
 namespace {
 
 using torch::nn::Linear;
@@ -212,4 +212,4 @@ TEST(ModulePipeline, AParameterReleasedLaterNeedsRetrace) {
 }
 
 }  // namespace
-}  // namespace braid::module_pipeline_faults_test
+}  // namespace braid::modules::module_pipeline_faults_test

@@ -14,7 +14,7 @@
 #include "braid/schedule/generators.h"
 #include "tests/support/split_backward.h"
 
-namespace braid::module_pipeline_test {
+namespace braid::modules::module_pipeline_test {
 namespace {
 
 using torch::nn::Linear;
@@ -294,4 +294,4 @@ TEST(LayerList, ASequentialIsItsModulesOrOneLayer) {
 }
 
 }  // namespace
-}  // namespace braid::module_pipeline_test
+}  // namespace braid::modules::module_pipeline_test

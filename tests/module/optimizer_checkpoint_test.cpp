@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "tests/module/saved_models.h"
 
-namespace braid::optimizer_checkpoint_test {
+namespace braid::modules::optimizer_checkpoint_test {
 namespace {
 
 using namespace saved_models;
@@ -110,4 +110,4 @@ TEST_F(OptimizerCheckpoints, HaveWhatAmsgradReads) {
 }
 
 }  // namespace
-}  // namespace braid::optimizer_checkpoint_test
+}  // namespace braid::modules::optimizer_checkpoint_test

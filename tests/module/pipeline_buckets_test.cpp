@@ -6,7 +6,7 @@
 #include "braid/module/gather_edges.h"
 #include "tests/module/two_pipelines.h"
 
-namespace braid::pipeline_buckets_test {
+namespace braid::modules::pipeline_buckets_test {
 namespace {
 
 using namespace two_pipelines;
@@ -140,4 +140,4 @@ TEST(PipelineReplicas, AParameterReleasedLaterIsTakenInByRetrace) {
 }
 
 }  // namespace
-}  // namespace braid::pipeline_buckets_test
+}  // namespace braid::modules::pipeline_buckets_test

@@ -11,7 +11,7 @@
 #include "tests/module/saved_models.h"
 #include "tests/support/sampled.h"
 
-namespace braid::pipeline_checkpoint_test {
+namespace braid::modules::pipeline_checkpoint_test {
 namespace {
 
 using namespace saved_models;
@@ -283,4 +283,4 @@ TEST_F(RefusedCheckpoints, OfTensorsThatFilesCannotHold) {
 }
 
 }  // namespace
-}  // namespace braid::pipeline_checkpoint_test
+}  // namespace braid::modules::pipeline_checkpoint_test

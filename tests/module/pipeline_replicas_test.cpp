@@ -5,7 +5,7 @@
 
 #include "tests/module/two_pipelines.h"
 
-namespace braid::pipeline_replicas_test {
+namespace braid::modules::pipeline_replicas_test {
 namespace {
 
 using namespace two_pipelines;
@@ -114,4 +114,4 @@ TEST(PipelineReplicas, CompressedGradientsTrainNearly) {
 }
 
 }  // namespace
-}  // namespace braid::pipeline_replicas_test
+}  // namespace braid::modules::pipeline_replicas_test

@@ -74,7 +74,7 @@ inline std::unique_ptr<torch::optim::Optimizer> adamw(const Tensors& parameters)
 
 // A model on a rank, whichever trains it.
 struct Trained {
-  SavableModel& model;
+  modules::SavableModel& model;
   torch::optim::Optimizer& optimizer;
   Communicator& world;
   std::function<void(const Batch&)> step;

@@ -15,7 +15,7 @@
 #include "braid/module/data_parallel.h"
 #include "tests/support/failing_communicator.h"
 
-namespace braid::served_failures_test {
+namespace braid::modules::served_failures_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -166,4 +166,4 @@ TEST(ServedFailures, WhatAServerThrowsIsWhatTheUserHears) {
 }
 
 }  // namespace
-}  // namespace braid::served_failures_test
+}  // namespace braid::modules::served_failures_test

@@ -14,7 +14,7 @@
 #include "braid/module/random_draw_watch.h"
 #include "braid/param/rank_generator.h"
 
-namespace braid::stage_plan_test {
+namespace braid::modules::stage_plan_test {
 namespace {
 
 at::Tensor same(const at::Tensor& x) { return x; }
@@ -27,7 +27,7 @@ LayerList named(const std::vector<std::string>& names) {
 
 std::vector<std::string> texts(const std::vector<Problem>& problems) {
   std::vector<std::string> lines;
-  for (const auto& problem : problems) lines.push_back(text(problem));
+  for (const auto& problem : problems) lines.push_back(braid::text(problem));
   return lines;
 }
 
@@ -177,4 +177,4 @@ TEST(RandomDrawWatch, OthersAreNot) {
 }
 
 }  // namespace
-}  // namespace braid::stage_plan_test
+}  // namespace braid::modules::stage_plan_test

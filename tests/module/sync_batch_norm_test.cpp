@@ -14,7 +14,7 @@
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
 
-namespace braid::sync_batch_norm_test {
+namespace braid::modules::sync_batch_norm_test {
 namespace {
 
 using torch::nn::BatchNormOptions;
@@ -269,4 +269,4 @@ TEST(SyncBatchNorm, RefusesOtherInputs) {
 }
 
 }  // namespace
-}  // namespace braid::sync_batch_norm_test
+}  // namespace braid::modules::sync_batch_norm_test

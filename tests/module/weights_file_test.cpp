@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "tests/module/saved_models.h"
 
-namespace braid::weights_file_test {
+namespace braid::modules::weights_file_test {
 namespace {
 
 using namespace saved_models;
@@ -141,4 +141,4 @@ TEST_F(WeightsFiles, HaveTheMeanOfReplicasApart) {
 }
 
 }  // namespace
-}  // namespace braid::weights_file_test
+}  // namespace braid::modules::weights_file_test
