@@ -58,7 +58,7 @@ std::vector<Round> measured(int ranks, int rounds, const std::string& folder, in
     at::get_num_threads();
     at::set_num_threads(2 / ranks);
     braid::PosixFileSystem files;
-    braid::Trainer trainer(spec, corpus, world);
+    braid::train::Trainer trainer(spec, corpus, world);
     braid::ckpt::SaveBehind behind(trainer.save_plan(), world, files);
     if (world.rank() == 0) bytes = behind.bytes() * ranks;
     const at::Tensor from = at::empty({behind.bytes()}, at::kByte).fill_(1);

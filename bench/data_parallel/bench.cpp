@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
     at::get_num_threads();
     at::set_num_threads(1);
     braid::param::account_memory_to(world.rank());
-    braid::Trainer trainer(spec, corpus, world);
+    braid::train::Trainer trainer(spec, corpus, world);
     commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {
         const double seconds = trainer.step().seconds;

@@ -67,7 +67,7 @@ struct Measured {
 };
 
 void predict(const braid::RunSpec& spec, const Measured& measured) {
-  const braid::Schedule schedule = braid::step_schedule(spec);
+  const braid::Schedule schedule = braid::train::step_schedule(spec);
   const braid::schedule::Timeline timeline = braid::schedule::simulate(schedule, measured.cost.cost(schedule.num_stages));
   std::printf(
       "{\"predicted\": %.6f, \"passes\": %.6f, \"optimizer\": %.6f, \"simulated_bubble\": %.4f, "
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     bench::pin_to_core(world.rank());
     at::get_num_threads();
     at::set_num_threads(1);
-    braid::Trainer trainer(spec, corpus, world);
+    braid::train::Trainer trainer(spec, corpus, world);
     commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {
         const double seconds = trainer.step().seconds;

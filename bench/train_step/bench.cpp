@@ -64,7 +64,7 @@ double median_seconds(int rounds, const Work& work) {
 
 // The products of a step by LibTorch, one after another: of each weight y = x W^T, dX = dY W, dW = dY^T x.
 double product_seconds(const braid::RunSpec& spec, int64_t rows) {
-  const auto type = braid::scalar_type(spec.train.dtype);
+  const auto type = braid::train::scalar_type(spec.train.dtype);
   struct Product {
     at::Tensor x, weight, dy, y, dx, dweight;
   };
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
     at::get_num_threads();
     at::set_num_threads(given.threads);
     braid::param::account_memory_to(world.rank());
-    braid::Trainer trainer(spec, corpus, world);
+    braid::train::Trainer trainer(spec, corpus, world);
     commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {
         const double seconds = trainer.step().seconds, passes = pass_seconds(trainer.timeline());

@@ -18,7 +18,7 @@
 namespace braid {
 namespace {
 
-std::vector<report::ScalingPoint> points(const std::vector<MeasuredScaling::Point>& measured, MeshSpec mesh) {
+std::vector<report::ScalingPoint> points(const std::vector<train::MeasuredScaling::Point>& measured, MeshSpec mesh) {
   std::vector<report::ScalingPoint> all;
   for (const auto& [data, seconds, tokens] : measured) {
     mesh.data = data;
@@ -34,10 +34,10 @@ std::string powers_of_two(int most) {
   return counts;
 }
 
-ScalingRequest request(const std::string& ranks, const std::string& steps) {
+train::ScalingRequest request(const std::string& ranks, const std::string& steps) {
   OptionReader reader;
-  ScalingRequest wanted;
-  const int most = host_limits().max_ranks;
+  train::ScalingRequest wanted;
+  const int most = train::host_limits().max_ranks;
   for (const std::string& word : CLI::detail::split(ranks, ',')) {
     wanted.ranks.push_back(reader.natural("--ranks", word, 1));
     if (wanted.ranks.back() > most)
@@ -68,10 +68,10 @@ int scaling_command(const Words& words) {
   app.add_option("--svg", svg, "file to draw the speed-up into")->check(output_name());
   if (const auto code = parse_words(app, words)) return *code;
 
-  const ScalingRequest wanted = request(ranks, steps);
-  RunSpec spec = spec::read_run(path, overrides, host_limits());
+  const train::ScalingRequest wanted = request(ranks, steps);
+  RunSpec spec = spec::read_run(path, overrides, train::host_limits());
   spec.train.init.clear();  // any weights take the same time
-  const MeasuredScaling measured = measure_scaling(spec, wanted);
+  const train::MeasuredScaling measured = train::measure_scaling(spec, wanted);
   const report::Scaling scaling{points(measured.strong, spec.mesh), points(measured.weak, spec.mesh)};
   std::cout << report::scaling_table(scaling);
   if (!svg.empty()) write_named_file(svg, report::scaling_svg(scaling));

@@ -38,7 +38,7 @@ Lines different_facts(const ckpt::CheckpointReader& first, const ckpt::Checkpoin
     add_line(lines, "configuration", a.config_toml.empty() ? "none" : "one", b.config_toml.empty() ? "none" : "one");
     return lines;
   }
-  const RunSpec ours = saved_spec(a, first.folder()), theirs = saved_spec(b, second.folder());
+  const RunSpec ours = train::saved_spec(a, first.folder()), theirs = train::saved_spec(b, second.folder());
   for (const spec::Field& field : spec::fields()) add_line(lines, field.key, spec::value_text(field, ours), spec::value_text(field, theirs));
   return lines;
 }

@@ -41,7 +41,7 @@ CheckpointSummary summary_of(const ckpt::Manifest& manifest) {
 // "gpt2, 2 layers of width 16"; empty where the checkpoint has no configuration.
 std::string model_text(const ckpt::CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return "";
-  const ModelSpec model = saved_spec(info, directory).model;
+  const ModelSpec model = train::saved_spec(info, directory).model;
   return cat(counted(model.layers, "layer"), ", ", counted(model.heads, "head"), ", width ", model.width, ", context ",
              model.context);
 }

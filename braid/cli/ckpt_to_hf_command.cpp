@@ -38,8 +38,8 @@ int ckpt_to_hf_command(const Words& words) {
   request.checkpoint = named_checkpoint({"CHECKPOINT", given, given}, [](const std::string& fault) {
     std::cerr << "braid: passed over " << printable(fault, kMostOfToHf) << "\n";
   });
-  const RunSpec spec = saved_spec(ckpt::read_checkpoint_info(request.checkpoint), request.checkpoint);
-  refuse_other_shapes(spec.model, request.checkpoint);
+  const RunSpec spec = train::saved_spec(ckpt::read_checkpoint_info(request.checkpoint), request.checkpoint);
+  train::refuse_other_shapes(spec.model, request.checkpoint);
   ckpt::verify_checkpoint(request.checkpoint);
   request.model = spec.model;
   request.saved = spec.train.dtype == DType::Float64 ? at::kDouble : at::kFloat;

@@ -37,20 +37,20 @@ std::string version_here() {
   return commit.empty() ? engines_text() : cat(engines_text(), ", commit ", commit);
 }
 
-JobHost this_host(const DoctorRequest& request, int num_ranks) {
+train::JobHost this_host(const DoctorRequest& request, int num_ranks) {
   return {host_facts(), version_here(), num_ranks, PosixFileSystem().free_bytes(request.folder)};
 }
 
-MeasuredJob on_one_host(const DoctorRequest& request, int num_ranks) {
-  MeasuredJob job{{this_host(request, num_ranks)}, std::vector<int>(static_cast<size_t>(num_ranks)), {}};
-  job.speed = measure_job(ProcessLauncher(), job.host_of_rank, request.folder);
+train::MeasuredJob on_one_host(const DoctorRequest& request, int num_ranks) {
+  train::MeasuredJob job{{this_host(request, num_ranks)}, std::vector<int>(static_cast<size_t>(num_ranks)), {}};
+  job.speed = train::measure_job(ProcessLauncher(), job.host_of_rank, request.folder);
   return job;
 }
 
-MeasuredJob on_hosts(const DoctorRequest& request, Job& job) {
-  const JobHost here = this_host(request, job.nodes()[static_cast<size_t>(job.rounds().node())].num_ranks);
-  const std::vector<JobHost> nodes = job.rounds().exchange(here);
-  MeasuredJob measured;
+train::MeasuredJob on_hosts(const DoctorRequest& request, Job& job) {
+  const train::JobHost here = this_host(request, job.nodes()[static_cast<size_t>(job.rounds().node())].num_ranks);
+  const std::vector<train::JobHost> nodes = job.rounds().exchange(here);
+  train::MeasuredJob measured;
   measured.host_of_rank = job.host_of_rank();
   for (size_t rank = 0; rank < measured.host_of_rank.size(); ++rank) {
     const auto host = static_cast<size_t>(measured.host_of_rank[rank]);
@@ -60,11 +60,11 @@ MeasuredJob on_hosts(const DoctorRequest& request, Job& job) {
     }
     ++measured.hosts[host].num_ranks;
   }
-  measured.speed = measure_job(job.launcher(), measured.host_of_rank, request.folder);
+  measured.speed = train::measure_job(job.launcher(), measured.host_of_rank, request.folder);
   return measured;
 }
 
-void show(const DoctorRequest& request, const MeasuredJob& job) {
+void show(const DoctorRequest& request, const train::MeasuredJob& job) {
   std::cout << (request.as_json ? doctor_json(job) : shown_on_stdout(doctor_text(job))) << std::flush;
   if (!request.cluster.empty()) write_named_file(request.cluster, measured_cluster_text(job));
 }
@@ -115,7 +115,7 @@ int doctor_command(const Words& words) {
   work.sums = ReductionOrder::Engine;
   work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << shown_on_line(what) << std::endl; };
   Job job(place, work);
-  const MeasuredJob measured = on_hosts(request, job);
+  const train::MeasuredJob measured = on_hosts(request, job);
   if (job.leads()) show(request, measured);
   return 0;
 }

@@ -26,7 +26,7 @@ std::string interface_text(const HostInterface& interface) {
   return cat(name, " ", joined(interface.addresses, " "));
 }
 
-std::string host_text(const JobHost& host) {
+std::string host_text(const train::JobHost& host) {
   const HostFacts& facts = host.facts;
   std::vector<std::string> interfaces;
   for (const HostInterface& interface : facts.interfaces) interfaces.push_back(interface_text(interface));
@@ -41,34 +41,34 @@ std::string host_text(const JobHost& host) {
          report_line("", cat(host.version, "; ", counted(host.num_ranks, "rank")));
 }
 
-std::string pair_text(const MeasuredJob& job, LinkSpan span) {
-  const LinkSummary all = summary(job, span);
+std::string pair_text(const train::MeasuredJob& job, train::LinkSpan span) {
+  const train::LinkSummary all = train::summary(job, span);
   if (all.count == 0) return "";
-  const std::string where = span == LinkSpan::OneHost ? " in a host" : " across hosts";
+  const std::string where = span == train::LinkSpan::OneHost ? " in a host" : " across hosts";
   return report_line("pairs", cat(all.count, where, ": median ", microseconds_text(all.latency_seconds), ", ",
                                   rate_text(all.bytes_per_second)));
 }
 
-std::string slowest_text(const MeasuredJob& job) {
-  const LinkSummary near = summary(job, LinkSpan::OneHost), far = summary(job, LinkSpan::AcrossHosts);
+std::string slowest_text(const train::MeasuredJob& job) {
+  const train::LinkSummary near = train::summary(job, train::LinkSpan::OneHost), far = train::summary(job, train::LinkSpan::AcrossHosts);
   if (near.count + far.count < 2) return "";
   const bool is_far =
       near.count == 0 || (far.count > 0 && far.slowest.bytes_per_second < near.slowest.bytes_per_second);
-  const LinkSpeed& slowest = is_far ? far.slowest : near.slowest;
+  const train::LinkSpeed& slowest = is_far ? far.slowest : near.slowest;
   return report_line("slowest",
                      cat(job.place(slowest.first), " and ", job.place(slowest.second), ": ",
                          microseconds_text(slowest.latency_seconds), ", ", rate_text(slowest.bytes_per_second)));
 }
 
-std::string group_text(const SumSpeed& sum) {
+std::string group_text(const train::SumSpeed& sum) {
   if (sum.per_host == sum.ranks) return counted(sum.ranks, "rank");
   return cat(counted(sum.ranks, "rank"), " on ", counted(sum.ranks / sum.per_host, "host"));
 }
 
 // A line for each group of ranks.
-std::string sums_text(const MeasuredJob& job) {
+std::string sums_text(const train::MeasuredJob& job) {
   std::string text, sizes;
-  const std::vector<SumSpeed>& sums = job.speed.sums;
+  const std::vector<train::SumSpeed>& sums = job.speed.sums;
   for (size_t i = 0; i < sums.size() && job.host_of_rank.size() > 1; ++i) {
     sizes += cat(sizes.empty() ? "" : ", ", human_bytes(static_cast<double>(sums[i].bytes)), " ",
                  microseconds_text(sums[i].seconds));
@@ -80,14 +80,14 @@ std::string sums_text(const MeasuredJob& job) {
   return text;
 }
 
-std::string save_text(const MeasuredJob& job) {
+std::string save_text(const train::MeasuredJob& job) {
   if (job.speed.save_seconds == 0) return "";
   return report_line("save", cat("at least ", fixed(1e3 * job.speed.save_seconds, 1),
                                  " ms, however little is written: files, agreement, a new name"));
 }
 
-std::string speed_text(const JobHost& host, const HostSpeed& speed) {
-  const DiskSpeed& disk = speed.disk;
+std::string speed_text(const train::JobHost& host, const train::HostSpeed& speed) {
+  const train::DiskSpeed& disk = speed.disk;
   std::string text = cat(host.facts.host, ", each of ", host.num_ranks, " at once: copies ",
                          rate_text(speed.copies.back().bytes_per_second), ", products ",
                          report::flops_text(speed.float32_flops), " float32, ", report::flops_text(speed.bfloat16_flops), " bfloat16");
@@ -98,12 +98,12 @@ std::string speed_text(const JobHost& host, const HostSpeed& speed) {
   return report_line("speed", text);
 }
 
-std::string clock_text(const MeasuredJob& job, const ClockDifference& clock) {
+std::string clock_text(const train::MeasuredJob& job, const train::ClockDifference& clock) {
   return report_line("clock", cat(job.place(clock.rank), " is ", fixed(1e3 * clock.wall_seconds, 3),
                                   " ms ahead of rank 0's (+-", fixed(1e3 * clock.within_seconds, 3), " ms)"));
 }
 
-Json host_json(const JobHost& host, const HostSpeed& speed) {
+Json host_json(const train::JobHost& host, const train::HostSpeed& speed) {
   const HostFacts& facts = host.facts;
   Json interfaces = Json::array();
   for (const HostInterface& interface : facts.interfaces) {
@@ -134,34 +134,34 @@ Json host_json(const JobHost& host, const HostSpeed& speed) {
 
 }  // namespace
 
-std::string doctor_text(const MeasuredJob& job) {
+std::string doctor_text(const train::MeasuredJob& job) {
   std::string text;
-  for (const JobHost& host : job.hosts) text += host_text(host);
+  for (const train::JobHost& host : job.hosts) text += host_text(host);
   text +=
-      pair_text(job, LinkSpan::OneHost) + pair_text(job, LinkSpan::AcrossHosts) + slowest_text(job) + sums_text(job);
+      pair_text(job, train::LinkSpan::OneHost) + pair_text(job, train::LinkSpan::AcrossHosts) + slowest_text(job) + sums_text(job);
   for (size_t host = 0; host < job.hosts.size(); ++host) text += speed_text(job.hosts[host], job.speed.hosts[host]);
   text += save_text(job);
-  for (const ClockDifference& clock : job.speed.clocks) text += clock_text(job, clock);
-  for (const std::string& note : job_notes(job)) text += report_line("note", note);
+  for (const train::ClockDifference& clock : job.speed.clocks) text += clock_text(job, clock);
+  for (const std::string& note : train::job_notes(job)) text += report_line("note", note);
   return text;
 }
 
-std::string doctor_json(const MeasuredJob& job) {
+std::string doctor_json(const train::MeasuredJob& job) {
   Json json{{"hosts", Json::array()}, {"host_of_rank", job.host_of_rank}, {"links", Json::array()},
-            {"sums", Json::array()},  {"clocks", Json::array()},          {"notes", job_notes(job)}};
+            {"sums", Json::array()},  {"clocks", Json::array()},          {"notes", train::job_notes(job)}};
   for (size_t host = 0; host < job.hosts.size(); ++host) {
     json["hosts"].push_back(host_json(job.hosts[host], job.speed.hosts[host]));
   }
-  for (const LinkSpeed& link : job.speed.links) {
+  for (const train::LinkSpeed& link : job.speed.links) {
     json["links"].push_back({{"ranks", {link.first, link.second}},
                              {"latency_seconds", link.latency_seconds},
                              {"bytes_per_second", link.bytes_per_second}});
   }
-  for (const SumSpeed& sum : job.speed.sums)
+  for (const train::SumSpeed& sum : job.speed.sums)
     json["sums"].push_back(
         {{"ranks", sum.ranks}, {"ranks_per_host", sum.per_host}, {"bytes", sum.bytes}, {"seconds", sum.seconds}});
   json["save_seconds"] = job.speed.save_seconds;
-  for (const ClockDifference& clock : job.speed.clocks) {
+  for (const train::ClockDifference& clock : job.speed.clocks) {
     json["clocks"].push_back({{"rank", clock.rank},
                               {"wall_seconds", clock.wall_seconds},
                               {"monotonic_seconds", clock.monotonic_seconds},

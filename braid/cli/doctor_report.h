@@ -7,7 +7,7 @@
 
 namespace braid {
 
-std::string doctor_text(const MeasuredJob& job);
-std::string doctor_json(const MeasuredJob& job);
+std::string doctor_text(const train::MeasuredJob& job);
+std::string doctor_json(const train::MeasuredJob& job);
 
 }  // namespace braid

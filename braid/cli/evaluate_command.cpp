@@ -36,12 +36,12 @@ enum class LossForm { Table, Json };
 struct EvaluateRequest {
   ModelOptions model;
   std::string half;
-  TextLossOptions options;
+  train::TextLossOptions options;
   LossForm form = LossForm::Table;
 };
 
 void add_evaluate_options(CLI::App& app, EvaluateRequest& request) {
-  TextLossOptions& options = request.options;
+  train::TextLossOptions& options = request.options;
   add_checkpoint(app, request.model);
   app.add_option("PATH", options.paths, cat(kPathMeaning, "; ", kMeshWords))->required();
   add_document_options(app, options.include, options.reading.text_field, options.reading.bad_lines);
@@ -66,7 +66,7 @@ class EvaluateProgress {
   explicit EvaluateProgress(LossForm form)
       : has_bar_(form == LossForm::Table && stdout_is_interactive()), begin_(now_seconds()), last_(begin_) {}
 
-  void show(const TextLossStatus& status) {
+  void show(const train::TextLossStatus& status) {
     const double now = now_seconds();
     if (now - last_ < (has_bar_ ? kBarEverySeconds : kLineEverySeconds)) return;
     last_ = now;
@@ -97,7 +97,7 @@ class EvaluateProgress {
 
 std::string loss_text(double value) { return std::isfinite(value) ? fixed(value, 4) : "-"; }
 
-void print_row(size_t width, const std::string& name, const TextLoss& loss) {
+void print_row(size_t width, const std::string& name, const train::TextLoss& loss) {
   const auto cell = [](const std::string& text) { std::cout << std::setw(13) << text; };
   std::cout << std::left << std::setw(static_cast<int>(width)) << name << std::right;
   cell(cat(loss.tokens)), cell(cat(loss.bytes)), cell(loss_text(loss.per_token())), cell(loss_text(loss.per_byte()));
@@ -105,38 +105,38 @@ void print_row(size_t width, const std::string& name, const TextLoss& loss) {
   std::cout << "\n";
 }
 
-void print_table(const std::vector<TextLoss>& losses) {
+void print_table(const std::vector<train::TextLoss>& losses) {
   size_t width = 5;
-  for (const TextLoss& loss : losses) width = std::max(width, printable(loss.path, kMostOfText).size());
+  for (const train::TextLoss& loss : losses) width = std::max(width, printable(loss.path, kMostOfText).size());
   std::cout << std::left << std::setw(static_cast<int>(width)) << "text" << std::right;
   for (const char* title : {"tokens", "bytes", "nats/token", "nats/byte", "perplexity"}) {
     std::cout << std::setw(13) << title;
   }
   std::cout << "\n";
-  for (const TextLoss& loss : losses) print_row(width, printable(loss.path, kMostOfText), loss);
-  if (losses.size() > 1) print_row(width, "total", total(losses));
+  for (const train::TextLoss& loss : losses) print_row(width, printable(loss.path, kMostOfText), loss);
+  if (losses.size() > 1) print_row(width, "total", train::total(losses));
   std::cout << std::flush;
 }
 
-report::MetricsLine json_of(const TextLoss& loss) {
+report::MetricsLine json_of(const train::TextLoss& loss) {
   report::MetricsLine line;
   if (!loss.path.empty()) line.add("path", whole_characters(loss.path));
   line.add("tokens", loss.tokens).add("bytes", loss.bytes).add("loss", loss.per_token());
   return line.add("nats_per_byte", loss.per_byte()).add("perplexity", std::exp(loss.per_token()));
 }
 
-void print_json(const std::vector<TextLoss>& losses) {
+void print_json(const std::vector<train::TextLoss>& losses) {
   std::string texts;
-  for (const TextLoss& loss : losses) texts += cat(texts.empty() ? "" : ",", json_of(loss).text());
-  std::cout << "{\"texts\":[" << texts << "],\"total\":" << json_of(total(losses)).text() << "}" << std::endl;
+  for (const train::TextLoss& loss : losses) texts += cat(texts.empty() ? "" : ",", json_of(loss).text());
+  std::cout << "{\"texts\":[" << texts << "],\"total\":" << json_of(train::total(losses)).text() << "}" << std::endl;
 }
 
-std::vector<TextLoss> evaluate(const std::string& directory, EvaluateRequest& request) {
-  request.options.ranks = saved_ranks(directory);
+std::vector<train::TextLoss> evaluate(const std::string& directory, EvaluateRequest& request) {
+  request.options.ranks = train::saved_ranks(directory);
   EvaluateProgress progress(request.form);
   request.options.on_passed_over = [](const std::string& sentence) { std::cerr << sentence << std::endl; };
   const auto losses =
-      measure_text_loss(directory, request.options, [&](const TextLossStatus& status) { progress.show(status); });
+      train::measure_text_loss(directory, request.options, [&](const train::TextLossStatus& status) { progress.show(status); });
   progress.end();
   return losses;
 }
@@ -164,7 +164,7 @@ int evaluate_command(const Words& words) {
   request.options.threads = request.model.threads;
   request.options.tokenizer = request.model.tokenizer;
   request.options.dtype = request.model.chosen_dtype();
-  if (!request.half.empty()) request.options.half = value_of<PreparedHalf>(request.half);
+  if (!request.half.empty()) request.options.half = value_of<train::PreparedHalf>(request.half);
 
   const std::string directory = checkpoint_directory(request.model);
   try {

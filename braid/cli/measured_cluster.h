@@ -9,9 +9,9 @@ namespace braid {
 // Hosts like these: a device for each rank, all of a host's sharing its cores; a kind of devices for each processor and
 // number of ranks, with the least that any of its hosts has. What one host cannot tell (a network, failures) is not
 // there.
-plan::Cluster measured_cluster(const MeasuredJob& job);
+plan::Cluster measured_cluster(const train::MeasuredJob& job);
 
 // Its file, and what measured it.
-std::string measured_cluster_text(const MeasuredJob& job);
+std::string measured_cluster_text(const train::MeasuredJob& job);
 
 }  // namespace braid

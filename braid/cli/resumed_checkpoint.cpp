@@ -47,7 +47,7 @@ std::optional<FoundCheckpoint> described_checkpoint(const std::string& path) {
 }
 
 ModelSpec model_of_weights(const TrainSpec& train, std::vector<Problem>& problems) {
-  if (train.resume.empty()) return model_of_initial_checkpoint(train.init, problems);
+  if (train.resume.empty()) return train::model_of_initial_checkpoint(train.init, problems);
   ModelSpec model;
   collect_problems(problems, [&] {
     auto found = described_checkpoint(resumed_path(train));
@@ -55,7 +55,7 @@ ModelSpec model_of_weights(const TrainSpec& train, std::vector<Problem>& problem
       const std::string directory = resumed_checkpoint(train, [](const std::string&) {});
       found = {directory, ckpt::read_checkpoint_info(directory)};
     }
-    if (!found->info.config_toml.empty()) model = saved_spec(found->info, found->directory).model;
+    if (!found->info.config_toml.empty()) model = train::saved_spec(found->info, found->directory).model;
   });
   return model;
 }
@@ -63,7 +63,7 @@ ModelSpec model_of_weights(const TrainSpec& train, std::vector<Problem>& problem
 // Empty for prepared data, which bring their own tokenizer, and for a checkpoint that cannot be read: it is refused
 // later.
 std::string default_tokenizer(const RunSpec& run) {
-  if (run.train.resume.empty()) return run.train.init.empty() ? "" : tokenizer_of_weights(run.train.init);
+  if (run.train.resume.empty()) return run.train.init.empty() ? "" : train::tokenizer_of_weights(run.train.init);
   if (std::any_of(run.data.paths.begin(), run.data.paths.end(), data::is_prepared)) return "";
   const auto found = described_checkpoint(resumed_path(run.train));
   return found ? found->info.tokenizer : "";

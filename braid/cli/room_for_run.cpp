@@ -89,7 +89,7 @@ std::vector<Saving> savings(const RunSpec& spec, const RunRoom& room, double byt
     const int before = value;
     if (before < 2) return;
     value /= 2;
-    if (!spec::problems(half, host_limits(1)).empty()) return;
+    if (!spec::problems(half, train::host_limits(1)).empty()) return;
     const std::optional<HostMemoryUse> use = predicted_use(half, room);
     if (use && use->bytes() < bytes) found.push_back({key, before, bytes - use->bytes()});
   };
@@ -117,7 +117,7 @@ std::string parts_text(const HostMemoryUse& use) {
 }
 
 void add_memory_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
-  if (!compute_device(spec).is_cpu()) return;
+  if (!train::compute_device(spec).is_cpu()) return;
   const auto available = static_cast<double>(available_memory_bytes());
   const std::optional<HostMemoryUse> use = predicted_use(spec, room);
   if (!use || available <= 0 || use->bytes() <= available) return;

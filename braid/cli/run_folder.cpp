@@ -124,7 +124,7 @@ std::vector<std::string> left_by_interruptions(const std::string& run) {
 std::vector<std::pair<std::string, std::string>> inputs_of(const RunSpec& spec) {
   std::vector<std::pair<std::string, std::string>> inputs{{"data.tokenizer", spec.data.tokenizer}};
   for (const std::string& path : spec.data.paths) inputs.emplace_back("data.paths", path);
-  if (const std::string init = chosen_initial_weights(spec.train); !init.empty())
+  if (const std::string init = train::chosen_initial_weights(spec.train); !init.empty())
     inputs.emplace_back("train.init", init);
   return inputs;
 }

@@ -29,7 +29,7 @@ report::MetricsLine object_of(const std::vector<std::pair<std::string, double>>&
   return line;
 }
 
-report::MetricsLine start_line(const RunStart& start) {
+report::MetricsLine start_line(const train::RunStart& start) {
   report::MetricsLine environment;
   for (const auto& [name, value] : environment_facts()) environment.add(name, std::string_view(value));
   environment.add("libtorch", std::string_view(TORCH_VERSION));
@@ -42,26 +42,26 @@ report::MetricsLine start_line(const RunStart& start) {
   return line.add("environment", environment);
 }
 
-std::vector<double> peaks_of(const StepReport& report) {
+std::vector<double> peaks_of(const train::StepReport& report) {
   std::vector<double> peaks;
   for (const param::MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_total_bytes));
   return peaks;
 }
 
-std::string source_of(const PeakFlops& peak) {
+std::string source_of(const train::PeakFlops& peak) {
   switch (peak.source) {
-    case PeakSource::Given:
+    case train::PeakSource::Given:
       return "given";
-    case PeakSource::Measured:
+    case train::PeakSource::Measured:
       return "measured";
-    case PeakSource::Step:
+    case train::PeakSource::Step:
       break;
   }
   return "step";
 }
 
 // {"parameters":[rank 0's, rank 1's],"gradients":...}
-report::MetricsLine category_peaks(const StepReport& report) {
+report::MetricsLine category_peaks(const train::StepReport& report) {
   report::MetricsLine line;
   for (int c = 0; c < param::kNumMemoryCategories; ++c) {
     std::vector<double> peaks;
@@ -73,7 +73,7 @@ report::MetricsLine category_peaks(const StepReport& report) {
 
 }  // namespace
 
-RunLog::RunLog(const RunStart& start) : spec_(start.spec) {
+RunLog::RunLog(const train::RunStart& start) : spec_(start.spec) {
   PosixFileSystem files;
   write_file(cat(spec_.train.out, "/", kConfigName), spec::to_toml(spec_), files);
   std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
@@ -96,7 +96,7 @@ void RunLog::rollback(int64_t step, const std::string& why) {
   memory_written_.clear();
 }
 
-void RunLog::peak(const PeakFlops& peak) {
+void RunLog::peak(const train::PeakFlops& peak) {
   report::MetricsLine line = line_of("peak");
   line.add("flops_per_second", peak.per_rank);
   line.add("source", std::string_view(source_of(peak)));
@@ -140,7 +140,7 @@ void RunLog::comparison(const std::vector<plan::ParallelismRow>& rows) {
   metrics_->write(line.add("ways", ways));
 }
 
-void RunLog::step(const StepReport& report) {
+void RunLog::step(const train::StepReport& report) {
   ++sent_.steps;
   sent_.bytes += report.sync_bytes;
   sent_.across_nodes += report.sync_bytes_across_nodes;
@@ -176,7 +176,7 @@ void RunLog::step(const StepReport& report) {
 }
 
 // Peaks settle after a few steps, so a line is written only when one has grown.
-void RunLog::memory(const StepReport& report) {
+void RunLog::memory(const train::StepReport& report) {
   const report::MetricsLine peaks = category_peaks(report);
   if (peaks.text() == memory_written_) return;
   memory_written_ = peaks.text();
@@ -187,7 +187,7 @@ void RunLog::choice(const std::string& choice) {
   metrics_->write(line_of("choice").add("text", std::string_view(choice)));
 }
 
-void RunLog::evaluation(const Evaluation& evaluation) {
+void RunLog::evaluation(const train::Evaluation& evaluation) {
   report::MetricsLine line = line_of("evaluation");
   line.add("step", evaluation.step).add("validation_loss", evaluation.loss);
   metrics_->write(line.add("validation_loss_per_byte", evaluation.loss_per_byte));

@@ -17,15 +17,15 @@ class RunLog {
  public:
   // Into start.spec.train.out, which is there: config.toml is replaced before any other file is opened. Throws IoError,
   // as all that follows.
-  explicit RunLog(const RunStart& start);
+  explicit RunLog(const train::RunStart& start);
 
-  void peak(const PeakFlops& peak);
+  void peak(const train::PeakFlops& peak);
   void prediction(const plan::Prediction& prediction);
   void comparison(const std::vector<plan::ParallelismRow>& rows);
   // Every step: written are those that train.log_every divides, and the last.
-  void step(const StepReport& report);
+  void step(const train::StepReport& report);
   void choice(const std::string& choice);
-  void evaluation(const Evaluation& evaluation);
+  void evaluation(const train::Evaluation& evaluation);
   void replicas(int64_t step, double loss, int64_t num_steps);
   void checkpoint(int64_t step, const std::string& directory);
   // Takes back what was written of later steps than `step`.
@@ -33,7 +33,7 @@ class RunLog {
 
  private:
   void open(int64_t first_step);
-  void memory(const StepReport& report);
+  void memory(const train::StepReport& report);
   void scalars(int64_t step, std::vector<report::Scalar> values);
 
   struct SentBytes {

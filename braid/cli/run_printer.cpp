@@ -37,14 +37,14 @@ std::string mesh_text(const MeshSpec& mesh) {
   return cat("pipe ", mesh.pipe, " x data ", mesh.data, " x tensor ", mesh.tensor);
 }
 
-std::string model_line(const RunStart& start) {
+std::string model_line(const train::RunStart& start) {
   const ModelSpec& model = start.spec.model;
   return cat("model  ", model.family, ", ", report::grouped(start.num_params), " ", noun_of(start.num_params, "parameter"),
              ", ", counted(model.layers, "layer"), " x ", model.width, " wide, vocabulary ", model.vocab, " padded to ",
              start.padded_vocab);
 }
 
-std::string data_line(const RunStart& start) {
+std::string data_line(const train::RunStart& start) {
   return cat("data   ", report::grouped(start.num_documents), " ", noun_of(start.num_documents, "document"), ", ",
              report::grouped(start.train_tokens), " ", noun_of(start.train_tokens, "token"), " to train on, ",
              report::grouped(start.validation_tokens), " held out");
@@ -58,7 +58,7 @@ std::string microbatches_text(const RunSpec& spec) {
   return joined(counts, " + ") + " microbatches";
 }
 
-std::string mesh_line(const RunStart& start) {
+std::string mesh_line(const train::RunStart& start) {
   const int ranks = mesh::DeviceMesh(start.spec.mesh).num_ranks();
   return cat("mesh   ", mesh_text(start.spec.mesh), " = ", counted(ranks, "rank"), " of ",
              counted(start.threads, "thread"), ", ", start.spec.pipeline.schedule, " with ",
@@ -72,31 +72,31 @@ std::string in_milliseconds(const std::vector<double>& seconds) {
   return joined(all);
 }
 
-std::string cut_line(const RunStart& start, const plan::Partition& cut) {
+std::string cut_line(const train::RunStart& start, const plan::Partition& cut) {
   return cat("cut    ", start.spec.pipeline.partition, " blocks, measured: stages take ",
              in_milliseconds(cut.stage_seconds), " ms per microbatch, ranks ", in_milliseconds(cut.rank_seconds),
              " ms");
 }
 
-std::string peak_source(const PeakFlops& peak, DType dtype) {
+std::string peak_source(const train::PeakFlops& peak, DType dtype) {
   switch (peak.source) {
-    case PeakSource::Given:
+    case train::PeakSource::Given:
       return "from train.peak_flops";
-    case PeakSource::Measured:
+    case train::PeakSource::Measured:
       return cat("a ", peak.size, " x ", peak.size, " product in ", dtype);
-    case PeakSource::Step:
+    case train::PeakSource::Step:
       break;
   }
   return "reached by a step, more than was known before";
 }
 
-double peak_of(const StepReport& report) {
+double peak_of(const train::StepReport& report) {
   double peak = 0;
   for (const param::MemoryUse& use : report.memory) peak = std::max(peak, static_cast<double>(use.peak_total_bytes));
   return peak;
 }
 
-report::Progress progress_of(const StepReport& report, int64_t steps) {
+report::Progress progress_of(const train::StepReport& report, int64_t steps) {
   report::Progress progress;
   progress.step = report.step;
   progress.steps = steps;
@@ -112,7 +112,7 @@ report::Progress progress_of(const StepReport& report, int64_t steps) {
 }
 
 // ", 0.6123 per byte"; nothing where tokens are bytes: the two numbers are one then, but for the ends of documents.
-std::string per_byte(const Evaluation& evaluation, const RunSpec& spec) {
+std::string per_byte(const train::Evaluation& evaluation, const RunSpec& spec) {
   if (spec.data.tokenizer == "bytes" || std::isnan(evaluation.loss_per_byte)) return "";
   return cat(", ", fixed(evaluation.loss_per_byte, 4), " per byte");
 }
@@ -122,7 +122,7 @@ std::string per_byte(const Evaluation& evaluation, const RunSpec& spec) {
 RunPrinter::RunPrinter(std::ostream& out, Terminal terminal, Opening opening)
     : out_(out), terminal_(terminal), opening_(std::move(opening)) {}
 
-void RunPrinter::on_start(const RunStart& start) {
+void RunPrinter::on_start(const train::RunStart& start) {
   start_ = start;
   pace_ = pace_of(terminal_, start.spec.train);
   for (const std::string& done : opening_(start.first_step)) note(done);
@@ -135,12 +135,12 @@ void RunPrinter::on_start(const RunStart& start) {
   if (start.first_step > 0) print_line(cat("resumed at step ", start.first_step, " from ", start.spec.train.resume));
 }
 
-void RunPrinter::on_peak(const PeakFlops& peak) {
+void RunPrinter::on_peak(const train::PeakFlops& peak) {
   log_->peak(peak);
-  if (peak.source == PeakSource::Step && std::exchange(told_of_fast_step_, true)) return;
+  if (peak.source == train::PeakSource::Step && std::exchange(told_of_fast_step_, true)) return;
   const int ranks = mesh::DeviceMesh(start_.spec.mesh).num_ranks();
   const DType of_run = start_.spec.train.dtype;
-  const DType dtype = peak.type == scalar_type(of_run) ? of_run : DType::Float32;
+  const DType dtype = peak.type == train::scalar_type(of_run) ? of_run : DType::Float32;
   print_line(cat("peak   ", counted(ranks, "rank"), " x ", report::flops_text(peak.per_rank), ", ", peak_source(peak, dtype),
                  "; mfu is measured against it"));
 }
@@ -152,7 +152,7 @@ void RunPrinter::on_prediction(const plan::Prediction& prediction) {
                  human_bytes(static_cast<double>(prediction.fullest().total())), " on the fullest rank"));
 }
 
-void RunPrinter::on_step(const StepReport& report) {
+void RunPrinter::on_step(const train::StepReport& report) {
   log_->step(report);
   if (!report.spike.empty()) print_line(cat("skip   step ", report.step, ": ", report.spike));
   if (!pace_->shows(report.step, start_.spec.train.steps, now_seconds())) return;
@@ -170,7 +170,7 @@ void RunPrinter::on_choice(const std::string& choice) {
   print_line("chose  " + choice);
 }
 
-void RunPrinter::on_evaluation(const Evaluation& evaluation) {
+void RunPrinter::on_evaluation(const train::Evaluation& evaluation) {
   log_->evaluation(evaluation);
   print_line(cat("step ", evaluation.step, "  validation loss ", fixed(evaluation.loss, 4),
                  per_byte(evaluation, start_.spec)));
@@ -199,7 +199,7 @@ void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
   print_line(cat("step ", step, "  weights and optimizer in ", directory));
 }
 
-void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ideal_bubble) {
+void RunPrinter::print_end(const train::RunEnd& end, double measured_bubble, double ideal_bubble) {
   if (!std::isnan(end.evaluation.loss)) {
     print_line(cat("validation loss ", fixed(end.evaluation.loss, 4), " nats per token",
                    per_byte(end.evaluation, end.spec), ", ",
@@ -220,7 +220,7 @@ void RunPrinter::print_foreseen(const std::string& folder) {
   for (std::string line; std::getline(lines, line);) print_line(line);
 }
 
-void RunPrinter::print_interruption(const RunEnd& end, const std::string& signal, const std::string& command) {
+void RunPrinter::print_interruption(const train::RunEnd& end, const std::string& signal, const std::string& command) {
   print_line(cat("interrupted by ", signal, ": stopped cleanly after step ", end.num_steps,
                  command.empty() ? ", the last; all is saved" : "; this goes on from there:"));
   if (!command.empty()) print_shown(command);

@@ -19,7 +19,7 @@ namespace braid {
 
 enum class Terminal { Interactive, Plain };
 
-class RunPrinter final : public RunObserver {
+class RunPrinter final : public train::RunObserver {
  public:
   // Called when a run starts after `first_step` steps, before anything is written; the sentences are printed.
   using Opening = std::function<std::vector<std::string>(int64_t first_step)>;
@@ -29,23 +29,23 @@ class RunPrinter final : public RunObserver {
 
   void note(const std::string& text) { print_line("note   " + text); }
 
-  void on_start(const RunStart& start) override;
-  void on_peak(const PeakFlops& peak) override;
+  void on_start(const train::RunStart& start) override;
+  void on_peak(const train::PeakFlops& peak) override;
   void on_prediction(const plan::Prediction& prediction) override;
   void on_comparison(const std::vector<plan::ParallelismRow>& rows) override { log_->comparison(rows); }
-  void on_step(const StepReport& report) override;
+  void on_step(const train::StepReport& report) override;
   void on_slow_path(const std::string& why) override { note(why); }
   void on_choice(const std::string& choice) override;
-  void on_evaluation(const Evaluation& evaluation) override;
+  void on_evaluation(const train::Evaluation& evaluation) override;
   bool knows_evaluation(int64_t step) override;
   std::map<int64_t, double> heard_evaluations() override;
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_rollback(int64_t step, const std::string& why) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
   // Prints how a signal ended the run, and `command` (resume_command.h), which resumes it; empty if all steps are done.
-  void print_interruption(const RunEnd& end, const std::string& signal, const std::string& command);
+  void print_interruption(const train::RunEnd& end, const std::string& signal, const std::string& command);
   // The closing lines; `ideal_bubble` is the simulator's.
-  void print_end(const RunEnd& end, double measured_bubble, double ideal_bubble);
+  void print_end(const train::RunEnd& end, double measured_bubble, double ideal_bubble);
 
  private:
   void print_foreseen(const std::string& folder);
@@ -56,7 +56,7 @@ class RunPrinter final : public RunObserver {
   Terminal terminal_;
   Opening opening_;
   std::unique_ptr<RunLog> log_;
-  RunStart start_;
+  train::RunStart start_;
   std::optional<report::ProgressPace> pace_;
   bool bar_is_open_ = false, told_of_fast_step_ = false;
 };

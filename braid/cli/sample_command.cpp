@@ -27,7 +27,7 @@ struct SampleRequest {
   ModelOptions model;
   std::vector<std::string> mesh_words;
   PromptWords prompts;
-  GenerateOptions options;
+  train::GenerateOptions options;
   SampleForm form = SampleForm::Text;
   Speed speed = Speed::Untold;
 };
@@ -45,7 +45,7 @@ void add_prompt_options(CLI::App& app, SampleRequest& request) {
       ->capture_default_str();
 }
 
-void add_choice_options(CLI::App& app, GenerateOptions& options) {
+void add_choice_options(CLI::App& app, train::GenerateOptions& options) {
   app.add_option("--tokens", options.num_tokens, "tokens to generate at most, for each text")
       ->check(whole_number(1, kMost))
       ->capture_default_str();
@@ -68,7 +68,7 @@ void add_choice_options(CLI::App& app, GenerateOptions& options) {
 }
 
 void add_computing_options(CLI::App& app, SampleRequest& request) {
-  GenerateOptions& options = request.options;
+  train::GenerateOptions& options = request.options;
   app.add_flag_callback(
       "--greedy", [] {}, "always the most likely token, as --temperature 0");
   app.add_option("--batch", options.batch, "texts generated at once")
@@ -104,7 +104,7 @@ void refuse_two_temperatures(const CLI::App& app, const SampleRequest& request) 
   throw ConfigError(std::move(problems));
 }
 
-void tell(const GenerationSpeed& speed) {
+void tell(const train::GenerationSpeed& speed) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0 ? fixed(static_cast<double>(tokens) / seconds, 1) : std::string("-");
   };
@@ -120,9 +120,9 @@ void show_texts(const std::string& directory, SampleRequest& request) {
         {{"--num-samples", cat(request.options.num_samples),
           cat("must be such that there are at most ", kMost, " texts of ", counted(prompts.size(), "prompt")), ""}});
   }
-  request.options.ranks = saved_ranks(directory);
+  request.options.ranks = train::saved_ranks(directory);
   SamplePrinter printer(prompts, request.options.num_samples, request.form);
-  const Generation made = generate_all(directory, prompts, request.options, printer.listener());
+  const train::Generation made = train::generate_all(directory, prompts, request.options, printer.listener());
   printer.show_rest(made);
   if (request.speed == Speed::Told) tell(made.speed);
 }

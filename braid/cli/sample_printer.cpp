@@ -16,10 +16,10 @@ SamplePrinter::SamplePrinter(const std::vector<std::string>& prompts, int num_sa
   if (streams()) prompt_ = shown_.add(prompts_[0]);  // shown when there is something behind it
 }
 
-GenerationListener SamplePrinter::listener() {
+train::GenerationListener SamplePrinter::listener() {
   if (streams()) return {[this](const std::string& piece) { show_piece(piece); }, nullptr};
   return {nullptr,
-          [this](const GeneratedText& text) { form_ == SampleForm::JsonLines ? show_line(text) : show_text(text); }};
+          [this](const train::GeneratedText& text) { form_ == SampleForm::JsonLines ? show_line(text) : show_text(text); }};
 }
 
 void SamplePrinter::show_piece(const std::string& piece) {
@@ -27,7 +27,7 @@ void SamplePrinter::show_piece(const std::string& piece) {
 }
 
 // The continuation may have been shown by another process, so all is put together anew.
-void SamplePrinter::show_rest(const Generation& made) const {
+void SamplePrinter::show_rest(const train::Generation& made) const {
   if (!streams()) return;
   WholeCharacters text;
   const std::string begin = text.add(prompts_[0]), &continuation = made.texts.at(0).text;
@@ -35,7 +35,7 @@ void SamplePrinter::show_rest(const Generation& made) const {
   std::cout << shown_on_stdout((continuation.empty() ? begin : "") + text.end()) << std::endl;
 }
 
-void SamplePrinter::show_text(const GeneratedText& text) const {
+void SamplePrinter::show_text(const train::GeneratedText& text) const {
   std::cout << "=== prompt " << text.prompt + 1 << " of " << prompts_.size();
   if (num_samples_ > 1) std::cout << ", sample " << text.sample + 1 << " of " << num_samples_;
   std::cout << " (" << word(text.end) << ")\n"
@@ -43,7 +43,7 @@ void SamplePrinter::show_text(const GeneratedText& text) const {
             << std::endl;
 }
 
-void SamplePrinter::show_line(const GeneratedText& text) const {
+void SamplePrinter::show_line(const train::GeneratedText& text) const {
   report::MetricsLine line;
   line.add("prompt", whole_characters(prompts_[static_cast<size_t>(text.prompt)]));
   line.add("text", whole_characters(text.text)).add("tokens", text.tokens).add("reason", word(text.end));

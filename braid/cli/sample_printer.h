@@ -17,15 +17,15 @@ class SamplePrinter {
   // `prompts` outlives this.
   SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form);
 
-  GenerationListener listener();
+  train::GenerationListener listener();
   // Prints the rest of a single text; nothing else.
-  void show_rest(const Generation& made) const;
+  void show_rest(const train::Generation& made) const;
 
  private:
   bool streams() const { return form_ == SampleForm::Text && prompts_.size() == 1 && num_samples_ == 1; }
   void show_piece(const std::string& piece);
-  void show_text(const GeneratedText& text) const;
-  void show_line(const GeneratedText& text) const;
+  void show_text(const train::GeneratedText& text) const;
+  void show_line(const train::GeneratedText& text) const;
 
   const std::vector<std::string>& prompts_;
   int num_samples_;

@@ -32,19 +32,19 @@ RunRoom room_of(const RunParts& parts) {
 }
 
 // Only the first attempt may be refused: what a lost one held may not be free yet.
-RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
-  RunControls controls;
+train::RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+  train::RunControls controls;
   controls.stop_requested = [] { return StopSignals::received() != 0; };
   controls.takes_save_request = [] { return StopSignals::takes_save_request(); };
   controls.on_begin = [] { StopSignals::keep_work(); };
   if (restarts == 0) controls.admit = [&](const RunSpec& resolved) { refuse_without_room(resolved, room_of(parts)); };
-  if (!parts.job) return run_training(spec, parts.printer, controls);
+  if (!parts.job) return train::run_training(spec, parts.printer, controls);
   const ReadyLauncher launcher(*parts.job);
   controls.launcher = &launcher;
-  controls.limits = host_limits(parts.job->num_nodes());
+  controls.limits = train::host_limits(parts.job->num_nodes());
   controls.host_of_rank = parts.job->host_of_rank();
   try {
-    return run_training(spec, parts.printer, controls);
+    return train::run_training(spec, parts.printer, controls);
   } catch (const std::exception& error) {
     launcher.refuse(error);  // the other nodes wait for this one's ranks
     throw;
@@ -88,7 +88,7 @@ std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& par
 
 }  // namespace
 
-RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
+train::RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
   RunSpec now = spec;
   for (int restarts = 0;; ++restarts) {
     try {
@@ -124,7 +124,7 @@ void tell_of_refusal(Job& job, const std::string& why) {
 
 RunSpec agreed_spec(RunSpec spec, Job& job) {
   AgreedStart start;
-  if (job.leads()) start = {false, "", spec.train.resume, chosen_initial_weights(spec.train), run_mark(spec.train.out)};
+  if (job.leads()) start = {false, "", spec.train.resume, train::chosen_initial_weights(spec.train), run_mark(spec.train.out)};
   start = job.rounds().exchange(start)[0];
   if (start.refused) throw ConfigError({{"", "", cat("node 0 on ", job.nodes()[0].host, ": ", start.why), ""}});
   spec.train.resume = start.resume;

@@ -20,7 +20,7 @@ struct RunParts {
 // from where it began; run.max_restarts times, and not once somebody has wished the run to stop. Errors that ranks
 // themselves have thrown are the run's end, as run_training() throws them. The nodes of a job do this together; when a
 // node is lost, the run is. Throws StoppedBeforeRanks (ready_launcher.h) on all nodes where a signal came to one first.
-RunEnd surviving_run(const RunSpec& spec, const RunParts& parts);
+train::RunEnd surviving_run(const RunSpec& spec, const RunParts& parts);
 
 // The signal that has ended the run, on this host or on another node of the job; 0: none. Collective over the job.
 int signal_of_all(Job* job);

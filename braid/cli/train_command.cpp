@@ -47,11 +47,11 @@ schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::Device
 }
 
 // The rows of all ranks, had the first pipeline of each replica never waited: the others of it run the same program.
-schedule::Timeline without_waiting(const RunEnd& end, const mesh::DeviceMesh& mesh) {
+schedule::Timeline without_waiting(const train::RunEnd& end, const mesh::DeviceMesh& mesh) {
   std::vector<schedule::Timeline> replicas;
   for (mesh::Coords first; first[mesh::Axis::Data] < mesh.size(mesh::Axis::Data); ++first[mesh::Axis::Data]) {
     replicas.push_back(
-        schedule::replay(step_schedule(end.spec, first[mesh::Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
+        schedule::replay(train::step_schedule(end.spec, first[mesh::Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
   }
   schedule::Timeline all;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
@@ -63,7 +63,7 @@ schedule::Timeline without_waiting(const RunEnd& end, const mesh::DeviceMesh& me
 
 // Draws the measured timeline above the same step without waiting, writes both with every rank's spans, and prints the
 // closing lines.
-void show_end(const RunEnd& end, RunPrinter& printer) {
+void show_end(const train::RunEnd& end, RunPrinter& printer) {
   const RunSpec& spec = end.spec;
   if (end.timeline.makespan() == 0) return printer.print_end(end, 0, 0);  // all steps had been made before
   const mesh::DeviceMesh mesh(spec.mesh);
@@ -74,15 +74,15 @@ void show_end(const RunEnd& end, RunPrinter& printer) {
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
 }
 
-void show_sample(const RunEnd& end) {
+void show_sample(const train::RunEnd& end) {
   const RunSpec& spec = end.spec;
   if (spec.train.sample_prompt.empty()) return;
-  GenerateOptions options;
+  train::GenerateOptions options;
   options.prompt = spec.train.sample_prompt;
   options.num_tokens = spec.train.sample_tokens;
   options.seed = spec.train.seed;
   options.ranks = spec.run.ranks;
-  const std::string text = whole_characters(options.prompt + generate(end.checkpoint, options, nullptr));
+  const std::string text = whole_characters(options.prompt + train::generate(end.checkpoint, options, nullptr));
   write_file(cat(spec.train.out, "/", kSampleName), text + "\n");
   std::cout << "sample, also in " << shown_on_line(spec.train.out) << "/" << kSampleName << ":\n"
             << shown_on_stdout(text) << std::endl;
@@ -143,7 +143,7 @@ void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& pr
   std::cout << command << std::endl;
 }
 
-int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinter& printer) {
+int ended_by_signal(int signal, const train::RunEnd& end, const Start& start, RunPrinter& printer) {
   const std::string command = end.interrupted ? command_from(end.checkpoint, start, printer) : "";
   printer.print_interruption(end, signal_name(signal), command);
   return 128 + signal;  // as shells say it
@@ -179,7 +179,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
     spec = agreed_spec(spec, *job);
     printer.note(placement_text(*job, spec.mesh));
   }
-  const RunEnd end = [&] {
+  const train::RunEnd end = [&] {
     try {
       return surviving_run(spec, {&*folder, printer, job});
     } catch (const CommError&) {
@@ -259,7 +259,7 @@ int train_command(const Words& words) {
   std::vector<Problem> problems;
   start.place.num_nodes = std::max(start.options.nodes, 1);  // to judge the run by, should the rest be wrong
   collect_problems(problems, [&] { start.place = job_place(start.options); });
-  spec::HostLimits limits = host_limits(start.place.num_nodes);
+  spec::HostLimits limits = train::host_limits(start.place.num_nodes);
   if (start.place.one_rank_each) limits.ranks_started = start.place.num_nodes;
   spec::ParseOptions options(limits);
   set_defaults_of_weights(options);
@@ -267,7 +267,7 @@ int train_command(const Words& words) {
   collect_problems(problems, [&] { spec = spec::read_run(request.path, request.overrides, options); });
   throw_problems(std::move(problems));
   if (!start.place.note.empty()) std::cerr << "braid: " << shown_on_line(start.place.note) << std::endl;
-  refuse_faulty_schedule(spec);  // before anything is written
+  train::refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
   follow_launcher(start.place, spec.train, spec.run);
   const int code = start.place.num_nodes > 1 ? train_on_hosts(start, spec) : train_here(start, spec);

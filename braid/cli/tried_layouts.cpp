@@ -10,7 +10,7 @@
 #include "braid/train/compute_device.h"
 #include "braid/train/run.h"
 #include "braid/train/run_data.h"
-#include "braid/train/tried_steps.h"
+#include "braid/train/trial_steps.h"
 
 namespace braid {
 namespace {
@@ -31,21 +31,21 @@ void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count) {
   const auto end = layouts.begin() + std::min<int64_t>(count, std::ssize(layouts));
   std::vector<Problem> found;
   for (auto layout = layouts.begin(); layout != end; ++layout) {
-    for (Problem& problem : spec::problems(tried_spec(layout->spec), host_limits())) {
+    for (Problem& problem : spec::problems(tried_spec(layout->spec), train::host_limits())) {
       const auto is_same = [&](const Problem& other) { return text(other) == text(problem); };
       if (std::ranges::none_of(found, is_same)) found.push_back(std::move(problem));
     }
   }
   throw_problems(std::exchange(found, {}));
-  const RunData data(layouts.front().spec.data);
+  const train::RunData data(layouts.front().spec.data);
   const data::Corpus corpus = data.corpus(data.resolved(layouts.front().spec));
   for (auto layout = layouts.begin(); layout != end; ++layout) {
     collect_problems(found, [&] { refuse_without_room(data.resolved(tried_spec(layout->spec)), {}); });
   }
   throw_problems(std::move(found));
-  open_device(layouts.front().spec);
+  train::open_device(layouts.front().spec);
   for (auto layout = layouts.begin(); layout != end; ++layout) {
-    const TriedSteps tried = try_steps(data.resolved(tried_spec(layout->spec)), corpus, kSteps);
+    const train::TrialSteps tried = train::run_trial_steps(data.resolved(tried_spec(layout->spec)), corpus, kSteps);
     layout->measured = {tried.step_seconds, tried.bubble_fraction, tried.peak_bytes};
   }
 }

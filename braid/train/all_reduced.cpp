@@ -3,7 +3,7 @@
 
 #include <ATen/ops/full.h>
 
-namespace braid {
+namespace braid::train {
 
 double all_reduced(double value, ReduceOp op, Communicator& ranks) {
   const at::Tensor number = at::full({1}, value, at::kDouble);
@@ -11,4 +11,4 @@ double all_reduced(double value, ReduceOp op, Communicator& ranks) {
   return number.item<double>();
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -3,9 +3,9 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::train {
 
 // The same on all ranks. Blocks. Collective.
 double all_reduced(double value, ReduceOp op, Communicator& ranks);
 
-}  // namespace braid
+}  // namespace braid::train

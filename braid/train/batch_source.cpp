@@ -8,7 +8,7 @@
 #include "braid/base/seeds.h"
 #include "braid/spec/batch_shares.h"
 
-namespace braid {
+namespace braid::train {
 
 uint64_t training_order(const TrainSpec& train) { return stream_key(train.seed, "samples"); }
 uint64_t evaluation_order() { return stream_key(0, "samples.held_out"); }
@@ -75,4 +75,4 @@ uint64_t BatchSource::hash(int64_t step, int micro, const nn::Microbatch& read) 
   return sum;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -6,7 +6,7 @@
 #include "braid/spec/run_spec.h"
 #include "braid/train/rank_groups.h"
 
-namespace braid {
+namespace braid::train {
 
 // Return the seeds of the Samplers for training, and for evaluation, whose samples are the same in every run.
 uint64_t training_order(const TrainSpec& train);
@@ -48,4 +48,4 @@ class BatchSource {
   int first_micro_, num_microbatches_, num_global_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

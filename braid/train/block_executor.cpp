@@ -13,7 +13,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/train/compute_device.h"
 
-namespace braid {
+namespace braid::train {
 
 BlockExecutor::BlockExecutor(const RunSpec& spec, RankModel& model, const BatchSource& batches, ExecutorOptions options)
     : model_(model),
@@ -193,4 +193,4 @@ at::Tensor BlockExecutor::activation_buffer() const {
   return at::empty(activation_shape_, model_.params().flat_data().options().requires_grad(false));
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -15,7 +15,7 @@
 #include "braid/train/recorded_microbatches.h"
 #include "braid/train/step_auxiliaries.h"
 
-namespace braid {
+namespace braid::train {
 
 enum class ExecutorMode { Training, Evaluation };
 
@@ -106,4 +106,4 @@ class BlockExecutor final : public pipe::StageExecutor {
   std::unique_ptr<RecordedMicrobatches> recorded_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

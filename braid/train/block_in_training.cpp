@@ -6,7 +6,7 @@
 #include "braid/base/median.h"
 #include "braid/plan/block_work.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr nn::ModelPiece kBlock{1};
@@ -54,4 +54,4 @@ double BlockInTraining::streamed_bytes() const {
   return bytes;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -6,7 +6,7 @@
 
 #include "braid/train/model_sample.h"
 
-namespace braid {
+namespace braid::train {
 
 class BlockInTraining {
  public:
@@ -26,4 +26,4 @@ class BlockInTraining {
   std::vector<double> seconds_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

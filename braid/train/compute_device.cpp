@@ -8,7 +8,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Through pinned memory, which LibTorch keeps until the copy is over: a copy from elsewhere would wait for the device.
@@ -69,4 +69,4 @@ param::MemoryUse device_memory_use(const device::CudaMemory& memory, const Memor
   return use;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -11,7 +11,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // Returns the device of train.device: the CPU, or the first CUDA device.
 at::Device compute_device(const RunSpec& spec);
@@ -34,4 +34,4 @@ using MemoryByCategory = std::array<int64_t, param::kNumMemoryCategories>;
 // bytes are activations.
 param::MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept);
 
-}  // namespace braid
+}  // namespace braid::train

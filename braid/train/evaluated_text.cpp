@@ -7,7 +7,7 @@
 #include "braid/data/sampler.h"
 #include "braid/train/batch_source.h"
 
-namespace braid {
+namespace braid::train {
 
 EvaluatedText::EvaluatedText(const RunSpec& spec, const data::Blend& validation, std::vector<int> token_bytes)
     : spec_(spec), validation_(validation), token_bytes_(std::move(token_bytes)) {}
@@ -27,4 +27,4 @@ double EvaluatedText::bytes_per_token() {
   return *bytes_per_token_;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,7 +7,7 @@
 #include "braid/data/corpus.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 class EvaluatedText {
  public:
@@ -27,4 +27,4 @@ class EvaluatedText {
   std::optional<double> bytes_per_token_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,7 +10,7 @@
 #include "braid/train/resume.h"
 #include "braid/train/text_batch.h"
 
-namespace braid {
+namespace braid::train {
 
 template <class Pack>
 void members(Pack& pack, GeneratedText& text) {
@@ -50,4 +50,4 @@ std::string generate(const std::string& directory, const GenerateOptions& option
   return generate_all(directory, {options.prompt}, single, {on_text, nullptr}).texts.at(0).text;
 }
 
-}  // namespace braid
+}  // namespace braid::train

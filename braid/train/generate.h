@@ -10,7 +10,7 @@
 #include "braid/spec/launch_spec.h"
 #include "braid/spec/train_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 struct GenerateOptions {
   std::string prompt;        // of generate() alone
@@ -79,4 +79,4 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
 std::string generate(const std::string& directory, const GenerateOptions& options,
                      const std::function<void(const std::string& piece)>& on_text);
 
-}  // namespace braid
+}  // namespace braid::train

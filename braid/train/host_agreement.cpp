@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // A checkpoint's manifest has the digests of all its files; a Hugging Face directory has none, so that its description
@@ -66,4 +66,4 @@ void require_same_inputs(const RunSpec& spec, const data::CorpusOrigin& origin, 
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -16,9 +16,9 @@
 #include "braid/base/uncached_file.h"
 #include "braid/ckpt/all_or_none.h"
 #include "braid/train/all_reduced.h"
-#include "braid/train/unaccounted.h"
+#include "braid/train/uncounted_tensor.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr int64_t kTensorBytes[] = {64 << 10, 512 << 10, 4 << 20, 64 << 20};
@@ -128,8 +128,8 @@ double measured_save(const std::string& folder, Communicator& ranks) {
 CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
   at::Tensor from, to;
   const auto allocate = [&] {
-    from = unaccounted({bytes}, at::kChar, device).fill_(1);
-    to = unaccounted({bytes}, at::kChar, device).fill_(0);
+    from = uncounted_tensor({bytes}, at::kChar, device).fill_(1);
+    to = uncounted_tensor({bytes}, at::kChar, device).fill_(0);
   };
   ckpt::all_or_none(allocate, ranks);
   const int64_t at_once = std::max<int64_t>(1, kBytesAtOnce / bytes);
@@ -162,4 +162,4 @@ DiskSpeed measured_disk(const std::string& folder) {
   return speed;
 }
 
-}  // namespace braid
+}  // namespace braid::train

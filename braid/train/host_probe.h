@@ -8,7 +8,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::train {
 
 // The rate of copying tensors of one size.
 struct CopySpeed {
@@ -45,4 +45,4 @@ double measured_save(const std::string& folder, Communicator& ranks);
 // Writes and reads a file in `folder`, up to 128 MiB and some seconds, and removes it.
 DiskSpeed measured_disk(const std::string& folder);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -13,7 +13,7 @@
 #include "braid/weights/from_hf.h"
 #include "braid/weights/hf_directory.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr const char* kBytes = "bytes";
@@ -74,4 +74,4 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
            ""}};
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // Returns the tokenizer of `init`, a Hugging Face directory, checkpoint or run, as data.tokenizer names it: "bytes" or
 // a folder. Empty if it has none, or if there are no weights. Throws IoError.
@@ -19,4 +19,4 @@ std::string tokenizer_of_weights(const std::string& init);
 // Throws ConfigError for data.paths that are not of one kind, IoError.
 std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::train

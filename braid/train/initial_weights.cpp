@@ -18,7 +18,7 @@
 #include "braid/train/saved_tensors.h"
 #include "braid/weights/hf_directory.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Keys of the model that its weights do not depend on.
@@ -139,4 +139,4 @@ void take_initial_weights(const RunSpec& spec, param::ParamStore& store) {
   store.round_masters();
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -9,7 +9,7 @@
 #include "braid/param/param_store.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // The model of the checkpoint `path`, or of the newest whole one in the folder of a run. Adds a problem of train.init
 // when there is none, or when it cannot be read. As ParseOptions wants it.
@@ -32,4 +32,4 @@ std::string told_of_initial_weights(const std::string& path);
 // rank owns them. Not collective. Throws IoError and ConfigError.
 void take_initial_weights(const RunSpec& spec, param::ParamStore& store);
 
-}  // namespace braid
+}  // namespace braid::train

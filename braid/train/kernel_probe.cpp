@@ -17,7 +17,7 @@
 #include "braid/train/block_in_training.h"
 #include "braid/train/timed_block.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr int kFewestRounds = 2, kMostRounds = 200;
@@ -210,4 +210,4 @@ double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks
   return of_block.skew();
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,7 +10,7 @@
 #include "braid/train/host_probe.h"
 #include "braid/train/peak_probe.h"
 
-namespace braid {
+namespace braid::train {
 
 // Operations a second on what tokens see, as spec/model_flops.h counts them.
 struct AttentionSpeed {
@@ -65,4 +65,4 @@ struct BlockSeconds {
 // skew() of a block of `spec` on `ranks`. As long as measured_block(); collective.
 double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks);
 
-}  // namespace braid
+}  // namespace braid::train

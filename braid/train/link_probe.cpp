@@ -12,9 +12,9 @@
 
 #include "braid/base/clock.h"
 #include "braid/train/all_reduced.h"
-#include "braid/train/unaccounted.h"
+#include "braid/train/uncounted_tensor.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr int kMostRanksOfAllPairs = 16;
@@ -185,7 +185,7 @@ std::vector<std::vector<LinkSpeed>> rounds_of_pairs(const std::vector<int>& host
 LinkSpeed measured_pair(Communicator& world, LinkSpeed pair, at::Device device) {
   if (world.rank() == pair.first || world.rank() == pair.second) {
     const bool begins = world.rank() == pair.first;
-    const at::Tensor buffer = unaccounted({kLarge / 4}, at::kFloat, device);
+    const at::Tensor buffer = uncounted_tensor({kLarge / 4}, at::kFloat, device);
     const LinkSpeed speed =
         measured_link({world, begins ? pair.second : pair.first, begins ? Turn::Begins : Turn::Answers}, buffer);
     pair.latency_seconds = speed.latency_seconds;
@@ -243,4 +243,4 @@ std::vector<ClockDifference> measured_clocks(Communicator& world, const std::vec
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::train

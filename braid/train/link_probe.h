@@ -9,7 +9,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::train {
 
 struct LinkSpeed {
   int first = 0, second = 0;    // ranks of the world; first < second
@@ -48,4 +48,4 @@ std::vector<SumSpeed> measured_sums(Communicator& world, const std::vector<int>&
 // Rank 0's; others return nothing. Of the first rank of each other host.
 std::vector<ClockDifference> measured_clocks(Communicator& world, const std::vector<int>& host_of_rank);
 
-}  // namespace braid
+}  // namespace braid::train

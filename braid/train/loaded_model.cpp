@@ -19,7 +19,7 @@
 #include "braid/spec/problems.h"
 #include "braid/train/resume.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // The saved configuration without what only training needs.
@@ -167,4 +167,4 @@ at::Tensor LoadedModel::result_buffer(const nn::Microbatch& microbatch) const {
   return at::empty({microbatch.tokens_bt.size(0), microbatch.tokens_bt.size(1), vocab}, type);
 }
 
-}  // namespace braid
+}  // namespace braid::train

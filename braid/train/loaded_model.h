@@ -11,7 +11,7 @@
 #include "braid/tokenize/tokenizer.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 
 // A checkpoint to load, before anything of the model's size is allocated.
 struct ModelToLoad {
@@ -64,4 +64,4 @@ class LoadedModel {
   RankModel model_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

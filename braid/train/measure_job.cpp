@@ -10,7 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/nn/kernels/product_bf16.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr double kMuchSlower = 10;         // times the median
@@ -178,4 +178,4 @@ std::vector<std::string> job_notes(const MeasuredJob& job) {
   return notes;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -12,7 +12,7 @@
 #include "braid/train/link_probe.h"
 #include "braid/train/peak_probe.h"
 
-namespace braid {
+namespace braid::train {
 
 // The rates of one host with all its ranks computing at once, each with one thread; per rank.
 struct HostSpeed {
@@ -76,4 +76,4 @@ LinkSummary summary(const MeasuredJob& job, LinkSpan span);
 // clocks apart, more ranks than cores, disks that could not be measured.
 std::vector<std::string> job_notes(const MeasuredJob& job);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,9 +10,9 @@
 #include "braid/train/run.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
-#include "braid/train/tried_steps.h"
+#include "braid/train/trial_steps.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 struct Setting {
@@ -43,7 +43,7 @@ void refuse_problems(const std::vector<Setting>& settings) {
 
 void measure(Setting& setting, const data::Corpus& corpus, int steps) {
   const RunSpec& spec = setting.spec;
-  setting.point.step_seconds = try_steps(spec, corpus, steps + 1).step_seconds;
+  setting.point.step_seconds = run_trial_steps(spec, corpus, steps + 1).step_seconds;
   const double tokens = static_cast<double>(int64_t{spec.train.batch} * spec.model.context);
   setting.point.tokens_per_second = tokens / setting.point.step_seconds;
 }
@@ -72,4 +72,4 @@ MeasuredScaling measure_scaling(const RunSpec& given, const ScalingRequest& requ
   return scaling;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -6,7 +6,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 struct ScalingRequest {
   std::vector<int> ranks;  // of the data axis, ascending
@@ -27,4 +27,4 @@ struct MeasuredScaling {
 // would have among the most ranks. Throws ConfigError with every problem of every count.
 MeasuredScaling measure_scaling(const RunSpec& spec, const ScalingRequest& request);
 
-}  // namespace braid
+}  // namespace braid::train

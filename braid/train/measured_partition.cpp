@@ -9,7 +9,7 @@
 #include "braid/train/stage_profile.h"
 #include "braid/train/step_schedule.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Returns the partition of the resumed run. Empty if it had another number of stages, or the checkpoint has none.
@@ -44,4 +44,4 @@ std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads) {
   return measured;
 }
 
-}  // namespace braid
+}  // namespace braid::train

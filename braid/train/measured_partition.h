@@ -6,7 +6,7 @@
 #include "braid/plan/partition.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // The partition of the run's model for its schedule, by the costs of `units` (stage_profile.h), pipeline.speeds and
 // memory.limit_gb. Throws ConfigError when nothing fits the limit.
@@ -16,4 +16,4 @@ plan::Partition best_partition(const RunSpec& spec, std::vector<plan::Unit> unit
 // one measured now, which is then returned. Throws as best_partition() does, and IoError.
 std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads);
 
-}  // namespace braid
+}  // namespace braid::train

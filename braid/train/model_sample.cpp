@@ -11,7 +11,7 @@
 #include "braid/train/compute_device.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 
 ModelSample::ModelSample(const RunSpec& spec, const param::ModelParams& params, Communicator& tensor)
     : spec_(spec),
@@ -62,4 +62,4 @@ int64_t ModelSample::kept_bytes() const {
   return param::memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
 }
 
-}  // namespace braid
+}  // namespace braid::train

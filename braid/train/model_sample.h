@@ -10,7 +10,7 @@
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // Seconds of the passes of a microbatch.
 struct PassTimes {
@@ -58,4 +58,4 @@ class ModelSample {
   at::Tensor x_btc_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

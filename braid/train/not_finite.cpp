@@ -11,7 +11,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
@@ -72,4 +72,4 @@ std::string where_not_finite(RankModel& model) {
              ranks.size() == 1 ? ", rank " : ", ranks ", joined(ranks), ") are not finite");
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -5,7 +5,7 @@
 
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 
 // "weights of blocks.3.mlp.up.weight (layer blocks.3, rank 1) are not finite": the first such parameter in model order;
 // where all are finite the last gradient, since from there backward has handed it on to the layers before. With every
@@ -13,4 +13,4 @@ namespace braid {
 // all. Collective over groups().step_report.
 std::string where_not_finite(RankModel& model);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,7 +10,7 @@
 #include "braid/train/all_reduced.h"
 #include "braid/train/square_product.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr int64_t kSmallest = 256, kLargest = 8192;
@@ -54,4 +54,4 @@ PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& w
   return wide.per_rank > peak.per_rank ? wide : peak;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,7 +7,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::train {
 
 // The source of the peak.
 enum class PeakSource {
@@ -42,4 +42,4 @@ void members(Pack& pack, ProductSpeed& speed) {
 // Steps with fewer floating-point operations per rank are over before a measurement would be.
 inline constexpr double kFewestFlopsWorthMeasuring = 1e9;
 
-}  // namespace braid
+}  // namespace braid::train

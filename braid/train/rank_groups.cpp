@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 std::unique_ptr<Communicator> group_along(const mesh::DeviceMesh& mesh, Communicator& world, mesh::AxisSet axes, std::string name) {
@@ -64,4 +64,4 @@ std::vector<sync::SumGroup> sum_groups(const RankGroups& groups, const param::Pa
   return made;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,7 +10,7 @@
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/stage_layout.h"
 
-namespace braid {
+namespace braid::train {
 
 struct RankGroups {
   // Collective over `world`, whose size is the mesh's. One copy of the parameters is sharded over `shard_data` data
@@ -45,4 +45,4 @@ struct RankGroups {
 // one is split over data ranks, which are whole replicas. Collective over groups.replicas.
 std::vector<sync::SumGroup> sum_groups(const RankGroups& groups, const param::ParamStore& store);
 
-}  // namespace braid
+}  // namespace braid::train

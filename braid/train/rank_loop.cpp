@@ -24,7 +24,7 @@
 #include "braid/train/run_rates.h"
 #include "braid/train/step_schedule.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Steps between two meetings of replicas that run apart: what a wish to stop may take.
@@ -38,13 +38,13 @@ int64_t largest(int64_t mine, Communicator& world) {
 
 // The strongest request of all ranks, and whether any rank is busy with a save.
 struct Told {
-  Wish wish;
+  RunRequest wish;
   bool busy;
 };
 Told told_by_all(Told mine, Communicator& world) {
   auto values = at::tensor({static_cast<int64_t>(mine.wish), int64_t{mine.busy}}, at::kLong);
   world.all_reduce(values, ReduceOp::Max).wait_host();
-  return {static_cast<Wish>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
+  return {static_cast<RunRequest>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
 }
 
 // Measuring for a prediction takes about half a second. A run of small steps is predicted if this many are to come: a
@@ -102,8 +102,8 @@ RunEnd RankLoop::run() {
     check_replicas();
     tell_of_graphs();
     tell_of_choices();
-    const Wish wish = agreed_wish();
-    stops = wish == Wish::Stop;
+    const RunRequest wish = agreed_wish();
+    stops = wish == RunRequest::Stop;
     if (stops || trainer_.num_steps() == train_.steps) break;
     if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
     if (!has_foreseen_ && worth_foreseeing()) foresee();
@@ -164,36 +164,36 @@ void RankLoop::raise_peak(double reached_per_rank) {
 }
 
 // This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
-Wish RankLoop::wish() {
-  if (shared_.controls.stop_requested()) return Wish::Stop;
-  if (shared_.controls.takes_save_request()) return Wish::Save;
-  if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return Wish::GoOn;
+RunRequest RankLoop::wish() {
+  if (shared_.controls.stop_requested()) return RunRequest::Stop;
+  if (shared_.controls.takes_save_request()) return RunRequest::Save;
+  if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return RunRequest::GoOn;
   wishes_to_save_ = now_seconds() - checkpoints_.saved_at() >= 60 * train_.save_minutes;
-  return wishes_to_save_ ? Wish::Save : Wish::GoOn;
+  return wishes_to_save_ ? RunRequest::Save : RunRequest::GoOn;
 }
 
 // Replicas that run apart meet now and then, to ask.
-Wish RankLoop::agreed_wish() {
-  if (spec::replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
+RunRequest RankLoop::agreed_wish() {
+  if (spec::replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return RunRequest::GoOn;
   return agreed(wish());
 }
 
 // A save that all ranks have done their part of goes on; nobody is asked for that alone.
-Wish RankLoop::agreed(Wish mine) {
+RunRequest RankLoop::agreed(RunRequest mine) {
   const Told all = told_by_all({mine, checkpoints_.busy()}, world_);
   if (checkpoints_.under_way() && !all.busy) checkpoints_.advance();
   return all.wish;
 }
 
 // Saves and evaluates where it is time to. Both may take minutes: tells whether somebody wished to stop meanwhile.
-bool RankLoop::stops_after_work_between_steps(Wish wish) {
+bool RankLoop::stops_after_work_between_steps(RunRequest wish) {
   const int64_t step = trainer_.num_steps();
-  const bool saves = wish == Wish::Save || is_multiple(step, train_.save_every);
+  const bool saves = wish == RunRequest::Save || is_multiple(step, train_.save_every);
   const bool evaluates = is_multiple(step, train_.eval_every);
   if (saves) save();
   if (evaluates) evaluate();
   if (!saves && !evaluates) return false;
-  return agreed(shared_.controls.stop_requested() ? Wish::Stop : Wish::GoOn) == Wish::Stop;
+  return agreed(shared_.controls.stop_requested() ? RunRequest::Stop : RunRequest::GoOn) == RunRequest::Stop;
 }
 
 void RankLoop::tell_of_graphs() {
@@ -288,4 +288,4 @@ void RankLoop::save() {
   wishes_to_save_ = false;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -13,7 +13,7 @@
 #include "braid/train/run_checkpoints.h"
 #include "braid/train/trainer.h"
 
-namespace braid {
+namespace braid::train {
 
 // The inputs of a run's ranks: one object where they are threads, a copy in each process.
 struct SharedByRanks {
@@ -28,7 +28,7 @@ struct SharedByRanks {
 };
 
 // A rank's request for what follows the step; the strongest request of all ranks is granted.
-enum class Wish { GoOn, Save, Stop };
+enum class RunRequest { GoOn, Save, Stop };
 
 // The loop of one rank with its trainer. Collective over the world.
 class RankLoop {
@@ -57,10 +57,10 @@ class RankLoop {
   void doing(const std::string& what) const;
   void hear(StepReport report);
   void raise_peak(double reached_per_rank);
-  Wish wish();
-  Wish agreed_wish();
-  Wish agreed(Wish mine);
-  bool stops_after_work_between_steps(Wish wish);
+  RunRequest wish();
+  RunRequest agreed_wish();
+  RunRequest agreed(RunRequest mine);
+  bool stops_after_work_between_steps(RunRequest wish);
   void tell_of_graphs();
   void tell_of_choices();
   void measure_peak();
@@ -90,4 +90,4 @@ class RankLoop {
   PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,7 +7,7 @@
 #include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 std::vector<nn::ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
@@ -142,4 +142,4 @@ bool RankModel::counts(const param::Parameter& param) const {
   return groups_.first_of_pair() && param.local_uses.front() == 0 && mesh::counts_once(param.placement, in_replica);
 }
 
-}  // namespace braid
+}  // namespace braid::train

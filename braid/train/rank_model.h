@@ -13,7 +13,7 @@
 #include "braid/spec/run_spec.h"
 #include "braid/train/rank_groups.h"
 
-namespace braid {
+namespace braid::train {
 
 // The model's blocks, whatever stages they are in.
 struct ModelLayers {
@@ -90,4 +90,4 @@ ModelLayers model_layers(const param::ModelParams& params);
 
 at::ScalarType scalar_type(DType dtype);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -3,7 +3,7 @@
 
 #include <ATen/ops/tensor.h>
 
-namespace braid {
+namespace braid::train {
 
 RankSums::Part RankSums::add(const std::vector<double>& own) {
   const Part part{own_.size(), own.size()};
@@ -20,4 +20,4 @@ std::span<const double> RankSums::of(Part part) const {
   return std::span(sums_.const_data_ptr<double>(), own_.size()).subspan(part.begin, part.count);
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -8,7 +8,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::train {
 
 class RankSums {
  public:
@@ -31,4 +31,4 @@ class RankSums {
   Work work_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

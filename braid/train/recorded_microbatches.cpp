@@ -11,7 +11,7 @@
 
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 void refill(at::Tensor& fixed, const at::Tensor& from) {
@@ -79,4 +79,4 @@ at::Tensor RecordedMicrobatches::replay(const nn::Microbatch& microbatch) {
   return losses_[static_cast<size_t>(piece)];
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -13,7 +13,7 @@
 #include "braid/device/step_graphs.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 
 class RecordedMicrobatches {
  public:
@@ -48,4 +48,4 @@ class RecordedMicrobatches {
 // detached.
 at::Tensor compute_microbatch(RankModel& model, const nn::Microbatch& microbatch);
 
-}  // namespace braid
+}  // namespace braid::train

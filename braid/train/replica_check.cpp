@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/train/saved_tensors.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr int64_t kKinds = 4;  // as many as CopyOf has, or more
@@ -163,4 +163,4 @@ std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& wo
   return "";
 }
 
-}  // namespace braid
+}  // namespace braid::train

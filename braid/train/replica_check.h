@@ -12,7 +12,7 @@
 #include "braid/sync/replica_life.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 
 enum class CopyOf { Weights, Masters, State };
 
@@ -34,4 +34,4 @@ std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer,
 // `held`. The same on all ranks. Collective over `world`.
 std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const optim::ParamOrder& order);
 
-}  // namespace braid
+}  // namespace braid::train

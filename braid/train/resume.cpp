@@ -17,7 +17,7 @@
 #include "braid/train/saved_tensors.h"
 #include "braid/train/training_changes.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Weights are saved as float32, whatever narrower type they are computed with.
@@ -274,4 +274,4 @@ std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, co
   return "what compression carries over begins at zero: " + why;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -9,7 +9,7 @@
 #include "braid/data/corpus.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // The configuration a checkpoint was written with, whatever mesh it had, without train.init. Throws ConfigError when it
 // cannot be read.
@@ -42,4 +42,4 @@ bool same_tokenizer(const std::string& a, const std::string& b);
 std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec, const ckpt::CheckpointInfo& info,
                                     const std::string& directory);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -16,7 +16,7 @@
 #include "braid/spec/model_shape.h"
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
-#include "braid/train/continuation.h"
+#include "braid/train/resumed_state.h"
 #include "braid/train/host_agreement.h"
 #include "braid/train/initial_tokenizer.h"
 #include "braid/train/initial_weights.h"
@@ -26,7 +26,7 @@
 #include "braid/train/run_rates.h"
 #include "braid/train/step_schedule.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // When a rank fails, the work of the others is lost: the run resumes from a checkpoint.
@@ -135,7 +135,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   RunSpec begun = given;
   begun.train.init = chosen_initial_weights(given.train);
   ckpt::CheckpointReading begun_with(given.train.resume.empty() ? begun.train.init : given.train.resume);
-  const Continuation run = continuation_of(begun);
+  const ResumedState run = resumed_state_of(begun);
   if (auto found = initial_tokenizer_problems(run.spec); !found.empty()) throw ConfigError(std::move(found));
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
@@ -162,4 +162,4 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   return end;
 }
 
-}  // namespace braid
+}  // namespace braid::train

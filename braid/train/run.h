@@ -18,7 +18,7 @@
 #include "braid/train/peak_probe.h"
 #include "braid/train/step_report.h"
 
-namespace braid {
+namespace braid::train {
 
 struct RunStart {
   RunSpec spec;  // resolved: vocabulary filled in, a measured partition as the list that it is
@@ -121,4 +121,4 @@ struct RunControls {
 // are the caller's to answer. With a launcher of several hosts each of them calls this, with the same spec.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const RunControls& controls);
 
-}  // namespace braid
+}  // namespace braid::train

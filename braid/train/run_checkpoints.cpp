@@ -18,7 +18,7 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
 
-namespace braid {
+namespace braid::train {
 
 RunCheckpoints::RunCheckpoints(const Parts& parts, Trainer& trainer, Communicator& world)
     : spec_(parts.start.spec),
@@ -108,4 +108,4 @@ void RunCheckpoints::remove_superseded() {
   });
 }
 
-}  // namespace braid
+}  // namespace braid::train

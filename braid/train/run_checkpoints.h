@@ -14,7 +14,7 @@
 #include "braid/train/run.h"
 #include "braid/train/trainer.h"
 
-namespace braid {
+namespace braid::train {
 
 class RunCheckpoints {
  public:
@@ -71,4 +71,4 @@ class RunCheckpoints {
   double saved_at_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,7 +10,7 @@
 #include "braid/tokenize/text_corpus.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // `place` is where the files of the tokenizer called `name` are.
@@ -155,4 +155,4 @@ data::Corpus RunData::corpus(const RunSpec& spec) const {
   return corpus;
 }
 
-}  // namespace braid
+}  // namespace braid::train

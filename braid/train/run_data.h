@@ -12,7 +12,7 @@
 #include "braid/spec/run_spec.h"
 #include "braid/tokenize/tokenizer.h"
 
-namespace braid {
+namespace braid::train {
 
 class RunData {
  public:
@@ -42,4 +42,4 @@ class RunData {
   std::map<std::string, std::string> tokenizer_files_;  // as they were when this was made
 };
 
-}  // namespace braid
+}  // namespace braid::train

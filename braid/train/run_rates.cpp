@@ -18,7 +18,7 @@
 #include "braid/train/link_probe.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Measures the link of the first pair of ranks that shares a host, or does not; {} if there is none.
@@ -104,4 +104,4 @@ plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Commun
   return cluster;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,7 +7,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // Returns the number of hosts of ranks; an empty list means one.
 int num_hosts(const std::vector<int>& host_of_rank);
@@ -21,4 +21,4 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node);
 // blocks; no random numbers. RunError on all ranks where one has no memory for it. Collective; rank 0's is whole.
 plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> host_of_rank, Communicator& world);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -5,7 +5,7 @@
 
 #include "braid/sync/make_replication.h"
 
-namespace braid {
+namespace braid::train {
 
 std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model) {
   const RankGroups& groups = model.groups();
@@ -30,4 +30,4 @@ std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankMode
   return made;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,10 +7,10 @@
 #include "braid/sync/replication.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 
 // Both outlive the result, which `model` tells from now on what is ready and which blocks run. Collective over the
 // world.
 std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model);
 
-}  // namespace braid
+}  // namespace braid::train

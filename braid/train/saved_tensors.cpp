@@ -8,7 +8,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/mesh/flat_range.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // As ReplicaLife::state() and own_prefix() name them: of all names with a "/" those that do not begin with one of the
@@ -123,4 +123,4 @@ void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> 
   }
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -9,7 +9,7 @@
 #include "braid/param/param_store.h"
 #include "braid/sync/replica_life.h"
 
-namespace braid {
+namespace braid::train {
 
 // This rank's parts, wherever they are. Where replicas have masters and states of their own, those of the first have
 // the plain names, and the others add theirs under names of their own.
@@ -36,4 +36,4 @@ inline constexpr const char* kReplicasApart = "replicas_apart";
 // The batches that steps were not made with, before the data cursor: those that a run has gone on behind (Trainer).
 inline constexpr const char* kBatchesPassedOver = "batches_passed_over";
 
-}  // namespace braid
+}  // namespace braid::train

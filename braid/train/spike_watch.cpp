@@ -7,7 +7,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Without the sign that a NaN has too.
@@ -77,4 +77,4 @@ void SpikeWatch::restore(const std::map<std::string, double>& counters) {
   log_norm_.count = loss_.count;
 }
 
-}  // namespace braid
+}  // namespace braid::train

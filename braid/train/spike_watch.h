@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace braid {
+namespace braid::train {
 
 // Mean and deviation of the latest values: of all up to kWindow, then exponentially weighted, each by 1 / kWindow.
 class RunningSpread {
@@ -54,4 +54,4 @@ class SpikeWatch {
   int64_t num_skipped_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -4,14 +4,14 @@
 #include <ATen/ops/mm.h>
 
 #include "braid/base/clock.h"
-#include "braid/train/unaccounted.h"
+#include "braid/train/uncounted_tensor.h"
 
-namespace braid {
+namespace braid::train {
 
 SquareProduct::SquareProduct(int64_t size, at::ScalarType dtype, at::Device device)
-    : a_(unaccounted({size, size}, dtype, device)),
-      b_(unaccounted({size, size}, dtype, device)),
-      out_(unaccounted({size, size}, dtype, device)) {
+    : a_(uncounted_tensor({size, size}, dtype, device)),
+      b_(uncounted_tensor({size, size}, dtype, device)),
+      out_(uncounted_tensor({size, size}, dtype, device)) {
   a_.fill_(0.5);
   b_.fill_(0.25);
 }
@@ -28,4 +28,4 @@ double SquareProduct::flops() const {
   return 2 * size * size * size;
 }
 
-}  // namespace braid
+}  // namespace braid::train

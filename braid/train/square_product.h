@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace braid {
+namespace braid::train {
 
 class SquareProduct {
  public:
@@ -20,4 +20,4 @@ class SquareProduct {
   at::Tensor a_, b_, out_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::train {
 
 namespace {
 
@@ -81,4 +81,4 @@ int StageLayout::pair_of(int rank) const {
   return std::min(stage_rank_[stage], mirror_rank_[stage]);
 }
 
-}  // namespace braid
+}  // namespace braid::train

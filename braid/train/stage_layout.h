@@ -9,7 +9,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::train {
 
 // Half-open.
 struct MicroRange {
@@ -46,4 +46,4 @@ class StageLayout {
   int num_microbatches_ = 1, mirror_from_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::train

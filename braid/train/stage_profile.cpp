@@ -13,7 +13,7 @@
 #include "braid/train/model_sample.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::train {
 
 template <class Pack>
 void members(Pack& pack, plan::Unit& unit) {
@@ -129,4 +129,4 @@ std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
                         {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -6,7 +6,7 @@
 #include "braid/plan/partition.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // The num_units() of the run's model, each with the median time of its forward, input-gradient and weight-gradient pass
 // over a few runs, on microbatches of the run's shape and type, with `threads` threads on each of mesh.tensor ranks.
@@ -20,4 +20,4 @@ namespace braid {
 // tensor rank 0's.
 std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads);
 
-}  // namespace braid
+}  // namespace braid::train

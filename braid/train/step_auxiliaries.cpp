@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 const at::Tensor& listed(const std::map<std::string, at::Tensor>& views, const std::string& name) {
@@ -52,4 +52,4 @@ AuxiliaryNumbers StepAuxiliaries::numbers() const {
   return {by_name(losses_, flat), by_name(counts_, flat)};
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -11,7 +11,7 @@
 #include "braid/nn/auxiliary.h"
 #include "braid/param/param_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // By name, of the whole model: zeros where another rank has the block.
 struct AuxiliaryNumbers {
@@ -41,4 +41,4 @@ class StepAuxiliaries {
   Views losses_, counts_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

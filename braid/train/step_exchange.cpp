@@ -6,7 +6,7 @@
 #include "braid/optim/grad_norm.h"
 #include "braid/train/rank_sums.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 using Parts = std::map<std::string, RankSums::Part>;  // by name, the same ones on all ranks
@@ -44,7 +44,7 @@ optim::GradNormExchange started_norm(RankModel& model) {
 class Summed {
  public:
   // `own_squares`: of this rank's norm, by layer.
-  Summed(const OwnNumbers& own, double own_norm, const std::vector<double>& own_squares)
+  Summed(const RankReport& own, double own_norm, const std::vector<double>& own_squares)
       : losses_(sums_.add(own.losses)),
         squares_(sums_.add({own_norm * own_norm})),
         layer_squares_(sums_.add(own_squares)),
@@ -53,7 +53,7 @@ class Summed {
         auxiliary_counts_(added(sums_, own.auxiliaries.counts)) {}
 
   void start(Communicator& told) { sums_.start(told); }
-  void finish(StepNumbers& numbers) {
+  void finish(StepTotals& numbers) {
     sums_.finish();
     const auto losses = sums_.of(losses_), squares = sums_.of(layer_squares_);
     numbers.losses.assign(losses.begin(), losses.end());
@@ -84,14 +84,14 @@ double total_loss(const std::vector<double>& losses, Communicator& world) {
   return total(sums.of(all));
 }
 
-StepNumbers exchanged(RankModel& model, const OwnNumbers& own) {
+StepTotals exchanged(RankModel& model, const RankReport& own) {
   Communicator& told = *model.groups().step_report;
   optim::GradNormExchange norm = started_norm(model);
   RowsInFlight rows = start_gathering(own.row, told);
   Summed summed(own, norm.own(), by_layer(model.layers(), norm.own_squares()));
   summed.start(told);
 
-  StepNumbers numbers;
+  StepTotals numbers;
   summed.finish(numbers);
   numbers.grad_norm = norm.finish();
   numbers.layer_squares = by_layer(model.layers(), norm.squares());
@@ -99,4 +99,4 @@ StepNumbers exchanged(RankModel& model, const OwnNumbers& own) {
   return numbers;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,14 +10,14 @@
 #include "braid/train/step_auxiliaries.h"
 #include "braid/train/timeline_exchange.h"
 
-namespace braid {
+namespace braid::train {
 
 // By global microbatch, the losses this rank knows and 0 for the others; a sum over the world only ever adds zeros, so
 // all ranks add the losses in the same order whatever the layout. Blocks. Collective.
 double total_loss(const std::vector<double>& losses, Communicator& world);
 
 // The contribution of one rank.
-struct OwnNumbers {
+struct RankReport {
   std::vector<double> losses;  // as for total_loss()
   BusyRow row;
   uint64_t sample_hash = 0;      // of what this rank alone speaks for
@@ -25,7 +25,7 @@ struct OwnNumbers {
 };
 
 // The same on all ranks of the world, but for the norm where replicas have gradients of their own.
-struct StepNumbers {
+struct StepTotals {
   double loss = 0;
   double grad_norm = 0;                            // of the gradients as they are, of this rank's replica
   double squares = 0;                              // of grad_norm, added over all replicas
@@ -39,6 +39,6 @@ struct StepNumbers {
 };
 
 // The gradients of `model` are final. Blocks until all ranks have told theirs. Collective.
-StepNumbers exchanged(RankModel& model, const OwnNumbers& own);
+StepTotals exchanged(RankModel& model, const RankReport& own);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -11,7 +11,7 @@
 
 #include "braid/param/memory_account.h"
 
-namespace braid {
+namespace braid::train {
 
 struct StepReport {
   int64_t step = 0;  // counts from 1: this many updates have been made
@@ -39,4 +39,4 @@ struct StepReport {
   std::map<std::string, std::vector<double>> auxiliary_counts;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -24,7 +24,7 @@
 #include "braid/spec/shard_data.h"
 #include "braid/train/stage_layout.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr const char* kBatch = "train.batch";
@@ -154,4 +154,4 @@ void refuse_faulty_schedule(const RunSpec& spec) {
   for (const int count : counts) refuse_faulty_schedule_of(spec, count);
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -5,7 +5,7 @@
 #include "braid/schedule/version_plan.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // Returns the schedule of a data rank's step, with its reductions and transfers. Throws ConfigError with every
 // condition of the schedule that the configuration breaks, in the configuration's keys, and for a file that cannot be
@@ -24,4 +24,4 @@ schedule::VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule
 // schedule refuses.
 void refuse_faulty_schedule(const RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::train

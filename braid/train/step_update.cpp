@@ -12,7 +12,7 @@
 #include "braid/optim/grad_norm.h"
 #include "braid/train/not_finite.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // Overflow: of float16, whose scale was too large.
@@ -27,7 +27,7 @@ int num_replicas(const StepParts& parts) {
 
 // The root of the mean square of all replicas' norms: the same bits on all ranks that told each other, even where one
 // replica's gradients are not as the others' although they should be.
-double norm_of_all(const StepNumbers& numbers, const StepParts& parts) {
+double norm_of_all(const StepTotals& numbers, const StepParts& parts) {
   return std::sqrt(numbers.squares / num_replicas(parts)) / scale_of(parts);
 }
 
@@ -57,11 +57,11 @@ void make_update(const StepParts& parts, StepOutcome outcome, const optim::Optim
   parts.parameters.updated();
 }
 
-double norm_of_replicas(const StepNumbers& numbers, const StepParts& parts) {
+double norm_of_replicas(const StepTotals& numbers, const StepParts& parts) {
   return parts.gradients.gradients() == sync::GradientsOf::AllReplicas ? numbers.grad_norm : norm_of_all(numbers, parts);
 }
 
-void add_layer_norms(const StepNumbers& numbers, const StepParts& parts, StepReport& report) {
+void add_layer_norms(const StepTotals& numbers, const StepParts& parts, StepReport& report) {
   const bool own = parts.gradients.gradients() == sync::GradientsOf::OwnReplica;
   const int count = own ? num_replicas(parts) : 1;
   const std::vector<double>& squares = own ? numbers.all_layer_squares : numbers.layer_squares;
@@ -71,7 +71,7 @@ void add_layer_norms(const StepNumbers& numbers, const StepParts& parts, StepRep
   }
 }
 
-void add_numbers(const StepNumbers& numbers, const StepParts& parts, StepReport& report) {
+void add_numbers(const StepTotals& numbers, const StepParts& parts, StepReport& report) {
   report.loss = numbers.loss;
   report.sample_hash = numbers.sample_hash;
   report.grad_norm = norm_of_replicas(numbers, parts);
@@ -89,7 +89,7 @@ void add_numbers(const StepNumbers& numbers, const StepParts& parts, StepReport&
 }
 
 // The first microbatch whose loss is not finite, and whose it is; empty where there is none.
-std::string where_loss_is_not_finite(const StepNumbers& numbers, const StepParts& parts) {
+std::string where_loss_is_not_finite(const StepTotals& numbers, const StepParts& parts) {
   const auto& losses = numbers.losses;
   const auto found = std::find_if_not(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
   if (found == losses.end()) return "";
@@ -117,8 +117,8 @@ std::string sentences_of(std::vector<std::string> sentences) {
 
 }  // namespace
 
-void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& report) {
-  StepNumbers numbers = exchanged(parts.model, own);
+void finish_step(const StepParts& parts, const RankReport& own, StepReport& report) {
+  StepTotals numbers = exchanged(parts.model, own);
   const double scale = scale_of(parts);
   numbers.grad_norm /= scale;
   add_numbers(numbers, parts, report);
@@ -140,4 +140,4 @@ void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& repo
   parts.loss_scaler->update(std::isfinite(judged.norm) ? optim::Gradients::Finite : optim::Gradients::Overflowed);
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -13,7 +13,7 @@
 #include "braid/train/step_exchange.h"
 #include "braid/train/step_report.h"
 
-namespace braid {
+namespace braid::train {
 
 // The time of updates: by the optimizer at the end of the step, or by the schedule within it.
 enum class UpdateTime { AtTheEnd, WithinTheStep };
@@ -35,6 +35,6 @@ struct StepParts {
 // to `report`, which names the step, what all ranks told. A spike is one for all ranks, with nothing updated, and says
 // where what is not finite was: it throws RunError, or is in the report, which leaves it to the caller to go on or
 // back. Throws RunError too when float16 gradients overflow at the smallest scale. Collective.
-void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& report);
+void finish_step(const StepParts& parts, const RankReport& own, StepReport& report);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace braid {
+namespace braid::train {
 
 std::string StopWords::add(std::string_view piece) {
   for (const char byte : piece) {
@@ -37,4 +37,4 @@ size_t StopWords::held_back() const {
   return most;
 }
 
-}  // namespace braid
+}  // namespace braid::train

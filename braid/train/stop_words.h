@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::train {
 
 class StopWords {
  public:
@@ -28,4 +28,4 @@ class StopWords {
   bool met_ = false;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -15,7 +15,7 @@
 #include "braid/train/stop_words.h"
 #include "braid/train/token_choice.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // The first text's is what a single one always had.
@@ -218,4 +218,4 @@ void TextBatch::end(Text& text, TextEnd how) {
   texts_[static_cast<size_t>(text.place)] = nullptr;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -12,7 +12,7 @@
 #include "braid/tokenize/tokenizer.h"
 #include "braid/train/generate.h"
 
-namespace braid {
+namespace braid::train {
 
 class TextBatch {
  public:
@@ -55,4 +55,4 @@ class TextBatch {
   Generation made_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -19,7 +19,7 @@
 #include "braid/train/resume.h"
 #include "braid/train/text_windows.h"
 
-namespace braid {
+namespace braid::train {
 
 template <class Pack>
 void members(Pack& pack, TextLoss& loss) {
@@ -251,4 +251,4 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
       {.deadline_seconds = kNoDeadline, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 
-}  // namespace braid
+}  // namespace braid::train

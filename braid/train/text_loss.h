@@ -11,7 +11,7 @@
 #include "braid/spec/train_spec.h"
 #include "braid/tokenize/document_reader.h"
 
-namespace braid {
+namespace braid::train {
 
 enum class PreparedHalf { HeldOut, Train };
 constexpr auto words(PreparedHalf) { return std::to_array<std::string_view>({"held-out", "train"}); }
@@ -62,4 +62,4 @@ struct TextLossStatus {
 std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
                                         const std::function<void(const TextLossStatus&)>& on_status);
 
-}  // namespace braid
+}  // namespace braid::train

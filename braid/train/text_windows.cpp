@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::train {
 
 std::vector<TextWindow> text_windows(int64_t num_tokens, int64_t context, int64_t stride) {
   check(0 < stride && stride <= context, "windows reach the next");
@@ -19,4 +19,4 @@ std::vector<TextWindow> text_windows(int64_t num_tokens, int64_t context, int64_
   return windows;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace braid {
+namespace braid::train {
 
 // Reads tokens begin .. begin + length - 1; predicts the `num_new` that end with begin + length.
 struct TextWindow {
@@ -20,4 +20,4 @@ struct TextWindow {
 // Those of `num_tokens` tokens, of which every one but the first is predicted once. 0 < stride <= context.
 std::vector<TextWindow> text_windows(int64_t num_tokens, int64_t context, int64_t stride);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -15,9 +15,9 @@
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/train/rank_model.h"
-#include "braid/train/unaccounted.h"
+#include "braid/train/uncounted_tensor.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 // The layers of a block on a tensor rank; projections that share their input are one.
@@ -44,11 +44,11 @@ void time_into(double& seconds, const Call& call) {
 }  // namespace
 
 TimedLinear::TimedLinear(int64_t tokens, int64_t in, int64_t out, at::ScalarType dtype, at::Device device)
-    : x_ni_(unaccounted({tokens, in}, dtype, device).fill_(0.5)),
-      weight_oi_(unaccounted({out, in}, dtype, device).fill_(0.25)),
-      y_no_(unaccounted({tokens, out}, dtype, device).fill_(0.5)),
-      dx_ni_(unaccounted({tokens, in}, dtype, device)),
-      slot_oi_(unaccounted({out, in}, dtype == at::kDouble ? dtype : at::kFloat, device).fill_(0)) {}
+    : x_ni_(uncounted_tensor({tokens, in}, dtype, device).fill_(0.5)),
+      weight_oi_(uncounted_tensor({out, in}, dtype, device).fill_(0.25)),
+      y_no_(uncounted_tensor({tokens, out}, dtype, device).fill_(0.5)),
+      dx_ni_(uncounted_tensor({tokens, in}, dtype, device)),
+      slot_oi_(uncounted_tensor({out, in}, dtype == at::kDouble ? dtype : at::kFloat, device).fill_(0)) {}
 
 double TimedLinear::flops() const {
   return 2.0 * static_cast<double>(y_no_.numel()) * static_cast<double>(x_ni_.size(1));
@@ -71,8 +71,8 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
   const int64_t features = (call_.heads + 2 * call_.kv_heads) * spec::head_width(model);
   const int64_t width = call_.heads * spec::head_width(model);
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
-  qkv_ = unaccounted({b, s, features}, dtype, device).fill_(0.1).requires_grad_();
-  dy_ = unaccounted({b, s, width}, dtype, device).fill_(0.1);
+  qkv_ = uncounted_tensor({b, s, features}, dtype, device).fill_(0.1).requires_grad_();
+  dy_ = uncounted_tensor({b, s, width}, dtype, device).fill_(0.1);
   flops_ = 4.0 * static_cast<double>(b * s) * spec::mean_tokens_seen(model) * static_cast<double>(width);
 }
 
@@ -98,7 +98,7 @@ TimedElements::TimedElements(const RunSpec& spec, at::Device device)
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const int64_t f = spec::ffn_width(spec.model) / spec.mesh.tensor;
   const auto filled = [&](at::IntArrayRef sizes, double value) {
-    return unaccounted(sizes, scalar_type(spec.train.dtype), device).fill_(value);
+    return uncounted_tensor(sizes, scalar_type(spec.train.dtype), device).fill_(value);
   };
   x_nh_ = filled({n, h}, 0.5);
   norm_ = {gated_ ? kernels::NormKind::Rms : kernels::NormKind::Layer, filled({h}, 1),
@@ -132,7 +132,7 @@ double TimedElements::bytes_per_second() const { return bytes_ / median(seconds_
 TimedBlock::TimedBlock(const RunSpec& spec, at::Device device, Communicator& ranks)
     : layers_(layers_of(spec, device)), attention_(spec, device), elements_(spec, device), ranks_(ranks) {
   const at::ScalarType type = scalar_type(spec.train.dtype);
-  hidden_nh_ = unaccounted({int64_t{spec.train.microbatch} * spec.model.context, spec.model.width}, type, device);
+  hidden_nh_ = uncounted_tensor({int64_t{spec.train.microbatch} * spec.model.context, spec.model.width}, type, device);
   hidden_nh_.fill_(0);
 }
 
@@ -177,4 +177,4 @@ double TimedBlock::seconds_of(const Sum& sum) {
   return now_seconds() - begin;
 }
 
-}  // namespace braid
+}  // namespace braid::train

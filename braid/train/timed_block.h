@@ -11,7 +11,7 @@
 #include "braid/nn/kernels/norm.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // A layer of weights, its input and the gradient of its output; what it computes lies in memory of its own.
 class TimedLinear {
@@ -97,4 +97,4 @@ class TimedBlock {
   Communicator& ranks_;
 };
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr int64_t kSpanNumbers = 6;  // op, stage, micro, fusion, begin, end
@@ -130,4 +130,4 @@ schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Co
   return timeline;
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -7,7 +7,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/schedule/timeline.h"
 
-namespace braid {
+namespace braid::train {
 
 // One rank's step in a few numbers; times in seconds of now_seconds(), comparable within a host.
 struct BusyRow {
@@ -31,4 +31,4 @@ double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>&
 // All ranks' spans, in seconds since the first one began. Collective.
 schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Communicator& world);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr size_t kFirstSorted = 256, kMoreSorted = 16;  // tokens, and times as many where they do not decide
@@ -88,4 +88,4 @@ double log_probability(std::span<const double> scores, size_t token) {
   return scores[token] - most - std::log(sum);
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-namespace braid {
+namespace braid::train {
 
 // The place of the token that `draw`, uniform in [0, 1), chooses among those that a model finds most likely: the fewest
 // that have the probability `top_p` together, all for 1. `probabilities` descend and sum to 1; there is at least one.
@@ -25,4 +25,4 @@ size_t chosen_token(std::span<const double> scores, const TokenChoice& choice, d
 // The logarithm of the probability that the scores give `token`, at temperature 1.
 double log_probability(std::span<const double> scores, size_t token);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -25,7 +25,7 @@
 #include "braid/train/step_schedule.h"
 #include "braid/train/timeline_exchange.h"
 
-namespace braid {
+namespace braid::train {
 
 struct Trainer::Pass {
   Pass(const Trainer& trainer, const data::Blend& blend, Schedule the_schedule, ExecutorMode mode)
@@ -203,10 +203,10 @@ std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, c
   return placed;
 }
 
-OwnNumbers Trainer::own_numbers() const {
+RankReport Trainer::own_numbers() const {
   const Communicator& ranks = *groups_->step_report;
   const BlockExecutor& executor = training_->executor;
-  OwnNumbers own{told(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0, executor.auxiliaries()};
+  RankReport own{told(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0, executor.auxiliaries()};
   for (auto& [name, losses] : own.auxiliaries.losses) losses = told(*training_, ranks, losses);
   if (groups_->speaks()) own.sample_hash = executor.sample_hash();
   return own;
@@ -229,4 +229,4 @@ param::MemoryUse Trainer::memory() const {
 
 schedule::Timeline Trainer::timeline() const { return gathered_timeline(spans_, groups_->world); }
 
-}  // namespace braid
+}  // namespace braid::train

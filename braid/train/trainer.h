@@ -21,7 +21,7 @@
 #include "braid/train/step_report.h"
 #include "braid/train/step_update.h"
 
-namespace braid {
+namespace braid::train {
 
 class Trainer {
  public:
@@ -85,7 +85,7 @@ class Trainer {
   struct Pass;  // a schedule with what runs it
 
   std::vector<double> told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const;
-  OwnNumbers own_numbers() const;
+  RankReport own_numbers() const;
   double loss_scale() const;
   double loss_weight() const;
   double learning_rate() const;
@@ -115,4 +115,4 @@ class Trainer {
 // Returns true if the microbatches of a run under `schedule` are recorded as CUDA graphs.
 bool records_graphs(const RunSpec& spec, const Schedule& schedule);
 
-}  // namespace braid
+}  // namespace braid::train

@@ -10,7 +10,7 @@
 #include "braid/train/saved_tensors.h"
 #include "braid/train/trainer.h"
 
-namespace braid {
+namespace braid::train {
 
 std::vector<ckpt::PlacedTensor> Trainer::tensors() { return saved_tensors(model_->params(), *optimizer_, *replication_); }
 
@@ -97,4 +97,4 @@ void Trainer::load(const std::string& directory) {
   replication_->restored(*optimizer_);
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -6,7 +6,7 @@
 #include "braid/spec/change_on_resume.h"
 #include "braid/spec/pipeline_stages.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 bool asynchronous(const RunSpec& spec) {
@@ -53,4 +53,4 @@ std::string allowing(const RunSpec& spec, const std::vector<std::string>& keys) 
   return spec::toml_text(all);
 }
 
-}  // namespace braid
+}  // namespace braid::train

@@ -6,7 +6,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 struct TrainingChange {
   std::string key, is, was;  // values as TOML
@@ -23,4 +23,4 @@ bool may_change(const RunSpec& spec, const std::string& key);
 // train.allow_change with these keys too, as TOML.
 std::string allowing(const RunSpec& spec, const std::vector<std::string>& keys);
 
-}  // namespace braid
+}  // namespace braid::train

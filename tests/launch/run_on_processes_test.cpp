@@ -31,18 +31,18 @@ namespace {
 constexpr int kSteps = 3, kFewRanks = 4;
 
 // Writes down what it hears where every process sees it.
-class Listener final : public RunObserver {
+class Listener final : public train::RunObserver {
  public:
-  void on_start(const RunStart& start) override {
+  void on_start(const train::RunStart& start) override {
     first_step[0] = start.first_step;
     process[0] = getpid();
   }
-  void on_step(const StepReport& report) override {
+  void on_step(const train::StepReport& report) override {
     losses[report.step - 1] = report.loss;
     for (size_t rank = 0; rank < report.memory.size(); ++rank) peaks[rank] = report.memory[rank].peak_total_bytes;
     if (fails) throw RunError("by design");
   }
-  void on_evaluation(const Evaluation& evaluation) override { evaluated[0] = evaluation.loss; }
+  void on_evaluation(const train::Evaluation& evaluation) override { evaluated[0] = evaluation.loss; }
   void on_checkpoint(int64_t, const std::string&) override {}
 
   std::vector<double> all_losses() const {
@@ -69,9 +69,9 @@ class RunOnProcesses : public TextFolder {
     spec.run.ranks = ranks;
     return spec;
   }
-  static RunEnd run(const RunSpec& spec, Listener& listener) {
+  static train::RunEnd run(const RunSpec& spec, Listener& listener) {
     std::filesystem::create_directories(spec.train.out);
-    return run_training(spec, listener, {[] { return false; }});
+    return train::run_training(spec, listener, {[] { return false; }});
   }
   static void run_in_a_process_of_its_own(const RunSpec& spec, Listener& listener) {
     run_forked(1, [&](Communicator&) { run(spec, listener); });
@@ -106,7 +106,7 @@ class RunOnProcesses : public TextFolder {
     lay_out(threads);
     lay_out(processes);
     run_in_a_process_of_its_own(threads, of_threads);
-    const RunEnd end = run(processes, of_processes);
+    const train::RunEnd end = run(processes, of_processes);
     EXPECT_NE(of_processes.process[0], getpid());
     EXPECT_EQ(of_processes.all_losses(), of_threads.all_losses());
     EXPECT_EQ(of_processes.evaluated[0].load(), of_threads.evaluated[0].load());
@@ -169,12 +169,12 @@ TEST_F(RunOnProcesses, parts_of_the_model_are_measured_with_the_same_bytes) {
   RunSpec measured = spec("run", RanksAs::Processes);
   measured.model.vocab = 257;
   measured.mesh.tensor = 2;
-  const std::vector<plan::Unit> on_processes = profiled_units(measured, 1);
+  const std::vector<plan::Unit> on_processes = train::profiled_units(measured, 1);
   EXPECT_EQ(param::memory_use(0).peak_total_bytes, 0) << "of this process";
   ASSERT_EQ(on_processes.size(), 10u);
   measured.run.ranks = RanksAs::Threads;
   run_forked(1, [&](Communicator&) {
-    const std::vector<plan::Unit> on_threads = profiled_units(measured, 1);
+    const std::vector<plan::Unit> on_threads = train::profiled_units(measured, 1);
     ASSERT_EQ(on_threads.size(), on_processes.size());
     for (size_t i = 0; i < on_threads.size(); ++i) {
       EXPECT_EQ(on_processes[i].name, on_threads[i].name);
@@ -190,22 +190,22 @@ TEST_F(RunOnProcesses, a_measured_partition_is_one_list_for_all_and_a_sample_is_
   RunSpec measured = spec("run", RanksAs::Processes);
   measured.mesh.pipe = 2;
   measured.pipeline.partition = "measured";
-  const RunEnd end = run(measured, listener);
+  const train::RunEnd end = run(measured, listener);
   EXPECT_NE(end.spec.pipeline.partition.find(','), std::string::npos) << end.spec.pipeline.partition;
-  GenerateOptions options{.prompt = "quick ", .num_tokens = 8, .ranks = RanksAs::Processes};
+  train::GenerateOptions options{.prompt = "quick ", .num_tokens = 8, .ranks = RanksAs::Processes};
   SharedArray<int> process;
-  const std::string text = generate(end.checkpoint, options, [&](const std::string&) { process[0] = getpid(); });
+  const std::string text = train::generate(end.checkpoint, options, [&](const std::string&) { process[0] = getpid(); });
   EXPECT_FALSE(text.empty());
   EXPECT_NE(process[0], 0);
   EXPECT_NE(process[0], getpid());
   options.ranks = RanksAs::Threads;
-  run_forked(1, [&](Communicator&) { EXPECT_EQ(generate(end.checkpoint, options, nullptr), text); });
+  run_forked(1, [&](Communicator&) { EXPECT_EQ(train::generate(end.checkpoint, options, nullptr), text); });
 }
 
 TEST_F(RunOnProcesses, scaling_is_measured) {
   RunSpec run = spec("run", RanksAs::Processes);
   run.train.threads = at::get_num_threads() + 1;
-  const auto measured = measure_scaling(run, {.ranks = {1, 2}, .steps = 1});
+  const auto measured = train::measure_scaling(run, {.ranks = {1, 2}, .steps = 1});
   EXPECT_NE(at::get_num_threads(), run.train.threads) << "this thread was a rank";
   ASSERT_EQ(measured.strong.size(), 2u);
   for (const auto& point : measured.strong) EXPECT_GT(point.step_seconds, 0);

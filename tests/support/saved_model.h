@@ -14,17 +14,17 @@
 namespace braid {
 
 // `use` has the rank's model, without gradients.
-inline void with_model(const RunSpec& spec, const std::function<void(RankModel&, Communicator&)>& use) {
+inline void with_model(const RunSpec& spec, const std::function<void(train::RankModel&, Communicator&)>& use) {
   run_ranks(1, [&](Communicator& world) {
     const c10::AutoGradMode no_grad(false);
-    const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
-    RankModel model(spec, groups);
+    const train::RankGroups groups(mesh::DeviceMesh(spec.mesh), train::StageLayout::single(), world);
+    train::RankModel model(spec, groups);
     use(model, world);
   });
 }
 
 inline void save_fresh_weights(const RunSpec& spec, const std::string& directory) {
-  with_model(spec, [&](RankModel& model, Communicator& world) {
+  with_model(spec, [&](train::RankModel& model, Communicator& world) {
     std::vector<ckpt::PlacedTensor> tensors;
     for (const param::Parameter& param : model.params().params()) {
       tensors.push_back({param.name, param.placement, param.master});

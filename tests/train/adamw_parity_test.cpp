@@ -6,7 +6,7 @@
 #include "tests/nn/model_run.h"
 #include "tests/nn/reference_numbers.h"
 
-namespace braid::adamw_parity_test {
+namespace braid::train::adamw_parity_test {
 namespace {
 
 // What tools/reference/model_numbers.py gives to torch.
@@ -62,4 +62,4 @@ TEST(AdamWParity, UntiedLlamaFloat64) { expect_parity("llama3_float64", {tiny_ll
 TEST(AdamWParity, UntiedLlamaFloat32) { expect_parity("llama3_float32", {tiny_llama3(), 1, at::kFloat}, 1e-4); }
 
 }  // namespace
-}  // namespace braid::adamw_parity_test
+}  // namespace braid::train::adamw_parity_test

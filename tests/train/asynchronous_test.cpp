@@ -15,7 +15,7 @@
 #include "braid/train/recorded_microbatches.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::asynchronous_test {
+namespace braid::train::asynchronous_test {
 namespace {
 
 // Written out here, not taken from the schedule: microbatch k, stage s of n, minibatches of `group` microbatches.
@@ -166,4 +166,4 @@ TEST(Asynchronous, StalenessIsReported) {
 }
 
 }  // namespace
-}  // namespace braid::asynchronous_test
+}  // namespace braid::train::asynchronous_test

@@ -14,7 +14,7 @@
 #include "braid/schedule/generators.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::auxiliary_layouts_test {
+namespace braid::train::auxiliary_layouts_test {
 namespace {
 
 constexpr int kMicrobatches = 4;  // per data rank
@@ -220,4 +220,4 @@ TEST(AuxiliaryNames, AreListedAndUnique) {
 }
 
 }  // namespace
-}  // namespace braid::auxiliary_layouts_test
+}  // namespace braid::train::auxiliary_layouts_test

@@ -7,7 +7,7 @@
 #include "braid/spec/combine.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::changed_semantics_test {
+namespace braid::train::changed_semantics_test {
 namespace {
 
 using enum Feature;
@@ -131,4 +131,4 @@ TEST(ChangedSemantics, IsTestedRowByRow) {
 }
 
 }  // namespace
-}  // namespace braid::changed_semantics_test
+}  // namespace braid::train::changed_semantics_test

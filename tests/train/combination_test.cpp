@@ -15,7 +15,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::combination_test {
+namespace braid::train::combination_test {
 namespace {
 
 using enum Feature;
@@ -215,4 +215,4 @@ TEST(Combinations, EveryFeatureOfAConfigurationIsSwitchedHere) {
 }
 
 }  // namespace
-}  // namespace braid::combination_test
+}  // namespace braid::train::combination_test

@@ -9,7 +9,7 @@
 #include "braid/train/step_schedule.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::compute_device_test {
+namespace braid::train::compute_device_test {
 namespace {
 
 TEST(ComputeDevice, FollowsTheSpec) {
@@ -76,4 +76,4 @@ TEST(DeviceMemory, WhatIsNotKeptAreActivations) {
 }
 
 }  // namespace
-}  // namespace braid::compute_device_test
+}  // namespace braid::train::compute_device_test

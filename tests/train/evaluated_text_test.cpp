@@ -8,7 +8,7 @@
 
 #include "tests/train/layout_run.h"
 
-namespace braid::evaluated_text_test {
+namespace braid::train::evaluated_text_test {
 namespace {
 
 // Token t stands for t bytes, but for the last, which ends documents.
@@ -51,4 +51,4 @@ TEST(EvaluatedText, WithoutTextThereIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace braid::evaluated_text_test
+}  // namespace braid::train::evaluated_text_test

@@ -22,7 +22,7 @@
 #include "braid/train/saved_tensors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::expert_copies_test {
+namespace braid::train::expert_copies_test {
 namespace {
 
 constexpr int kSamples = 8;
@@ -295,4 +295,4 @@ TEST(SumGroups, AreOfTheSetsOfAxesThatOccur) {
 }
 
 }  // namespace
-}  // namespace braid::expert_copies_test
+}  // namespace braid::train::expert_copies_test

@@ -9,7 +9,7 @@
 #include "tests/support/saved_model.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::generate_all_test {
+namespace braid::train::generate_all_test {
 namespace {
 
 const std::vector<std::string> kPrompts = {"a", "some words of a prompt", "", "0123456789012345678901234567890123",
@@ -232,4 +232,4 @@ TEST_F(GenerateAll, AnotherTypeComputesTheSameWeights) {
 }
 
 }  // namespace
-}  // namespace braid::generate_all_test
+}  // namespace braid::train::generate_all_test

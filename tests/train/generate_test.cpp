@@ -12,7 +12,7 @@
 #include "braid/train/rank_model.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::generate_test {
+namespace braid::train::generate_test {
 namespace {
 
 class Generate : public ScratchFolder {
@@ -143,4 +143,4 @@ TEST_F(Generate, AnotherTokenizerMustFitTheModel) {
 }
 
 }  // namespace
-}  // namespace braid::generate_test
+}  // namespace braid::train::generate_test

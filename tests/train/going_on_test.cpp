@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::going_on_test {
+namespace braid::train::going_on_test {
 namespace {
 
 struct Kind {
@@ -170,4 +170,4 @@ TEST_F(Changes, OfTheLayoutAreFree) {
 }
 
 }  // namespace
-}  // namespace braid::going_on_test
+}  // namespace braid::train::going_on_test

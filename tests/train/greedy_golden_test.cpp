@@ -16,7 +16,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/weights/hf_families.h"
 
-namespace braid::greedy_golden_test {
+namespace braid::train::greedy_golden_test {
 namespace {
 
 // Tokens as words: "9 23 17".
@@ -62,4 +62,4 @@ TEST_P(GreedyGolden, TokensAreThoseOfTransformersWhateverElseIsInTheBatch) {
 }
 
 }  // namespace
-}  // namespace braid::greedy_golden_test
+}  // namespace braid::train::greedy_golden_test

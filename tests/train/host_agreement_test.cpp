@@ -12,7 +12,7 @@
 #include "braid/spec/fields.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::host_agreement_test {
+namespace braid::train::host_agreement_test {
 namespace {
 
 class HostAgreement : public ScratchFolder {};
@@ -73,4 +73,4 @@ TEST_F(HostAgreement, other_weights_to_begin_with_are_refused_on_all) {
 }
 
 }  // namespace
-}  // namespace braid::host_agreement_test
+}  // namespace braid::train::host_agreement_test

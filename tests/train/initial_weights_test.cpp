@@ -16,7 +16,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::initial_weights_test {
+namespace braid::train::initial_weights_test {
 namespace {
 
 std::string folder_of(const std::string& family) {
@@ -159,4 +159,4 @@ TEST(InitialWeights, EveryKeyThatContradictsThemIsNamed) {
 }
 
 }  // namespace
-}  // namespace braid::initial_weights_test
+}  // namespace braid::train::initial_weights_test

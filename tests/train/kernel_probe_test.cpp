@@ -15,7 +15,7 @@
 #include "braid/train/run_rates.h"
 #include "tests/support/failing_communicator.h"
 
-namespace braid::kernel_probe_test {
+namespace braid::train::kernel_probe_test {
 namespace {
 
 RunSpec small(int data) {
@@ -157,4 +157,4 @@ TEST(RunRates, OfAHostAsManyComputeAsItHasDevices) {
 }
 
 }  // namespace
-}  // namespace braid::kernel_probe_test
+}  // namespace braid::train::kernel_probe_test

@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::layer_norms_test {
+namespace braid::train::layer_norms_test {
 namespace {
 
 using LayerNorms = std::vector<std::pair<std::string, double>>;
@@ -91,4 +91,4 @@ TEST(LayerNorms, OfReplicasThatTrainApart) {
 }
 
 }  // namespace
-}  // namespace braid::layer_norms_test
+}  // namespace braid::train::layer_norms_test

@@ -58,16 +58,16 @@ std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout) {
   return out << name << "_pipe" << layout.mesh.pipe << "_data" << layout.mesh.data << "_tensor" << layout.mesh.tensor;
 }
 
-void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
+void on_every_rank(const RunSpec& spec, const std::function<void(train::Trainer&)>& body) {
   on_every_rank(spec, nn::model_maker(spec.model), body);
 }
 
-void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::function<void(Trainer&)>& body) {
+void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::function<void(train::Trainer&)>& body) {
   const data::Corpus corpus = tiny_corpus();
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    Trainer trainer(spec, corpus, world, maker);
+    train::Trainer trainer(spec, corpus, world, maker);
     body(trainer);
   });
 }
@@ -91,7 +91,7 @@ void copy_pieces(const at::Tensor& local, const mesh::Placement& placement, at::
 
 }  // namespace
 
-void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, schedule::HeldResource what) {
+void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, schedule::HeldResource what) {
   const param::ParamStore& store = trainer.model().params();
   for (const param::Parameter& param : store.params()) {
     at::Tensor& whole = global[param.name];
@@ -118,10 +118,10 @@ LayoutResult train_layout(const RunSpec& spec) { return train_layout(spec, nn::m
 LayoutResult train_layout(const RunSpec& spec, const nn::ModelMaker& maker) {
   LayoutResult result;
   std::mutex lock;
-  on_every_rank(spec, maker, [&](Trainer& trainer) {
+  on_every_rank(spec, maker, [&](train::Trainer& trainer) {
     const bool first_rank = trainer.groups().world.rank() == 0;
     for (int step = 0; step < spec.train.steps; ++step) {
-      const StepReport report = trainer.step();
+      const train::StepReport report = trainer.step();
       const std::scoped_lock hold(lock);
       if (step == 0) collect(trainer, result.first_gradients, schedule::HeldResource::Gradients);
       if (!first_rank) continue;

@@ -5,7 +5,7 @@
 #include "braid/base/text.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::llama_transparency_test {
+namespace braid::train::llama_transparency_test {
 namespace {
 
 // Six heads in three groups.
@@ -89,4 +89,4 @@ TEST(LlamaDropout, MasksFollowTheGlobalMicrobatch) {
 }
 
 }  // namespace
-}  // namespace braid::llama_transparency_test
+}  // namespace braid::train::llama_transparency_test

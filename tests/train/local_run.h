@@ -36,13 +36,13 @@ inline LayoutResult train(const RunSpec& spec, const data::Corpus& corpus, int s
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    auto trainer = std::make_unique<Trainer>(spec, corpus, world);
+    auto trainer = std::make_unique<train::Trainer>(spec, corpus, world);
     while (trainer->num_steps() < spec.train.steps) {
       const double loss = trainer->step().loss;
       if (world.rank() == 0) result.losses.push_back(loss);
       if (trainer->num_steps() != save_at) continue;
       trainer->save(folder, spec::to_toml(spec));
-      trainer = std::make_unique<Trainer>(spec, corpus, world);
+      trainer = std::make_unique<train::Trainer>(spec, corpus, world);
       trainer->load(folder);
     }
     const std::scoped_lock hold(lock);

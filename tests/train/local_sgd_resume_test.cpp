@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/local_run.h"
 
-namespace braid::local_sgd_resume_test {
+namespace braid::train::local_sgd_resume_test {
 namespace {
 
 class LocalSgdResume : public ScratchFolder {};
@@ -95,4 +95,4 @@ TEST_F(LocalSgdResume, ReplicasThatAreApartGoOnAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace braid::local_sgd_resume_test
+}  // namespace braid::train::local_sgd_resume_test

@@ -18,7 +18,7 @@
 #include "tests/support/sampled.h"
 #include "tests/train/local_run.h"
 
-namespace braid::local_sgd_test {
+namespace braid::train::local_sgd_test {
 namespace {
 
 // What the mesh is to train, written out.
@@ -240,4 +240,4 @@ TEST(LocalSgd, AnOverflowOnOneReplicaCostsAllTheStep) {
 }
 
 }  // namespace
-}  // namespace braid::local_sgd_test
+}  // namespace braid::train::local_sgd_test

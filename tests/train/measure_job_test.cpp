@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::measure_job_test {
+namespace braid::train::measure_job_test {
 namespace {
 
 using Pair = std::pair<int, int>;
@@ -202,4 +202,4 @@ TEST(JobNotes, hosts) {
 }
 
 }  // namespace
-}  // namespace braid::measure_job_test
+}  // namespace braid::train::measure_job_test

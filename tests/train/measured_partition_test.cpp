@@ -15,7 +15,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::measured_partition_test {
+namespace braid::train::measured_partition_test {
 namespace {
 
 class MeasuredPartition : public ScratchFolder {
@@ -136,4 +136,4 @@ TEST_F(MeasuredPartition, IsResolvedOnceAndSavedForTheRunThatGoesOn) {
 }
 
 }  // namespace
-}  // namespace braid::measured_partition_test
+}  // namespace braid::train::measured_partition_test

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::optimizer_layouts_test {
+namespace braid::train::optimizer_layouts_test {
 namespace {
 
 constexpr const char* kKinds[] = {"adamw", "sgd", "adagrad", "lion", "muon"};
@@ -122,4 +122,4 @@ TEST_F(OptimizerResume, AnotherOptimizerIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace braid::optimizer_layouts_test
+}  // namespace braid::train::optimizer_layouts_test

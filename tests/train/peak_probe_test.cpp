@@ -11,7 +11,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/train/timeline_exchange.h"
 
-namespace braid::peak_probe_test {
+namespace braid::train::peak_probe_test {
 namespace {
 
 TEST(PeakProbe, AllRanksHearTheSame) {
@@ -67,4 +67,4 @@ TEST(TimelineExchange, RowsArriveWithEveryCategory) {
 }
 
 }  // namespace
-}  // namespace braid::peak_probe_test
+}  // namespace braid::train::peak_probe_test

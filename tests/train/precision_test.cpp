@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::precision_test {
+namespace braid::train::precision_test {
 namespace {
 
 RunSpec spec_in(const std::string& dtype) {
@@ -162,4 +162,4 @@ TEST_F(PrecisionResume, AnotherPrecisionReadsTheSameMasters) {
 }
 
 }  // namespace
-}  // namespace braid::precision_test
+}  // namespace braid::train::precision_test

@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::rank_loop_test {
+namespace braid::train::rank_loop_test {
 namespace {
 
 // Flips a bit of rank 0's weights when it has heard of step 3.
@@ -113,4 +113,4 @@ TEST_F(Prospects, WhereTheyCannotBeMeasuredTheRunGoesOn) {
 }
 
 }  // namespace
-}  // namespace braid::rank_loop_test
+}  // namespace braid::train::rank_loop_test

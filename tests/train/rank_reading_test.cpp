@@ -10,7 +10,7 @@
 #include "braid/mesh/device_mesh.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::rank_reading_test {
+namespace braid::train::rank_reading_test {
 namespace {
 
 // Tokens that tell a rank's thread how many it has read, and may be other ones there.
@@ -104,4 +104,4 @@ TEST(RankReading, AnotherSampleOnAnyRankIsAnotherHash) {
 }
 
 }  // namespace
-}  // namespace braid::rank_reading_test
+}  // namespace braid::train::rank_reading_test

@@ -11,7 +11,7 @@
 #include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::recompute_test {
+namespace braid::train::recompute_test {
 namespace {
 
 constexpr int kMicrobatches = 8;
@@ -117,4 +117,4 @@ TEST(RecomputingPeaks, FallToWhatIsKept) {
 }
 
 }  // namespace
-}  // namespace braid::recompute_test
+}  // namespace braid::train::recompute_test

@@ -13,7 +13,7 @@
 #include "braid/train/block_executor.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::recorded_microbatches_test {
+namespace braid::train::recorded_microbatches_test {
 namespace {
 
 constexpr int kSteps = device::StepGraphs::kWarmUpSteps + 3;
@@ -177,4 +177,4 @@ TEST(RecordedMicrobatches, AreComputedWhenTheyCannotBeRecorded) {
 }
 
 }  // namespace
-}  // namespace braid::recorded_microbatches_test
+}  // namespace braid::train::recorded_microbatches_test

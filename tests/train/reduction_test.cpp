@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::reduction_test {
+namespace braid::train::reduction_test {
 namespace {
 
 class CompressedRun : public ScratchFolder {};
@@ -114,4 +114,4 @@ TEST_F(CompressedRun, BytesAcrossNodesAreOneShareOfTheSum) {
 }
 
 }  // namespace
-}  // namespace braid::reduction_test
+}  // namespace braid::train::reduction_test

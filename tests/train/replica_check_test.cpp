@@ -15,7 +15,7 @@
 #include "braid/train/step_schedule.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::replica_check_test {
+namespace braid::train::replica_check_test {
 namespace {
 
 RunSpec spec_on(const MeshSpec& mesh) {
@@ -199,4 +199,4 @@ TEST(ReplicaCheck, ATrainerThrowsOnAllRanks) {
 }
 
 }  // namespace
-}  // namespace braid::replica_check_test
+}  // namespace braid::train::replica_check_test

@@ -5,7 +5,7 @@
 #include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::reproducible_test {
+namespace braid::train::reproducible_test {
 namespace {
 
 RunSpec float32_spec(const std::string& reduction) {
@@ -70,4 +70,4 @@ TEST(Reproducible, OneRunTwiceGivesTheSameBitsInFastMode) {
 }
 
 }  // namespace
-}  // namespace braid::reproducible_test
+}  // namespace braid::train::reproducible_test

@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::reshard_test {
+namespace braid::train::reshard_test {
 namespace {
 
 constexpr int kSavedSteps = 2;
@@ -119,4 +119,4 @@ TEST_F(Reshard, WhatOneLayoutSavesAnyOtherGoesOnWithBitForBit) {
 }
 
 }  // namespace
-}  // namespace braid::reshard_test
+}  // namespace braid::train::reshard_test

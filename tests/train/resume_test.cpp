@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::resume_test {
+namespace braid::train::resume_test {
 namespace {
 
 class Resume : public ScratchFolder {};
@@ -84,4 +84,4 @@ TEST_F(Resume, AnotherBatchSizeIsRefusedBecauseSamplesWouldRepeat) {
 }
 
 }  // namespace
-}  // namespace braid::resume_test
+}  // namespace braid::train::resume_test

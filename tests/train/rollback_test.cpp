@@ -14,7 +14,7 @@
 #include "braid/train/trainer.h"
 #include "tests/support/text_folder.h"
 
-namespace braid::rollback_test {
+namespace braid::train::rollback_test {
 namespace {
 
 struct Step {
@@ -219,4 +219,4 @@ TEST_F(Rollback, WaitsForACheckpointThatIsUnderWay) {
 }
 
 }  // namespace
-}  // namespace braid::rollback_test
+}  // namespace braid::train::rollback_test

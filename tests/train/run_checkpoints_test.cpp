@@ -15,7 +15,7 @@
 #include "tests/support/sampled.h"
 #include "tests/support/text_folder.h"
 
-namespace braid::run_checkpoints_test {
+namespace braid::train::run_checkpoints_test {
 namespace {
 
 // Remembers losses; `given` stand for those of a run before it.
@@ -214,4 +214,4 @@ TEST_F(AsynchronousSaves, TakeMemoryThatIsAccountedAndLimited) {
 }
 
 }  // namespace
-}  // namespace braid::run_checkpoints_test
+}  // namespace braid::train::run_checkpoints_test

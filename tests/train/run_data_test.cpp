@@ -4,7 +4,7 @@
 #include "braid/tokenize/prepare.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::run_data_test {
+namespace braid::train::run_data_test {
 namespace {
 
 class SmallParts : public ScratchFolder {
@@ -100,4 +100,4 @@ TEST_F(SmallParts, NothingHeldOutIsTheFaultOfTheFraction) {
 }
 
 }  // namespace
-}  // namespace braid::run_data_test
+}  // namespace braid::train::run_data_test

@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "tests/support/text_folder.h"
 
-namespace braid::run_test {
+namespace braid::train::run_test {
 namespace {
 
 // Writes down what it hears, and wishes to stop after a step.
@@ -176,4 +176,4 @@ TEST_F(Run, NatsPerByteOfBytesAreMoreThanPerTokenByTheEndsOfDocuments) {
 }
 
 }  // namespace
-}  // namespace braid::run_test
+}  // namespace braid::train::run_test

@@ -14,7 +14,7 @@
 #include "braid/train/step_schedule.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::schedule_memory_test {
+namespace braid::train::schedule_memory_test {
 namespace {
 
 int64_t activation_bytes(int rank) { return param::memory_use(rank).bytes[static_cast<size_t>(param::MemoryCategory::Activations)]; }
@@ -177,4 +177,4 @@ TEST(ScheduleMemory, MeasuredBytesAreThePromisedOnes) {
 }
 
 }  // namespace
-}  // namespace braid::schedule_memory_test
+}  // namespace braid::train::schedule_memory_test

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::schedule_transparency_test {
+namespace braid::train::schedule_transparency_test {
 namespace {
 
 constexpr int kMicrobatches = 8;  // per data rank; the schedules for 4 ranks need as many
@@ -137,4 +137,4 @@ TEST(ScheduleTransparencyOfEvaluation, TheValidationLossIsTheSame) {
 }
 
 }  // namespace
-}  // namespace braid::schedule_transparency_test
+}  // namespace braid::train::schedule_transparency_test

@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
 
-namespace braid::served_layouts_test {
+namespace braid::train::served_layouts_test {
 namespace {
 
 const LayoutResult& serial(const RunSpec& like) {
@@ -220,4 +220,4 @@ TEST(ServedLayouts, StalenessIsBoundedAndReached) {
 }
 
 }  // namespace
-}  // namespace braid::served_layouts_test
+}  // namespace braid::train::served_layouts_test

@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
 
-namespace braid::served_memory_test {
+namespace braid::train::served_memory_test {
 namespace {
 
 struct Measured {
@@ -76,4 +76,4 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
 }
 
 }  // namespace
-}  // namespace braid::served_memory_test
+}  // namespace braid::train::served_memory_test

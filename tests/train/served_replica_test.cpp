@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::served_replica_test {
+namespace braid::train::served_replica_test {
 namespace {
 
 RunSpec plain(int data) {
@@ -177,4 +177,4 @@ TEST(ServedReplica, AFailingRankEndsTheRunForAll) {
 }
 
 }  // namespace
-}  // namespace braid::served_replica_test
+}  // namespace braid::train::served_replica_test

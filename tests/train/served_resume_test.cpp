@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
 
-namespace braid::served_resume_test {
+namespace braid::train::served_resume_test {
 namespace {
 
 // "served sgd", or "sgd" without servers.
@@ -83,4 +83,4 @@ TEST_F(ServedResume, KnowsTheFormerKeyOfTheServersOptimizer) {
 }
 
 }  // namespace
-}  // namespace braid::served_resume_test
+}  // namespace braid::train::served_resume_test

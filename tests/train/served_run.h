@@ -45,10 +45,10 @@ inline bool copies_agree(const EachRanks& ranks, int* num_shared = nullptr) {
 }
 
 // Weights after `body` on every rank.
-inline EachRanks weights_after(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
+inline EachRanks weights_after(const RunSpec& spec, const std::function<void(train::Trainer&)>& body) {
   EachRanks ranks(static_cast<size_t>(mesh::DeviceMesh(spec.mesh).num_ranks()));
   std::mutex lock;
-  on_every_rank(spec, [&](Trainer& trainer) {
+  on_every_rank(spec, [&](train::Trainer& trainer) {
     body(trainer);
     const std::scoped_lock hold(lock);
     collect(trainer, ranks[static_cast<size_t>(trainer.groups().world.rank())], schedule::HeldResource::Weights);

@@ -13,7 +13,7 @@
 #include "tests/train/layout_run.h"
 #include "tests/train/poisoned_model.h"
 
-namespace braid::spike_test {
+namespace braid::train::spike_test {
 namespace {
 
 constexpr int kMicrobatches = 4;
@@ -261,4 +261,4 @@ TEST_F(SpikesOfARunThatGoesOn, AnOverflowIsNone) {
 }
 
 }  // namespace
-}  // namespace braid::spike_test
+}  // namespace braid::train::spike_test

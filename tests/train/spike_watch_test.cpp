@@ -8,7 +8,7 @@
 
 #include "braid/base/seeds.h"
 
-namespace braid::spike_watch_test {
+namespace braid::train::spike_watch_test {
 namespace {
 
 double noise(int i) { return static_cast<double>(random_bits(3, static_cast<uint64_t>(i)) % 1000) / 1000; }
@@ -100,4 +100,4 @@ TEST(SpikeWatch, CountersHoldAllOfIt) {
 TEST(SpikeWatch, WithoutAThresholdAGoodRunHasNothingToRemember) { EXPECT_TRUE(watched(0, 50).counters().empty()); }
 
 }  // namespace
-}  // namespace braid::spike_watch_test
+}  // namespace braid::train::spike_watch_test

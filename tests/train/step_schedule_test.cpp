@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::step_schedule_test {
+namespace braid::train::step_schedule_test {
 namespace {
 
 class ScheduleFile : public ScratchFolder {
@@ -61,4 +61,4 @@ TEST_F(ScheduleFile, MirroredDirectionsAreHalves) {
 }
 
 }  // namespace
-}  // namespace braid::step_schedule_test
+}  // namespace braid::train::step_schedule_test

@@ -4,7 +4,7 @@
 #include "braid/base/errors.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::step_update_test {
+namespace braid::train::step_update_test {
 namespace {
 
 // Step 1 moves every weight by about 1e200.
@@ -28,4 +28,4 @@ TEST(Divergence, NamesTheStepAndLeavesTheWeightsBeforeIt) {
 }
 
 }  // namespace
-}  // namespace braid::step_update_test
+}  // namespace braid::train::step_update_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid::stop_words_test {
+namespace braid::train::stop_words_test {
 namespace {
 
 // What comes of a text in pieces of `size` bytes.
@@ -44,4 +44,4 @@ TEST(StopWords, OnlyWhatMayBecomeOneIsHeldBack) {
 }
 
 }  // namespace
-}  // namespace braid::stop_words_test
+}  // namespace braid::train::stop_words_test

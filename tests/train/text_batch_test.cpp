@@ -7,7 +7,7 @@
 
 #include "braid/nn/key_value_cache.h"
 
-namespace braid::text_batch_test {
+namespace braid::train::text_batch_test {
 namespace {
 
 constexpr int64_t kContext = 24, kVocab = 257;
@@ -69,4 +69,4 @@ TEST(TextBatch, TheCacheHasRoomForTheLongestText) {
 }
 
 }  // namespace
-}  // namespace braid::text_batch_test
+}  // namespace braid::train::text_batch_test

@@ -12,7 +12,7 @@
 #include "tests/support/saved_model.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::text_loss_test {
+namespace braid::train::text_loss_test {
 namespace {
 
 constexpr int kContext = 8;
@@ -152,4 +152,4 @@ TEST_F(TextLossOfModel, AllThatIsWrongIsSaid) {
 }
 
 }  // namespace
-}  // namespace braid::text_loss_test
+}  // namespace braid::train::text_loss_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid::text_windows_test {
+namespace braid::train::text_windows_test {
 namespace {
 
 TEST(TextWindows, FollowEachOther) {
@@ -34,4 +34,4 @@ TEST(TextWindows, OverlapByTheStride) {
 }
 
 }  // namespace
-}  // namespace braid::text_windows_test
+}  // namespace braid::train::text_windows_test

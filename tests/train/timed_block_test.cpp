@@ -12,7 +12,7 @@
 #include "braid/plan/run_layout.h"
 #include "braid/train/block_in_training.h"
 
-namespace braid::timed_block_test {
+namespace braid::train::timed_block_test {
 namespace {
 
 static_assert(plan::kBraidAlignment == param::ParamStore::kAlign, "predictions count the gaps between parameters");
@@ -87,4 +87,4 @@ TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {
 }
 
 }  // namespace
-}  // namespace braid::timed_block_test
+}  // namespace braid::train::timed_block_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace braid::token_choice_test {
+namespace braid::train::token_choice_test {
 namespace {
 
 const std::vector<double> kLikely = {0.5, 0.25, 0.125, 0.125};
@@ -34,4 +34,4 @@ TEST(ChosenPlace, RoundingNeverLeadsBeyondTheLast) {
 }
 
 }  // namespace
-}  // namespace braid::token_choice_test
+}  // namespace braid::train::token_choice_test

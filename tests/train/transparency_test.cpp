@@ -10,7 +10,7 @@
 #include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::transparency_test {
+namespace braid::train::transparency_test {
 namespace {
 
 constexpr int kMicrobatchesPerRank = 4;
@@ -177,4 +177,4 @@ TEST(TransparencyOfPartition, AnyCutOfTheLayersTrainsTheSameModel) {
 }
 
 }  // namespace
-}  // namespace braid::transparency_test
+}  // namespace braid::train::transparency_test

@@ -10,7 +10,7 @@
 #include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::zero_test {
+namespace braid::train::zero_test {
 namespace {
 
 struct ZeroLayout {
@@ -222,4 +222,4 @@ TEST(Zero, OnlyABlockOrTwoAreWholeAtATime) {
 }
 
 }  // namespace
-}  // namespace braid::zero_test
+}  // namespace braid::train::zero_test

@@ -103,9 +103,9 @@ int run(const Words& words) {
 at::Device enter(const std::string& device) {
   RunSpec spec;
   spec.train.device = value_of<DeviceKind>(device).value();
-  open_device(spec);
-  enter_device(spec);
-  return compute_device(spec);
+  train::open_device(spec);
+  train::enter_device(spec);
+  return train::compute_device(spec);
 }
 
 }  // namespace braid::cuda_check

@@ -67,9 +67,9 @@ report::MetricsLine facts_of(const RunSpec& spec) {
 }
 
 // A step is over when the update is, which the trainer does not wait for.
-report::MetricsLine timed_step(Trainer& trainer) {
+report::MetricsLine timed_step(train::Trainer& trainer) {
   const double begin = now_seconds();
-  const StepReport report = trainer.step();
+  const train::StepReport report = trainer.step();
   trainer.model().params().flat_master().select(0, 0).item<double>();
   report::MetricsLine line;
   line.add("seconds", now_seconds() - begin).add("loss", report.loss);
@@ -92,8 +92,8 @@ int products() {
 }
 
 int steps(const std::string& file, const std::vector<std::string>& overrides) {
-  const RunSpec spec = spec::read_run(file, overrides, host_limits());
-  open_device(spec);
+  const RunSpec spec = spec::read_run(file, overrides, train::host_limits());
+  train::open_device(spec);
   const data::Corpus corpus = text_like_corpus(spec);
   param::install_memory_accounting();
   bench::Commands commands(1);
@@ -101,8 +101,8 @@ int steps(const std::string& file, const std::vector<std::string>& overrides) {
     at::get_num_threads();
     at::set_num_threads(num_cores());  // initial values are made on the host
     param::account_memory_to(0);
-    enter_device(spec);
-    Trainer trainer(spec, corpus, world);
+    train::enter_device(spec);
+    train::Trainer trainer(spec, corpus, world);
     commands.serve(0, [&](const std::string& command) {
       const report::MetricsLine answer = command == "facts" ? facts_of(spec) : timed_step(trainer);
       std::cout << answer.text() << std::endl;

@@ -6,10 +6,10 @@
 #include "braid/data/corpus.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
 // Medians over the steps but the first.
-struct TriedSteps {
+struct TrialSteps {
   double step_seconds = 0;
   double bubble_fraction = 0;
   double peak_bytes = 0;  // of the rank that held most at once
@@ -17,6 +17,6 @@ struct TriedSteps {
 
 // As many ranks as `spec` says, which has no problems and a resolved vocabulary, make `steps` steps, at least 2. Throws
 // what Launcher::run() throws.
-TriedSteps try_steps(const RunSpec& spec, const data::Corpus& corpus, int steps);
+TrialSteps run_trial_steps(const RunSpec& spec, const data::Corpus& corpus, int steps);
 
-}  // namespace braid
+}  // namespace braid::train

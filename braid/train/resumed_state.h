@@ -7,9 +7,9 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::train {
 
-struct Continuation {
+struct ResumedState {
   RunSpec spec;
   std::string tokenizer_place;       // where the files of data.tokenizer are, where that is not their place; else empty
   std::vector<std::string> choices;  // sentences for the user: what was taken over, and what is not as it was
@@ -20,6 +20,6 @@ struct Continuation {
 //                  files of that name does not matter;
 //   the horizon    of the decay, where optimizer.decay_steps is 0: a larger train.steps leaves the curve as it was.
 // Throws IoError and ConfigError when the checkpoint cannot be read.
-Continuation continuation_of(const RunSpec& spec);
+ResumedState resumed_state_of(const RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::train

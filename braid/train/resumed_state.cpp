@@ -1,5 +1,5 @@
 // Reads the checkpoint's manifest and the tokenizer's files.
-#include "braid/train/continuation.h"
+#include "braid/train/resumed_state.h"
 
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
@@ -8,10 +8,10 @@
 #include "braid/train/resume.h"
 #include "braid/train/training_changes.h"
 
-namespace braid {
+namespace braid::train {
 namespace {
 
-void take_tokenizer(Continuation& run, const ckpt::CheckpointInfo& info) {
+void take_tokenizer(ResumedState& run, const ckpt::CheckpointInfo& info) {
   const std::string &name = run.spec.data.tokenizer, &directory = run.spec.train.resume;
   if (name != info.tokenizer || name == "bytes") return;
   run.tokenizer_place = ckpt::tokenizer_folder(directory);
@@ -32,7 +32,7 @@ std::string told_of_horizon(int was, int steps, const std::string& directory) {
                      : cat(keeps, "does not come to its lowest", other, "shorten its decay)");
 }
 
-void take_horizon(Continuation& run, const RunSpec& saved) {
+void take_horizon(ResumedState& run, const RunSpec& saved) {
   OptimizerSpec& optimizer = run.spec.optimizer;
   const int steps = run.spec.train.steps, was = decay_end(saved.optimizer, saved.train.steps);
   if (!has_decay_end(optimizer) || !has_decay_end(saved.optimizer) || decay_end(optimizer, steps) == was) return;
@@ -47,7 +47,7 @@ void take_horizon(Continuation& run, const RunSpec& saved) {
 }
 
 // The horizon has a sentence of its own. What is not allowed is refused later, with all else (resume.h).
-void tell_of_changes(Continuation& run, const RunSpec& saved) {
+void tell_of_changes(ResumedState& run, const RunSpec& saved) {
   for (const auto& [key, is, was] : training_changes(run.spec, saved)) {
     if (key == "optimizer.decay_steps") continue;
     run.choices.push_back(cat(key, " = ", is, "; it was ", was, " in ", run.spec.train.resume));
@@ -56,8 +56,8 @@ void tell_of_changes(Continuation& run, const RunSpec& saved) {
 
 }  // namespace
 
-Continuation continuation_of(const RunSpec& spec) {
-  Continuation run{spec, "", {}};
+ResumedState resumed_state_of(const RunSpec& spec) {
+  ResumedState run{spec, "", {}};
   const std::string& directory = spec.train.resume;
   if (!spec.train.init.empty()) run.choices.push_back(told_of_initial_weights(spec.train.init));
   if (directory.empty()) return run;
@@ -70,4 +70,4 @@ Continuation continuation_of(const RunSpec& spec) {
   return run;
 }
 
-}  // namespace braid
+}  // namespace braid::train

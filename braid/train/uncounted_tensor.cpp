@@ -1,19 +1,19 @@
 // Memory of operator new, which the accounting allocator does not see.
-#include "braid/train/unaccounted.h"
+#include "braid/train/uncounted_tensor.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include <new>
 
-namespace braid {
+namespace braid::train {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
 }  // namespace
 
-at::Tensor unaccounted(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device) {
+at::Tensor uncounted_tensor(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device) {
   const auto options = at::TensorOptions(dtype).device(device);
   if (!device.is_cpu()) return at::empty(sizes, options);
   const auto elements = static_cast<size_t>(c10::multiply_integers(sizes));
@@ -26,4 +26,4 @@ void wait_for(const at::Tensor& tensor) {
   if (!tensor.is_cpu()) tensor.view(-1).select(0, 0).item<double>();
 }
 
-}  // namespace braid
+}  // namespace braid::train

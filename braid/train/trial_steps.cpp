@@ -1,5 +1,5 @@
 // The first step also sets up what later ones find there, so it does not count.
-#include "braid/train/tried_steps.h"
+#include "braid/train/trial_steps.h"
 
 #include <algorithm>
 
@@ -11,16 +11,16 @@
 #include "braid/train/compute_device.h"
 #include "braid/train/trainer.h"
 
-namespace braid {
+namespace braid::train {
 
 template <class Pack>
-void members(Pack& pack, TriedSteps& tried) {
+void members(Pack& pack, TrialSteps& tried) {
   pack(tried.step_seconds, tried.bubble_fraction, tried.peak_bytes);
 }
 
 namespace {
 
-TriedSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int steps, Communicator& world) {
+TrialSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int steps, Communicator& world) {
   param::account_memory_to(world.rank());
   param::reset_memory_peak(world.rank());
   enter_device(spec);
@@ -32,7 +32,7 @@ TriedSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int st
     seconds.push_back(report.seconds);
     bubbles.push_back(report.bubble_fraction);
   }
-  TriedSteps tried{median(seconds), median(bubbles)};
+  TrialSteps tried{median(seconds), median(bubbles)};
   for (const param::MemoryUse& use : report.memory) {
     tried.peak_bytes = std::max(tried.peak_bytes, static_cast<double>(use.peak_total_bytes));
   }
@@ -41,11 +41,11 @@ TriedSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int st
 
 }  // namespace
 
-TriedSteps try_steps(const RunSpec& spec, const data::Corpus& corpus, int steps) {
+TrialSteps run_trial_steps(const RunSpec& spec, const data::Corpus& corpus, int steps) {
   param::install_memory_accounting();
   return values_by_rank(launcher(spec.run.ranks), static_cast<int>(num_ranks(spec.mesh)),
                         [&](Communicator& world) { return tried_by_rank(spec, corpus, steps, world); },
                         {.threads_per_rank = spec::threads_per_rank(spec, num_cores()), .signals = SignalsTo::Caller})[0];
 }
 
-}  // namespace braid
+}  // namespace braid::train

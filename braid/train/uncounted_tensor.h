@@ -4,12 +4,12 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace braid {
+namespace braid::train {
 
 // Contiguous, with arbitrary values.
-at::Tensor unaccounted(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device);
+at::Tensor uncounted_tensor(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device);
 
 // Until a device that works behind the host's back is done with what `tensor` is computed by.
 void wait_for(const at::Tensor& tensor);
 
-}  // namespace braid
+}  // namespace braid::train

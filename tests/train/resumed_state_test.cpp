@@ -1,5 +1,5 @@
 // Going on from checkpoints that do not know their data and hold no tokenizer, as the first format's.
-#include "braid/train/continuation.h"
+#include "braid/train/resumed_state.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid::continuation_test {
+namespace braid::train::resumed_state_test {
 namespace {
 
 // A checkpoint of one step on tokens made in memory, whose manifest is made one of the first format.
@@ -72,7 +72,7 @@ TEST_F(FirstFormat, OpensNoFileThatItsConfigurationNames) {
 }
 
 TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
-  const Continuation run = continuation_of(resumed(3));
+  const ResumedState run = resumed_state_of(resumed(3));
   EXPECT_EQ(run.tokenizer_place, "");
   EXPECT_EQ(run.choices, spec::Strings{cat("the tokenizer at ", tokenizer_, ": ", step_, " was saved without its own")});
   data::Corpus corpus = tiny_corpus();
@@ -118,20 +118,20 @@ TEST_F(FirstFormat, ComparesDataByTheDigestsOfTheCheckpoint) {
 
 // The checkpoint remembers where the decay was to end, though nothing named it.
 TEST_F(FirstFormat, HasAHorizon) {
-  const Continuation longer = continuation_of(resumed(10));
+  const ResumedState longer = resumed_state_of(resumed(10));
   EXPECT_EQ(longer.spec.optimizer.decay_steps, spec_.train.steps);
   RunSpec asked = resumed(10);
   asked.optimizer.decay_steps = 10;
-  EXPECT_EQ(continuation_of(asked).spec.optimizer.decay_steps, 10);
-  EXPECT_EQ(continuation_of(resumed(spec_.train.steps)).spec.optimizer.decay_steps, 0);
-  EXPECT_EQ(continuation_of(spec_).spec, spec_);
+  EXPECT_EQ(resumed_state_of(asked).spec.optimizer.decay_steps, 10);
+  EXPECT_EQ(resumed_state_of(resumed(spec_.train.steps)).spec.optimizer.decay_steps, 0);
+  EXPECT_EQ(resumed_state_of(spec_).spec, spec_);
 }
 
 TEST_F(FirstFormat, GivesAConstantRateNoHorizon) {
   RunSpec constant = resumed(10);
   constant.optimizer.schedule = RateSchedule::Constant;
-  EXPECT_EQ(continuation_of(constant).spec.optimizer.decay_steps, 0);
+  EXPECT_EQ(resumed_state_of(constant).spec.optimizer.decay_steps, 0);
 }
 
 }  // namespace
-}  // namespace braid::continuation_test
+}  // namespace braid::train::resumed_state_test
