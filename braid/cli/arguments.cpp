@@ -10,7 +10,7 @@
 #include "braid/spec/meant_key.h"
 #include "braid/spec/peer_names.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr const char* kOverrides = "OVERRIDES";
@@ -164,4 +164,4 @@ void add_overrides(CLI::App& app, std::vector<std::string>& overrides) {
   app.add_option(kOverrides, overrides, "overrides of keys of the file")->option_text(kOverride);
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/cli/commands.h"
 
-namespace braid {
+namespace braid::cli {
 
 // Empty when the command is to go on, else its exit code: --help was asked for and printed, or words.on_options has
 // heard what the command takes. Throws ConfigError with everything that is wrong with the words: options that there are
@@ -29,4 +29,4 @@ CLI::Option* add_run_file(CLI::App& app, std::string& path);
 // All further words of the command, as overrides of the configuration's keys.
 void add_overrides(CLI::App& app, std::vector<std::string>& overrides);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -15,7 +15,7 @@
 #include "braid/train/measure_scaling.h"
 #include "braid/train/run.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 std::vector<report::ScalingPoint> points(const std::vector<train::MeasuredScaling::Point>& measured, MeshSpec mesh) {
@@ -78,4 +78,4 @@ int scaling_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

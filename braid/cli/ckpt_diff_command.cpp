@@ -10,7 +10,7 @@
 #include "braid/spec/fields.h"
 #include "braid/train/resume.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfAValue = 2'000;  // bytes that are shown
@@ -82,4 +82,4 @@ int ckpt_diff_command(const Words& words) {
   return facts.empty() && tensors.empty() ? 0 : 1;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -10,7 +10,7 @@
 #include "braid/cli/commands.h"
 #include "braid/weights/from_hf.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfFromHf = 20'000;  // bytes
@@ -36,4 +36,4 @@ int ckpt_from_hf_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

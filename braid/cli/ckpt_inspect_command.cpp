@@ -13,7 +13,7 @@
 #include "braid/cli/named_checkpoint.h"
 #include "braid/train/resume.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfAName = 2'000;  // bytes that are shown
@@ -129,4 +129,4 @@ int ckpt_inspect_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -10,7 +10,7 @@
 #include "braid/cli/named_checkpoint.h"
 #include "braid/cli/option_rules.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kMostRanks = 65'536;
@@ -54,4 +54,4 @@ int ckpt_reshard_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

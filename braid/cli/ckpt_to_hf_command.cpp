@@ -12,7 +12,7 @@
 #include "braid/train/resume.h"
 #include "braid/weights/to_hf.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfToHf = 20'000;  // bytes
@@ -55,4 +55,4 @@ int ckpt_to_hf_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

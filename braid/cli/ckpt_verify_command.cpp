@@ -9,7 +9,7 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/named_checkpoint.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfAPath = 2'000;  // bytes that are shown
@@ -41,4 +41,4 @@ int ckpt_verify_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

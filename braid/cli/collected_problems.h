@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::cli {
 
 // Runs `read`; the problems of its ConfigError join `found`.
 template <class Read>
@@ -21,4 +21,4 @@ inline void throw_problems(std::vector<Problem> found) {
   if (!found.empty()) throw ConfigError(std::move(found));
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -7,7 +7,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kColumns = 100, kMeaningColumn = 26, kSummaryColumn = 14;
@@ -134,4 +134,4 @@ std::string help_text(const CommandPage& page) {
   return page.footer.empty() ? all : all + "\n" + page.footer + (page.footer.ends_with("\n") ? "" : "\n");
 }
 
-}  // namespace braid
+}  // namespace braid::cli

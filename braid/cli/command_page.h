@@ -7,7 +7,7 @@
 
 #include "braid/cli/command_table.h"
 
-namespace braid {
+namespace braid::cli {
 
 struct OptionPage {
   std::vector<std::string> names;  // "-h", "--help"; an argument has one, "FILE"
@@ -44,4 +44,4 @@ std::string explanation(const OptionPage& option);
 // Returns the text of --help.
 std::string help_text(const CommandPage& page);
 
-}  // namespace braid
+}  // namespace braid::cli

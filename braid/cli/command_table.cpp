@@ -1,7 +1,7 @@
 // The list.
 #include "braid/cli/command_table.h"
 
-namespace braid {
+namespace braid::cli {
 
 const Command& braid_commands() {
   static const Command kBraid{
@@ -48,4 +48,4 @@ const Command& braid_commands() {
   return kBraid;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

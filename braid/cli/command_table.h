@@ -7,7 +7,7 @@
 
 #include "braid/cli/commands.h"
 
-namespace braid {
+namespace braid::cli {
 
 struct Command {
   std::string name;
@@ -19,4 +19,4 @@ struct Command {
 // braid itself, a group.
 const Command& braid_commands();
 
-}  // namespace braid
+}  // namespace braid::cli

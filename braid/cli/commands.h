@@ -10,7 +10,7 @@ namespace CLI {
 class App;
 }
 
-namespace braid {
+namespace braid::cli {
 
 struct Words {
   std::vector<std::string> list;
@@ -43,4 +43,4 @@ int ckpt_from_hf_command(const Words& words);
 int ckpt_to_hf_command(const Words& words);
 #endif
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -10,7 +10,7 @@
 #include "braid/plan/parallelism_table.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 std::string memory_of(const plan::ParallelismRow& row) {
@@ -45,4 +45,4 @@ std::string compare_text(const RunSpec& run, const plan::Cluster& cluster) {
   return text;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -7,7 +7,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/preset.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 std::vector<std::string> values_of(const spec::Field& field) {
@@ -35,4 +35,4 @@ int completion_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -5,7 +5,7 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/starter.h"
 
-namespace braid {
+namespace braid::cli {
 
 int config_command(const Words& words) {
   CLI::App app("Prints every configuration key with its default, its rule and its meaning.", "braid config");
@@ -18,4 +18,4 @@ int config_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

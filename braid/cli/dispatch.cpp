@@ -11,7 +11,7 @@
 #include "braid/cli/version.h"
 #include "braid/spec/peer_names.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 bool asks_for_help(const std::string& word) { return word == "--help" || word == "-h"; }
@@ -79,4 +79,4 @@ int dispatch(std::vector<std::string> words) {
   return run(braid, braid.name, words);
 }
 
-}  // namespace braid
+}  // namespace braid::cli

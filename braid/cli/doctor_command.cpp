@@ -22,7 +22,7 @@
 #include "braid/cli/version.h"
 #include "braid/launch/process_ranks.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 struct DoctorRequest {
@@ -120,4 +120,4 @@ int doctor_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -170,4 +170,4 @@ std::string doctor_json(const train::MeasuredJob& job) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace braid
+}  // namespace braid::cli

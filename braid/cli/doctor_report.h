@@ -5,9 +5,9 @@
 
 #include "braid/train/measure_job.h"
 
-namespace braid {
+namespace braid::cli {
 
 std::string doctor_text(const train::MeasuredJob& job);
 std::string doctor_json(const train::MeasuredJob& job);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -1,7 +1,7 @@
 // Their wording.
 #include "braid/cli/document_options.h"
 
-namespace braid {
+namespace braid::cli {
 
 void add_document_options(CLI::App& app, std::vector<std::string>& include, std::string& text_field,
                           tokenize::BadLines& bad_lines) {
@@ -13,4 +13,4 @@ void add_document_options(CLI::App& app, std::vector<std::string>& include, std:
       "pass over lines of .jsonl without the text field, and count them");
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -7,10 +7,10 @@
 
 #include "braid/tokenize/document_reader.h"
 
-namespace braid {
+namespace braid::cli {
 
 // --include, --text-field and --skip-bad-lines.
 void add_document_options(CLI::App& app, std::vector<std::string>& include, std::string& text_field,
                           tokenize::BadLines& bad_lines);
 
-}  // namespace braid
+}  // namespace braid::cli

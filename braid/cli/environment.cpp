@@ -9,7 +9,7 @@
 #include "braid/base/host_facts.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 std::string utc_text(double seconds) {
@@ -45,4 +45,4 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace braid {
+namespace braid::cli {
 
 // Name and value: started (UTC), host, system, processor, cores, memory, braid, compiler. What the system does not say
 // is left out.
@@ -13,4 +13,4 @@ std::vector<std::pair<std::string, std::string>> environment_facts();
 
 double wall_seconds();  // since 1970
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -22,7 +22,7 @@
 #include "braid/train/loaded_model.h"
 #include "braid/train/text_loss.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kLongestStride = std::numeric_limits<int>::max(), kMostWindows = 4096;
@@ -176,4 +176,4 @@ int evaluate_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -10,7 +10,7 @@
 #include "braid/data/prepared_corpus.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfNames = 2'000;  // bytes that are shown
@@ -79,4 +79,4 @@ int inspect_command(const Words& words) {
   return found.empty() ? 0 : 3;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

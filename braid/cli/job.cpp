@@ -19,7 +19,7 @@
 #include "braid/control/join_job.h"
 #include "braid/control/launcher_environment.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr const char *kRootOption = "--root", *kTokenOption = "--token-file";
@@ -228,4 +228,4 @@ Job::Job(JobPlace& place, const JobWork& work)
 
 std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -14,7 +14,7 @@
 #include "braid/launch/hosts_launcher.h"
 #include "braid/launch/job_rounds.h"
 
-namespace braid {
+namespace braid::cli {
 
 // A command's options about its job.
 struct JobOptions {
@@ -82,4 +82,4 @@ class Job {
   HostsLauncher launcher_;
 };
 
-}  // namespace braid
+}  // namespace braid::cli

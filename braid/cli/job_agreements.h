@@ -7,7 +7,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::cli {
 
 // The signal that a node has received; 0: none.
 struct SignalOfNode {
@@ -64,4 +64,4 @@ void members(Pack& pack, Readiness& readiness) {
 }
 inline std::string contribution_fault(const Readiness& readiness) { return contribution_fault(readiness.received); }
 
-}  // namespace braid
+}  // namespace braid::cli

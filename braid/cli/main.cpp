@@ -16,7 +16,7 @@ constexpr size_t kMostOfMessage = 20'000;  // bytes
 int main(int argc, char** argv) {
   try {
     braid::prepare_process();
-    const int code = braid::dispatch({argv + 1, argv + argc});
+    const int code = braid::cli::dispatch({argv + 1, argv + argc});
     if (code < 2 && !std::cout.flush()) throw braid::IoError("standard output", -1, "cannot be written");
     return code;
   } catch (const braid::ConfigError& error) {

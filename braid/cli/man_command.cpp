@@ -4,7 +4,7 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/manual_page.h"
 
-namespace braid {
+namespace braid::cli {
 
 int man_command(const Words& words) {
   CLI::App app("Prints the manual page in the language of man: braid man | man -l -", "braid man");
@@ -13,4 +13,4 @@ int man_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

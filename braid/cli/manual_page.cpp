@@ -3,7 +3,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // Text that roff prints as it is: a backslash begins an escape, a minus alone is a hyphen, and a dot or a quote at the
@@ -58,4 +58,4 @@ std::string manual_page(const CommandPage& braid) {
   return all;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

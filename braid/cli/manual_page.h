@@ -5,8 +5,8 @@
 
 #include "braid/cli/command_page.h"
 
-namespace braid {
+namespace braid::cli {
 
 std::string manual_page(const CommandPage& braid);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/plan/cluster_file.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // Hosts that a planner need not tell apart.
@@ -141,4 +141,4 @@ std::string measured_cluster_text(const train::MeasuredJob& job) {
              plan::cluster_text(measured_cluster(job)));
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -4,7 +4,7 @@
 #include "braid/plan/cluster.h"
 #include "braid/train/measure_job.h"
 
-namespace braid {
+namespace braid::cli {
 
 // Hosts like these: a device for each rank, all of a host's sharing its cores; a kind of devices for each processor and
 // number of ranks, with the least that any of its hosts has. What one host cannot tell (a network, failures) is not
@@ -14,4 +14,4 @@ plan::Cluster measured_cluster(const train::MeasuredJob& job);
 // Its file, and what measured it.
 std::string measured_cluster_text(const train::MeasuredJob& job);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -11,7 +11,7 @@
 #include "braid/spec/meant_key.h"
 #include "braid/spec/override_value.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kMaxThreads = 256, kMaxRanks = 1024;  // kMaxRanks: along an axis
@@ -73,4 +73,4 @@ std::string checkpoint_directory(const ModelOptions& options) {
   });
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -8,7 +8,7 @@
 
 #include "braid/spec/train_spec.h"
 
-namespace braid {
+namespace braid::cli {
 
 struct ModelOptions {
   std::string checkpoint;
@@ -32,4 +32,4 @@ void add_model_options(CLI::App& app, ModelOptions& options);
 // As named_checkpoint(); damaged ones that are passed over are told on standard error.
 std::string checkpoint_directory(const ModelOptions& options);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -10,7 +10,7 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/data/prepared_manifest.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // Returns the newest checkpoint of the same run as a suggestion; empty if there is none.
@@ -49,4 +49,4 @@ void tell_passed_over(const std::string& fault) {
   std::cerr << "braid: passed over " << printable(fault, kMostOfFault) << "\n";
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace braid {
+namespace braid::cli {
 
 struct CheckpointName {
   std::string option, value;  // as the user wrote it: train.resume, "latest"
@@ -24,4 +24,4 @@ inline constexpr const char* kCheckpointMeaning =
 // For named_checkpoint(): says on standard error that a damaged one was passed over.
 void tell_passed_over(const std::string& fault);
 
-}  // namespace braid
+}  // namespace braid::cli

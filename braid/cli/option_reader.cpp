@@ -7,7 +7,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::cli {
 
 int OptionReader::natural(const char* key, const std::string& text, int least) {
   int value = 0;
@@ -44,4 +44,4 @@ void OptionReader::throw_problems() {
   if (!problems_.empty()) throw ConfigError(std::move(problems_));
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -6,7 +6,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::cli {
 
 class OptionReader {
  public:
@@ -32,4 +32,4 @@ class OptionReader {
   std::vector<Problem> problems_;
 };
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -11,7 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/meant_key.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // The whole word as a number.
@@ -92,4 +92,4 @@ CLI::Validator one_of(std::vector<std::string> words) {
   });
 }
 
-}  // namespace braid
+}  // namespace braid::cli

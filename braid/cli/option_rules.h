@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::cli {
 
 CLI::Validator whole_number(int64_t least, int64_t most);
 
@@ -30,4 +30,4 @@ CLI::Validator output_name();
 
 CLI::Validator one_of(std::vector<std::string> words);
 
-}  // namespace braid
+}  // namespace braid::cli

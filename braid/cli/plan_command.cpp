@@ -15,7 +15,7 @@
 #include "braid/cli/tried_layouts.h"
 #endif
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 void add_goodput(const plan::Cluster& cluster, plan::PlannedLayout& layout) {
@@ -80,11 +80,11 @@ int plan_command(const Words& words) {
 #ifdef BRAID_TORCH
   if (!request->calibrate.empty()) return doctor_command({{"--cluster", request->calibrate}});
 #endif
-  if (request->what == PlanFor::Comparison) {
+  if (request->what == PlanTarget::Comparison) {
     std::cout << shown_on_stdout(compare_text(request->run, request->cluster));
     return 0;
   }
-  plan::Plan plan = request->what == PlanFor::Fixed ? fixed_plan(*request) : best_plan(*request);
+  plan::Plan plan = request->what == PlanTarget::Fixed ? fixed_plan(*request) : best_plan(*request);
   for (plan::PlannedLayout& layout : plan.layouts) add_goodput(request->cluster, layout);
 #ifdef BRAID_TORCH
   if (request->tried > 0) try_layouts(plan.layouts, request->tried);
@@ -97,4 +97,4 @@ int plan_command(const Words& words) {
   return plan.layouts.empty() || !all_fit ? kNothingFits : 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -13,7 +13,7 @@
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/pipeline_stages.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -292,4 +292,4 @@ std::string plan_json(const plan::Plan& plan, const plan::Cluster& cluster, plan
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -7,11 +7,11 @@
 #include "braid/plan/formula_set.h"
 #include "braid/plan/plan.h"
 
-namespace braid {
+namespace braid::cli {
 
 // Sentences about predictions that are not of braid on measured devices, a line each; empty where they are.
 std::string rates_note(const plan::Cluster& cluster, plan::FormulaSet formulas);
 std::string plan_text(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas);
 std::string plan_json(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -16,7 +16,7 @@
 #include "braid/spec/parse.h"
 #include "braid/tokenize/tokenizer.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // Returns the key of a layout that `key` means, by its spelling or as a peer's name.
@@ -38,7 +38,7 @@ class PlanReading {
   explicit PlanReading(const PlanOptions& given) : given_(given) {}
 
   PlanRequest request() {
-    request_.what = given_.compare ? PlanFor::Comparison : given_.fixed ? PlanFor::Fixed : PlanFor::Best;
+    request_.what = given_.compare ? PlanTarget::Comparison : given_.fixed ? PlanTarget::Fixed : PlanTarget::Best;
     request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
     request_.formulas = value_of<plan::FormulaSet>(given_.formulas).value();
     request_.top = std::max(given_.top, given_.tried);
@@ -77,7 +77,7 @@ class PlanReading {
   void read_the_run() {
     if (given_.file.empty()) throw ConfigError({{"FILE", "", "must be given: the run as TOML", ""}});
     spec::ParseOptions options(spec::any_hosts(spec::Purpose::Plan));
-    if (request_.what == PlanFor::Best) options.open = searched_keys();
+    if (request_.what == PlanTarget::Best) options.open = searched_keys();
     request_.run = spec::read_run(given_.file, overrides_, options);
     const bool bytes = request_.run.data.tokenizer == "bytes";
     if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = tokenize::make_tokenizer("bytes")->vocab();
@@ -91,7 +91,7 @@ class PlanReading {
 
   void judge_both() {
     problems_ = plan::prediction_problems(request_.run, request_.cluster);
-    if (request_.what != PlanFor::Fixed) return;  // the mesh is what is looked for
+    if (request_.what != PlanTarget::Fixed) return;  // the mesh is what is looked for
     std::ranges::move(plan::mesh_problems(request_.run, request_.cluster), std::back_inserter(problems_));
   }
 
@@ -146,4 +146,4 @@ std::optional<PlanRequest> plan_request(const Words& words) {
   return request;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

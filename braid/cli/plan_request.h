@@ -10,15 +10,15 @@
 #include "braid/plan/formula_set.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::cli {
 
-enum class PlanFor { Best, Fixed, Comparison };
+enum class PlanTarget { Best, Fixed, Comparison };
 enum class PlanOutput { Text, Json };
 
 struct PlanRequest {
   RunSpec run;  // its vocabulary is known
   plan::Cluster cluster;
-  PlanFor what = PlanFor::Best;
+  PlanTarget what = PlanTarget::Best;
   PlanOutput output = PlanOutput::Text;
   plan::FormulaSet formulas = plan::FormulaSet::Braid;
   int top = 5;
@@ -31,4 +31,4 @@ struct PlanRequest {
 // Empty when --help was asked for and printed. Throws ConfigError with everything that is wrong.
 std::optional<PlanRequest> plan_request(const Words& words);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -9,14 +9,14 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/document_options.h"
-#include "braid/cli/last_words.h"
+#include "braid/cli/signal_message.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/terminal.h"
 #include "braid/report/progress.h"
 #include "braid/tokenize/prepare.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr double kBarSeconds = 0.2, kLineSeconds = 10;
@@ -113,10 +113,10 @@ int prepare_command(const Words& words) {
   PreparePrinter printer;
   std::vector<std::string> again{program_invocation_name, "data", "prepare"};
   again.insert(again.end(), words.list.begin(), words.list.end());
-  const LastWords stopped("stopped; to go on: " + for_the_shell(again));
+  const SignalMessage stopped("stopped; to go on: " + for_the_shell(again));
   const auto result = tokenize::prepare(request, files, [&](const tokenize::PrepareStatus& status) { printer.on_status(status); });
   printer.on_end(result, request.out);
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -6,7 +6,7 @@
 #include "braid/cli/job_agreements.h"
 #include "braid/cli/stop_signals.h"
 
-namespace braid {
+namespace braid::cli {
 
 std::vector<std::string> ReadyLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
   agreed_ = true;
@@ -38,4 +38,4 @@ void ReadyLauncher::refuse(const std::exception& why) const {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::cli

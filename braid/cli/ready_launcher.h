@@ -6,7 +6,7 @@
 
 #include "braid/cli/job.h"
 
-namespace braid {
+namespace braid::cli {
 
 // A signal came to some node before its ranks ran. what() is a sentence for the user.
 struct StoppedBeforeRanks : std::runtime_error {
@@ -33,4 +33,4 @@ class ReadyLauncher final : public Launcher {
   mutable bool agreed_ = false;
 };
 
-}  // namespace braid
+}  // namespace braid::cli

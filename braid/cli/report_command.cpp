@@ -19,7 +19,7 @@
 #include "braid/report/run_page.h"
 #include "braid/spec/toml_document.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -167,4 +167,4 @@ int report_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -5,7 +5,7 @@
 #include "braid/base/utf8.h"
 #include "braid/spec/fields.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 bool is_plain(const std::string& word) {
@@ -70,4 +70,4 @@ std::string resume_command(const std::string& program, const std::string& file,
   return for_the_shell(words);
 }
 
-}  // namespace braid
+}  // namespace braid::cli

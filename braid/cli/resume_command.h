@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::cli {
 
 // Words as a shell reads them: those that it would read otherwise are quoted. What comes of it is shown as it is: words
 // with control characters or bytes that are no UTF-8 have these as escapes in $'...', which bash, zsh, ksh and POSIX's
@@ -16,4 +16,4 @@ std::string for_the_shell(const std::vector<std::string>& words);
 std::string resume_command(const std::string& program, const std::string& file,
                            const std::vector<std::string>& overrides, const std::string& checkpoint);
 
-}  // namespace braid
+}  // namespace braid::cli

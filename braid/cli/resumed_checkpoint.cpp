@@ -18,7 +18,7 @@
 #include "braid/train/initial_weights.h"
 #include "braid/train/resume.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr const char* kLatest = "latest";  // of train.out
@@ -88,4 +88,4 @@ void set_defaults_of_weights(spec::ParseOptions& options) {
   options.tokenizer_of_weights = default_tokenizer;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

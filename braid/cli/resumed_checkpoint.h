@@ -7,7 +7,7 @@
 #include "braid/spec/parse.h"
 #include "braid/spec/train_spec.h"
 
-namespace braid {
+namespace braid::cli {
 
 // The folder of the checkpoint that train.resume names; empty when it is empty. Calls `on_passed_over` with the fault
 // of each newer checkpoint that is damaged. Throws ConfigError when there is no whole checkpoint.
@@ -21,4 +21,4 @@ void refuse_latest_of_nothing(const TrainSpec& train);
 // names, else those that train.init names. A resumed run never opens train.init. Only manifests are read.
 void set_defaults_of_weights(spec::ParseOptions& options);
 
-}  // namespace braid
+}  // namespace braid::cli

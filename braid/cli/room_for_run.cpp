@@ -21,7 +21,7 @@
 #include "braid/train/compute_device.h"
 #include "braid/train/run.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostKeysNamed = 3;
@@ -186,4 +186,4 @@ void refuse_without_room(const RunSpec& spec, const RunRoom& room) {
   if (!found.empty()) throw ConfigError(std::move(found));
 }
 
-}  // namespace braid
+}  // namespace braid::cli

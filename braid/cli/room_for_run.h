@@ -6,7 +6,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::cli {
 
 struct RunRoom {
   std::string folder;                // where checkpoints are written; empty: another host writes them
@@ -22,4 +22,4 @@ struct RunRoom {
 // the keys whose half saves most, and none of the model where weights or a checkpoint give that.
 void refuse_without_room(const RunSpec& spec, const RunRoom& room);
 
-}  // namespace braid
+}  // namespace braid::cli

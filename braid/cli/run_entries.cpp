@@ -14,7 +14,7 @@
 #include "braid/spec/fields.h"
 #include "braid/tokenize/document_list.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr const char* kEvents = "tensorboard";
@@ -73,4 +73,4 @@ void refuse_out_in_data(const RunSpec& spec) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::cli

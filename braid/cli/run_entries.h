@@ -6,7 +6,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::cli {
 
 inline constexpr const char* kRunLock = "run.lock";
 inline constexpr const char* kConfigName = "config.toml";
@@ -31,4 +31,4 @@ std::vector<std::string> faulty_entries(const std::string& run);
 // would become documents.
 void refuse_out_in_data(const RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::cli

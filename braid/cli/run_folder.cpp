@@ -29,7 +29,7 @@
 #include "braid/spec/fields.h"
 #include "braid/train/initial_weights.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -292,4 +292,4 @@ std::map<int64_t, double> evaluations_in(const std::string& run) {
   return losses;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -12,7 +12,7 @@
 #include "braid/report/run_record.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::cli {
 
 class RunFolder {
  public:
@@ -84,4 +84,4 @@ report::RunRecord record_of(const std::string& run);
 // The validation losses by step that a run's folder has in its metrics; none where there are none that can be read.
 std::map<int64_t, double> evaluations_in(const std::string& run);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -16,7 +16,7 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/model_flops.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 report::MetricsLine line_of(std::string_view kind) { return std::move(report::MetricsLine().add("kind", kind)); }
@@ -206,4 +206,4 @@ void RunLog::scalars(int64_t step, std::vector<report::Scalar> values) {
   events_->write({wall_seconds(), step, std::move(values)});
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -11,7 +11,7 @@
 #include "braid/report/tensorboard_file.h"
 #include "braid/train/run.h"
 
-namespace braid {
+namespace braid::cli {
 
 class RunLog {
  public:
@@ -47,4 +47,4 @@ class RunLog {
   SentBytes sent_;              // since the last line of a step
 };
 
-}  // namespace braid
+}  // namespace braid::cli

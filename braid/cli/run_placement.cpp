@@ -8,7 +8,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/rank_hosts.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // Axes along which neighbours are on another host, or all on the same.
@@ -72,4 +72,4 @@ std::string placement_text(const Job& job, const MeshSpec& mesh_spec) {
   return all;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

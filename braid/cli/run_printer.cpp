@@ -20,7 +20,7 @@
 #include "braid/spec/combine.h"
 #include "braid/train/rank_model.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfLine = 20'000;  // bytes; names of files stand in lines
@@ -234,4 +234,4 @@ void RunPrinter::print_shown(const std::string& line) {
   out_ << line << std::endl;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

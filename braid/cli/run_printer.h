@@ -15,7 +15,7 @@
 #include "braid/report/progress_pace.h"
 #include "braid/train/run.h"
 
-namespace braid {
+namespace braid::cli {
 
 enum class Terminal { Interactive, Plain };
 
@@ -61,4 +61,4 @@ class RunPrinter final : public train::RunObserver {
   bool bar_is_open_ = false, told_of_fast_step_ = false;
 };
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -16,7 +16,7 @@
 #include "braid/train/generate.h"
 #include "braid/train/loaded_model.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kMost = std::numeric_limits<int>::max(), kMostTexts = 4096;  // kMostTexts: at once
@@ -151,4 +151,4 @@ int sample_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -9,7 +9,7 @@
 #include "braid/report/metrics_line.h"
 #include "braid/spec/word.h"
 
-namespace braid {
+namespace braid::cli {
 
 SamplePrinter::SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form)
     : prompts_(prompts), num_samples_(num_samples), form_(form) {
@@ -51,4 +51,4 @@ void SamplePrinter::show_line(const train::GeneratedText& text) const {
   std::cout << line.text() << std::endl;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -8,7 +8,7 @@
 #include "braid/base/utf8.h"
 #include "braid/train/generate.h"
 
-namespace braid {
+namespace braid::cli {
 
 enum class SampleForm { Text, JsonLines };
 
@@ -34,4 +34,4 @@ class SamplePrinter {
   std::string prompt_;  // not shown yet
 };
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -15,7 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/document_reader.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr size_t kMostOfPrompt = 16 << 20;  // bytes, far above any model's context
@@ -100,4 +100,4 @@ std::vector<std::string> read_prompts(const PromptWords& words) {
   return prompts;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::cli {
 
 struct PromptWords {
   std::vector<std::string> given;  // by --prompt; "-" is standard input, to its end
@@ -17,4 +17,4 @@ struct PromptWords {
 // read. A file has at most 256 MiB.
 std::vector<std::string> read_prompts(const PromptWords& words);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/schedule/csv.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr std::string_view kFile = "file:";
@@ -99,4 +99,4 @@ std::vector<std::optional<Schedule>> make_schedules(const std::vector<NamedSched
   return schedules;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

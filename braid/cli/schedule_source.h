@@ -9,7 +9,7 @@
 #include "braid/cli/option_reader.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::cli {
 
 struct NamedSchedule {
   const char* key = "";  // the option that named it
@@ -30,4 +30,4 @@ std::vector<std::optional<Schedule>> make_schedules(const std::vector<NamedSched
                                                     const ScheduleRequest& request, Numbers numbers,
                                                     OptionReader& reader);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr const char* kBash = R"(# Completion of braid for bash, made by `braid completion bash`.
@@ -253,4 +253,4 @@ std::string shell_completion(const std::string& shell, const CommandPage& braid,
   return fish_script(braid, keys);
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -6,7 +6,7 @@
 
 #include "braid/cli/command_page.h"
 
-namespace braid {
+namespace braid::cli {
 
 struct CompletedKey {
   std::string key;                       // "train.steps", completed to "train.steps=" where a command takes overrides
@@ -20,4 +20,4 @@ std::vector<std::string> completed_shells();
 // each may stand, and file names elsewhere.
 std::string shell_completion(const std::string& shell, const CommandPage& braid, const std::vector<CompletedKey>& keys);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -22,7 +22,7 @@
 #include "braid/schedule/validate.h"
 #include "braid/schedule/simulate.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kPlainWidth = 160;     // of the grid when the output is no terminal
@@ -143,4 +143,4 @@ int simulate_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

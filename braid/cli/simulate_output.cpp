@@ -9,7 +9,7 @@
 #include "braid/report/metrics_line.h"
 #include "braid/schedule/program_text.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // At most six decimals, no trailing zeros.
@@ -100,4 +100,4 @@ std::string heading(const Played& played) {
              counted(played.schedule.num_microbatches, "microbatch"));
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -10,7 +10,7 @@
 #include "braid/schedule/timeline.h"
 #include "braid/schedule/summary.h"
 
-namespace braid {
+namespace braid::cli {
 
 struct Played {
   Schedule schedule;
@@ -32,4 +32,4 @@ void write_json(std::ostream& out, const Played& played);
 // "1f1b, 4 ranks, 8 microbatches".
 std::string heading(const Played& played);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -16,7 +16,7 @@
 #include "braid/cli/schedule_source.h"
 #include "braid/schedule/stage_times.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kMostPasses = 1 << 26;       // a gigabyte of actions, and as much again of times
@@ -258,4 +258,4 @@ std::optional<SimulateRequest> simulate_request(const Words& words) {
   return reading.request();
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -10,7 +10,7 @@
 #include "braid/schedule/walk.h"
 #include "braid/schedule/cost_model.h"
 
-namespace braid {
+namespace braid::cli {
 
 enum class SimulateOutput { Text, Summary, Json, Csv };  // text is a picture and the summary
 
@@ -34,4 +34,4 @@ struct SimulateRequest {
 // Empty when --help was asked for and printed. Throws ConfigError with everything that is wrong.
 std::optional<SimulateRequest> simulate_request(const Words& words);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -16,7 +16,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -146,4 +146,4 @@ int StopSignals::received() { return static_cast<int>(known->first_event & ((1 <
 
 std::string signal_name(int signal) { return std::string("SIG") + sigabbrev_np(signal); }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace braid {
+namespace braid::cli {
 
 // While one exists, which is once at a time, because a signal handler can reach nothing but what is global:
 //
@@ -40,4 +40,4 @@ class StopSignals {
 // "SIGTERM".
 std::string signal_name(int signal);
 
-}  // namespace braid
+}  // namespace braid::cli

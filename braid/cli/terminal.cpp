@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 std::string variable(const char* name) {
@@ -27,4 +27,4 @@ bool terminal_takes_escapes() {
   return !kind.empty() && kind != "dumb" && locale_is_utf8();
 }
 
-}  // namespace braid
+}  // namespace braid::cli

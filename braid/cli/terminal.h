@@ -10,7 +10,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::cli {
 
 inline bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
@@ -50,4 +50,4 @@ inline std::string shown_on_stdout(std::string_view text) {
 // A name or a path, on one line.
 inline std::string shown_on_line(std::string_view name) { return printable(name, 20'000); }
 
-}  // namespace braid
+}  // namespace braid::cli

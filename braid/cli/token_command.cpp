@@ -14,7 +14,7 @@
 #include "braid/cli/option_rules.h"
 #include "braid/control/job_token.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // Nobody else can have opened it in between: it is made with its mode.
@@ -50,4 +50,4 @@ int token_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace braid {
+namespace braid::cli {
 
 char* token_value(char* entry) {
   const size_t length = std::strlen(kTokenVariable);
@@ -20,4 +20,4 @@ void forget_token_variable() {
   unsetenv(kTokenVariable);
 }
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -1,7 +1,7 @@
 // BRAID_TOKEN, the environment variable that gives a job's token.
 #pragma once
 
-namespace braid {
+namespace braid::cli {
 
 constexpr const char* kTokenVariable = "BRAID_TOKEN";
 
@@ -11,4 +11,4 @@ char* token_value(char* entry);
 // Removes the variable from the environment, which ranks and what they start inherit, and overwrites its value there.
 void forget_token_variable();
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -18,7 +18,7 @@
 #include "braid/tokenize/document_pieces.h"
 #include "braid/tokenize/tokenizer_file.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kMaxVocab = 1 << 24;
@@ -183,4 +183,4 @@ int train_bpe_command(const Words& words) {
   return 0;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

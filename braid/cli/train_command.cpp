@@ -22,7 +22,7 @@
 #include "braid/cli/run_placement.h"
 #include "braid/cli/run_printer.h"
 #include "braid/cli/stop_signals.h"
-#include "braid/cli/surviving_run.h"
+#include "braid/cli/restarting_run.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
@@ -36,7 +36,7 @@
 #include "braid/train/run.h"
 #include "braid/train/step_schedule.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 // The rows of the pipeline that contains `rank`.
@@ -172,7 +172,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
     folder->set_job(start.place.job);
     spec = admitted(spec, *folder, printer);
   } catch (const ConfigError& error) {
-    if (job) tell_of_refusal(*job, error.what());
+    if (job) broadcast_refusal(*job, error.what());
     throw;
   }
   if (job) {
@@ -181,7 +181,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   }
   const train::RunEnd end = [&] {
     try {
-      return surviving_run(spec, {&*folder, printer, job});
+      return restarting_run(spec, {&*folder, printer, job});
     } catch (const CommError&) {
       if (folder->has_begun()) say_what_goes_on(start, spec.train.out, printer);
       throw;
@@ -202,7 +202,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
   spec = agreed_spec(spec, job);
   printer.note(placement_text(job, spec.mesh));
-  surviving_run(spec, {nullptr, printer, &job});
+  restarting_run(spec, {nullptr, printer, &job});
   signals.work_is_kept();
   const int signal = signal_of_all(&job);
   const std::string leader = cat("node 0 on ", shown_on_line(job.nodes()[0].host));
@@ -275,4 +275,4 @@ int train_command(const Words& words) {
   return code;
 }
 
-}  // namespace braid
+}  // namespace braid::cli

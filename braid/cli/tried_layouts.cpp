@@ -12,7 +12,7 @@
 #include "braid/train/run_data.h"
 #include "braid/train/trial_steps.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kSteps = 8;
@@ -50,4 +50,4 @@ void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::cli

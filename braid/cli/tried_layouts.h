@@ -5,10 +5,10 @@
 
 #include "braid/plan/plan.h"
 
-namespace braid {
+namespace braid::cli {
 
 // The first `count` of them, for some steps each, of which nothing is kept. Throws ConfigError with everything that
 // keeps this host from running one.
 void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count);
 
-}  // namespace braid
+}  // namespace braid::cli

@@ -8,7 +8,7 @@
 #include <torch/headeronly/version.h>
 #endif
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 std::string torch_text() {
@@ -33,4 +33,4 @@ std::string version_text() {
              "\n");
 }
 
-}  // namespace braid
+}  // namespace braid::cli

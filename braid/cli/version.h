@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace braid {
+namespace braid::cli {
 
 // Lines: version and commit, LibTorch, CUDA sources.
 std::string version_text();
@@ -13,4 +13,4 @@ std::string version_text();
 // commit compiles nothing else again.
 const char* build_commit();
 
-}  // namespace braid
+}  // namespace braid::cli

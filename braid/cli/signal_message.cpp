@@ -1,12 +1,12 @@
 // The handler only writes and exits.
-#include "braid/cli/last_words.h"
+#include "braid/cli/signal_message.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <iterator>
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
@@ -22,7 +22,7 @@ void say_and_end(int signal) {
 
 }  // namespace
 
-LastWords::LastWords(std::string words) : words_("\n" + std::move(words) + "\n") {
+SignalMessage::SignalMessage(std::string words) : words_("\n" + std::move(words) + "\n") {
   last_words = &words_;
   struct sigaction action {};
   action.sa_handler = say_and_end;
@@ -32,8 +32,8 @@ LastWords::LastWords(std::string words) : words_("\n" + std::move(words) + "\n")
   }
 }
 
-LastWords::~LastWords() {
+SignalMessage::~SignalMessage() {
   for (size_t i = 0; i < std::size(kEnding); ++i) sigaction(kEnding[i], &endings_before[i], nullptr);
 }
 
-}  // namespace braid
+}  // namespace braid::cli

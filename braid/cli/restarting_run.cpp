@@ -1,5 +1,5 @@
 // One attempt after the other; node 0 says with what.
-#include "braid/cli/surviving_run.h"
+#include "braid/cli/restarting_run.h"
 
 #include <algorithm>
 #include <iostream>
@@ -14,7 +14,7 @@
 #include "braid/spec/fields.h"
 #include "braid/train/initial_weights.h"
 
-namespace braid {
+namespace braid::cli {
 namespace {
 
 RunRoom room_of(const RunParts& parts) {
@@ -88,7 +88,7 @@ std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& par
 
 }  // namespace
 
-train::RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
+train::RunEnd restarting_run(const RunSpec& spec, const RunParts& parts) {
   RunSpec now = spec;
   for (int restarts = 0;; ++restarts) {
     try {
@@ -118,7 +118,7 @@ int signal_of_all(Job* job) {
   return signal;
 }
 
-void tell_of_refusal(Job& job, const std::string& why) {
+void broadcast_refusal(Job& job, const std::string& why) {
   job.rounds().exchange(AgreedStart{.refused = true, .why = why});
 }
 
@@ -148,4 +148,4 @@ RunSpec agreed_spec(RunSpec spec, Job& job) {
                       ""}});
 }
 
-}  // namespace braid
+}  // namespace braid::cli
