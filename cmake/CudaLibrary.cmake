@@ -1,8 +1,8 @@
-# libbraid_cuda.so: the CUDA sources of every room (braid/*/cuda/*.cu and *.cpp), compiled and linked where nvcc and a CUDA LibTorch
+# libbraid_cuda.so: the CUDA sources of every component (braid/*/cuda/*.cu and *.cpp), compiled and linked where nvcc and a CUDA LibTorch
 # exist, GPU or not. A library of its own, because libtorch_cuda.so needs libraries that a CPU machine lacks and the
 # braid binary must load without them.
 #
-# Included once, after the rooms: enabling a language works only outside of functions.
+# Included once, after the components: enabling a language works only outside of functions.
 
 if(BRAID_CUDA STREQUAL "OFF")
   return()

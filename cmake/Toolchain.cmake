@@ -1,4 +1,4 @@
-# Warnings, linker, compiler cache and sanitizers: everything about the compiler that is not about a room.
+# Warnings, linker, compiler cache and sanitizers: everything about the compiler that is not about a component.
 
 set(cxx_only $<COMPILE_LANGUAGE:CXX>)
 add_compile_options($<${cxx_only}:-Wall> $<${cxx_only}:-Wextra> $<${cxx_only}:-Wno-unused-parameter>

@@ -66,7 +66,8 @@ std::vector<Round> measured(int ranks, int rounds, const std::string& folder, in
     for (int round = 0; round < rounds; ++round) {
       const double copy = copied(from, to, world);
       const double begin = now_seconds();
-      trainer.save("", [&](const braid::ckpt::CheckpointContent& content) { behind.start(folder + "/step-1", content); });
+      trainer.save("",
+                   [&](const braid::ckpt::CheckpointContent& content) { behind.start(folder + "/step-1", content); });
       world.barrier().wait_host();
       const double stall = now_seconds() - begin;
       behind.finish();

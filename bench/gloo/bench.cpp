@@ -90,12 +90,13 @@ int main(int argc, char** argv) {
                                    .sums = sums},
                                   queue);
   };
-  const auto tree = world("tree/", braid::ReductionOrder::Tree), engine = world("engine/", braid::ReductionOrder::Engine);
+  const auto tree = world("tree/", braid::ReductionOrder::Tree),
+             engine = world("engine/", braid::ReductionOrder::Engine);
   braid::comm::gloo::Engine alone({.rank = rank,
-                           .size = kRanks,
-                           .listener = braid::comm::gloo::Listener::at(argv[3]),
-                           .store = &store,
-                           .prefix = "alone/"});
+                                   .size = kRanks,
+                                   .listener = braid::comm::gloo::Listener::at(argv[3]),
+                                   .store = &store,
+                                   .prefix = "alone/"});
   const auto sum_on = [](braid::Communicator& on) {
     return [&on](const at::Tensor& tensor) { on.all_reduce(tensor, braid::ReduceOp::Sum).wait_host(); };
   };

@@ -68,7 +68,8 @@ struct Measured {
 
 void predict(const braid::RunSpec& spec, const Measured& measured) {
   const braid::Schedule schedule = braid::train::step_schedule(spec);
-  const braid::schedule::Timeline timeline = braid::schedule::simulate(schedule, measured.cost.cost(schedule.num_stages));
+  const braid::schedule::Timeline timeline =
+      braid::schedule::simulate(schedule, measured.cost.cost(schedule.num_stages));
   std::printf(
       "{\"predicted\": %.6f, \"passes\": %.6f, \"optimizer\": %.6f, \"simulated_bubble\": %.4f, "
       "\"measured_bubble\": %.4f}\n",

@@ -56,7 +56,8 @@ int measure(const char* tokenizer_path, const char* text_path) {
     const auto fresh = tokenize::bpe_tokenizer(model);
     cold = std::min(cold, best_seconds(1, [&] { encode(*fresh); }));
   }
-  const auto scanner = tokenize::cut_by(model.pretokenizer), engine = tokenize::cut_by_general_engine(model.pretokenizer);
+  const auto scanner = tokenize::cut_by(model.pretokenizer),
+             engine = tokenize::cut_by_general_engine(model.pretokenizer);
   const std::vector<int> ids(tokens.begin(), tokens.end());
   print("braid, encode", megabytes, warm);
   print("braid, encode, empty cache", megabytes, cold);

@@ -20,7 +20,8 @@ bool pairs_are_disjoint(Boxes boxes) {
 
 // The parts into which planes across dim `d` cut them; sorts them.
 std::vector<Boxes> cut(Boxes boxes, size_t d) {
-  std::sort(boxes.begin(), boxes.end(), [d](const mesh::Box* a, const mesh::Box* b) { return a->begin[d] < b->begin[d]; });
+  std::sort(boxes.begin(), boxes.end(),
+            [d](const mesh::Box* a, const mesh::Box* b) { return a->begin[d] < b->begin[d]; });
   std::vector<Boxes> parts;
   size_t first = 0;
   int64_t end = boxes[0]->end[d];

@@ -158,8 +158,8 @@ void CheckpointFiles::throw_changed(const std::string& name, int64_t block) {
     const NamedDigest found = hashed(stored.file, begin, end, wanted.kind);
     if (found == wanted) continue;
     throw IoError(path, std::max(begin, first),
-                  cat("tensor ", entry.info.name, " has ", braid::text(found), "; the manifest says ", hex(wanted.value),
-                      ": its bytes were changed", where(said, block)));
+                  cat("tensor ", entry.info.name, " has ", braid::text(found), "; the manifest says ",
+                      hex(wanted.value), ": its bytes were changed", where(said, block)));
   }
   throw IoError(path, first, cat("the digest is not the manifest's: its header was changed", where(said, block)));
 }

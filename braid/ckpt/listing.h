@@ -11,7 +11,7 @@
 namespace braid::ckpt {
 
 struct ListedTensor {
-  TensorInfo info;         // of the whole tensor
+  TensorInfo info;               // of the whole tensor
   std::vector<mesh::Box> boxes;  // empty ones left out
   bool operator==(const ListedTensor&) const = default;
 };

@@ -87,7 +87,8 @@ ManifestTensor tensor_from(const OrderedJson& json, const std::string& path) {
     add(json, {mesh::Index(tensor.shape.size(), 0), tensor.shape});
     return tensor;
   }
-  for (const auto& box : json.at("boxes")) add(box, {box.at("begin").get<mesh::Index>(), box.at("end").get<mesh::Index>()});
+  for (const auto& box : json.at("boxes"))
+    add(box, {box.at("begin").get<mesh::Index>(), box.at("end").get<mesh::Index>()});
   return tensor;
 }
 

@@ -26,7 +26,7 @@ struct ManifestFile {
 
 struct ManifestBox {
   std::string file;
-  mesh::Box box;           // of the tensor
+  mesh::Box box;     // of the tensor
   NamedDigest hash;  // of its bytes
   bool operator==(const ManifestBox&) const = default;
 };

@@ -14,7 +14,7 @@ namespace braid::ckpt {
 struct BoxCopy {
   size_t target;            // of the tensors
   const ManifestBox* from;  // of the manifest
-  mesh::Piece piece;              // what of it, and where in the target's local tensor
+  mesh::Piece piece;        // what of it, and where in the target's local tensor
 };
 
 // `manifest` has every tensor, in the same shape. Copies of a target are disjoint and fill its pieces.

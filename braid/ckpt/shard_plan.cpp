@@ -53,7 +53,9 @@ int64_t bytes_of_box(const TensorInfo& info, const mesh::Box& box) {
 // Returns true if `b` begins where `a` ends along dim 0 and is equally wide.
 bool follows(const mesh::Box& a, const mesh::Box& b) {
   if (a.begin.empty() || a.end[0] != b.begin[0]) return false;
-  const auto others = [](const mesh::Index& x, const mesh::Index& y) { return std::equal(x.begin() + 1, x.end(), y.begin() + 1); };
+  const auto others = [](const mesh::Index& x, const mesh::Index& y) {
+    return std::equal(x.begin() + 1, x.end(), y.begin() + 1);
+  };
   return others(a.begin, b.begin) && others(a.end, b.end);
 }
 

@@ -39,7 +39,7 @@ class Snapshot {
   at::Tensor values(const PlannedBox& planned) const;
 
   const Shard& shard_;
-  at::Tensor memory_;                                        // bytes
+  at::Tensor memory_;                                              // bytes
   std::map<std::pair<std::string, mesh::Index>, int64_t> places_;  // by tensor and first element of the box
 };
 

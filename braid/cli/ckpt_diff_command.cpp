@@ -39,7 +39,8 @@ Lines different_facts(const ckpt::CheckpointReader& first, const ckpt::Checkpoin
     return lines;
   }
   const RunSpec ours = train::saved_spec(a, first.folder()), theirs = train::saved_spec(b, second.folder());
-  for (const spec::Field& field : spec::fields()) add_line(lines, field.key, spec::value_text(field, ours), spec::value_text(field, theirs));
+  for (const spec::Field& field : spec::fields())
+    add_line(lines, field.key, spec::value_text(field, ours), spec::value_text(field, theirs));
   return lines;
 }
 

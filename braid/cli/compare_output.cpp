@@ -6,8 +6,8 @@
 #include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/cli/plan_output.h"
-#include "braid/plan/units.h"
 #include "braid/plan/parallelism_table.h"
+#include "braid/plan/units.h"
 #include "braid/report/markup.h"
 
 namespace braid::cli {
@@ -31,8 +31,9 @@ std::string row_text(const plan::ParallelismRow& row) {
                          human_bytes(row.sent_bytes_on_twice), " on twice as many (grows ", row.growth, ")\n");
   if (!row.possible) return text + "  this run cannot be split so\n";
   const plan::StepSeconds& seconds = row.prediction.seconds;
-  return text + cat("  memory:   ", memory_of(row), " on the fullest rank\n  step:     ", report::short_number(seconds.total()),
-                    " s", range_in_words(row.prediction), ", computing ", report::percent(seconds.compute / seconds.total()),
+  return text + cat("  memory:   ", memory_of(row),
+                    " on the fullest rank\n  step:     ", report::short_number(seconds.total()), " s",
+                    range_in_words(row.prediction), ", computing ", report::percent(seconds.compute / seconds.total()),
                     " of it\n");
 }
 

@@ -50,7 +50,8 @@ std::string pair_text(const train::MeasuredJob& job, train::LinkSpan span) {
 }
 
 std::string slowest_text(const train::MeasuredJob& job) {
-  const train::LinkSummary near = train::summary(job, train::LinkSpan::OneHost), far = train::summary(job, train::LinkSpan::AcrossHosts);
+  const train::LinkSummary near = train::summary(job, train::LinkSpan::OneHost),
+                           far = train::summary(job, train::LinkSpan::AcrossHosts);
   if (near.count + far.count < 2) return "";
   const bool is_far =
       near.count == 0 || (far.count > 0 && far.slowest.bytes_per_second < near.slowest.bytes_per_second);
@@ -88,9 +89,10 @@ std::string save_text(const train::MeasuredJob& job) {
 
 std::string speed_text(const train::JobHost& host, const train::HostSpeed& speed) {
   const train::DiskSpeed& disk = speed.disk;
-  std::string text = cat(host.facts.host, ", each of ", host.num_ranks, " at once: copies ",
-                         rate_text(speed.copies.back().bytes_per_second), ", products ",
-                         report::flops_text(speed.float32_flops), " float32, ", report::flops_text(speed.bfloat16_flops), " bfloat16");
+  std::string text =
+      cat(host.facts.host, ", each of ", host.num_ranks, " at once: copies ",
+          rate_text(speed.copies.back().bytes_per_second), ", products ", report::flops_text(speed.float32_flops),
+          " float32, ", report::flops_text(speed.bfloat16_flops), " bfloat16");
   if (disk.fault.empty()) {
     text += cat("; disk writes ", rate_text(disk.write_bytes_per_second), ", reads ",
                 rate_text(disk.read_bytes_per_second));
@@ -137,8 +139,8 @@ Json host_json(const train::JobHost& host, const train::HostSpeed& speed) {
 std::string doctor_text(const train::MeasuredJob& job) {
   std::string text;
   for (const train::JobHost& host : job.hosts) text += host_text(host);
-  text +=
-      pair_text(job, train::LinkSpan::OneHost) + pair_text(job, train::LinkSpan::AcrossHosts) + slowest_text(job) + sums_text(job);
+  text += pair_text(job, train::LinkSpan::OneHost) + pair_text(job, train::LinkSpan::AcrossHosts) + slowest_text(job) +
+          sums_text(job);
   for (size_t host = 0; host < job.hosts.size(); ++host) text += speed_text(job.hosts[host], job.speed.hosts[host]);
   text += save_text(job);
   for (const train::ClockDifference& clock : job.speed.clocks) text += clock_text(job, clock);

@@ -135,8 +135,8 @@ std::vector<train::TextLoss> evaluate(const std::string& directory, EvaluateRequ
   request.options.ranks = train::saved_ranks(directory);
   EvaluateProgress progress(request.form);
   request.options.on_passed_over = [](const std::string& sentence) { std::cerr << sentence << std::endl; };
-  const auto losses =
-      train::measure_text_loss(directory, request.options, [&](const train::TextLossStatus& status) { progress.show(status); });
+  const auto losses = train::measure_text_loss(directory, request.options,
+                                               [&](const train::TextLossStatus& status) { progress.show(status); });
   progress.end();
   return losses;
 }

@@ -71,8 +71,8 @@ int inspect_command(const Words& words) {
   if (!data::is_prepared(path)) throw ConfigError({{"DIR", path, "must be a folder of prepared data", ""}});
   const data::PreparedFolder folder = data::prepared_folders({path}).at(0);
   const auto& mark = folder.manifest.tokenizer;
-  std::cout << "tokenizer  " << printable(data::tokenizer_name(folder), kMostOfNames) << ", " << counted(mark.vocab, "token")
-            << ", end of text " << mark.end_of_text << "\n";
+  std::cout << "tokenizer  " << printable(data::tokenizer_name(folder), kMostOfNames) << ", "
+            << counted(mark.vocab, "token") << ", end of text " << mark.end_of_text << "\n";
   for (const auto& source : folder.manifest.sources) print_source(source);
   const auto found = damage(folder);
   for (const auto& fault : found) std::cerr << "braid: " << fault << "\n";

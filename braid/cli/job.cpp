@@ -52,7 +52,8 @@ std::string root_of(const control::LauncherEnvironment& started) {
 void take_attempt(const control::LauncherEnvironment& started, JobPlace& place) {
   place.attempt = started.attempt;
   place.job = started.job;
-  if (started.starter == control::ProcessStarter::Torchrun) place.job += cat(" of process ", getppid());  // its agent lives on
+  if (started.starter == control::ProcessStarter::Torchrun)
+    place.job += cat(" of process ", getppid());  // its agent lives on
 }
 
 bool gives_place(const JobOptions& options) { return options.nodes > 0 || options.node >= 0 || !options.root.empty(); }
@@ -88,7 +89,8 @@ JobPlace place_alone(const control::LauncherEnvironment& started, std::vector<Pr
   return place;
 }
 
-JobPlace place_by_hand(const control::LauncherEnvironment& started, const JobOptions& options, std::vector<Problem>& problems) {
+JobPlace place_by_hand(const control::LauncherEnvironment& started, const JobOptions& options,
+                       std::vector<Problem>& problems) {
   // A launcher's world of one process needs neither a root nor a token, which command lines for many may name.
   if (started.size == 1 && options.node < 0 && options.nodes <= 1) return place_alone(started, problems);
   const bool any = gives_place(options);
@@ -134,7 +136,8 @@ JobPlace place_by_launcher(const control::LauncherEnvironment& started, const Jo
 }
 
 control::JobToken token_of(const JobOptions& options, JobPlace& place) {
-  if (!options.token_file.empty()) return control::token_of_file({kTokenOption, options.token_file, options.token_file});
+  if (!options.token_file.empty())
+    return control::token_of_file({kTokenOption, options.token_file, options.token_file});
   if (const char* const text = std::getenv(kTokenVariable)) {
     place.token_key = kTokenVariable;
     return control::token_of_text(kTokenVariable, text);
@@ -224,7 +227,8 @@ Job::Job(JobPlace& place, const JobWork& work)
       rounds_(*control_, work.progress_seconds),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
       host_of_rank_(hosts_of_ranks(*this, place.one_rank_each)),
-      launcher_(rounds_, {node_of_rank_, control::own_address(kRootOption, place.root), work.sums, work.heartbeat_seconds}) {}
+      launcher_(rounds_,
+                {node_of_rank_, control::own_address(kRootOption, place.root), work.sums, work.heartbeat_seconds}) {}
 
 std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }
 

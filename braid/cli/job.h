@@ -31,10 +31,10 @@ std::vector<std::string> job_words(const JobOptions& options);
 struct JobPlace {
   int node = 0, num_nodes = 1;
   control::JobAddress root;
-  std::shared_ptr<const control::JobKeys> keys;     // null for a job of one node
-  bool on_this_host = false;               // no token was given: that of this host is used (control/host_token.h)
-  std::string token_key = "--token-file";  // how errors name it: as it was given
-  std::string launcher;                    // "torchrun"; empty: by hand
+  std::shared_ptr<const control::JobKeys> keys;  // null for a job of one node
+  bool on_this_host = false;                     // no token was given: that of this host is used (control/host_token.h)
+  std::string token_key = "--token-file";        // how errors name it: as it was given
+  std::string launcher;                          // "torchrun"; empty: by hand
   bool one_rank_each = false;
   int attempt = 0;
   std::string note;  // to be said to the user; empty: nothing

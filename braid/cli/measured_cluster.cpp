@@ -44,12 +44,16 @@ struct TypeSpeeds {
   double HostSpeed::*peak;
   std::vector<train::BlockSpeed> HostSpeed::*blocks;
 };
-constexpr TypeSpeeds kTypes[] = {{DType::Float32, &train::HostSpeed::float32_flops, &train::HostSpeed::float32_blocks},
-                                 {DType::BFloat16, &train::HostSpeed::bfloat16_flops, &train::HostSpeed::bfloat16_blocks}};
+constexpr TypeSpeeds kTypes[] = {
+    {DType::Float32, &train::HostSpeed::float32_flops, &train::HostSpeed::float32_blocks},
+    {DType::BFloat16, &train::HostSpeed::bfloat16_flops, &train::HostSpeed::bfloat16_blocks}};
 
 // The same blocks from the narrowest on, as many as the slowest host came to: number by number the least of the hosts.
-void add_rates(const TypeSpeeds& of, const train::MeasuredJob& job, const MeasuredKind& kind, plan::DeviceGroup& group) {
-  const auto blocks = [&](size_t host) -> const std::vector<train::BlockSpeed>& { return job.speed.hosts[host].*of.blocks; };
+void add_rates(const TypeSpeeds& of, const train::MeasuredJob& job, const MeasuredKind& kind,
+               plan::DeviceGroup& group) {
+  const auto blocks = [&](size_t host) -> const std::vector<train::BlockSpeed>& {
+    return job.speed.hosts[host].*of.blocks;
+  };
   double peak = least(kind.hosts, [&](size_t host) { return job.speed.hosts[host].*of.peak; });
   const auto count = static_cast<size_t>(least(kind.hosts, [&](size_t host) { return blocks(host).size(); }));
   std::vector<train::ProductSpeed> products;

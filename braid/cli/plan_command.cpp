@@ -39,15 +39,18 @@ constexpr int kFewestPlayed = 100;
 
 void play(const PlanRequest& request, std::vector<plan::PlannedLayout>& layouts) {
   for (plan::PlannedLayout& layout : layouts) {
-    layout.prediction = plan::predict_run(layout.spec, request.cluster, {request.formulas, plan::PipelineDetail::Played});
+    layout.prediction =
+        plan::predict_run(layout.spec, request.cluster, {request.formulas, plan::PipelineDetail::Played});
   }
   std::erase_if(layouts, [](const plan::PlannedLayout& layout) { return !layout.prediction.fits(); });
-  std::ranges::stable_sort(layouts, {}, [](const plan::PlannedLayout& layout) { return layout.prediction.step_seconds(); });
+  std::ranges::stable_sort(layouts, {},
+                           [](const plan::PlannedLayout& layout) { return layout.prediction.step_seconds(); });
   if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
 }
 
 // Simulates more and more layouts until as many fit as are shown.
-plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_request, plan::ClusterPredictor& foresight) {
+plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_request,
+                       plan::ClusterPredictor& foresight) {
   search_request.top = std::max(kFewestPlayed, kPlayedForEachShown * request.top);
   while (true) {
     plan::Plan plan = plan::search(search_request, foresight);
@@ -61,8 +64,8 @@ plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_r
 plan::Plan best_plan(const PlanRequest& request) {
   plan::ClusterPredictor foresight(request.cluster, {request.formulas, plan::PipelineDetail::Estimated});
   plan::SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.least_per_node(),
-                                request.pinned, static_cast<int>(request.cluster.devices.size())},
-                               static_cast<int64_t>(request.cluster.with_least_memory().usable_bytes())};
+                                      request.pinned, static_cast<int>(request.cluster.devices.size())},
+                                     static_cast<int64_t>(request.cluster.with_least_memory().usable_bytes())};
   plan::Plan plan = played_plan(request, search_request, foresight);
   if (plan.layouts.empty()) plan.shortage = plan::shortage(search_request, request.cluster, foresight.options());
   plan::add_reasons(search_request, plan.layouts, foresight);

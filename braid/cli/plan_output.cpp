@@ -7,9 +7,9 @@
 #include <ranges>
 
 #include "braid/base/text.h"
+#include "braid/plan/search.h"
 #include "braid/plan/units.h"
 #include "braid/report/markup.h"
-#include "braid/plan/search.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/pipeline_stages.h"
 
@@ -36,7 +36,8 @@ std::string zero_text(const SyncSpec& sync) {
 std::string range_text(const plan::Prediction& prediction) {
   if (prediction.range.is_known()) return "";
   const double seconds = prediction.step_seconds();
-  return cat(report::short_number(prediction.range.least * seconds), "-", report::short_number(prediction.range.most * seconds));
+  return cat(report::short_number(prediction.range.least * seconds), "-",
+             report::short_number(prediction.range.most * seconds));
 }
 
 struct PlanColumn {
@@ -57,7 +58,8 @@ constexpr PlanColumn kPlanColumns[] = {
     {"mfu", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.mfu); }},
     {"bubble", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.bubble); }},
     {"memory", [](const plan::PlannedLayout& l) { return bytes_text(l.prediction.fullest().total()); }},
-    {"tokens/s/device", [](const plan::PlannedLayout& l) { return report::short_number(l.prediction.tokens_per_second_per_device); }},
+    {"tokens/s/device",
+     [](const plan::PlannedLayout& l) { return report::short_number(l.prediction.tokens_per_second_per_device); }},
     {"goodput", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.goodput); }},
 };
 
@@ -116,8 +118,8 @@ std::string spares_text(const plan::Cluster& cluster) {
   const auto share = [&](int spares) { return plan::share_without_waiting(of_node, nodes, spares, kRepair); };
   const auto counts = std::views::iota(0, nodes + 1);
   const auto enough = std::ranges::partition_point(counts, [&](int spares) { return share(spares) < kEnough; });
-  std::string text =
-      cat("; where a node's repair takes a day, no spare node lets it go on in ", report::percent(share(0)), " of the time");
+  std::string text = cat("; where a node's repair takes a day, no spare node lets it go on in ",
+                         report::percent(share(0)), " of the time");
   if (enough == counts.end()) return text + cat(", and as many as there are nodes in ", report::percent(share(nodes)));
   return *enough == 0 ? text : text + cat(", ", *enough, " in ", report::percent(share(*enough)));
 }
@@ -125,12 +127,13 @@ std::string spares_text(const plan::Cluster& cluster) {
 std::string failures_text(const plan::PlannedLayout& layout, const plan::Cluster& cluster) {
   const plan::FailureModel& failures = layout.failures;
   if (failures.mean_between == 0) return "";
-  std::string text = cat("   goodput: ", report::percent(layout.prediction.goodput), " with a failure every ",
-                         hours(failures.mean_between), " and a save every ", report::short_number(plan::save_interval(failures)));
+  std::string text =
+      cat("   goodput: ", report::percent(layout.prediction.goodput), " with a failure every ",
+          hours(failures.mean_between), " and a save every ", report::short_number(plan::save_interval(failures)));
   const bool of_save = failures.save > plan::daly_interval(failures);
   const std::string rule = of_save ? "no sooner, since the one before takes so long" : "Daly";
-  text += failures.stall > 0 ? cat(" s (", rule, "; Young ", report::short_number(plan::young_interval(failures)), "), ",
-                                   report::short_number(failures.stall), " s each")
+  text += failures.stall > 0 ? cat(" s (", rule, "; Young ", report::short_number(plan::young_interval(failures)),
+                                   "), ", report::short_number(failures.stall), " s each")
                              : cat(" s, which stalls no step as far as is known");
   return cat(text, spares_text(cluster), "\n");
 }
@@ -139,9 +142,9 @@ std::string measured_text(const plan::PlannedLayout& layout) {
   if (!layout.measured) return "";
   const auto& [seconds, bubble, peak] = *layout.measured;
   const double predicted = layout.prediction.step_seconds();
-  return cat("   tried:   step ", report::short_number(seconds), " s where ", report::short_number(predicted), " were predicted (",
-             fixed(100 * (predicted / seconds - 1), 1), " %), bubble ", report::percent(bubble), " (",
-             report::percent(layout.prediction.bubble), "), ", human_bytes(peak), " on the fullest rank (",
+  return cat("   tried:   step ", report::short_number(seconds), " s where ", report::short_number(predicted),
+             " were predicted (", fixed(100 * (predicted / seconds - 1), 1), " %), bubble ", report::percent(bubble),
+             " (", report::percent(layout.prediction.bubble), "), ", human_bytes(peak), " on the fullest rank (",
              bytes_text(layout.prediction.fullest().total()), ")\n");
 }
 
@@ -157,8 +160,9 @@ std::string layout_text(size_t place, const plan::PlannedLayout& layout, const p
   const double beyond = prediction.step_seconds() / prediction.bound_step_seconds;
   const std::string words = layout.overrides.empty() ? "as the run says" : joined(layout.overrides, " ");
   std::string text = cat(place, ". ", words, "\n");
-  text += cat("   seconds: ", seconds_text(prediction.seconds), " (estimates); no layout takes less than ",
-              report::short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
+  text +=
+      cat("   seconds: ", seconds_text(prediction.seconds), " (estimates); no layout takes less than ",
+          report::short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
   text += cat("   memory:  ", memory_text(prediction), prediction.fits() ? "\n" : "; it does not fit\n");
   text += measured_text(layout);
   text += failures_text(layout, cluster);
@@ -234,7 +238,8 @@ std::string reserve_text(const plan::Cluster& cluster) {
   const plan::DeviceGroup& group = cluster.with_least_memory();
   if (group.reserve.total() == 0) return "";
   std::vector<std::string> parts;
-  for (const auto& [name, bytes] : plan::kReserveParts) parts.push_back(cat(name, " ", human_bytes(group.reserve.*bytes)));
+  for (const auto& [name, bytes] : plan::kReserveParts)
+    parts.push_back(cat(name, " ", human_bytes(group.reserve.*bytes)));
   return cat("of the ", human_bytes(group.memory_bytes), " of ", group.name, ", ", human_bytes(group.reserve.total()),
              " are reserved: ", joined(parts), "\n");
 }
@@ -250,7 +255,8 @@ Json device_memory_json(const plan::Cluster& cluster) {
 std::string devices_text(const plan::Plan& plan, const plan::Cluster& cluster) {
   const int64_t all = cluster.num_devices();
   const int64_t ranks = plan.layouts.size() == 1 ? num_ranks(plan.layouts[0].spec.mesh) : all;
-  return cat(ranks < all && !cluster.devices[0].shared_cores ? report::grouped(ranks) + " of " : "", report::grouped(all));
+  return cat(ranks < all && !cluster.devices[0].shared_cores ? report::grouped(ranks) + " of " : "",
+             report::grouped(all));
 }
 
 }  // namespace
@@ -271,8 +277,8 @@ std::string rates_note(const plan::Cluster& cluster, plan::FormulaSet formulas) 
 
 std::string plan_text(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas) {
   std::string text =
-      cat(report::grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", devices_text(plan, cluster),
-          " devices of ", cluster.name, " in ", fixed(plan.seconds, 2), " s\n");
+      cat(report::grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ",
+          devices_text(plan, cluster), " devices of ", cluster.name, " in ", fixed(plan.seconds, 2), " s\n");
   text += rates_note(cluster, formulas) + reserve_text(cluster);
   if (!plan.shortage.empty()) text += plan.shortage + "\n";
   if (plan.layouts.empty()) return text;

@@ -10,8 +10,8 @@
 #include "braid/cli/option_rules.h"
 #include "braid/plan/cluster_file.h"
 #include "braid/plan/cluster_presets.h"
-#include "braid/plan/predict_run.h"
 #include "braid/plan/layout_point.h"
+#include "braid/plan/predict_run.h"
 #include "braid/spec/meant_key.h"
 #include "braid/spec/parse.h"
 #include "braid/tokenize/tokenizer.h"
@@ -22,7 +22,8 @@ namespace {
 // Returns the key of a layout that `key` means, by its spelling or as a peer's name.
 std::string meant_layout_key(const std::string& key) {
   const std::string meant = spec::meant_key(key);
-  return std::ranges::find(plan::layout_keys(), meant) != plan::layout_keys().end() ? meant : nearest(key, plan::layout_keys());
+  return std::ranges::find(plan::layout_keys(), meant) != plan::layout_keys().end() ? meant
+                                                                                    : nearest(key, plan::layout_keys());
 }
 
 // The words as given.
@@ -68,7 +69,8 @@ class PlanReading {
 
   void read_cluster() {
     if (given_.cluster.empty()) {
-      throw ConfigError({{"--cluster", "", "must be given: a file, or one of " + joined(plan::cluster_preset_names()), ""}});
+      throw ConfigError(
+          {{"--cluster", "", "must be given: a file, or one of " + joined(plan::cluster_preset_names()), ""}});
     }
     request_.cluster = plan::load_cluster(given_.cluster, "--cluster");
     if (given_.nodes > 0) request_.cluster = plan::with_nodes(request_.cluster, given_.nodes, "--nodes");

@@ -9,9 +9,9 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/document_options.h"
-#include "braid/cli/signal_message.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cli/resume_command.h"
+#include "braid/cli/signal_message.h"
 #include "braid/cli/terminal.h"
 #include "braid/report/progress.h"
 #include "braid/tokenize/prepare.h"
@@ -33,7 +33,8 @@ class PreparePrinter {
     if (now - last_ < (interactive_ ? kBarSeconds : kLineSeconds)) return;
     last_ = now;
     if (interactive_) {
-      std::cout << "\r\x1b[K" << report::progress_bar(progress(status, now - begin_), terminal_width() - 1) << std::flush;
+      std::cout << "\r\x1b[K" << report::progress_bar(progress(status, now - begin_), terminal_width() - 1)
+                << std::flush;
     } else {
       std::cout << line(status, now - begin_) << std::endl;
     }
@@ -114,7 +115,8 @@ int prepare_command(const Words& words) {
   std::vector<std::string> again{program_invocation_name, "data", "prepare"};
   again.insert(again.end(), words.list.begin(), words.list.end());
   const SignalMessage stopped("stopped; to go on: " + for_the_shell(again));
-  const auto result = tokenize::prepare(request, files, [&](const tokenize::PrepareStatus& status) { printer.on_status(status); });
+  const auto result =
+      tokenize::prepare(request, files, [&](const tokenize::PrepareStatus& status) { printer.on_status(status); });
   printer.on_end(result, request.out);
   return 0;
 }

@@ -124,7 +124,8 @@ void broadcast_refusal(Job& job, const std::string& why) {
 
 RunSpec agreed_spec(RunSpec spec, Job& job) {
   AgreedStart start;
-  if (job.leads()) start = {false, "", spec.train.resume, train::chosen_initial_weights(spec.train), run_mark(spec.train.out)};
+  if (job.leads())
+    start = {false, "", spec.train.resume, train::chosen_initial_weights(spec.train), run_mark(spec.train.out)};
   start = job.rounds().exchange(start)[0];
   if (start.refused) throw ConfigError({{"", "", cat("node 0 on ", job.nodes()[0].host, ": ", start.why), ""}});
   spec.train.resume = start.resume;

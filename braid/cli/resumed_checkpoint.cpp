@@ -79,8 +79,8 @@ std::string resumed_checkpoint(const TrainSpec& train,
 
 void refuse_latest_of_nothing(const TrainSpec& train) {
   if (train.resume != kLatest || path_kind(train.out) == PathKind::Folder) return;
-  throw ConfigError(
-      {{"train.resume", spec::toml_text(train.resume), cat("must find a run in ", train.out, ", which is no folder"), ""}});
+  throw ConfigError({{"train.resume", spec::toml_text(train.resume),
+                      cat("must find a run in ", train.out, ", which is no folder"), ""}});
 }
 
 void set_defaults_of_weights(spec::ParseOptions& options) {

@@ -167,7 +167,8 @@ int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
 void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
   if (room.folder.empty()) return;
   const int64_t count = checkpoints_to_come(spec, room);
-  const double each = plan::checkpoint_bytes(spec, cluster_of_any_speed(spec)), needed = static_cast<double>(count) * each;
+  const double each = plan::checkpoint_bytes(spec, cluster_of_any_speed(spec)),
+               needed = static_cast<double>(count) * each;
   auto free = static_cast<double>(PosixFileSystem().free_bytes(room.folder));
   for (const std::string& path : room.removed) free += bytes_under(path);
   if (needed <= free) return;

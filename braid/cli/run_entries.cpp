@@ -56,7 +56,8 @@ std::vector<std::string> faulty_entries(const std::string& run) {
     if (!is_link(file) && path_kind(file) == PathKind::Folder) found.push_back(file + " must not be a folder");
   }
   for (const std::string& name : path_kind(run) == PathKind::Folder ? names_in(run) : std::vector<std::string>()) {
-    const std::string entry = folder / name, fault = ckpt::checkpoint_step(name) ? ckpt::why_not_replaceable(entry) : "";
+    const std::string entry = folder / name,
+                      fault = ckpt::checkpoint_step(name) ? ckpt::why_not_replaceable(entry) : "";
     if (!fault.empty()) found.push_back(cat(entry, " ", fault));
   }
   return found;

@@ -183,10 +183,10 @@ void RunFolder::refuse_own_inputs(const RunSpec& spec) const {
     const std::string place = resolved_path(input) + "/";
     const auto holds_it = [&](const std::string& left) { return place.starts_with(resolved_path(left) + "/"); };
     if (std::ranges::none_of(leavings(), holds_it)) continue;
-    problems.push_back(
-        {"train.overwrite", "true",
-         cat("would remove what ", key, " = ", spec::toml_text(input), " names; move it away or name another train.out"),
-         "false"});
+    problems.push_back({"train.overwrite", "true",
+                        cat("would remove what ", key, " = ", spec::toml_text(input),
+                            " names; move it away or name another train.out"),
+                        "false"});
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }

@@ -14,8 +14,8 @@
 #include "braid/cli/run_folder.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
-#include "braid/report/predicted.h"
 #include "braid/report/markup.h"
+#include "braid/report/predicted.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
 #include "braid/train/rank_model.h"
@@ -39,9 +39,9 @@ std::string mesh_text(const MeshSpec& mesh) {
 
 std::string model_line(const train::RunStart& start) {
   const ModelSpec& model = start.spec.model;
-  return cat("model  ", model.family, ", ", report::grouped(start.num_params), " ", noun_of(start.num_params, "parameter"),
-             ", ", counted(model.layers, "layer"), " x ", model.width, " wide, vocabulary ", model.vocab, " padded to ",
-             start.padded_vocab);
+  return cat("model  ", model.family, ", ", report::grouped(start.num_params), " ",
+             noun_of(start.num_params, "parameter"), ", ", counted(model.layers, "layer"), " x ", model.width,
+             " wide, vocabulary ", model.vocab, " padded to ", start.padded_vocab);
 }
 
 std::string data_line(const train::RunStart& start) {
@@ -141,14 +141,14 @@ void RunPrinter::on_peak(const train::PeakFlops& peak) {
   const int ranks = mesh::DeviceMesh(start_.spec.mesh).num_ranks();
   const DType of_run = start_.spec.train.dtype;
   const DType dtype = peak.type == train::scalar_type(of_run) ? of_run : DType::Float32;
-  print_line(cat("peak   ", counted(ranks, "rank"), " x ", report::flops_text(peak.per_rank), ", ", peak_source(peak, dtype),
-                 "; mfu is measured against it"));
+  print_line(cat("peak   ", counted(ranks, "rank"), " x ", report::flops_text(peak.per_rank), ", ",
+                 peak_source(peak, dtype), "; mfu is measured against it"));
 }
 
 void RunPrinter::on_prediction(const plan::Prediction& prediction) {
   log_->prediction(prediction);
-  print_line(cat("expect step ", report::short_number(prediction.step_seconds()), " s, bubble ", report::percent(prediction.bubble),
-                 ", ", human_bytes(prediction.sync_bytes), " of gradients sent, ",
+  print_line(cat("expect step ", report::short_number(prediction.step_seconds()), " s, bubble ",
+                 report::percent(prediction.bubble), ", ", human_bytes(prediction.sync_bytes), " of gradients sent, ",
                  human_bytes(static_cast<double>(prediction.fullest().total())), " on the fullest rank"));
 }
 

@@ -18,8 +18,9 @@ SamplePrinter::SamplePrinter(const std::vector<std::string>& prompts, int num_sa
 
 train::GenerationListener SamplePrinter::listener() {
   if (streams()) return {[this](const std::string& piece) { show_piece(piece); }, nullptr};
-  return {nullptr,
-          [this](const train::GeneratedText& text) { form_ == SampleForm::JsonLines ? show_line(text) : show_text(text); }};
+  return {nullptr, [this](const train::GeneratedText& text) {
+            form_ == SampleForm::JsonLines ? show_line(text) : show_text(text);
+          }};
 }
 
 void SamplePrinter::show_piece(const std::string& piece) {

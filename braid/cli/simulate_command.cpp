@@ -19,8 +19,8 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/grid.h"
 #include "braid/schedule/passes.h"
-#include "braid/schedule/validate.h"
 #include "braid/schedule/simulate.h"
+#include "braid/schedule/validate.h"
 
 namespace braid::cli {
 namespace {
@@ -38,7 +38,8 @@ schedule::GridStyle grid_style(const SimulateRequest& request, const Schedule& s
   if (stdout_is_terminal()) {
     style.width = terminal_width();
     style.height = std::max(kFewestLines, terminal_height() - kLinesBelow);
-    style.ink = terminal_takes_escapes() && std::getenv("NO_COLOR") == nullptr ? schedule::Color::Ansi : schedule::Color::Plain;
+    style.ink =
+        terminal_takes_escapes() && std::getenv("NO_COLOR") == nullptr ? schedule::Color::Ansi : schedule::Color::Plain;
   }
   if (request.width) style.width = *request.width;
   style.stretches = std::max(1, std::max(style.height, kMostLines) / (schedule.num_ranks() + 1));
@@ -49,7 +50,8 @@ schedule::GridStyle grid_style(const SimulateRequest& request, const Schedule& s
 // marked. What a generator made under buffered sends is sound (its tests prove that), and may have millions of actions.
 void refuse_faults(const Schedule& schedule, schedule::SendMode sends) {
   const bool generated = find_schedule(schedule.name) != nullptr;
-  const std::vector<schedule::Fault> faults = generated ? std::vector<schedule::Fault>{} : schedule::validate(schedule, schedule::SendMode::Buffered);
+  const std::vector<schedule::Fault> faults =
+      generated ? std::vector<schedule::Fault>{} : schedule::validate(schedule, schedule::SendMode::Buffered);
   if (!faults.empty()) {
     std::cerr << printable(schedule::print(schedule, faults), SIZE_MAX, LineBreaks::Kept) << "\n";
     throw ConfigError({{"--schedule", schedule.name, "is not a sound schedule, as drawn above", ""}});
@@ -82,7 +84,8 @@ Played play(const SimulateRequest& request, Schedule schedule) {
     played.summary = schedule::summary(schedule, played.timeline);
   } else {  // there may be hundreds of millions of spans
     schedule::SpanTotals totals(schedule.num_ranks());
-    schedule::simulate(schedule, cost, request.sends, [&](int rank, const schedule::Span& span) { totals.add(rank, span); });
+    schedule::simulate(schedule, cost, request.sends,
+                       [&](int rank, const schedule::Span& span) { totals.add(rank, span); });
     played.summary = totals.summary(schedule);
   }
   if (request.times_of == TimesOf::Rank) played.stage_share = stage_share(schedule);
@@ -96,7 +99,7 @@ std::vector<report::NamedTimeline> pictured(const SimulateRequest& request, cons
   for (const auto& played : all) {
     const bool spelled = request.cost.transfer > 0 && !schedule::has_comms(played.schedule);
     timelines.push_back({heading(played), spelled ? schedule::simulate(schedule::with_comms(played.schedule),
-                                                             cost_of(request, played.schedule), request.sends)
+                                                                       cost_of(request, played.schedule), request.sends)
                                                   : played.timeline});
   }
   return timelines;
@@ -132,7 +135,8 @@ int simulate_command(const Words& words) {
   std::vector<Played> all;
   for (auto& schedule : request->schedules) all.push_back(play(*request, std::move(schedule)));
   if (request->output == SimulateOutput::Text) refuse_huge_grids(*request, all);
-  if (!request->svg.empty()) write_named_file(request->svg, report::timeline_svg(pictured(*request, all), report::TimeUnit::Units));
+  if (!request->svg.empty())
+    write_named_file(request->svg, report::timeline_svg(pictured(*request, all), report::TimeUnit::Units));
   if (!request->trace.empty()) write_named_file(request->trace, report::chrome_trace(pictured(*request, all)));
   if (request->output == SimulateOutput::Text) show(*request, all);
   if (request->output == SimulateOutput::Summary) std::cout << shown_on_stdout(summary_text(all));

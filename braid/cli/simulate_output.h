@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "braid/schedule/schedule.h"
-#include "braid/schedule/timeline.h"
 #include "braid/schedule/summary.h"
+#include "braid/schedule/timeline.h"
 
 namespace braid::cli {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "braid/cli/commands.h"
+#include "braid/schedule/cost_model.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/walk.h"
-#include "braid/schedule/cost_model.h"
 
 namespace braid::cli {
 

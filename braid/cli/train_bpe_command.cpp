@@ -115,7 +115,8 @@ std::optional<Request> read_request(const Words& words) {
   app.allow_extras();
   app.add_option("--vocab", given.vocab, "tokens to have, end-of-text and 256 bytes included");
   app.add_option("--out", given.out, "folder for tokenizer.json")->check(output_name());
-  app.add_option("--pattern", given.pattern, cat("how text is cut: one of ", joined(tokenize::pattern_names()), " (gpt2)"));
+  app.add_option("--pattern", given.pattern,
+                 cat("how text is cut: one of ", joined(tokenize::pattern_names()), " (gpt2)"));
   app.add_option("--min-frequency", given.min_frequency, "least occurrences of a pair that becomes a token (2)");
   add_document_options(app, given.include, given.reader.text_field, given.reader.bad_lines);
   app.footer("INPUT ...  text files, .jsonl files, folders of them");
@@ -149,11 +150,12 @@ class ProgressLine {
 tokenize::DocumentPieces counted_pieces(const Request& request, ProgressLine& line) {
   double all = 0;
   for (const auto& file : request.inputs.documents) all += static_cast<double>(file.bytes);
-  return tokenize::document_pieces(request.inputs.documents, {{tokenize::pattern_regex(request.training.pattern)}}, request.reader,
-                         [&](int64_t bytes) {
-                           const double share = static_cast<double>(bytes) / all;
-                           line.show(cat("counting pieces  ", fixed(100 * share, 0), " % of ", human_bytes(all)));
-                         });
+  return tokenize::document_pieces(
+      request.inputs.documents, {{tokenize::pattern_regex(request.training.pattern)}}, request.reader,
+      [&](int64_t bytes) {
+        const double share = static_cast<double>(bytes) / all;
+        line.show(cat("counting pieces  ", fixed(100 * share, 0), " % of ", human_bytes(all)));
+      });
 }
 
 }  // namespace

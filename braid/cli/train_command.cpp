@@ -15,6 +15,7 @@
 #include "braid/cli/commands.h"
 #include "braid/cli/job.h"
 #include "braid/cli/ready_launcher.h"
+#include "braid/cli/restarting_run.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/resumed_checkpoint.h"
 #include "braid/cli/run_entries.h"
@@ -22,7 +23,6 @@
 #include "braid/cli/run_placement.h"
 #include "braid/cli/run_printer.h"
 #include "braid/cli/stop_signals.h"
-#include "braid/cli/restarting_run.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
@@ -42,7 +42,8 @@ namespace {
 // The rows of the pipeline that contains `rank`.
 schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::DeviceMesh& mesh, int rank) {
   schedule::Timeline rows;
-  for (const int peer : mesh.peers(rank, {mesh::Axis::Pipe})) rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
+  for (const int peer : mesh.peers(rank, {mesh::Axis::Pipe}))
+    rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
   return rows;
 }
 
@@ -50,13 +51,14 @@ schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::Device
 schedule::Timeline without_waiting(const train::RunEnd& end, const mesh::DeviceMesh& mesh) {
   std::vector<schedule::Timeline> replicas;
   for (mesh::Coords first; first[mesh::Axis::Data] < mesh.size(mesh::Axis::Data); ++first[mesh::Axis::Data]) {
-    replicas.push_back(
-        schedule::replay(train::step_schedule(end.spec, first[mesh::Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
+    replicas.push_back(schedule::replay(train::step_schedule(end.spec, first[mesh::Axis::Data]),
+                                        pipeline_of(end.timeline, mesh, mesh.rank(first))));
   }
   schedule::Timeline all;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
     const mesh::Coords at = mesh.coords(rank);
-    all.ranks.push_back(replicas[static_cast<size_t>(at[mesh::Axis::Data])].ranks[static_cast<size_t>(at[mesh::Axis::Pipe])]);
+    all.ranks.push_back(
+        replicas[static_cast<size_t>(at[mesh::Axis::Data])].ranks[static_cast<size_t>(at[mesh::Axis::Pipe])]);
   }
   return all;
 }

@@ -33,7 +33,6 @@ enum class ReduceOp { Sum, Max, Min };
 // The kind of a rank. Thread ranks share everything that a process has once, such as the default random generator.
 enum class RankKind { Thread, Process };
 
-
 // An operation in flight. Copies share it. A default Work is done.
 class Work {
  public:

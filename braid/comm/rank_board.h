@@ -2,8 +2,8 @@
 // rank. It is mapped before they are forked.
 #pragma once
 
-#include "braid/comm/rank_activity.h"
 #include "braid/comm/failure_state.h"
+#include "braid/comm/rank_activity.h"
 
 namespace braid::comm {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "braid/control/lingering_connections.h"
-#include "braid/control/job_message.h"
 #include "braid/control/authenticator.h"
+#include "braid/control/job_message.h"
+#include "braid/control/lingering_connections.h"
 #include "braid/control/tls_connection.h"
 
 namespace braid::control {

@@ -62,6 +62,8 @@ bool JobKeys::draw(AuthenticationBytes& nonce) {
   return RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), static_cast<int>(nonce.size())) == 1;
 }
 
-bool JobKeys::equal(const AuthenticationBytes& a, const AuthenticationBytes& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool JobKeys::equal(const AuthenticationBytes& a, const AuthenticationBytes& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 }  // namespace braid::control

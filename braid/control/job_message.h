@@ -60,7 +60,8 @@ struct NodeFailure {
   std::string why;
 };
 
-using JobMessage = std::variant<JobHello, JobTable, JobRefusal, JobBroadcastRequest, JobBroadcast, JobHeartbeat, NodeFailure>;
+using JobMessage =
+    std::variant<JobHello, JobTable, JobRefusal, JobBroadcastRequest, JobBroadcast, JobHeartbeat, NodeFailure>;
 
 // The most that a node may say at once: it fits into a frame when it is relayed.
 constexpr size_t kMostSaidBytes = kMostFrameBytes - 64;

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "braid/control/acceptor.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_control.h"
 #include "braid/control/job_reader.h"
-#include "braid/control/acceptor.h"
 
 namespace braid::control {
 
 struct RootParts {
   std::unique_ptr<TlsContext> context;
-  std::unique_ptr<Acceptor> reception;         // where who comes late is refused
+  std::unique_ptr<Acceptor> reception;                // where who comes late is refused
   std::vector<std::unique_ptr<TlsConnection>> lines;  // by node, none to node 0
   std::vector<JobNode> nodes;
   Heartbeat heartbeat;

@@ -6,11 +6,11 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/control/authenticator.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_member.h"
 #include "braid/control/job_reader.h"
 #include "braid/control/join_steps.h"
-#include "braid/control/authenticator.h"
 
 namespace braid::control {
 namespace {
@@ -64,7 +64,8 @@ std::unique_ptr<JobControl> MemberJoin::attempt() {
   came_to_ = Place::Gate;
   pass_gate(socket);
   came_to_ = Place::Inside;
-  auto line = std::make_unique<TlsConnection>(*context_, std::move(socket), TlsSide::Client, options_.most_queued_bytes);
+  auto line =
+      std::make_unique<TlsConnection>(*context_, std::move(socket), TlsSide::Client, options_.most_queued_bytes);
   line->send(framed_message(hello_of(options_)));
   auto nodes = table(*line);
   context_->forget_keys();
@@ -95,7 +96,7 @@ void MemberJoin::pass_gate(Socket& socket) const {
   if (verdict == kGateOpen) return;
   if (verdict != kGateShut) throw RetryableError("another program listens there");
   throw RetryableError(cat("node ", options_.node, " is refused: the token (", options_.token_key,
-                   ") is another than node 0's, or the attempt or an address"));
+                           ") is another than node 0's, or the attempt or an address"));
 }
 
 void MemberJoin::receive(Socket& socket, std::span<char> into) const {
@@ -122,7 +123,8 @@ std::vector<JobNode> MemberJoin::table(TlsConnection& line) {
       }
       if (message && std::holds_alternative<NodeFailure>(*message)) throw RunError(std::get<NodeFailure>(*message).why);
       if (auto* table = message ? std::get_if<JobTable>(&*message) : nullptr) return checked(std::move(*table));
-      if (!message || !std::holds_alternative<JobRefusal>(*message)) throw RetryableError("node 0 speaks another protocol");
+      if (!message || !std::holds_alternative<JobRefusal>(*message))
+        throw RetryableError("node 0 speaks another protocol");
       std::vector<Problem> problems;
       for (const auto& reason : std::get<JobRefusal>(*message).reasons) problems.push_back({.rule = reason});
       throw ConfigError(std::move(problems));

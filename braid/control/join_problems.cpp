@@ -72,7 +72,7 @@ std::string places(const std::vector<const JobHello*>& hellos) {
 }  // namespace
 
 std::vector<std::string> join_problems(const JobHello& root, const std::vector<int>& ranks_of_nodes,
-                                     const std::vector<ReceivedHello>& others) {
+                                       const std::vector<ReceivedHello>& others) {
   std::map<int, std::vector<const JobHello*>> by_node{{root.node, {&root}}};
   std::vector<const ReceivedHello*> in_order;
   for (const ReceivedHello& heard : others) {

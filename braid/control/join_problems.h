@@ -17,7 +17,7 @@ struct ReceivedHello {
 // settings, with both values (of another command only the setting "command = ..."), numbers of ranks other than
 // `ranks_of_nodes` (by node, if not empty), node numbers out of range, and duplicates. Empty if all fit.
 std::vector<std::string> join_problems(const JobHello& root, const std::vector<int>& ranks_of_nodes,
-                                     const std::vector<ReceivedHello>& others);
+                                       const std::vector<ReceivedHello>& others);
 // The numbers of those who have not come.
 std::vector<int> missing_nodes(int num_nodes, const std::vector<ReceivedHello>& others);
 // "nodes 3, 5", of which there is one or more.

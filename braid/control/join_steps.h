@@ -41,8 +41,8 @@ class JoinWait {
   double say_at_, unnamed_since_ = -1;
 };
 
-// Returns node 0's addresses. Throws UnknownHostError for an unknown name, and ConfigError if it stands for all interfaces
-// or is not loopback though the job stays on this host.
+// Returns node 0's addresses. Throws UnknownHostError for an unknown name, and ConfigError if it stands for all
+// interfaces or is not loopback though the job stays on this host.
 std::vector<SocketAddress> root_addresses(const JoinOptions& options);
 JobHello hello_of(const JoinOptions& options);
 

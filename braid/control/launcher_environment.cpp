@@ -30,21 +30,23 @@ struct LauncherRow {
 };
 
 constexpr LauncherRow kLaunchers[] = {
-    {ProcessStarter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedPerRankOrNode::Rank, "RANK", "WORLD_SIZE", "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"},
+    {ProcessStarter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedPerRankOrNode::Rank, "RANK", "WORLD_SIZE",
+     "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT",
+     "TORCHELASTIC_RUN_ID"},
     {ProcessStarter::OpenMpi, "Open MPI", "OMPI_COMM_WORLD_RANK", 0, StartedPerRankOrNode::Rank, "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr,
      nullptr},
-    {ProcessStarter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedPerRankOrNode::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
-     "MPI_LOCALNRANKS", nullptr, nullptr, nullptr, nullptr},
+    {ProcessStarter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedPerRankOrNode::Rank, "PMI_RANK", "PMI_SIZE",
+     "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr, nullptr, nullptr},
     {ProcessStarter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedPerRankOrNode::Rank, "SLURM_PROCID", "SLURM_NTASKS",
      "SLURM_LOCALID", nullptr, nullptr, nullptr, "SLURM_RESTART_COUNT", "SLURM_JOB_ID"},
-    {ProcessStarter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedPerRankOrNode::Node, "PET_NODE_RANK", "PET_NNODES",
-     nullptr, "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr, nullptr},
-    {ProcessStarter::Variables, "the environment", "RANK", 3, StartedPerRankOrNode::Node, "RANK", "WORLD_SIZE", "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", nullptr, nullptr},
-    {ProcessStarter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 4, StartedPerRankOrNode::Node, "JOB_COMPLETION_INDEX",
-     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {ProcessStarter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedPerRankOrNode::Node,
+     "PET_NODE_RANK", "PET_NNODES", nullptr, "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr,
+     nullptr},
+    {ProcessStarter::Variables, "the environment", "RANK", 3, StartedPerRankOrNode::Node, "RANK", "WORLD_SIZE",
+     "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", nullptr, nullptr},
+    {ProcessStarter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 4, StartedPerRankOrNode::Node,
+     "JOB_COMPLETION_INDEX", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 std::optional<int> whole_number(const std::string& text) {
@@ -242,7 +244,8 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   const bool says_local_size = row.unit == StartedPerRankOrNode::Rank;
   LauncherReader reader(variables, row);
   LauncherEnvironment found{row.starter, row.name, row.unit};
-  if (row.starter == ProcessStarter::Variables && variables.contains(row.local_index)) found.unit = StartedPerRankOrNode::Rank;
+  if (row.starter == ProcessStarter::Variables && variables.contains(row.local_index))
+    found.unit = StartedPerRankOrNode::Rank;
   found.index_name = row.index;
   found.index = reader.number(row.index);
   found.size = reader.number(row.size);

@@ -1,4 +1,4 @@
-// The table of this room: streams, memory and graphs of devices, as libbraid_cuda.so has them from LibTorch. All
+// The table of this component: streams, memory and graphs of devices, as libbraid_cuda.so has them from LibTorch. All
 // functions may throw what LibTorch throws.
 #pragma once
 

@@ -76,10 +76,10 @@ void load_cuda(const CudaPlaces& places) {
 
 bool cuda_is_loaded() { return opened().entry.load() != nullptr; }
 
-const CudaTable* find_cuda_table(const char* room, int64_t bytes) {
+const CudaTable* find_cuda_table(const char* component, int64_t bytes) {
   const CudaTableEntry entry = opened().entry.load(std::memory_order_acquire);
   if (entry == nullptr) return nullptr;
-  const CudaTable* table = entry(room);
+  const CudaTable* table = entry(component);
   check(table && table->version == kCudaTableVersion && table->bytes == bytes,
         "libbraid_cuda.so is of the same build as the program");
   return table;

@@ -4,7 +4,7 @@
 //   braid ----------------- libtorch_cpu.so         always
 //     | load_cuda()
 //     +-- opens ----------- libtorch_cuda.so        beside libtorch_cpu.so; brings cuBLAS, cuDNN, NCCL
-//     +-- opens ----------- libbraid_cuda.so        beside the program; its one entry, braid_cuda_table(room)
+//     +-- opens ----------- libbraid_cuda.so        beside the program; its one entry, braid_cuda_table(component)
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct CudaTable {
 // Changes whenever a table does, or anything that is handed through one.
 inline constexpr int64_t kCudaTableVersion = 3;
 
-// extern "C" braid_cuda_table: the table of `room`, null when there is none of that name.
-using CudaTableEntry = const CudaTable* (*)(const char* room);
+// extern "C" braid_cuda_table: the table of `component`, null when there is none of that name.
+using CudaTableEntry = const CudaTable* (*)(const char* component);
 inline constexpr const char* kCudaTableEntryName = "braid_cuda_table";
 
 // Validates a table of `bytes` bytes that came from a library. Returns the fault; empty if there is none.
@@ -41,9 +41,9 @@ CudaPlaces cuda_places();
 void load_cuda(const CudaPlaces& places);
 bool cuda_is_loaded();
 
-// The table of a room: Table begins with a CudaTable and has Table::kRoom. Null before load_cuda(). check() fails when
-// it is not the table that this program was built with.
-const CudaTable* find_cuda_table(const char* room, int64_t bytes);
+// The table of a component: Table begins with a CudaTable and has Table::kRoom. Null before load_cuda(). check() fails
+// when it is not the table that this program was built with.
+const CudaTable* find_cuda_table(const char* component, int64_t bytes);
 template <class Table>
 const Table* cuda_table() {
   return reinterpret_cast<const Table*>(find_cuda_table(Table::kRoom, sizeof(Table)));

@@ -1,7 +1,7 @@
 // Rounds of messages between the nodes of a job. All nodes pass through the same rounds in the same order, each at its
 // own pace, and receive in a round the messages sent in it. Launching ranks is a round; so is agreeing on the next
-// step. Between two rounds a node may be busy for any time, for example with its data: a HeartbeatThread answers and sends
-// heartbeats for it.
+// step. Between two rounds a node may be busy for any time, for example with its data: a HeartbeatThread answers and
+// sends heartbeats for it.
 //
 // Messages of other nodes are not trusted: all of them have passed the reader of round_message.h.
 #pragma once
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "braid/control/job_control.h"
+#include "braid/launch/heartbeat_thread.h"
 #include "braid/launch/packed.h"
 #include "braid/launch/round_message.h"
-#include "braid/launch/heartbeat_thread.h"
 
 namespace braid::launch {
 
@@ -25,7 +25,8 @@ struct RoundEvent {
 
 class JobRounds {
  public:
-  // `control` outlives this. A node that is busy and makes no progress is lost (heartbeat_thread.h); 0: it never is for that.
+  // `control` outlives this. A node that is busy and makes no progress is lost (heartbeat_thread.h); 0: it never is for
+  // that.
   explicit JobRounds(control::JobControl& control, double progress_seconds = 0);
   ~JobRounds();
 

@@ -25,7 +25,8 @@ void send_refusal(JobRounds& rounds, const std::string& why) {
   rounds.say(RanksFailed{{-1, -1, cat("node ", rounds.node(), " on ", host, ": ", why)}});
 }
 
-NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds)
+NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank,
+                     double progress_seconds)
     : rounds_(rounds),
       board_(board),
       node_of_rank_(node_of_rank),
@@ -33,7 +34,8 @@ NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vecto
       outcomes_(node_of_rank.size()),
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
-      signs_(node_of_rank.size(), RankSample{.held_outside = true}),  // of whom nothing is heard yet: others wait for it
+      signs_(node_of_rank.size(),
+             RankSample{.held_outside = true}),  // of whom nothing is heard yet: others wait for it
       states_(node_of_rank.size()) {
   for (int rank = 0; rank < static_cast<int>(node_of_rank.size()); ++rank) {
     states_[static_cast<size_t>(rank)] = cat("rank ", rank, " not heard of yet");

@@ -82,7 +82,7 @@ class NodeAgent final : public SupervisorDelegate {
   bool told_of_failure_ = false, told_of_end_ = false;
   std::vector<bool> at_end_;  // by node: its ranks are gone
   HangDetector hangs_;
-  std::vector<RankSample> signs_;     // of all ranks
+  std::vector<RankSample> signs_;    // of all ranks
   std::vector<std::string> states_;  // of all ranks, in words
 };
 

@@ -24,7 +24,9 @@ class OneHost final : public launch::SupervisorDelegate {
 
   int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
   void advance(launch::Supervisor&) override {}
-  bool tells_end(launch::Supervisor& supervisor, int rank) override { return launch::RankOutcome::complete(supervisor.message(rank)); }
+  bool tells_end(launch::Supervisor& supervisor, int rank) override {
+    return launch::RankOutcome::complete(supervisor.message(rank));
+  }
   bool goes_on() const override { return false; }
   void leave_to_child() override {}
 

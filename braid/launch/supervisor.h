@@ -23,8 +23,8 @@ class Supervisor {
 
   // The supervisor's collaborators. All of them outlive it.
   struct Parts {
-    comm::FailureState& fate;   // of the world
-    comm::RankBoard& board;  // of the ranks that will be started
+    comm::FailureState& fate;  // of the world
+    comm::RankBoard& board;    // of the ranks that will be started
     SignalRelay& signals;
     SupervisorDelegate& surroundings;
   };

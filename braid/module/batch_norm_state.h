@@ -16,7 +16,6 @@ class Communicator;
 
 namespace braid::modules {
 
-
 struct BatchNormState {
   at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where options leave them out
 };

@@ -109,7 +109,9 @@ at::Tensor DataParallel::forward(const at::Tensor& input) {
   return outputs.front();
 }
 
-void DataParallel::accumulate(const at::Tensor& loss) { state_->backward(loss, modules::ModelReplica::Backward::OfMany); }
+void DataParallel::accumulate(const at::Tensor& loss) {
+  state_->backward(loss, modules::ModelReplica::Backward::OfMany);
+}
 void DataParallel::backward(const at::Tensor& loss) { state_->backward(loss, modules::ModelReplica::Backward::Last); }
 
 double DataParallel::clip_grad_norm(double largest) {

@@ -24,7 +24,8 @@ DeferredBatchNormImpl::DeferredBatchNormImpl(const torch::nn::BatchNormOptions& 
   DeferredBatchNormImpl::reset();
 }
 
-DeferredBatchNormImpl::DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, const modules::BatchNormState& shared)
+DeferredBatchNormImpl::DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options,
+                                             const modules::BatchNormState& shared)
     : options_(options), state_(modules::registered(shared, *this)) {}
 
 void DeferredBatchNormImpl::reset() { state_ = modules::registered(modules::fresh_batch_norm(options_), *this); }

@@ -11,7 +11,6 @@ class Communicator;
 
 namespace braid::modules {
 
-
 enum class ForwardPurpose {
   Training,
   Evaluation,

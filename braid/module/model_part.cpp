@@ -91,7 +91,8 @@ void require_stored(const ModelPart& part) {
   }
   for (const NamedTensor& named : named_weights(part)) {
     const at::ScalarType type = named.tensor.scalar_type();
-    if (!ckpt::is_stored(type)) problems.push_back({named.name, c10::toString(type), "is a type that files cannot hold", ""});
+    if (!ckpt::is_stored(type))
+      problems.push_back({named.name, c10::toString(type), "is a type that files cannot hold", ""});
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }

@@ -64,7 +64,8 @@ ModuleCheckpoint::ModuleCheckpoint(const ModelPart& part, torch::optim::Optimize
 std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::whole_parameters(
     const std::vector<NamedTensor>& parameters) const {
   std::vector<Updated> all;
-  for (const auto& [name, tensor] : parameters) all.push_back({tensor, {{name, mesh::replicated(shape_of(tensor)), 0}}});
+  for (const auto& [name, tensor] : parameters)
+    all.push_back({tensor, {{name, mesh::replicated(shape_of(tensor)), 0}}});
   return all;
 }
 
@@ -165,7 +166,8 @@ ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const ckpt::Manifest& manifest
         wanted.tensors.push_back({state_name(name, part.name), part.placement, view_of(numbers, part)});
       }
       if (!counts_steps(optimizer_)) continue;
-      wanted.counts.push_back({state_name(kSteps, part.name), mesh::replicated({}), at::full({}, int64_t{0}, at::kLong)});
+      wanted.counts.push_back(
+          {state_name(kSteps, part.name), mesh::replicated({}), at::full({}, int64_t{0}, at::kLong)});
       wanted.counted.push_back(i);
     }
   }

@@ -34,7 +34,8 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
   }
   const auto faults = schedule::validate(schedule, schedule::SendMode::Buffered);
   if (!faults.empty()) {
-    problems.push_back({"schedule", schedule.name, cat("must be able to run:\n", schedule::print(schedule, faults)), ""});
+    problems.push_back(
+        {"schedule", schedule.name, cat("must be able to run:\n", schedule::print(schedule, faults)), ""});
   }
   return problems;
 }
@@ -54,7 +55,7 @@ std::vector<Problem> all_storage_problems(const LayerList& layers, const std::ve
 
 // Ranks share the list: nobody changes a module before all have looked at it.
 std::vector<modules::StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule,
-                                    const ModulePipeline::Options& options, Communicator& pipe) {
+                                             const ModulePipeline::Options& options, Communicator& pipe) {
   std::vector<Problem> problems = modules::refused_of_pipeline(schedule, options.sync, options.data);
   append(problems, faults_of(schedule, pipe.size()));
   const int replicas = options.data ? options.data->size() : 1;

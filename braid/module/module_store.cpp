@@ -18,7 +18,9 @@ namespace {
 
 // Modules do not say which of their parameters a decay is for. As in braid's own models: vectors, which are norms and
 // biases, have none.
-param::WeightDecay decay_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? param::WeightDecay::Yes : param::WeightDecay::No; }
+param::WeightDecay decay_of(const at::Tensor& tensor) {
+  return tensor.dim() > 1 ? param::WeightDecay::Yes : param::WeightDecay::No;
+}
 
 // One use of a parameter; parameters are compared by identity.
 struct Use {
@@ -91,7 +93,8 @@ ModuleStore::ModuleStore(const LayerList& layers, const param::Sharding& shardin
   if (sharding.what == param::Sharded::Nothing) {
     updated_ = parameters_;
   } else {
-    for (const param::OwnedRange& range : store_->owned()) updated_.push_back(range.master.detach().requires_grad_(true));
+    for (const param::OwnedRange& range : store_->owned())
+      updated_.push_back(range.master.detach().requires_grad_(true));
   }
 }
 

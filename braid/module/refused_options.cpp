@@ -65,7 +65,7 @@ class AskedRun {
 
   RunSpec run_;
   std::vector<spec::Feature> own_;  // that no run has
-  std::string name_;          // of the schedule
+  std::string name_;                // of the schedule
   std::set<std::string> faulty_;
   std::vector<Problem> found_;
 };

@@ -28,7 +28,8 @@ class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
  public:
   // `group` outlives this and its copies.
   SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, Communicator& group);
-  SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, const modules::BatchNormState& shared, Communicator& group);
+  SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, const modules::BatchNormState& shared,
+                    Communicator& group);
   void reset() override;
   // Throws ConfigError for an input of another kind, and where all ranks together have one value of a feature only.
   at::Tensor forward(at::Tensor x);

@@ -59,10 +59,10 @@ SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const
   modules_ = std::make_unique<ModuleStore>(layers, parts == 1 ? param::Sharding{} : shared_out);
   if (store().shards_gradients()) sink_ = std::make_unique<param::UnitSink>(store());
   replication_ = sync::make_replication(specs.sync, {world, *shards_, *copies_, *alone_},
-                                  {.store = store(),
-                                   .unit_sink = sink_.get(),
-                                   .stage_of_block = std::vector<int>(static_cast<size_t>(layers.size()), 0),
-                                   .optimizer = specs.optimizer});
+                                        {.store = store(),
+                                         .unit_sink = sink_.get(),
+                                         .stage_of_block = std::vector<int>(static_cast<size_t>(layers.size()), 0),
+                                         .optimizer = specs.optimizer});
   frozen_.assign(store().params().size(), 0);
   for (const param::Parameter& param : store().params()) {
     const auto tell = [this, &param] {
@@ -127,7 +127,8 @@ void SyncedModules::agree_on(const std::vector<int64_t>& changes) {
 }
 
 void SyncedModules::accumulate_in_store() const {
-  for (const param::Parameter& param : store().params()) modules_->parameters()[param.index].mutable_grad() = param.main_grad;
+  for (const param::Parameter& param : store().params())
+    modules_->parameters()[param.index].mutable_grad() = param.main_grad;
 }
 
 }  // namespace braid::modules

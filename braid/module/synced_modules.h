@@ -38,8 +38,8 @@ class SyncedModules {
 
   const ModuleStore& modules() const { return *modules_; }
   param::ParamStore& store() const { return modules_->store(); }
-  param::UnitSink* sink() const { return sink_.get(); }     // where gradients are sharded; else null
-  Communicator& shards() const { return *shards_; }  // the ranks over which one copy is sharded
+  param::UnitSink* sink() const { return sink_.get(); }  // where gradients are sharded; else null
+  Communicator& shards() const { return *shards_; }      // the ranks over which one copy is sharded
   sync::Replication& replication() const { return *replication_; }
 
   // Throws ConfigError naming what was done to the modules, those of `layers`, that replicas cannot follow

@@ -28,8 +28,9 @@ namespace {
 constexpr int kWeightsTag = 0x7766;
 
 ckpt::TensorInfo info_of(const NamedTensor& named) {
-  return {
-      named.name, ckpt::element_type(named.tensor.scalar_type()), {named.tensor.sizes().begin(), named.tensor.sizes().end()}};
+  return {named.name,
+          ckpt::element_type(named.tensor.scalar_type()),
+          {named.tensor.sizes().begin(), named.tensor.sizes().end()}};
 }
 
 // The tensors of all ranks in the order of the file, with the lowest rank that has each.

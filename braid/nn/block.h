@@ -26,7 +26,7 @@ enum class Keep {
 
 // Objects shared by a rank's layers. All outlive the layers.
 struct RankContext {
-  Communicator& tensor;           // the tensor axis; size 1 is the identity
+  Communicator& tensor;                  // the tensor axis; size 1 is the identity
   param::WeightGradQueue& weight_grads;  // where backward leaves weight gradients
   Keep keep = Keep::Everything;
 };

@@ -71,7 +71,9 @@ class Gpt2Params {
   }
 
  private:
-  const param::Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
+  const param::Parameter* param(const std::string& name) const {
+    return &store_[cat("blocks.", block_ - 1, ".", name)];
+  }
   LayerNorm::Options norm(const std::string& name) const {
     return {param(name + ".weight"), param(name + ".bias"), spec_.norm_eps};
   }
@@ -87,7 +89,8 @@ class Gpt2Params {
 
 }  // namespace
 
-std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank) {
+std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
+                                  const RankContext& rank) {
   check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
   if (piece.block == 0) return std::make_unique<Gpt2Embedding>(spec, store, rank);
   if (piece.block == spec.layers + 1) return std::make_unique<Gpt2Head>(spec, store, rank);

@@ -20,6 +20,7 @@ namespace braid::nn {
 param::ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // A piece of gpt2_params, on the parameters in `store`.
-std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
+std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
+                                  const RankContext& rank);
 
 }  // namespace braid::nn

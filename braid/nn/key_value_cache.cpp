@@ -61,10 +61,10 @@ const KeyValueCache::Layer& KeyValueCache::layer(const void* layer, const LayerS
   const auto [found, is_new] = layers_.try_emplace(layer);
   if (!is_new) return found->second;
   const int64_t sequences = static_cast<int64_t>(lengths_.size()), blocks = num_key_blocks(context_);
-  found->second = {
-      param::empty_on_large_pages({sequences, shape.kv_heads, blocks, shape.head_width, kernels::kKeyBlock}, shape.options),
-      param::empty_on_large_pages({sequences, shape.kv_heads, context_, kernels::value_width(shape.head_width)},
-                           shape.options)};
+  found->second = {param::empty_on_large_pages(
+                       {sequences, shape.kv_heads, blocks, shape.head_width, kernels::kKeyBlock}, shape.options),
+                   param::empty_on_large_pages(
+                       {sequences, shape.kv_heads, context_, kernels::value_width(shape.head_width)}, shape.options)};
   return found->second;
 }
 

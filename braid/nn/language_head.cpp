@@ -132,7 +132,8 @@ struct ChunkedLoss : Function<ChunkedLoss> {
     Chunks chunks(call, x_nc, weight_vc);
     if (call.gradients) {
       const auto& [param, use] = call.weight.param;
-      call.weight.queue->run_now(*param, use, call.weight.micro, [&](const param::GradSlot& slot) { chunks.run(&slot); });
+      call.weight.queue->run_now(*param, use, call.weight.micro,
+                                 [&](const param::GradSlot& slot) { chunks.run(&slot); });
       keep(ctx, ChunkedState{chunks.dx_nc.defined() ? chunks.dx_nc.view(x_btc.sizes()) : at::Tensor(), call.seed});
     } else {
       chunks.run(nullptr);

@@ -19,7 +19,7 @@ enum class Rows {
 Rows rows_of(const at::Tensor& x, const Microbatch& microbatch);
 
 struct LinearCall {
-  ParamUse weight;                  // [o, i]
+  ParamUse weight;                         // [o, i]
   const param::Parameter* bias = nullptr;  // [o], or none
   param::WeightGradQueue* queue = nullptr;
   int micro = 0;

@@ -82,7 +82,9 @@ class LlamaParams {
   }
 
  private:
-  const param::Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
+  const param::Parameter* param(const std::string& name) const {
+    return &store_[cat("blocks.", block_ - 1, ".", name)];
+  }
   const param::Parameter* weight(const std::string& name) const { return param(name + ".weight"); }
   ParallelLinearOptions linear(const std::string& name) const { return {{weight(name), 0}, nullptr}; }
 

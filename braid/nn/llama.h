@@ -27,6 +27,7 @@ namespace braid::nn {
 param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // A piece of llama_params, on the parameters in `store`.
-std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
+std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
+                                   const RankContext& rank);
 
 }  // namespace braid::nn

@@ -8,7 +8,8 @@ namespace braid::nn {
 namespace {
 
 param::BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
-  const int64_t d = spec::head_width(spec), q = spec.heads * d, kv = spec::num_kv_heads(spec) * d, ffn = spec::ffn_width(spec);
+  const int64_t d = spec::head_width(spec), q = spec.heads * d, kv = spec::num_kv_heads(spec) * d,
+                ffn = spec::ffn_width(spec);
   param::BlockSpec block{name, {}};
   ParamList list(spec, share, block);
   list.begin(param::BlockPart::Attention);

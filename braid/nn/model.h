@@ -15,12 +15,14 @@ namespace braid::nn {
 param::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // A piece of model_params, on the parameters in `store`.
-std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
+std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
+                                   const RankContext& rank);
 
 // The two functions above, of one family. A Trainer is given one for a model of a family that no spec names.
 struct ModelMaker {
   param::ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
-  std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store, const RankContext& rank);
+  std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
+                                  const RankContext& rank);
 };
 const ModelMaker& model_maker(const ModelSpec& spec);
 

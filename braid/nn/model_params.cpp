@@ -49,7 +49,8 @@ void ParamList::add_row(const std::string& name, int64_t inputs, Bias bias) {
 }
 
 void ParamList::add_token_table(const std::string& name, int use, int uses) {
-  add_matrix(name, mesh::split_dim({spec_.vocab, spec_.width}, 0, spec::padded_vocab(spec_, share_.parts), share_), spec_.init_std);
+  add_matrix(name, mesh::split_dim({spec_.vocab, spec_.width}, 0, spec::padded_vocab(spec_, share_.parts), share_),
+             spec_.init_std);
   block_.params.back().use = use;
   block_.params.back().uses = uses;
 }

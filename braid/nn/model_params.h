@@ -20,7 +20,8 @@ enum class Bias { With, Without };
 class ParamList {
  public:
   // `share`: of the tensor axis.
-  ParamList(const ModelSpec& spec, mesh::Share share, param::BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
+  ParamList(const ModelSpec& spec, mesh::Share share, param::BlockSpec& block)
+      : spec_(spec), share_(share), block_(block) {}
 
   // Assigns parameters added from here on to that half of a transformer block.
   void begin(param::BlockPart part) { part_ = part; }

@@ -16,7 +16,9 @@ std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
     if (second && !pieces.empty()) {
       pieces.back().part = param::BlockPart::Whole;
     } else {
-      pieces.push_back({block, at_an_end ? param::BlockPart::Whole : second ? param::BlockPart::FeedForward : param::BlockPart::Attention});
+      pieces.push_back({block, at_an_end ? param::BlockPart::Whole
+                               : second  ? param::BlockPart::FeedForward
+                                         : param::BlockPart::Attention});
     }
   }
   return pieces;

@@ -11,7 +11,7 @@
 namespace braid::nn {
 
 struct ParallelLinearOptions {
-  ParamUse weight;                  // this rank's slice, [o, i]
+  ParamUse weight;                         // this rank's slice, [o, i]
   const param::Parameter* bias = nullptr;  // column: [o], this rank's slice; row: replicated
 };
 

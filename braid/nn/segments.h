@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "braid/nn/block.h"
-#include "braid/param/phase.h"
 #include "braid/nn/segment_plan.h"
+#include "braid/param/phase.h"
 
 namespace braid::nn {
 

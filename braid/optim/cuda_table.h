@@ -1,5 +1,5 @@
-// This room's functions in libbraid_cuda.so. Each puts kernels on `stream` (a cudaStream_t) and returns before they
-// have run: null, or why CUDA refused. All memory is the device's.
+// This component's functions in libbraid_cuda.so. Each puts kernels on `stream` (a cudaStream_t) and returns before
+// they have run: null, or why CUDA refused. All memory is the device's.
 #pragma once
 
 #include <variant>

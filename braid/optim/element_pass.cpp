@@ -14,7 +14,8 @@
 namespace braid::optim {
 namespace {
 
-constexpr int64_t kGrain = 16 * param::ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
+constexpr int64_t kGrain =
+    16 * param::ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
 
 // The target of rounded masters where the masters are the data themselves: none.
 struct NoData {};
@@ -98,7 +99,8 @@ std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const 
   return stretches;
 }
 
-OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches, const param::ParamStore& store) {
+OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches,
+                        const param::ParamStore& store) {
   const int64_t length = stretches.empty() ? 0 : stretches.back().place + stretches.back().length();
   return {name, stretches, at::zeros({length}, store.flat_master().options().requires_grad(false))};
 }

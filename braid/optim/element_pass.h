@@ -19,12 +19,14 @@ using ParamFilter = std::function<bool(const param::Parameter&)>;
 // places.
 std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const ParamFilter& takes);
 // Zeros for these elements.
-OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches, const param::ParamStore& store);
+OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches,
+                        const param::ParamStore& store);
 
 class ElementPass {
  public:
   // `groups` and `store` outlive this.
-  ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store, const ParamFilter& takes = {});
+  ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store,
+              const ParamFilter& takes = {});
 
   std::vector<OptimizerState> zero_states() const;
   // Update number `number`, from 1. The states are those of zero_states(), in its order.

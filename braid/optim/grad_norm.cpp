@@ -53,7 +53,8 @@ void square_blocks(const param::OwnedRange& range, int64_t begin, int64_t end, d
 // from them, and exact zeros from here.
 class HostSquares {
  public:
-  HostSquares(const param::ParamStore& store, const std::function<bool(const param::Parameter&)>& counts, Communicator* shards)
+  HostSquares(const param::ParamStore& store, const std::function<bool(const param::Parameter&)>& counts,
+              Communicator* shards)
       : blocks_(at::zeros({store.num_flat() / kAlign}, at::kDouble)) {
     for (const param::OwnedRange& range : store.owned()) {
       for (const param::Parameter& param : store.params()) {

@@ -36,7 +36,8 @@ class Muon final : public Optimizer {
   void update(const OptimizerStep& step) override;
   void update_matrix(const param::Parameter& param, const OptimizerStep& step);
   std::vector<OwnPart> own_parts(const param::Parameter& param);
-  at::Tensor whole(const param::Parameter& param, const std::vector<OwnPart>& parts, const std::vector<at::Tensor>& values);
+  at::Tensor whole(const param::Parameter& param, const std::vector<OwnPart>& parts,
+                   const std::vector<at::Tensor>& values);
 
   const double momentum_;
   const MatrixGroups groups_;

@@ -50,7 +50,7 @@ void update(const at::Tensor& group_of_block, const Elements<T>& elements, const
   optim::FactorsOfGroups<Factors> factors{};
   std::copy(of_groups.begin(), of_groups.end(), factors.at);
   const optim::FlatUpdate<T> call{elements.range, group_of_block.const_data_ptr<uint8_t>(), factors, elements.data,
-                           rounded_to(elements.data_type)};
+                                  rounded_to(elements.data_type)};
   void* const stream = device::cuda_stream(group_of_block.get_device());
   if constexpr (std::is_same_v<T, double>) {
     device::require_launched(functions.update_f64(call, stream));
@@ -80,15 +80,15 @@ std::vector<double> squares(const param::ParamStore& store) {
   const auto call = [&](auto zero) {
     using T = decltype(zero);
     return optim::FlatSquares<T>{grads.const_data_ptr<T>(),
-                          num_blocks,
-                          num_slices,
-                          first.const_data_ptr<int64_t>(),
-                          of_blocks.mutable_data_ptr<double>(),
-                          of_slices.mutable_data_ptr<double>()};
+                                 num_blocks,
+                                 num_slices,
+                                 first.const_data_ptr<int64_t>(),
+                                 of_blocks.mutable_data_ptr<double>(),
+                                 of_slices.mutable_data_ptr<double>()};
   };
   void* const stream = device::cuda_stream(grads.get_device());
   device::require_launched(grads.scalar_type() == at::kDouble ? functions.squares_f64(call(double{}), stream)
-                                                      : functions.squares_f32(call(float{}), stream));
+                                                              : functions.squares_f32(call(float{}), stream));
   const at::Tensor host = of_slices.cpu();
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + num_slices};
 }

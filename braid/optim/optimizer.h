@@ -80,6 +80,7 @@ struct MatrixGroups {
 int num_states(const OptimizerSpec& spec, param::LinearMap linear);
 
 // Makes the optimizer that spec.kind names, for this rank's shard of `store`, which must outlive it.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups = {});
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store,
+                                          MatrixGroups groups = {});
 
 }  // namespace braid::optim

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
-#include "braid/plan/equal_blocks.h"
 #include "braid/plan/cores_of_ranks.h"
+#include "braid/plan/equal_blocks.h"
 #include "braid/plan/stage_passes.h"
 #include "braid/spec/pipeline_stages.h"
 

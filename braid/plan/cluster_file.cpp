@@ -57,7 +57,9 @@ class Reading {
   }
 
  private:
-  TableReader reader(const spec::TomlTable& table, const std::string& path) { return {table, path, origin_, problems_}; }
+  TableReader reader(const spec::TomlTable& table, const std::string& path) {
+    return {table, path, origin_, problems_};
+  }
 
   int most_per_node() const {
     int most = 0;

@@ -26,8 +26,8 @@ std::string device_text(const DeviceGroup& group) {
   std::vector<std::string> peaks;
   for (const PeakRate& peak : group.peaks) peaks.push_back(cat(word(peak.type), " = ", in_unit(peak.flops, kTera)));
   std::string text =
-      cat("\n[[devices]]\nname = ", spec::toml_text(group.name), "\nper_node = ", group.per_node, "\nnodes = ", group.nodes,
-          "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
+      cat("\n[[devices]]\nname = ", spec::toml_text(group.name), "\nper_node = ", group.per_node,
+          "\nnodes = ", group.nodes, "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
           "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ", joined(peaks), " }",
           reserve_text(group.reserve), "\nshared_cores = ", group.shared_cores ? "true" : "false",
           group.bfloat16_products ? "\nbfloat16_products = true" : "",

@@ -12,7 +12,8 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   if (!cluster.devices.front().shared_cores) return cluster;
   const int hosts = cluster.num_nodes(), ranks = spec::most_ranks_of_host(num_ranks(spec.mesh), hosts);
   for (DeviceGroup& group : cluster.devices) {
-    const auto cores = std::min(std::max(group.per_node / ranks, 1), spec::threads_per_rank(spec, group.per_node * hosts));
+    const auto cores =
+        std::min(std::max(group.per_node / ranks, 1), spec::threads_per_rank(spec, group.per_node * hosts));
     for (PeakRate& peak : group.peaks) peak.flops *= cores;
     group.memory_bytes_per_second *= cores;
     for (StreamRate& row : group.streams) row.bytes_per_second *= cores;

@@ -55,8 +55,16 @@ class Space {
 
  private:
   static LayoutPoint given(const RunSpec& run) {
-    return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch,     nullptr,
-            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, RecomputeChoice::AsGiven, CutChoice::AsGiven,
+    return {run.mesh.pipe,
+            run.mesh.data,
+            run.mesh.tensor,
+            run.train.microbatch,
+            nullptr,
+            run.pipeline.chunks,
+            run.sync.zero,
+            run.sync.zero_group,
+            RecomputeChoice::AsGiven,
+            CutChoice::AsGiven,
             BatchSplitChoice::AsGiven};
   }
   // 1 for each data rank, unless a list stays as it is.

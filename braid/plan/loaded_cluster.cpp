@@ -20,11 +20,12 @@ Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
   if (const auto preset = cluster_preset(name_or_path)) return *preset;
   const PathKind kind = path_kind(name_or_path);
   if (kind == PathKind::File || kind == PathKind::Other) {
-    return parse_cluster(named_file_content({key, spec::toml_text(name_or_path), name_or_path}, kMostBytes), name_or_path);
+    return parse_cluster(named_file_content({key, spec::toml_text(name_or_path), name_or_path}, kMostBytes),
+                         name_or_path);
   }
   const auto names = cluster_preset_names();
-  throw ConfigError(
-      {{key, spec::toml_text(name_or_path), cat("must be a file, or one of ", joined(names)), nearest(name_or_path, names)}});
+  throw ConfigError({{key, spec::toml_text(name_or_path), cat("must be a file, or one of ", joined(names)),
+                      nearest(name_or_path, names)}});
 }
 
 int fewest_nodes(const Cluster& cluster) {

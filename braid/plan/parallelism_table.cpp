@@ -28,8 +28,8 @@ StageParameters all_parameters(const RunSpec& run, const Cluster& cluster) {
 }
 
 bool is_possible(const RunSpec& spec, const Cluster& cluster) {
-  return !spec::has_problems(spec, spec::any_hosts(spec::Purpose::Plan)) && prediction_problems(spec, cluster).empty() &&
-         mesh_problems(spec, cluster).empty();
+  return !spec::has_problems(spec, spec::any_hosts(spec::Purpose::Plan)) &&
+         prediction_problems(spec, cluster).empty() && mesh_problems(spec, cluster).empty();
 }
 
 // The quantities that determine the bytes of a step.

@@ -17,7 +17,7 @@ namespace {
 using End = CutSearch::End;
 
 constexpr double kGibi = 1024.0 * 1024 * 1024;
-constexpr double kRounding = 1 + 1e-9;  // sums of the same stages in another order
+constexpr double kSumTolerance = 1 + 1e-9;  // sums of the same stages in another order
 
 // The best stages as if each had a rank of its own, without limit: a start for what follows.
 std::vector<int> balanced_stages(PartitionRequest request, const StageCosts& costs) {
@@ -120,7 +120,7 @@ Partition partition_units(const PartitionRequest& request) {
     if (score(least, limit).bytes_over > 0) refuse(request, least);
   }
   const Partition found = costs.partition(start);
-  if (score(found, limit).bytes_over == 0) caps.rank_seconds = score(found, limit).rank_seconds * kRounding;
+  if (score(found, limit).bytes_over == 0) caps.rank_seconds = score(found, limit).rank_seconds * kSumTolerance;
   const auto best = best_cuts(costs, caps);
   if (!best.empty()) return costs.partition(best);
   Partition made = found;

@@ -59,8 +59,8 @@ PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule&
   schedule::CostModel cost;
   cost.transfer = question.transfer;
   cost.stages = question.stages;
-  const schedule::Timeline timeline =
-      question.cores > 0 ? schedule::simulate_sharing(schedule, cost, question.cores) : schedule::simulate(schedule, cost);
+  const schedule::Timeline timeline = question.cores > 0 ? schedule::simulate_sharing(schedule, cost, question.cores)
+                                                         : schedule::simulate(schedule, cost);
   PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}};
   if (question.end == StepEnd::PostValidated) {
     outcome.seconds = 0;

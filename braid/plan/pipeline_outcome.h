@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "braid/schedule/generators.h"
 #include "braid/schedule/cost_model.h"
+#include "braid/schedule/generators.h"
 
 namespace braid::plan {
 
@@ -26,7 +26,8 @@ namespace braid::plan {
 //                   (p-1) (F + I - W + 2 c)                  zb-h1, zb-1p, interleaved-zb (Qi et al. 2023, table 1)
 //                   (p-1) (F + I - 2 W), at least F + c      zb-h2, zb-2p
 //                   (p/2-1) or (p-1) (F + 2 I - W + 3 c)     dualpipe, dualpipev (DeepSeek-V3, table 2)
-//     and m R + that of their papers at equal times            zb-v, v-half, v-min (tests/schedule/closed_forms_test.cpp)
+//     and m R + that of their papers at equal times            zb-v, v-half, v-min
+//     (tests/schedule/closed_forms_test.cpp)
 //
 // Ranks that share C cores take m S / C at least, and each is busy p / C times as long.
 enum class PipelineDetail { Estimated, Played };
@@ -44,10 +45,10 @@ struct HeldBytes {
 };
 
 struct PipelineQuestion {
-  std::string schedule;            // a name of schedule/generators.h
-  ScheduleRequest request;         // ranks, microbatches, chunks, group; the times are filled in from the stages
+  std::string schedule;     // a name of schedule/generators.h
+  ScheduleRequest request;  // ranks, microbatches, chunks, group; the times are filled in from the stages
   std::vector<schedule::StageTimes> stages;  // one for each
-  std::vector<HeldBytes> held;     // one for each
+  std::vector<HeldBytes> held;               // one for each
   double transfer = 0;
   StepEnd end = StepEnd::Flush;
   const Schedule* table = nullptr;  // to play in place of `schedule`; null: none

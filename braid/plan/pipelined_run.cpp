@@ -89,7 +89,8 @@ int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
 int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int rank) {
   if (!traits.asynchronous()) return 1;
   const bool vertical = run.spec.pipeline.weights == StageWeights::Vertical;
-  const int of_flight = traits.versions == schedule::VersionRule::DoubleBuffered ? 2 : run.layout.pipe - (vertical ? 0 : rank);
+  const int of_flight =
+      traits.versions == schedule::VersionRule::DoubleBuffered ? 2 : run.layout.pipe - (vertical ? 0 : rank);
   return std::min(of_flight, num_updates(run)) + 1;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "braid/plan/goodput.h"
-#include "braid/plan/prediction.h"
 #include "braid/plan/layout_point.h"
+#include "braid/plan/prediction.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid::plan {

@@ -15,8 +15,10 @@
 namespace braid::plan {
 namespace {
 
-constexpr mesh::Axis kBraidOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, mesh::Axis::Pipe, mesh::Axis::Expert, mesh::Axis::Data};
-constexpr mesh::Axis kMegatronOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, mesh::Axis::Expert, mesh::Axis::Data, mesh::Axis::Pipe};
+constexpr mesh::Axis kBraidOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, mesh::Axis::Pipe, mesh::Axis::Expert,
+                                      mesh::Axis::Data};
+constexpr mesh::Axis kMegatronOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, mesh::Axis::Expert, mesh::Axis::Data,
+                                         mesh::Axis::Pipe};
 
 // The ranks that differ along `axes`. Strides that do not divide a node are counted as if they did.
 RankGroup group_of(const mesh::DeviceMesh& mesh, mesh::AxisSet axes, int node_size, FormulaSet formulas) {
@@ -36,7 +38,8 @@ RankGroup group_of(const mesh::DeviceMesh& mesh, mesh::AxisSet axes, int node_si
 
 std::vector<spec::Recompute> policies_of(const MemorySpec& spec) {
   std::vector<spec::Recompute> policies;
-  for (const std::string& entry : spec::recompute_entries(spec)) policies.push_back(spec::recompute_policy(entry).value());
+  for (const std::string& entry : spec::recompute_entries(spec))
+    policies.push_back(spec::recompute_policy(entry).value());
   return policies;
 }
 

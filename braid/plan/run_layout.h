@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "braid/plan/cluster.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/plan/cluster.h"
 #include "braid/plan/collectives.h"
 #include "braid/plan/device_rates.h"
 #include "braid/plan/formula_set.h"

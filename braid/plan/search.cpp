@@ -112,7 +112,9 @@ std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::
 
 }  // namespace
 
-std::vector<Problem> problems_to_train(RunSpec spec) { return spec::problems(about_to_run(std::move(spec)), spec::any_hosts()); }
+std::vector<Problem> problems_to_train(RunSpec spec) {
+  return spec::problems(about_to_run(std::move(spec)), spec::any_hosts());
+}
 
 bool is_legal(RunSpec spec) { return !spec::has_problems(about_to_run(std::move(spec)), spec::any_hosts()); }
 

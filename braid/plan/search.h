@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/plan/predictor.h"
 #include "braid/plan/layout_space.h"
 #include "braid/plan/plan.h"
+#include "braid/plan/predictor.h"
 
 namespace braid::plan {
 

@@ -25,7 +25,8 @@ inline constexpr int kMostCounted = 1 << 20;
 class TableReader {
  public:
   // `path` names the table in messages, "devices[0]"; empty: the whole file. Both outlive this.
-  TableReader(const spec::TomlTable& table, std::string path, const std::string& origin, std::vector<Problem>& problems);
+  TableReader(const spec::TomlTable& table, std::string path, const std::string& origin,
+              std::vector<Problem>& problems);
 
   // Into `to`, multiplied by `unit`; left as it is where the key is missing or wrong.
   void read(const char* key, const NumberRule& rule, double unit, double& to);

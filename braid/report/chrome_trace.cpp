@@ -105,8 +105,8 @@ class Process {
     const double begin = nanoseconds(span.begin - origin_), end = nanoseconds(span.end - origin_);
     events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":")", seen.category, R"(","cname":")", seen.colour,
                           R"(","pid":)", id_, R"(,"tid":)", thread, R"(,"ts":)", microseconds(begin), R"(,"dur":)",
-                          microseconds(end - begin), R"(,"args":{"action":")", schedule::word_at(actions, 0), R"(","stage":)",
-                          action.stage, R"(,"microbatch":)", action.micro, "}}"));
+                          microseconds(end - begin), R"(,"args":{"action":")", schedule::word_at(actions, 0),
+                          R"(","stage":)", action.stage, R"(,"microbatch":)", action.micro, "}}"));
   }
 
   static std::string named(const Action& action) {

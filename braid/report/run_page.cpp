@@ -10,10 +10,10 @@
 #include "braid/report/chart.h"
 #include "braid/report/compared_table.h"
 #include "braid/report/config_table.h"
-#include "braid/report/predicted.h"
 #include "braid/report/markup.h"
 #include "braid/report/memory_bars.h"
 #include "braid/report/page_style.h"
+#include "braid/report/predicted.h"
 #include "braid/report/progress.h"
 #include "braid/spec/toml_document.h"
 

@@ -88,7 +88,8 @@ class TimelinePicture {
     for (const auto& named : timelines) {
       longest = std::max(longest, named.timeline.makespan());
       for (const auto& spans : named.timeline.ranks) {
-        thin_lines_ |= std::any_of(spans.begin(), spans.end(), [](const schedule::Span& s) { return !schedule::computes(s.action.op); });
+        thin_lines_ |= std::any_of(spans.begin(), spans.end(),
+                                   [](const schedule::Span& s) { return !schedule::computes(s.action.op); });
       }
     }
     longest_ = longest > 0 ? longest : 1;

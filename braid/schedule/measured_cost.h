@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "braid/schedule/timeline.h"
 #include "braid/schedule/cost_model.h"
+#include "braid/schedule/timeline.h"
 
 namespace braid::schedule {
 

@@ -84,7 +84,9 @@ bool has_updates(const Program& program) {
 
 std::vector<int> peak_activations(const Schedule& schedule) { return peaks(schedule, HeldResource::Activations); }
 
-std::vector<int> peak_pending_weight_grads(const Schedule& schedule) { return peaks(schedule, HeldResource::WeightGrads); }
+std::vector<int> peak_pending_weight_grads(const Schedule& schedule) {
+  return peaks(schedule, HeldResource::WeightGrads);
+}
 
 int weight_versions(const Schedule& schedule) {
   int most = 1;

@@ -75,7 +75,8 @@ class PromiseChecker {
     const int at = held_peak(schedule_, rank_, held, limit).first_above;
     if (at < 0) return;
     const Action& action = schedule_.programs[rank_][at];
-    faults_.push_back({rank_, at, cat(braid::text(action), ": makes ", limit + 1, what, ", the schedule promises ", limit)});
+    faults_.push_back(
+        {rank_, at, cat(braid::text(action), ": makes ", limit + 1, what, ", the schedule promises ", limit)});
   }
 
   const Schedule& schedule_;

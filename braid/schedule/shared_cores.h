@@ -1,9 +1,9 @@
 // Plays a schedule whose ranks share fewer cores than they are.
 #pragma once
 
+#include "braid/schedule/cost_model.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
-#include "braid/schedule/cost_model.h"
 
 namespace braid::schedule {
 

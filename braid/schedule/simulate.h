@@ -3,10 +3,10 @@
 
 #include <functional>
 
+#include "braid/schedule/cost_model.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/schedule/walk.h"
-#include "braid/schedule/cost_model.h"
 
 namespace braid::schedule {
 

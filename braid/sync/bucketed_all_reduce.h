@@ -25,7 +25,7 @@ struct ReplicaGroups {
 
 // The group that all-reduces the gradients of parameters split along one of kSampleAxes.
 struct SumGroup {
-  mesh::AxisSet axes;                         // summed_axes() of these parameters
+  mesh::AxisSet axes;                   // summed_axes() of these parameters
   std::unique_ptr<Communicator> ranks;  // of the replicas, those that hold copies of them
   int model_part = 0;                   // in names of state: tells ranks apart that hold other parts of a parameter
   std::unique_ptr<GradReducer> reducer = nullptr;  // over `ranks`; null: plain
@@ -44,7 +44,8 @@ class BucketedAllReduce final : public Replication {
  public:
   // `store` and `groups` outlive this. Of `spec` it reads the sizes of buckets, `overlap` and `tune_buckets`. check()
   // fails where a parameter is split along one of kSampleAxes and there is no group for it.
-  BucketedAllReduce(const SyncSpec& spec, param::ParamStore& store, ReplicaGroups groups, AllReduceOptions options = {});
+  BucketedAllReduce(const SyncSpec& spec, param::ParamStore& store, ReplicaGroups groups,
+                    AllReduceOptions options = {});
 
   void begin_step(int64_t step) override;
   void ready(const param::Parameter& param) override;

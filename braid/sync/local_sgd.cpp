@@ -12,7 +12,8 @@
 
 namespace braid::sync {
 // Gradients of a local step are summed over a group of one: tied uses are added, and every parameter accounted for.
-LocalSgd::LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make)
+LocalSgd::LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups,
+                   const MakeAllReduce& make)
     : plan_(plan),
       store_(store),
       groups_(groups),

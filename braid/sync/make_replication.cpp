@@ -53,7 +53,8 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGr
   if (spec.replication == ReplicationKind::ParameterServer) {
     check_one_group(store, "a parameter server");
     const sync::server::ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
-    return std::make_unique<sync::server::ServedReplica>(sync::server::ServedReplica::Specs{spec, parts.optimizer}, store, workers);
+    return std::make_unique<sync::server::ServedReplica>(sync::server::ServedReplica::Specs{spec, parts.optimizer},
+                                                         store, workers);
   }
   if (store.sharding().what != param::Sharded::Nothing) {
     check_one_group(store, "sharding");

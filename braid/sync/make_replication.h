@@ -24,7 +24,7 @@ struct SyncGroups {
 
 struct ReplicationParts {
   param::ParamStore& store;
-  param::UnitSink* unit_sink = nullptr;         // where gradients go that the store shards
+  param::UnitSink* unit_sink = nullptr;  // where gradients go that the store shards
   std::vector<int> stage_of_block = {};  // of the store's blocks: what runs one after another
   std::optional<int> node = {};          // on which this rank is; none: all ranks are on one
   int ranks_per_replica = 1;             // neighbours among groups.replicas: 2 where stages are mirrored

@@ -80,10 +80,12 @@ class PartWriter {
   }
 
  private:
-  void add(std::unique_ptr<data::TokenFileWriter>& writer, const std::string& name, const std::vector<uint32_t>& tokens) {
+  void add(std::unique_ptr<data::TokenFileWriter>& writer, const std::string& name,
+           const std::vector<uint32_t>& tokens) {
     if (tokens.empty()) return;
     if (!writer) {
-      writer = std::make_unique<data::TokenFileWriter>(files_, folder_ + "/" + name + ".tmp", mark_.vocab, mark_.identity);
+      writer =
+          std::make_unique<data::TokenFileWriter>(files_, folder_ + "/" + name + ".tmp", mark_.vocab, mark_.identity);
     }
     writer->add_document(tokens);
   }
@@ -235,7 +237,7 @@ class Preparation {
   data::PrepareProgress progress_;
   PrepareStatus status_;
   int64_t bad_lines_before_ = 0;  // of the source at hand, up to where this call went on with it
-  data::PreparedPart part_;             // the one being written
+  data::PreparedPart part_;       // the one being written
   std::unique_ptr<PartWriter> writer_;
 };
 

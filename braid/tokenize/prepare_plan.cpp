@@ -67,7 +67,8 @@ void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
 // Always of one kind: it is compared with digests of earlier calls.
 uint64_t digest(const std::string& text) { return digest_of(DigestKind::Xxh64, text); }
 
-data::PreparedSource source_of(const std::vector<std::string>& inputs, double weight, const std::vector<Document>& files) {
+data::PreparedSource source_of(const std::vector<std::string>& inputs, double weight,
+                               const std::vector<Document>& files) {
   data::PreparedSource source{{}, weight, 0, static_cast<int64_t>(files.size()), 0, {}};
   for (const auto& input : inputs) source.inputs.push_back(whole_characters(input));
   std::string listing;

@@ -13,7 +13,7 @@
 namespace braid::tokenize {
 
 struct PreparePlan {
-  data::PreparedManifest manifest;                 // without parts
+  data::PreparedManifest manifest;           // without parts
   std::vector<std::vector<Document>> files;  // of each source
   PassedOver passed_over;                    // in all inputs
   std::unique_ptr<Tokenizer> tokenizer;

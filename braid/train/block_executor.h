@@ -21,8 +21,8 @@ enum class ExecutorMode { Training, Evaluation };
 
 struct ExecutorOptions {
   ExecutorMode mode = ExecutorMode::Training;
-  schedule::VersionPlan versions;   // of the schedule that will run
-  int64_t sequences = 0;  // evaluation: so many count, from the first of step 0 on
+  schedule::VersionPlan versions;  // of the schedule that will run
+  int64_t sequences = 0;           // evaluation: so many count, from the first of step 0 on
 };
 
 class BlockExecutor final : public pipe::StageExecutor {

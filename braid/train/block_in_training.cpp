@@ -47,8 +47,8 @@ double BlockInTraining::streamed_bytes() const {
   plan::RunLayout layout;
   layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
   double bytes = 0;
-  for (const plan::PartWork& half :
-       {plan::attention_work(spec_, layout, plan::FormulaSet::Braid), plan::feed_work(spec_, layout, plan::FormulaSet::Braid)}) {
+  for (const plan::PartWork& half : {plan::attention_work(spec_, layout, plan::FormulaSet::Braid),
+                                     plan::feed_work(spec_, layout, plan::FormulaSet::Braid)}) {
     bytes += half.forward.streamed_bytes + half.input_grad.streamed_bytes;
   }
   return bytes;

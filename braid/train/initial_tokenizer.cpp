@@ -69,8 +69,8 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
              spec::toml_text(of_weights)}};
   }
   return {{used.key, spec::toml_text(spec.data.paths),
-           cat("must be prepared with the tokenizer of the weights of ", place, ", not with ", spec::toml_text(used.name),
-               ": prepare the data with --tokenizer ", of_weights),
+           cat("must be prepared with the tokenizer of the weights of ", place, ", not with ",
+               spec::toml_text(used.name), ": prepare the data with --tokenizer ", of_weights),
            ""}};
 }
 

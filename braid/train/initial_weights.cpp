@@ -65,8 +65,8 @@ std::vector<Problem> differences(const RunSpec& spec, const ModelSpec& model, co
     if (spec::section_of(field) != "model" || is_open(field, spec.model)) continue;
     const std::string have = spec::value_text(field, is), need = spec::value_text(field, was);
     if (have == need) continue;
-    found.push_back(
-        {field.key, spec::value_text(field, spec), cat("must be as in ", place, ", whose weights train.init takes"), need});
+    found.push_back({field.key, spec::value_text(field, spec),
+                     cat("must be as in ", place, ", whose weights train.init takes"), need});
   }
   return found;
 }
@@ -115,7 +115,8 @@ std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
 }
 
 std::string told_of_initial_weights(const std::string& path) {
-  if (weights::is_hf_directory(path)) return cat("the weights of ", path, ", a Hugging Face directory; all else begins anew");
+  if (weights::is_hf_directory(path))
+    return cat("the weights of ", path, ", a Hugging Face directory; all else begins anew");
   return cat("the weights of ", checkpoint_at(path), "; its steps, optimizer and data are left");
 }
 

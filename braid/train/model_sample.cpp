@@ -28,11 +28,12 @@ ModelSample::ModelSample(const RunSpec& spec, const param::ModelParams& params, 
   x_btc_ = at::full({b, t, spec.model.width}, 0.5, options_);
 }
 
-ModelSample::Piece::Piece(ModelSample& sample, const nn::ModelPiece& piece) : sample_(sample), has_input_(piece.block > 0) {
+ModelSample::Piece::Piece(ModelSample& sample, const nn::ModelPiece& piece)
+    : sample_(sample), has_input_(piece.block > 0) {
   const bool head = piece.block == sample.spec_.model.layers + 1;
   blocks_.push_back(nn::model_block(sample.spec_.model, piece, sample.store_, sample.rank_));
-  segments_ = std::make_unique<nn::Segments>(blocks_, nn::plan_segments(sample.recompute_, {0, head ? 0 : 1, head ? 1 : 0}),
-                                         sample.queue_);
+  segments_ = std::make_unique<nn::Segments>(
+      blocks_, nn::plan_segments(sample.recompute_, {0, head ? 0 : 1, head ? 1 : 0}), sample.queue_);
 }
 
 PassTimes ModelSample::Piece::run(int64_t* kept) const {

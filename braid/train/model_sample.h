@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "braid/nn/model.h"
-#include "braid/param/grad_sink.h"
 #include "braid/nn/segments.h"
+#include "braid/param/grad_sink.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
 

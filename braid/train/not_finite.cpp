@@ -27,13 +27,13 @@ at::Tensor owned_part(const param::Parameter& param, const param::OwnedRange& ra
 
 bool finite_weights(const param::ParamStore& store, const param::Parameter& param) {
   if (!store.shards_parameters()) return all_finite(param.data);
-  return std::ranges::all_of(store.owned(),
-                             [&](const param::OwnedRange& range) { return all_finite(owned_part(param, range, range.data)); });
+  return std::ranges::all_of(
+      store.owned(), [&](const param::OwnedRange& range) { return all_finite(owned_part(param, range, range.data)); });
 }
 
 bool finite_gradient(const param::ParamStore& store, const param::Parameter& param) {
-  return std::ranges::all_of(store.owned(),
-                             [&](const param::OwnedRange& range) { return all_finite(owned_part(param, range, range.grad)); });
+  return std::ranges::all_of(
+      store.owned(), [&](const param::OwnedRange& range) { return all_finite(owned_part(param, range, range.grad)); });
 }
 
 // Places in model order: of weights 0 .. n - 1, of gradients n .. 2 n - 1 from the last parameter to the first.

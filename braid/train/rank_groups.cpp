@@ -9,7 +9,8 @@
 namespace braid::train {
 namespace {
 
-std::unique_ptr<Communicator> group_along(const mesh::DeviceMesh& mesh, Communicator& world, mesh::AxisSet axes, std::string name) {
+std::unique_ptr<Communicator> group_along(const mesh::DeviceMesh& mesh, Communicator& world, mesh::AxisSet axes,
+                                          std::string name) {
   return world.split(mesh.peers(world.rank(), axes).front(), world.rank(), std::move(name));
 }
 
@@ -22,7 +23,8 @@ int tied_colour(const mesh::DeviceMesh& mesh, const StageLayout& layout, int ran
 
 // Ranks in the order of their samples, the lower rank of a mirrored pair before the other: so that a sum over the group
 // continues the tree over microbatches.
-std::unique_ptr<Communicator> replica_group(const mesh::DeviceMesh& mesh, const StageLayout& layout, Communicator& world) {
+std::unique_ptr<Communicator> replica_group(const mesh::DeviceMesh& mesh, const StageLayout& layout,
+                                            Communicator& world) {
   mesh::Coords first = mesh.coords(world.rank());
   const int pipe = first[mesh::Axis::Pipe];
   first[mesh::Axis::Pipe] = layout.pair_of(pipe);
@@ -55,7 +57,8 @@ std::vector<sync::SumGroup> sum_groups(const RankGroups& groups, const param::Pa
   Communicator& replicas = *groups.replicas;
   for (const param::Parameter& param : store.params()) {
     const mesh::AxisSet axes = mesh::summed_axes(param.placement), split = mesh::kSampleAxes - axes;
-    check(axes.has(mesh::Axis::Data), cat(param.name, ": data ranks hold copies of every parameter; sync.zero shards them"));
+    check(axes.has(mesh::Axis::Data),
+          cat(param.name, ": data ranks hold copies of every parameter; sync.zero shards them"));
     const auto is_there = [&](const sync::SumGroup& each) { return each.axes == axes; };
     if (axes == mesh::kSampleAxes || std::any_of(made.begin(), made.end(), is_there)) continue;
     auto ranks = replicas.split(groups.mesh.index(rank, split), replicas.rank(), "copies of " + param.name);

@@ -22,8 +22,8 @@ struct SharedByRanks {
   const std::vector<std::string>& choices;  // made before ranks start
   EvaluatedText& evaluated;                 // asked by rank 0 only
   RunObserver& observer;                    // hears rank 0 only
-  ckpt::CheckpointReading& begun_with;  // the checkpoint that the run goes on from, or has its weights from; held until the
-                                  // run's own first one is there
+  ckpt::CheckpointReading& begun_with;  // the checkpoint that the run goes on from, or has its weights from; held until
+                                        // the run's own first one is there
   const RunControls& controls;
 };
 

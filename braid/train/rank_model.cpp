@@ -95,7 +95,8 @@ void RankModel::make_sink() {
     unit_sink_ = sink.get();
     sink_ = std::move(sink);
   } else {
-    sink_ = store_->reduction() == Reduction::Reproducible ? param::tree_sink(*store_) : param::accumulating_sink(*store_);
+    sink_ =
+        store_->reduction() == Reduction::Reproducible ? param::tree_sink(*store_) : param::accumulating_sink(*store_);
   }
 }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "braid/nn/model.h"
+#include "braid/nn/segments.h"
 #include "braid/optim/grad_norm.h"
 #include "braid/param/unit_sink.h"
-#include "braid/nn/segments.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/rank_groups.h"
 

@@ -82,7 +82,9 @@ WithoutFormerKeys without_former_keys(const std::string& config_toml) {
   std::istringstream lines(config_toml);
   WithoutFormerKeys kept;
   for (std::string line; std::getline(lines, line);) {
-    const auto beginning = [](const spec::FormerKey& known) { return cat(known.key.substr(known.key.find('.') + 1), " = "); };
+    const auto beginning = [](const spec::FormerKey& known) {
+      return cat(known.key.substr(known.key.find('.') + 1), " = ");
+    };
     const auto former = std::find_if(std::begin(spec::kFormerKeys), std::end(spec::kFormerKeys),
                                      [&](const spec::FormerKey& known) { return line.starts_with(beginning(known)); });
     const bool found = former != std::end(spec::kFormerKeys);
@@ -111,7 +113,7 @@ RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& director
   // The files that the run began with may be gone. A saved configuration has the whole model; files that any other
   // configuration names are not opened.
   RunSpec spec = spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
-                           {"train.init=", "model.config="}, spec::any_hosts());
+                                 {"train.init=", "model.config="}, spec::any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;
@@ -216,7 +218,8 @@ int64_t batches_before(const ckpt::CheckpointInfo& info) {
 
 }  // namespace
 
-std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointInfo& info, const std::string& directory) {
+std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointInfo& info,
+                                     const std::string& directory) {
   const RunSpec& spec = run.spec;
   std::vector<Problem> found;
   const auto refuse = [&](const std::string& key, const std::string& was) {
@@ -256,7 +259,8 @@ std::string reducer_state_problem(const RunSpec& spec, const ckpt::CheckpointInf
   spec::Strings keys{"sync.compression", "sync.compression_rank"};
   keys.insert(keys.end(), std::begin(kRanksOfResiduals), std::end(kRanksOfResiduals));
   for (const std::string& key : keys) {
-    const std::string was = spec::value_text(*spec::find_field(key), saved), is = spec::value_text(*spec::find_field(key), spec);
+    const std::string was = spec::value_text(*spec::find_field(key), saved),
+                      is = spec::value_text(*spec::find_field(key), spec);
     if (was != is) return cat(key, " was ", was, " in ", directory, " and is ", is);
   }
   return "";
@@ -264,8 +268,8 @@ std::string reducer_state_problem(const RunSpec& spec, const ckpt::CheckpointInf
 
 }  // namespace
 
-std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec, const ckpt::CheckpointInfo& info,
-                                    const std::string& directory) {
+std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec,
+                                    const ckpt::CheckpointInfo& info, const std::string& directory) {
   const auto carried_over = [](const ckpt::PlacedTensor& each) { return each.name.starts_with(sync::kReducerState); };
   if (std::none_of(tensors.begin(), tensors.end(), carried_over)) return "";
   const std::string why = reducer_state_problem(spec, info, directory);

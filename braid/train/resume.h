@@ -31,7 +31,8 @@ struct Resumed {
 // may change, where compression owes nothing to ranks that would be gone; also train.steps must leave something to do.
 // A checkpoint without a configuration is judged by its data and its data cursor alone. What one of the two does not
 // know of its data or tokenizer is not compared, but for the tokenizer's name or files.
-std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointInfo& info, const std::string& directory);
+std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointInfo& info,
+                                     const std::string& directory);
 
 // Returns true if two values of DataSpec::tokenizer are the same files, wherever they lie. A missing one equals its own
 // name only.
@@ -39,7 +40,7 @@ bool same_tokenizer(const std::string& a, const std::string& b);
 
 // Takes what compression carries over (names that begin with kReducerState) out of the tensors to be read where the
 // checkpoint's does not fit: another way of compressing, or other ranks. Returns a sentence about it, else "".
-std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec, const ckpt::CheckpointInfo& info,
-                                    const std::string& directory);
+std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec,
+                                    const ckpt::CheckpointInfo& info, const std::string& directory);
 
 }  // namespace braid::train

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "braid/plan/partition.h"
 #include "braid/launch/launcher.h"
 #include "braid/plan/parallelism_table.h"
+#include "braid/plan/partition.h"
 #include "braid/plan/prediction.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
@@ -45,8 +45,8 @@ struct RunEnd {
   int64_t num_steps = 0;
   Evaluation evaluation;  // the last; its losses are NaN when nothing is held out, or the run was interrupted
   double bigram_entropy = 0;
-  std::string checkpoint;  // folder of the last one
-  schedule::Timeline timeline;       // of the last step, one row per world rank
+  std::string checkpoint;       // folder of the last one
+  schedule::Timeline timeline;  // of the last step, one row per world rank
   bool interrupted = false;
 };
 // The fields that world rank 0 returns (launch/packed.h). The caller has spec and bigram_entropy.
@@ -108,9 +108,9 @@ struct RunControls {
   std::function<void()> on_begin = [] {};
   // Called with the resolved spec before anything is allocated; what it throws refuses the run.
   std::function<void(const RunSpec&)> admit = [](const RunSpec&) {};
-  const Launcher* launcher = nullptr;  // null: as run.ranks says
-  spec::HostLimits limits = host_limits();   // that the run was read with
-  std::vector<int> host_of_rank;       // by rank of the world; empty: all are on this one
+  const Launcher* launcher = nullptr;       // null: as run.ranks says
+  spec::HostLimits limits = host_limits();  // that the run was read with
+  std::vector<int> host_of_rank;            // by rank of the world; empty: all are on this one
 };
 
 // Runs `spec`, whose fields are each valid (parse_run). train.resume is a checkpoint or empty, and train.out the

@@ -20,8 +20,9 @@ class RunCheckpoints {
  public:
   struct Parts {
     const RunStart& start;
-    RunObserver& observer;          // rank 0 alone tells it
-    ckpt::CheckpointReading& begun_with;  // held until the first checkpoint is there: until then the run may go back to it
+    RunObserver& observer;  // rank 0 alone tells it
+    ckpt::CheckpointReading&
+        begun_with;  // held until the first checkpoint is there: until then the run may go back to it
   };
 
   // All of it outlives this. Rank 0 alone removes what does not stay. With checkpoint.async, takes the memory for

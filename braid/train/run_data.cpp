@@ -1,4 +1,4 @@
-// Judges the data against the run. Reading is what the rooms data and tokenize do.
+// Judges the data against the run. Reading is what the components data and tokenize do.
 #include "braid/train/run_data.h"
 
 #include <algorithm>
@@ -70,7 +70,8 @@ std::string leave_out_small_parts(const RunSpec& spec, data::Blend& validation) 
 
 }  // namespace
 
-RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place) : folders_(data::prepared_folders(spec.paths)) {
+RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place)
+    : folders_(data::prepared_folders(spec.paths)) {
   const std::string& place = tokenizer_place.empty() ? spec.tokenizer : tokenizer_place;
   if (!folders_.empty()) {
     open_prepared(spec, place);
@@ -138,7 +139,8 @@ std::vector<int> RunData::token_bytes() const {
 
 data::Corpus RunData::corpus(const RunSpec& spec) const {
   if (auto found = problems(spec); !found.empty()) throw ConfigError(std::move(found));
-  data::Corpus corpus = folders_.empty() ? tokenize::read_text(spec.data, *tokenizer_) : data::prepared_corpus(folders_, spec.data.weights);
+  data::Corpus corpus = folders_.empty() ? tokenize::read_text(spec.data, *tokenizer_)
+                                         : data::prepared_corpus(folders_, spec.data.weights);
   if (spec.data.validation_fraction == 0) {
     corpus.validation.clear();
   } else if (folders_.empty() && corpus.validation.empty()) {

@@ -35,7 +35,7 @@ class RunData {
   void open_prepared(const DataSpec& spec, const std::string& tokenizer_place);
   std::vector<Problem> problems(const RunSpec& spec) const;
 
-  std::vector<data::PreparedFolder> folders_;   // empty: data.paths are text
+  std::vector<data::PreparedFolder> folders_;       // empty: data.paths are text
   std::unique_ptr<tokenize::Tokenizer> tokenizer_;  // of text
   data::TokenizerMark mark_;
   std::string tokenizer_place_;                         // "bytes", or where its files are

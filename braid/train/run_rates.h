@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "braid/plan/cluster.h"
 #include "braid/comm/communicator.h"
+#include "braid/plan/cluster.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid::train {

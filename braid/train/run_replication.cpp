@@ -10,14 +10,14 @@ namespace braid::train {
 std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model) {
   const RankGroups& groups = model.groups();
   sync::ReplicationParts parts{.store = model.params(),
-                         .unit_sink = model.unit_sink(),
-                         .stage_of_block = model.stage_of_block(),
-                         .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
-                         .model_part = groups.at[mesh::Axis::Tensor],
-                         .seed = spec.train.seed,
-                         .sum_groups = sum_groups(groups, model.params()),
-                         .optimizer = spec.optimizer,
-                         .num_steps = spec.train.steps};
+                               .unit_sink = model.unit_sink(),
+                               .stage_of_block = model.stage_of_block(),
+                               .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
+                               .model_part = groups.at[mesh::Axis::Tensor],
+                               .seed = spec.train.seed,
+                               .sum_groups = sum_groups(groups, model.params()),
+                               .optimizer = spec.optimizer,
+                               .num_steps = spec.train.steps};
   if (spec.mesh.ranks_per_node > 0) parts.node = groups.world.rank() / spec.mesh.ranks_per_node;
   const sync::SyncGroups over{*groups.replicas, *groups.shards, *groups.copies, *groups.tied};
   auto made = sync::make_replication(spec.sync, over, std::move(parts));

@@ -45,7 +45,8 @@ class Listing {
 
 }  // namespace
 
-std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, sync::ReplicaLife& replicas) {
+std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer,
+                                              sync::ReplicaLife& replicas) {
   const std::string own = replicas.own_prefix();
   std::vector<ckpt::PlacedTensor> tensors;
   for (const param::Parameter& param : store.params()) {
@@ -77,7 +78,8 @@ std::vector<ckpt::PlacedTensor> master_tensors(const param::ParamStore& store) {
   return tensors;
 }
 
-std::vector<ckpt::PlacedTensor> tensors_to_save(std::vector<ckpt::PlacedTensor> tensors, const std::string& own_prefix) {
+std::vector<ckpt::PlacedTensor> tensors_to_save(std::vector<ckpt::PlacedTensor> tensors,
+                                                const std::string& own_prefix) {
   if (own_prefix.empty()) return tensors;
   std::set<std::string> own;
   for (const ckpt::PlacedTensor& placed : tensors) {

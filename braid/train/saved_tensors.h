@@ -13,7 +13,8 @@ namespace braid::train {
 
 // This rank's parts, wherever they are. Where replicas have masters and states of their own, those of the first have
 // the plain names, and the others add theirs under names of their own.
-std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer, sync::ReplicaLife& replicas);
+std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer,
+                                              sync::ReplicaLife& replicas);
 
 // The masters alone, of what this rank owns.
 std::vector<ckpt::PlacedTensor> master_tensors(const param::ParamStore& store);

@@ -28,7 +28,9 @@ constexpr int kWarmUps = 2, kRuns = 5;
 class Profile {
  public:
   Profile(const RunSpec& spec, Communicator& tensor)
-      : spec_(spec), params_(nn::model_params(spec.model, tensor.rank(), tensor.size())), sample_(spec, params_, tensor) {}
+      : spec_(spec),
+        params_(nn::model_params(spec.model, tensor.rank(), tensor.size())),
+        sample_(spec, params_, tensor) {}
 
   plan::Unit measured(const nn::ModelPiece& piece) {
     const ModelSample::Piece sample = sample_.piece(piece);

@@ -28,11 +28,11 @@ struct StepReport {
   bool skipped = false;        // no update was made: gradients overflowed in float16, or there was a spike
   std::string spike;           // what it was (spike_watch.h); empty: none
   int staleness = 0;  // updates that the latest gradient came late; 0 unless schedule or servers are asynchronous
-  double server_wait_seconds = 0;       // of this rank, for a parameter server's answers in this step
-  uint64_t sample_hash = 0;             // of the step's samples, as its first and its last stages have read them
-  int64_t sync_bytes = 0;               // sent by this rank for replication in this step
-  int64_t sync_bytes_across_nodes = 0;  // of these
-  std::vector<param::MemoryUse> memory;        // per world rank; peaks since the run began (run_training)
+  double server_wait_seconds = 0;        // of this rank, for a parameter server's answers in this step
+  uint64_t sample_hash = 0;              // of the step's samples, as its first and its last stages have read them
+  int64_t sync_bytes = 0;                // sent by this rank for replication in this step
+  int64_t sync_bytes_across_nodes = 0;   // of these
+  std::vector<param::MemoryUse> memory;  // per world rank; peaks since the run began (run_training)
   // Contributions of the model's blocks by name (nn/auxiliary.h): means of losses over the step's microbatches, without
   // coefficients, and sums of counts. `loss` includes neither.
   std::map<std::string, double> auxiliary_losses;

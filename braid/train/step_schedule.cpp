@@ -1,4 +1,4 @@
-// Names of the schedule room's request become keys of the configuration here.
+// Names of the schedule component's request become keys of the configuration here.
 #include "braid/train/step_schedule.h"
 
 #include <algorithm>
@@ -102,9 +102,11 @@ bool runs_ahead_already(const Schedule& schedule) {
 
 // Returns the schedule of a data rank with `count` microbatches.
 Schedule schedule_of(const RunSpec& spec, int count) {
-  const bool gathers_stages = spec::shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
+  const bool gathers_stages =
+      spec::shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
   const Schedule asked = requested(spec, count);
-  const Schedule schedule = schedule::with_comms(schedule::with_grad_sync(gathers_stages ? schedule::with_unshard(asked) : asked));
+  const Schedule schedule =
+      schedule::with_comms(schedule::with_grad_sync(gathers_stages ? schedule::with_unshard(asked) : asked));
   refuse_other_count(spec, schedule.num_stages);
   if (runs_ahead_already(schedule)) return schedule;
   return schedule::with_recompute(schedule, stages_run_ahead(spec, schedule.num_stages));

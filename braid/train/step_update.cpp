@@ -53,12 +53,14 @@ StepOutcome outcome_of(const Judged& step, const std::string& spike, const StepP
 
 void make_update(const StepParts& parts, StepOutcome outcome, const optim::OptimizerStep& step) {
   if (parts.time == UpdateTime::WithinTheStep) return;
-  if (outcome == StepOutcome::Update && parts.parameters.update(step) == sync::UpdateBy::Rank) parts.optimizer.step(step);
+  if (outcome == StepOutcome::Update && parts.parameters.update(step) == sync::UpdateBy::Rank)
+    parts.optimizer.step(step);
   parts.parameters.updated();
 }
 
 double norm_of_replicas(const StepTotals& numbers, const StepParts& parts) {
-  return parts.gradients.gradients() == sync::GradientsOf::AllReplicas ? numbers.grad_norm : norm_of_all(numbers, parts);
+  return parts.gradients.gradients() == sync::GradientsOf::AllReplicas ? numbers.grad_norm
+                                                                       : norm_of_all(numbers, parts);
 }
 
 void add_layer_norms(const StepTotals& numbers, const StepParts& parts, StepReport& report) {

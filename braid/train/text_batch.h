@@ -49,7 +49,7 @@ class TextBatch {
   at::Tensor unused_;  // ids below `vocab` that are no token of the tokenizer: never chosen
   const GenerationListener* listener_ = nullptr;
   std::vector<std::vector<int>> windows_;     // of the prompts
-  std::unique_ptr<nn::KeyValueCache> cache_;      // has room for the longest text
+  std::unique_ptr<nn::KeyValueCache> cache_;  // has room for the longest text
   std::vector<std::unique_ptr<Text>> texts_;  // in work, by their place in the cache; null: a free place
   int next_ = 0, num_texts_ = 0;
   Generation made_;

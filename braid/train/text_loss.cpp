@@ -35,7 +35,8 @@ struct TextToMeasure {
   std::function<std::vector<data::Tokens>()> open;
 };
 
-std::vector<data::Tokens> tokens_of(const tokenize::Document& file, const tokenize::ReaderOptions& reading, const tokenize::Tokenizer& tokenizer) {
+std::vector<data::Tokens> tokens_of(const tokenize::Document& file, const tokenize::ReaderOptions& reading,
+                                    const tokenize::Tokenizer& tokenizer) {
   tokenize::DocumentReader reader({file}, reading);
   const auto tokens = std::make_shared<data::MemoryTokens>(tokenizer.vocab());
   while (const auto document = reader.next()) {
@@ -71,7 +72,8 @@ class TextList {
   void add_files(const std::string& path) {
     const tokenize::DocumentList list =
         tokenize::list_documents({.paths = {path}, .include = options_.include}, options_.reading.text_field);
-    if (options_.on_passed_over && !list.passed_over.empty()) options_.on_passed_over(tokenize::sentence(list.passed_over));
+    if (options_.on_passed_over && !list.passed_over.empty())
+      options_.on_passed_over(tokenize::sentence(list.passed_over));
     for (const tokenize::Document& file : list.documents) {
       const auto open = [this_file = file, reading = options_.reading, &tokenizer = tokenizer_] {
         return tokens_of(this_file, reading, tokenizer);
@@ -97,7 +99,8 @@ class TextList {
     const data::Blend& blend = held_out ? corpus.validation : corpus.train;
     constexpr double kBytesOfToken = 4;
     texts_.push_back({cat(path, held_out ? " (held out)" : " (train)"),
-                      kBytesOfToken * static_cast<double>(data::num_tokens(blend)), [blend] { return tokens_of(blend); }});
+                      kBytesOfToken * static_cast<double>(data::num_tokens(blend)),
+                      [blend] { return tokens_of(blend); }});
   }
 
   const ModelToLoad& load_;

@@ -19,7 +19,7 @@ constexpr auto words(PreparedHalf) { return std::to_array<std::string_view>({"he
 struct TextLossOptions {
   std::vector<std::string> paths;         // text files, .jsonl files, folders of them, folders of prepared data
   std::vector<std::string> include = {};  // as data.include
-  tokenize::ReaderOptions reading = {};             // of lines of .jsonl; nothing is held out
+  tokenize::ReaderOptions reading = {};   // of lines of .jsonl; nothing is held out
   std::optional<PreparedHalf> half = {};  // of prepared data; nothing: what is held out, where anything is
   int stride = 0;                         // tokens from window to window, at most the context; 0: the context
   int batch = 4;                          // windows in one forward pass, at least 1

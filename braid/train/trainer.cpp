@@ -72,8 +72,9 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& 
   if (!spec_.train.init.empty() && spec_.sync.zero > 0) replication_->updated();
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
   if (!corpus.validation.empty()) {
-    evaluation_ = std::make_unique<Pass>(*this, corpus.validation, schedule::forward_only(schedule, schedule.num_microbatches),
-                                         ExecutorMode::Evaluation);
+    evaluation_ =
+        std::make_unique<Pass>(*this, corpus.validation, schedule::forward_only(schedule, schedule.num_microbatches),
+                               ExecutorMode::Evaluation);
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
@@ -145,8 +146,9 @@ void Trainer::run_program() {
 
 void Trainer::begin_gradients(int update) {
   const schedule::VersionPlan& versions = training_->versions;
-  const int num_microbatches = versions.asynchronous() ? versions.update_end(update) - versions.update_begin(update)
-                                                       : groups_->layout.num_microbatches(groups_->at[mesh::Axis::Pipe]);
+  const int num_microbatches = versions.asynchronous()
+                                   ? versions.update_end(update) - versions.update_begin(update)
+                                   : groups_->layout.num_microbatches(groups_->at[mesh::Axis::Pipe]);
   model_->sink().begin_step(num_microbatches);
 }
 

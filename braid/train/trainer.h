@@ -107,8 +107,8 @@ class Trainer {
   std::unique_ptr<optim::LossScaler> loss_scaler_;  // float16 only
   SpikeWatch spikes_;
   std::unique_ptr<Pass> training_, evaluation_;
-  std::vector<schedule::Span> spans_;           // of the last step
-  std::vector<std::string> choices_;  // not told yet
+  std::vector<schedule::Span> spans_;  // of the last step
+  std::vector<std::string> choices_;   // not told yet
   int64_t num_steps_ = 0, passed_over_ = 0;
 };
 

@@ -12,7 +12,9 @@
 
 namespace braid::train {
 
-std::vector<ckpt::PlacedTensor> Trainer::tensors() { return saved_tensors(model_->params(), *optimizer_, *replication_); }
+std::vector<ckpt::PlacedTensor> Trainer::tensors() {
+  return saved_tensors(model_->params(), *optimizer_, *replication_);
+}
 
 void Trainer::refuse_if_not_finite() {
   bool finite = true;
@@ -58,7 +60,8 @@ void Trainer::save(const std::string& config_toml, const std::function<void(cons
     info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
   }
   if (owes_evaluation) info.counters["owes_evaluation"] = 1;
-  if (replication_->replicas() == sync::Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(mesh::Axis::Data);
+  if (replication_->replicas() == sync::Replicas::Apart)
+    info.counters[kReplicasApart] = groups_->mesh.size(mesh::Axis::Data);
   const auto saved = tensors_to_save(tensors(), replication_->own_prefix());
   write({saved, info, &origin_.tokenizer_files});
   replication_->saved(*optimizer_);

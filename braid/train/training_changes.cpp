@@ -33,9 +33,10 @@ std::vector<TrainingChange> training_changes(const RunSpec& spec, const RunSpec&
   std::vector<TrainingChange> changes;
   for (const spec::Field& field : spec::fields()) {
     if (spec::change_on_resume(field) != spec::ChangeOnResume::ByLeave) continue;
-    const TrainingChange change = field.key == "optimizer.decay_steps"
-                                      ? horizons(spec, saved)
-                                      : TrainingChange{field.key, spec::value_text(field, spec), spec::value_text(field, saved)};
+    const TrainingChange change =
+        field.key == "optimizer.decay_steps"
+            ? horizons(spec, saved)
+            : TrainingChange{field.key, spec::value_text(field, spec), spec::value_text(field, saved)};
     if (change.is != change.was && counts(field, spec, saved)) changes.push_back(change);
   }
   return changes;

@@ -138,11 +138,11 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
   info.tokenizer = spec.data.tokenizer;
   info.tokenizer_hash = tokenizer.hash;
   ckpt::save_streamed({.to = request.checkpoint,
-                 .listing = weights_of(source),
-                 .rows = rows_from(source),
-                 .info = info,
-                 .tokenizer_files = tokenizer.files},
-                files);
+                       .listing = weights_of(source),
+                       .rows = rows_from(source),
+                       .info = info,
+                       .tokenizer_files = tokenizer.files},
+                      files);
   return {cat("a ", spec.model.family, " of ", counted(nn::count_params(spec.model), "parameter"), " in ",
               source.is_wide() ? "float64" : "float32"),
           tokenizer.sentence};

@@ -58,7 +58,8 @@ std::string drawn_shape(const mesh::Index& shape) {
 }
 
 bool is_real(ckpt::ElementType type) {
-  return type == ckpt::ElementType::F16 || type == ckpt::ElementType::BF16 || type == ckpt::ElementType::F32 || type == ckpt::ElementType::F64;
+  return type == ckpt::ElementType::F16 || type == ckpt::ElementType::BF16 || type == ckpt::ElementType::F32 ||
+         type == ckpt::ElementType::F64;
 }
 
 void require_real(const ckpt::TensorInfo& info, std::vector<Problem>& problems) {
@@ -134,8 +135,9 @@ std::vector<Problem> HfDirectory::problems_of_tied_head() const {
 }
 
 bool HfDirectory::is_wide() const {
-  return std::any_of(tensors_.begin(), tensors_.end(),
-                     [&](const HfTensor& each) { return files_.tensors().at(each.name).type == ckpt::ElementType::F64; });
+  return std::any_of(tensors_.begin(), tensors_.end(), [&](const HfTensor& each) {
+    return files_.tensors().at(each.name).type == ckpt::ElementType::F64;
+  });
 }
 
 void HfDirectory::read(const ckpt::PlacedTensor& tensor) const {

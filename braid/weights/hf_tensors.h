@@ -19,7 +19,7 @@ enum class Orientation { Same, Transposed };
 
 struct HfTensor {
   std::string name;       // "model.layers.3.self_attn.k_proj.weight"
-  mesh::Index shape;            // as Hugging Face has it
+  mesh::Index shape;      // as Hugging Face has it
   std::string whole;      // the tensor of braid's that it is rows of
   int64_t first_row = 0;  // in that
   int64_t num_rows = 0;

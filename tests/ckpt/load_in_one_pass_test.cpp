@@ -173,7 +173,8 @@ TEST_F(LoadInOnePass, EachBlockIsReadOnce) {
   run_ranks(1, [&](Communicator& world) {
     const at::Tensor weight = at::zeros({kRows, kColumns}), bias = at::zeros({5});
     const int64_t before = bytes_read();
-    load_in_one_pass(path("step"), {{"w", mesh::replicated({kRows, kColumns}), weight}, {"bias", mesh::replicated({5}), bias}},
+    load_in_one_pass(path("step"),
+                     {{"w", mesh::replicated({kRows, kColumns}), weight}, {"bias", mesh::replicated({5}), bias}},
                      world);
     const int64_t read = bytes_read() - before;
     EXPECT_GE(read, whole);

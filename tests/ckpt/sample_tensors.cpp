@@ -62,8 +62,10 @@ void add_big_block(Builder& b, const std::string& block) {
   const auto qkv = mesh::split_segments({3 * kEven, 2}, 0, 3, {b.tensor(), b.parts(), mesh::Axis::Tensor});
   b.add(block + ".qkv.weight", qkv, at::kFloat);
   b.add("adamw.first_moment/" + block + ".qkv.weight", qkv, at::kBFloat16);
-  b.add(block + ".proj.weight", mesh::split_dim({3, kEven}, 1, kEven, {b.tensor(), b.parts(), mesh::Axis::Tensor}), at::kDouble);
-  b.add(block + ".cube", mesh::split_dim({2, kEven, 3}, 1, kEven, {b.tensor(), b.parts(), mesh::Axis::Tensor}), at::kByte);
+  b.add(block + ".proj.weight", mesh::split_dim({3, kEven}, 1, kEven, {b.tensor(), b.parts(), mesh::Axis::Tensor}),
+        at::kDouble);
+  b.add(block + ".cube", mesh::split_dim({2, kEven, 3}, 1, kEven, {b.tensor(), b.parts(), mesh::Axis::Tensor}),
+        at::kByte);
 }
 
 }  // namespace

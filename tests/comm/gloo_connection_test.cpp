@@ -1,6 +1,4 @@
 // Two lanes of one connection, of which each thinks it is alone: no post, no ranks.
-#include "braid/comm/gloo/connection.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -9,6 +7,7 @@
 #include <thread>
 
 #include "braid/base/clock.h"
+#include "braid/comm/gloo/connection.h"
 
 namespace braid::comm::tests::gloo_connection_test {
 namespace {

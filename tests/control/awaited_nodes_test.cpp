@@ -2,8 +2,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "braid/control/join_steps.h"
 #include "braid/control/authenticator.h"
+#include "braid/control/join_steps.h"
 #include "braid/control/tls_connection.h"
 #include "tests/control/nodes_of_a_job.h"
 

@@ -126,10 +126,14 @@ TEST(LauncherEnvironment, a_malformed_number_of_processes_is_refused) {
 
 TEST(LauncherEnvironment, the_inner_of_two_launchers_counts) {
   const std::vector<std::pair<Variables, ProcessStarter>> cases{
-      {both(kTorchrun, kSrun), ProcessStarter::Torchrun},    {both(kOpenMpi, kSrun), ProcessStarter::OpenMpi},
-      {both(kHydra, kKubernetes), ProcessStarter::Hydra},    {both(kTrainer, kKubernetes), ProcessStarter::KubeflowTrainer},
-      {both(kTorchrun, kTrainer), ProcessStarter::Torchrun}, {both(kSrun, kKubernetes), ProcessStarter::Srun},
-      {both(kPlain, kSrun), ProcessStarter::Srun},           {both(kPlain, kTrainer), ProcessStarter::KubeflowTrainer},
+      {both(kTorchrun, kSrun), ProcessStarter::Torchrun},
+      {both(kOpenMpi, kSrun), ProcessStarter::OpenMpi},
+      {both(kHydra, kKubernetes), ProcessStarter::Hydra},
+      {both(kTrainer, kKubernetes), ProcessStarter::KubeflowTrainer},
+      {both(kTorchrun, kTrainer), ProcessStarter::Torchrun},
+      {both(kSrun, kKubernetes), ProcessStarter::Srun},
+      {both(kPlain, kSrun), ProcessStarter::Srun},
+      {both(kPlain, kTrainer), ProcessStarter::KubeflowTrainer},
       {both(kPlain, kKubernetes), ProcessStarter::Variables}};
   for (const auto& [variables, starter] : cases) {
     EXPECT_EQ(read_launcher_environment(variables, "h").starter, starter);

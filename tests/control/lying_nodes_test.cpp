@@ -51,7 +51,7 @@ class LyingMembers {
   LyingMembers() : peer_context_(job_keys()), peers_(3) {
     RootParts parts{std::make_unique<TlsContext>(job_keys()), nullptr, {}, three_nodes(), Heartbeat(60)};
     parts.reception = std::make_unique<Acceptor>(Authenticator(Socket::listening("test", loopback_at(0)), job_keys()),
-                                                  *parts.context, kMost);
+                                                 *parts.context, kMost);
     parts.lines.resize(3);
     for (const size_t node : {1, 2}) {
       auto [here, there] = two_ends();
@@ -112,7 +112,8 @@ TEST(LyingNodes, a_member_that_sends_what_is_no_message_is_lost_alone) {
                                      std::string("\x05\x02"), text_message('\x03', kMostSaidBytes + 1)}) {
     expect_node_1_is_lost(raw(message), "has sent what is no message");
   }
-  expect_node_1_is_lost(framed_message(JobHeartbeat{std::string(kMostReportBytes + 1, 'x')}), "has sent what is no message");
+  expect_node_1_is_lost(framed_message(JobHeartbeat{std::string(kMostReportBytes + 1, 'x')}),
+                        "has sent what is no message");
   expect_node_1_is_lost(std::make_shared<const std::string>("\xff\xff\xff\xff"
                                                             "xx"),
                         "");

@@ -87,7 +87,8 @@ struct JoinedNodes {
 };
 
 inline JoinedNodes join_each(const std::vector<control::JoinOptions>& all) {
-  JoinedNodes joined{std::vector<std::unique_ptr<control::JobControl>>(all.size()), std::vector<std::string>(all.size())};
+  JoinedNodes joined{std::vector<std::unique_ptr<control::JobControl>>(all.size()),
+                     std::vector<std::string>(all.size())};
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < all.size(); ++i) {
     threads.emplace_back([&, i] {

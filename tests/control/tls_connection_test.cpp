@@ -6,8 +6,8 @@
 
 #include <random>
 
-#include "braid/control/job_message.h"
 #include "braid/control/authenticator.h"
+#include "braid/control/job_message.h"
 #include "tests/control/nodes_of_a_job.h"
 
 namespace braid::control::tls_connection_test {
@@ -26,7 +26,8 @@ std::pair<Socket, Socket> connected_sockets() {
 TEST(TlsLine, messages_both_ways) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0));
-  TlsConnection server(context, std::move(a), TlsSide::Server, kMost), client(context, std::move(b), TlsSide::Client, kMost);
+  TlsConnection server(context, std::move(a), TlsSide::Server, kMost),
+      client(context, std::move(b), TlsSide::Client, kMost);
   client.send(framed("to the server"));
   server.send(framed(std::string(1'000'000, 'x')));
   std::optional<std::string> at_server, at_client;
@@ -45,7 +46,8 @@ TEST(TlsLine, messages_both_ways) {
 TEST(TlsLine, another_attempts_key_opens_nothing) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0)), other(keys(1));
-  TlsConnection server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
+  TlsConnection server(context, std::move(a), TlsSide::Server, kMost),
+      client(other, std::move(b), TlsSide::Client, kMost);
   client.send(framed("secret"));
   for (int round = 0; round < 10; ++round) {
     client.advance();
@@ -60,7 +62,8 @@ TEST(TlsLine, another_attempts_key_opens_nothing) {
 TEST(TlsLine, a_forged_key_opens_nothing) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0)), other(keys_of(std::string(64, 'b'), 0));
-  TlsConnection server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
+  TlsConnection server(context, std::move(a), TlsSide::Server, kMost),
+      client(other, std::move(b), TlsSide::Client, kMost);
   for (int round = 0; round < 10; ++round) {
     client.advance();
     server.advance();

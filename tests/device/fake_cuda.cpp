@@ -8,22 +8,23 @@ namespace {
 
 std::string device_problem;
 
-braid::device::CudaServices services{
-    {braid::device::kCudaTableVersion, sizeof(braid::device::CudaServices)},
-    [] { return device_problem.c_str(); },
-    [](int, braid::device::CudaDeviceFacts* out) { *out = {"Made of paper", 9, 0, 132, int64_t{80} << 30, 13000, 13000}; },
-    [](int) {},
-    [](int device) { return reinterpret_cast<void*>(intptr_t{100} + device); },
-    [](int, braid::device::CudaMemory* out) {
-      *out = {7, 9};
-    },
-    [](int) {},
-    []() -> void* { return nullptr; },
-    [](void*, void*) {},
-    [](void*) {},
-    [](void*) {},
-    [](void*) {},
-    [](void*) {}};
+braid::device::CudaServices services{{braid::device::kCudaTableVersion, sizeof(braid::device::CudaServices)},
+                                     [] { return device_problem.c_str(); },
+                                     [](int, braid::device::CudaDeviceFacts* out) {
+                                       *out = {"Made of paper", 9, 0, 132, int64_t{80} << 30, 13000, 13000};
+                                     },
+                                     [](int) {},
+                                     [](int device) { return reinterpret_cast<void*>(intptr_t{100} + device); },
+                                     [](int, braid::device::CudaMemory* out) {
+                                       *out = {7, 9};
+                                     },
+                                     [](int) {},
+                                     []() -> void* { return nullptr; },
+                                     [](void*, void*) {},
+                                     [](void*) {},
+                                     [](void*) {},
+                                     [](void*) {},
+                                     [](void*) {}};
 
 }  // namespace
 

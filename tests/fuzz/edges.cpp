@@ -47,7 +47,7 @@ void count_edge(uintptr_t place) {
 
 }  // namespace braid::fuzz
 
-// Called by the code of every edge of the rooms that are watched.
+// Called by the code of every edge of the components that are watched.
 extern "C" void __sanitizer_cov_trace_pc() {
   braid::fuzz::count_edge(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }

@@ -72,7 +72,7 @@ void fuzz(const Target& target, const Request& request) {
     for (const std::string& path : files_of(place)) fuzzer.run(content(path));
   }
   const size_t known = fuzzer.num_runs(), edges = fuzzer.num_edges();
-  if (edges == 0) throw std::runtime_error("no edge was told: the rooms are not compiled for it");
+  if (edges == 0) throw std::runtime_error("no edge was told: the components are not compiled for it");
   fuzzer.search(request.seconds);
   std::cout << cat(target.name, ": ", known, " inputs replayed, ", fuzzer.num_runs() - known, " new ones; edges ",
                    edges, " -> ", fuzzer.num_edges(), "\n");

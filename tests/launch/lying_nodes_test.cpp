@@ -25,8 +25,12 @@ constexpr int kHuge = 2'000'000'000;
 std::vector<control::JobNode> three_nodes() { return {{"h0", 1}, {"h1", 1}, {"h2", 1}}; }
 
 std::string word_of(RoundBody word, int round = 1) { return round_message_bytes({round, std::move(word)}); }
-std::string said_by(int node, const std::string& bytes) { return unframed(control::framed_message(control::JobBroadcast{node, bytes})); }
-std::string said_to_root(const std::string& bytes) { return unframed(control::framed_message(control::JobBroadcastRequest{bytes})); }
+std::string said_by(int node, const std::string& bytes) {
+  return unframed(control::framed_message(control::JobBroadcast{node, bytes}));
+}
+std::string said_to_root(const std::string& bytes) {
+  return unframed(control::framed_message(control::JobBroadcastRequest{bytes}));
+}
 std::string reported(const RanksReport& report) {
   return unframed(control::framed_message(control::JobHeartbeat{ranks_report_bytes(report)}));
 }
@@ -80,7 +84,8 @@ TEST(LyingNodesRounds, a_member_names_node_0_for_what_it_relays) {
     job.receive(0, said_by(2, bytes));
     EXPECT_TRUE(begins(error_of_exchange(rounds), cat("node 0 on h0 has relayed, as node 2's, what ", why)));
   }
-  for (const std::string& message : {said_by(99, word_of(RanksGone{})), unframed(control::framed_message(control::NodeFailure{99, "why"}))}) {
+  for (const std::string& message :
+       {said_by(99, word_of(RanksGone{})), unframed(control::framed_message(control::NodeFailure{99, "why"}))}) {
     CarriedJob job(1, three_nodes());
     JobRounds rounds(job);
     job.receive(0, message);
@@ -223,8 +228,8 @@ TEST_F(LyingNodesLaunch, signs_of_ranks_are_as_many_as_the_node_has) {
 
 TEST_F(LyingNodesLaunch, signs_of_ranks_are_numbers_that_can_be) {
   const double none = std::numeric_limits<double>::quiet_NaN();
-  for (const RankSample& signs : {RankSample{.activities = -1}, RankSample{.io_bytes = -1}, RankSample{.cpu_seconds = none},
-                                 RankSample{.slowest_step = -1}}) {
+  for (const RankSample& signs : {RankSample{.activities = -1}, RankSample{.io_bytes = -1},
+                                  RankSample{.cpu_seconds = none}, RankSample{.slowest_step = -1}}) {
     EXPECT_EQ(loss_after_report({1, {signs}, {""}}), "node 1 on h1 has reported signs of ranks that cannot be");
   }
   begin(0);

@@ -1,7 +1,5 @@
 // What is special about ranks that are processes: areas that are used again, rings that messages overtake each other
 // in, works that outlive their communicator, more ranks than cores.
-#include "braid/comm/shm/process_communicator.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -9,6 +7,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "braid/comm/shm/process_communicator.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
@@ -42,7 +41,8 @@ TEST(ShmCommunicator, says_that_its_ranks_are_processes) {
 TEST(ShmCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
   run_forked(1, [](Communicator& alone) {
     comm::shm::SharedWorld world(2, {});
-    const auto ended = std::make_shared<comm::shm::ProgressEngine>(world, 0), slow = std::make_shared<comm::shm::ProgressEngine>(world, 1);
+    const auto ended = std::make_shared<comm::shm::ProgressEngine>(world, 0),
+               slow = std::make_shared<comm::shm::ProgressEngine>(world, 1);
     const auto sends = comm::shm::ProcessCommunicator::of_world(ended, alone.queue());
     const auto receives = comm::shm::ProcessCommunicator::of_world(slow, alone.queue());
     const Work sent = message(*sends, P2p::Kind::Send, 1, floats(1 << 20));  // more than the ring holds

@@ -80,8 +80,9 @@ Result piped(const LossFunction& loss, LossKind kind = LossKind::Mean) {
   run_ranks(4, [&](Communicator& world) {
     const int replica = world.rank() / 2;
     const auto pipe = world.split(replica, 0, "pipe"), peers = world.split(2 + world.rank() % 2, 0, "data");
-    ModulePipeline pipeline(layers[replica], *pipe,
-                            {.schedule = schedule::one_f_one_b(2, 3), .loss = loss, .loss_kind = kind, .data = peers.get()});
+    ModulePipeline pipeline(
+        layers[replica], *pipe,
+        {.schedule = schedule::one_f_one_b(2, 3), .loss = loss, .loss_kind = kind, .data = peers.get()});
     for (const at::Tensor& rows : {at::arange(kRaggedRows), at::arange(kRaggedRows - 1, -1, -1)}) {
       const at::Tensor own = replica == 0 ? rows.narrow(0, 0, 5) : rows.narrow(0, 5, 3);
       const auto value = pipeline.step({data.tokens.index_select(0, own)}, {data.labels.index_select(0, own)});

@@ -37,8 +37,9 @@ Tensors trained(const SyncSpec& sync, Steps steps) {
   run_ranks(2, [&](Communicator& world) {
     const auto rank = static_cast<size_t>(world.rank());
     const auto pipe = world.split(world.rank(), 0, "pipe");
-    ModulePipeline pipeline(layers[rank], *pipe,
-                            {.schedule = schedule::one_f_one_b(1, kMicrobatches), .loss = loss_of, .data = &world, .sync = sync});
+    ModulePipeline pipeline(
+        layers[rank], *pipe,
+        {.schedule = schedule::one_f_one_b(1, kMicrobatches), .loss = loss_of, .data = &world, .sync = sync});
     torch::optim::SGD optimizer(pipeline.parameters(), 0.1);
     for (size_t step = 0; step < data.size(); ++step) {
       const Batch batch = data[step].half(world.rank());

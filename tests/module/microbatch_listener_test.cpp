@@ -189,7 +189,8 @@ std::vector<double> losses_with_dropout(int ranks, const std::vector<int>& balan
   const at::Tensor x = at::ones({8, 4}), y = at::zeros({8, 1});
   std::vector<double> losses;
   run_ranks(ranks, [&](Communicator& pipe) {
-    ModulePipeline pipeline(layers, pipe, {.schedule = schedule::one_f_one_b(ranks, 4), .loss = mean_square, .balance = balance});
+    ModulePipeline pipeline(layers, pipe,
+                            {.schedule = schedule::one_f_one_b(ranks, 4), .loss = mean_square, .balance = balance});
     for (int step = 0; step < 2; ++step) {
       if (const auto loss = pipeline.step({x}, {y})) losses.push_back(*loss);
     }

@@ -104,10 +104,11 @@ const std::vector<Switch> kSwitches = {
     {VShapedPipeline, "schedule", [](Asked& asked) { follow(asked, "zb-v"); }, kPipes},
     {MirroredPipeline, "schedule", [](Asked& asked) { follow(asked, "dualpipe"); }, kPipes},
     {AsynchronousPipeline, "schedule", [](Asked& asked) { follow(asked, "pipedream"); }, kPipes},
-    {TablePipeline, "schedule", [](Asked& asked) { asked.schedule = schedule::from_csv(schedule::to_csv(asked.schedule), "mine"); },
-     kPipes},
+    {TablePipeline, "schedule",
+     [](Asked& asked) { asked.schedule = schedule::from_csv(schedule::to_csv(asked.schedule), "mine"); }, kPipes},
     {SegmentRecompute, "schedule",
-     [](Asked& asked) { asked.schedule = schedule::with_recompute(schedule::with_comms(asked.schedule), {0}); }, kPipes},
+     [](Asked& asked) { asked.schedule = schedule::with_recompute(schedule::with_comms(asked.schedule), {0}); },
+     kPipes},
     {TiedEmbedding, "module", [](Asked& asked) { asked.ties = true; }, kAll},
     {Dropout, "dropout", [](Asked& asked) { asked.drops = true; }, kAll},
     {NarrowWeights, "type", [](Asked& asked) { asked.type = at::kBFloat16; }, kAll},
@@ -125,10 +126,10 @@ const std::vector<Switch> kSwitches = {
 
 // There is no option for them: modules say themselves what of this they are.
 const std::vector<spec::Feature> kNotOffered = {DocumentAttention, LossScaling,  SelectiveRecompute,
-                                          Experts,           Offload,      UnequalShares,
-                                          Context,           Expert,       Tensor,
-                                          SequenceParallel,  Reproducible, Nodes,
-                                          RatesByName,       ProcessRanks};
+                                                Experts,           Offload,      UnequalShares,
+                                                Context,           Expert,       Tensor,
+                                                SequenceParallel,  Reproducible, Nodes,
+                                                RatesByName,       ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
 std::vector<std::string> reasons(const std::vector<spec::Feature>& on) {

@@ -61,8 +61,9 @@ TEST(ModulePipeline, AWayOfKeepingInStepNeedsRanksToBeInStepWith) {
   LayerList layers;
   layers.add("first", Linear(2, 2)).add("last", Linear(2, 2));
   const std::string said = refusal([&] {
-    run_ranks(
-        2, [&](Communicator& pipe) { ModulePipeline(layers, pipe, {.schedule = schedule::gpipe(2, 2), .sync = {.zero = 1}}); });
+    run_ranks(2, [&](Communicator& pipe) {
+      ModulePipeline(layers, pipe, {.schedule = schedule::gpipe(2, 2), .sync = {.zero = 1}});
+    });
   });
   EXPECT_NE(said.find("sync = given: needs the ranks to be kept in step with, Options::data"), std::string::npos)
       << said;
@@ -121,7 +122,8 @@ TEST(ModulePipeline, AFailingLayerStopsAllRanksWithItsNameAndMessage) {
   EXPECT_THROW(run_ranks(3,
                          [&](Communicator& pipe) {
                            try {
-                             ModulePipeline pipeline(layers, pipe, {.schedule = schedule::one_f_one_b(3, 8), .loss = loss_of});
+                             ModulePipeline pipeline(layers, pipe,
+                                                     {.schedule = schedule::one_f_one_b(3, 8), .loss = loss_of});
                              pipeline.step({at::ones({8, 2})}, {at::ones({8, 2})});
                            } catch (const std::exception& error) {
                              heard[pipe.rank()] = error.what();

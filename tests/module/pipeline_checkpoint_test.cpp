@@ -250,9 +250,12 @@ TEST_F(RefusedCheckpoints, OfAStepWhoseUpdateIsToCome) {
   const Batch rows = batch(0);
   run_ranks(2, [&](Communicator& world) {
     const auto pipe = world.split(world.rank(), 0, "pipe");
-    ModulePipeline pipeline(
-        lists[world.rank()], *pipe,
-        {.schedule = schedule::one_f_one_b(1, 2), .loss = loss_of, .data = &world, .sync = {.zero = 1}, .world = &world});
+    ModulePipeline pipeline(lists[world.rank()], *pipe,
+                            {.schedule = schedule::one_f_one_b(1, 2),
+                             .loss = loss_of,
+                             .data = &world,
+                             .sync = {.zero = 1},
+                             .world = &world});
     pipeline.step({rows.x}, {rows.y});
     EXPECT_THROW(pipeline.export_weights(path("weights")), InternalError);
     pipeline.update([] {});

@@ -25,7 +25,8 @@ at::Tensor formula_of(const std::string& what, int micro) { return formula_tenso
 // x + tanh(g) with g = x W^T; hands in the mean of g's squares, and how many are positive.
 class Squared final : public Block {
  public:
-  Squared(int index, const param::Parameter& weight, param::WeightGradQueue& queue) : index_(index), weight_(weight), queue_(queue) {}
+  Squared(int index, const param::Parameter& weight, param::WeightGradQueue& queue)
+      : index_(index), weight_(weight), queue_(queue) {}
 
   at::Tensor forward(const at::Tensor& x, const Microbatch& m) override {
     const at::Tensor g = linear(x, {{&weight_, 0}, nullptr, &queue_, m.micro});
@@ -45,7 +46,8 @@ class Squared final : public Block {
 std::vector<param::BlockSpec> block_specs() {
   std::vector<param::BlockSpec> specs;
   for (int block = 0; block < kNumBlocks; ++block) {
-    const param::ParamSpec weight{weight_name(block), mesh::replicated({kFeatures, kFeatures}), {param::Init::Kind::Normal, 0.7}};
+    const param::ParamSpec weight{
+        weight_name(block), mesh::replicated({kFeatures, kFeatures}), {param::Init::Kind::Normal, 0.7}};
     specs.push_back({cat("blocks.", block), {weight}});
   }
   return specs;
@@ -165,7 +167,8 @@ TEST(AuxiliaryLosses, AreInEveryGradientAsInOneGraphOfTheWholeObjective) {
 
 TEST(AuxiliaryLosses, AreNotAskedForInEvaluation) {
   Stage stage;
-  const Segments segments(stage.blocks(), plan_segments(*spec::recompute_policy("full"), {0, kNumBlocks, 0}), stage.queue());
+  const Segments segments(stage.blocks(), plan_segments(*spec::recompute_policy("full"), {0, kNumBlocks, 0}),
+                          stage.queue());
   Passage passage;
   const c10::AutoGradMode no_grad(false);
   segments.forward(formula_of("x", 0), passage);

@@ -32,7 +32,9 @@ struct Cut {
   param::ParamSpec split(const std::string& name, const mesh::Index& shape, int dim) const {
     return {name, mesh::split_dim(shape, dim, shape[dim], {part, parts, mesh::Axis::Tensor})};
   }
-  param::ParamSpec whole(const std::string& name, const mesh::Index& shape) const { return {name, mesh::replicated(shape)}; }
+  param::ParamSpec whole(const std::string& name, const mesh::Index& shape) const {
+    return {name, mesh::replicated(shape)};
+  }
   param::ParamSpec qkv(const std::string& name, const mesh::Index& shape) const {
     return {name, mesh::split_segments(shape, 0, 3, {part, parts, mesh::Axis::Tensor})};
   }
@@ -197,7 +199,8 @@ Case embedding_case() {
   return {"embedding", 0,
           [](const Cut& cut) -> std::vector<param::ParamSpec> {
             const mesh::Index shape{kVocab, cut.width()};
-            return {{"wte.weight", mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})},
+            return {{"wte.weight",
+                     mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})},
                     cut.whole("wpe.weight", {kTime + 2, cut.width()})};
           },
           [](const Cut&, RankWorld& world, const at::Tensor&, const Microbatch& m) {
@@ -215,7 +218,8 @@ Case cross_entropy_case() {
   return {"cross_entropy", 1,
           [](const Cut& cut) -> std::vector<param::ParamSpec> {
             const mesh::Index shape{kVocab, cut.width()};
-            return {{"wte.weight", mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})}};
+            return {{"wte.weight",
+                     mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})}};
           },
           [](const Cut& cut, RankWorld& world, const at::Tensor& x, const Microbatch& m) {
             const ColumnParallelLinear head({{&world.store["wte.weight"], 0}}, world.context);

@@ -24,8 +24,8 @@ INSTANTIATE_TEST_SUITE_P(Types, LowPrecision, testing::Values(at::kBFloat16, at:
 
 TEST_P(LowPrecision, LinearLeavesUnroundedGradients) {
   run_ranks(1, [&](Communicator& group) {
-    RankWorld world({{"layer", {{"up.weight", mesh::replicated({33, 20})}, {"up.bias", mesh::replicated({33})}}}}, group,
-                    GetParam());
+    RankWorld world({{"layer", {{"up.weight", mesh::replicated({33, 20})}, {"up.bias", mesh::replicated({33})}}}},
+                    group, GetParam());
     const param::Parameter &weight = world.store["up.weight"], &bias = world.store["up.bias"];
     world.sink->begin_step(2);
     at::Tensor exact_weight, exact_bias;

@@ -52,7 +52,8 @@ TEST(ModelPiece, ParametersSayWhichHalfTheyBelongTo) {
     spec.name = name, spec.part = part;
     return spec;
   };
-  const param::BlockSpec block{"blocks.0", {param("a", param::BlockPart::FeedForward), param("b", param::BlockPart::Attention)}};
+  const param::BlockSpec block{"blocks.0",
+                               {param("a", param::BlockPart::FeedForward), param("b", param::BlockPart::Attention)}};
   const param::ModelParams params{{"embedding", {}}, block, {"head", {}}};
   EXPECT_EQ(names(params_of({1, param::BlockPart::Attention}, params)), std::vector<std::string>{"b"});
   EXPECT_EQ(names(params_of({1, param::BlockPart::FeedForward}, params)), std::vector<std::string>{"a"});

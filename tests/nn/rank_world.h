@@ -20,7 +20,10 @@ namespace braid {
 
 struct RankWorld {
   RankWorld(const param::ModelParams& params, Communicator& tensor, at::ScalarType dtype = at::kDouble)
-      : store(params, Reduction::Fast, dtype, 1), sink(param::accumulating_sink(store)), queue(*sink), context{tensor, queue} {
+      : store(params, Reduction::Fast, dtype, 1),
+        sink(param::accumulating_sink(store)),
+        queue(*sink),
+        context{tensor, queue} {
     const at::NoGradGuard no_grad;
     for (param::Parameter& p : store.params()) {
       p.master.copy_(place(formula_parameter(p.name, p.placement.global_shape), p.placement));

@@ -11,7 +11,9 @@ namespace {
 using enum Segment::Kept;
 using Plan = std::vector<Segment>;
 
-Plan plan(const char* policy, const StageBlocks& blocks) { return plan_segments(*spec::recompute_policy(policy), blocks); }
+Plan plan(const char* policy, const StageBlocks& blocks) {
+  return plan_segments(*spec::recompute_policy(policy), blocks);
+}
 
 TEST(SegmentPlan, WithoutSegmentsTheStageIsOne) {
   EXPECT_EQ(plan("none", {1, 4, 1}), (Plan{{0, 6, Graph}}));

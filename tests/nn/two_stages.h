@@ -128,7 +128,8 @@ class TwoStages {
     const spec::Recompute policy = spec::stage_recompute(shared.memory, index);
     stage.queue = std::make_unique<param::WeightGradQueue>(*sink_);
     const nn::RankContext rank{shared.tensor, *stage.queue, nn::kept_by_layers(policy)};
-    for (int i = range.begin; i < range.end; ++i) stage.blocks.push_back(nn::model_block(run_.model, {i}, store_, rank));
+    for (int i = range.begin; i < range.end; ++i)
+      stage.blocks.push_back(nn::model_block(run_.model, {i}, store_, rank));
     stage.segments = std::make_unique<nn::Segments>(stage.blocks, nn::plan_segments(policy, counts), *stage.queue);
   }
 

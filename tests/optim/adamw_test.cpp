@@ -29,11 +29,12 @@ void fill_grads(param::ParamStore& store, uint64_t key) {
 
 std::vector<param::BlockSpec> mixed_model() {
   const param::Init init{param::Init::Kind::Normal, 0.5};
-  return {{"a",
-           {{"w", mesh::replicated({70, 31}), init},
-            {"b", mesh::replicated({70}), init, param::WeightDecay::No},
-            {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
-          {"d", {{"x", mesh::replicated({33, 100}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
+  return {
+      {"a",
+       {{"w", mesh::replicated({70, 31}), init},
+        {"b", mesh::replicated({70}), init, param::WeightDecay::No},
+        {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
+      {"d", {{"x", mesh::replicated({33, 100}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
 }
 
 // Five steps of torch.optim.AdamW, torch 2.11.0+cu130, lr 0.01, betas (0.9, 0.95), eps 1e-8, weight_decay 0.1.
@@ -54,7 +55,8 @@ constexpr double kGoldenSecond[4] = {0.8562541906250007, 0.19732730937500015, 0.
 
 template <class T>
 void expect_golden(double tolerance) {
-  param::ParamStore store({{"b", {{"w", mesh::replicated({4})}}}}, Reduction::Fast, c10::CppTypeToScalarType<T>::value, 1);
+  param::ParamStore store({{"b", {{"w", mesh::replicated({4})}}}}, Reduction::Fast, c10::CppTypeToScalarType<T>::value,
+                          1);
   const auto optimizer = make_optimizer({.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, store);
   T* weight = flat<T>(store.flat_data());
   for (int i = 0; i < 4; ++i) weight[i] = std::array<T, 4>{1.0, -2.0, 0.5, 0.0}[i];
@@ -139,7 +141,8 @@ TEST(AdamW, MatchesThePaperElementByElement) {
 // is the masters rounded.
 TEST(AdamW, LowPrecisionDataIsTheMastersRounded) {
   for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
-    param::ParamStore full(mixed_model(), Reduction::Fast, at::kFloat, 5), low(mixed_model(), Reduction::Fast, dtype, 5);
+    param::ParamStore full(mixed_model(), Reduction::Fast, at::kFloat, 5),
+        low(mixed_model(), Reduction::Fast, dtype, 5);
     ASSERT_EQ(low.flat_data().scalar_type(), dtype);
     ASSERT_EQ(low.flat_grads().scalar_type(), at::kFloat);
     ASSERT_TRUE(at::equal(low.flat_data(), full.flat_data().to(dtype)));
@@ -161,8 +164,9 @@ template <class T>
 std::vector<at::Tensor> trained(int num_threads) {
   const int before = at::get_num_threads();
   at::set_num_threads(num_threads);
-  param::ParamStore store({{"big", {{"big", mesh::replicated({300, 301}), {param::Init::Kind::Normal, 1}}}}, mixed_model()[0]},
-                   Reduction::Fast, c10::CppTypeToScalarType<T>::value, 5);
+  param::ParamStore store(
+      {{"big", {{"big", mesh::replicated({300, 301}), {param::Init::Kind::Normal, 1}}}}, mixed_model()[0]},
+      Reduction::Fast, c10::CppTypeToScalarType<T>::value, 5);
   const auto optimizer = make_optimizer({}, store);
   for (int s = 0; s < 3; ++s) {
     fill_grads<T>(store, s);

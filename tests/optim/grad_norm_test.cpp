@@ -29,7 +29,8 @@ std::vector<param::BlockSpec> model(int part, int parts) {
   return {{"embedding", {wte, {"wpe", mesh::replicated({64, 30})}}},
           {"blocks.0", {{"up", split({120, 30}, 0, 120)}, {"up.bias", split({120}, 0, 120)}}},
           {"blocks.1",
-           {{"qkv", mesh::split_segments({72, 30}, 0, 3, {part, parts, mesh::Axis::Tensor})}, {"down", split({30, 120}, 1, 120)}}},
+           {{"qkv", mesh::split_segments({72, 30}, 0, 3, {part, parts, mesh::Axis::Tensor})},
+            {"down", split({30, 120}, 1, 120)}}},
           {"head", {{"norm", mesh::replicated({30})}, head, {"last", mesh::replicated({5, 7})}}}};
 }
 
@@ -87,7 +88,8 @@ double norm_on(const Layout& layout) {
   std::vector<double> norms;
   run_ranks(mesh.num_ranks(), [&](Communicator& world) {
     const mesh::Coords coords = mesh.coords(world.rank());
-    const auto blocks = stage_blocks(model(coords[mesh::Axis::Tensor], layout.tensor), coords[mesh::Axis::Pipe], layout.pipe);
+    const auto blocks =
+        stage_blocks(model(coords[mesh::Axis::Tensor], layout.tensor), coords[mesh::Axis::Pipe], layout.pipe);
     param::ParamStore store(blocks, Reduction::Reproducible, c10::CppTypeToScalarType<T>::value, 1);
     fill<T>(store);
     // A tied parameter is spoken for where its first use is.

@@ -26,7 +26,10 @@ std::vector<param::BlockSpec> some_model() {
   const param::Init init{param::Init::Kind::Normal, 0.5};
   param::ParamSpec wide{"wide", mesh::replicated({12, 40}), init}, tall{"tall", mesh::replicated({40, 30}), init};
   wide.linear = tall.linear = param::LinearMap::Yes;
-  return {{"a", {wide, {"table", mesh::replicated({30, 20}), init}, {"vector", mesh::replicated({50}), init, param::WeightDecay::No}}},
+  return {{"a",
+           {wide,
+            {"table", mesh::replicated({30, 20}), init},
+            {"vector", mesh::replicated({50}), init, param::WeightDecay::No}}},
           {"b", {tall}}};
 }
 
@@ -45,7 +48,8 @@ std::vector<Twin> twins_of(const param::ParamStore& store, const OptimizerSpec& 
   std::vector<Twin> twins;
   for (const param::Parameter& param : store.params()) {
     twins.push_back({param.data.detach().clone().requires_grad_(true),
-                     param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0, param.linear == param::LinearMap::Yes});
+                     param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0,
+                     param.linear == param::LinearMap::Yes});
   }
   return twins;
 }
@@ -200,7 +204,8 @@ TEST(Optimizers, KeepWhatTheyNeed) {
 TEST(Optimizers, LowPrecisionDataIsTheMastersRounded) {
   using enum OptimizerKind;
   for (const auto kind : {Sgd, Adagrad, Lion, Muon}) {
-    param::ParamStore full(some_model(), Reduction::Fast, at::kFloat, 5), low(some_model(), Reduction::Fast, at::kHalf, 5);
+    param::ParamStore full(some_model(), Reduction::Fast, at::kFloat, 5),
+        low(some_model(), Reduction::Fast, at::kHalf, 5);
     const auto of_full = make_optimizer({.kind = kind}, full), of_low = make_optimizer({.kind = kind}, low);
     for (int step = 0; step < 2; ++step) {
       for (size_t p = 0; p < full.params().size(); ++p) {

@@ -69,7 +69,8 @@ void expect_element_values(const mesh::Placement& placement, at::ScalarType dtyp
 }
 
 TEST(ParamStore, InitialValuesDependOnGlobalIndexOnly) {
-  for (const mesh::Index& shape : {mesh::Index{36, 7}, mesh::Index{7, 36}, mesh::Index{13}, mesh::Index{6, 5, 12}, mesh::Index{}}) {
+  for (const mesh::Index& shape :
+       {mesh::Index{36, 7}, mesh::Index{7, 36}, mesh::Index{13}, mesh::Index{6, 5, 12}, mesh::Index{}}) {
     for (const mesh::Placement& placement : all_parts(shape)) {
       expect_element_values<float>(placement, at::kFloat);
       expect_element_values<double>(placement, at::kDouble);
@@ -101,14 +102,16 @@ TEST(ParamStore, NormalValuesHaveTheStandardDeviationAskedFor) {
 }
 
 TEST(ParamStore, SeedAndNameChangeValues) {
-  const std::vector<BlockSpec> blocks{{"b", {normal("a", mesh::replicated({64})), normal("b", mesh::replicated({64}))}}};
+  const std::vector<BlockSpec> blocks{
+      {"b", {normal("a", mesh::replicated({64})), normal("b", mesh::replicated({64}))}}};
   ParamStore one(blocks, Reduction::Fast, at::kFloat, 1), two(blocks, Reduction::Fast, at::kFloat, 2);
   EXPECT_FALSE(at::equal(one["a"].data, one["b"].data));
   EXPECT_FALSE(at::equal(one["a"].data, two["a"].data));
 }
 
 TEST(ParamStore, OnesAndZerosFillPiecesAndLeavePaddingZero) {
-  const mesh::Placement padded = mesh::split_dim({5}, 0, 8, {1, 2, mesh::Axis::Tensor});  // holds element 4, then three of padding
+  const mesh::Placement padded =
+      mesh::split_dim({5}, 0, 8, {1, 2, mesh::Axis::Tensor});  // holds element 4, then three of padding
   ParamStore store({{"b", {{"ones", padded, {Init::Kind::Ones}}, {"zeros", padded, {Init::Kind::Zeros}}}}},
                    Reduction::Fast, at::kFloat, 1);
   const float* ones = store["ones"].data.const_data_ptr<float>();

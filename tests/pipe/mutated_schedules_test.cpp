@@ -81,7 +81,8 @@ Schedule with_every_op(const Schedule& schedule) {
 }
 
 Schedule with_promise(Schedule schedule) {
-  schedule.promise = {schedule::peak_activations(schedule), schedule::peak_pending_weight_grads(schedule), schedule::weight_versions(schedule)};
+  schedule.promise = {schedule::peak_activations(schedule), schedule::peak_pending_weight_grads(schedule),
+                      schedule::weight_versions(schedule)};
   return schedule;
 }
 
@@ -96,7 +97,9 @@ std::vector<Named> schedules() {
   std::vector<Named> all;
   for (const auto& named : valid_requests({{2, 2}, {2, 4}, {3, 4}, {4, 8}})) {
     const Schedule plain = named.schedule();
-    const auto lowered = [](const Schedule& compute) { return schedule::with_comms(schedule::with_grad_sync(compute)); };
+    const auto lowered = [](const Schedule& compute) {
+      return schedule::with_comms(schedule::with_grad_sync(compute));
+    };
     all.push_back({named.text(), lowered(plain)});
     all.push_back({named.text() + ", split", with_promise(lowered(split_backward(plain)))});
     all.push_back({named.text() + ", with every op", with_promise(with_every_op(lowered(plain)))});

@@ -25,7 +25,8 @@ enum class Backward { Full, Split };
 
 Schedule complete(const std::string& name, int ranks, int microbatches, Backward backward) {
   const Schedule compute = make_schedule(name, {ranks, microbatches});
-  return schedule::with_comms(schedule::with_grad_sync(backward == Backward::Split ? split_backward(compute) : compute));
+  return schedule::with_comms(
+      schedule::with_grad_sync(backward == Backward::Split ? split_backward(compute) : compute));
 }
 
 Program compute_only(const Program& program) {

@@ -144,8 +144,8 @@ PublishedRow llama3_405b() {
   run.train.batch = 64 * 32;
   const double tokens = static_cast<double>(run.train.batch) * run.model.context;
   const double seconds = tokens * plan::model_flops_per_token(run.model, plan::FormulaSet::Braid) / (430e12 * 8192);
-  return {"Grattafiori et al. 2024, table 4", "405B",    run, 8192, seconds, 0, false,
-          plan::FormulaSet::TorchtitanCompiled,     "dgx-h100"};
+  return {"Grattafiori et al. 2024, table 4",   "405B",    run, 8192, seconds, 0, false,
+          plan::FormulaSet::TorchtitanCompiled, "dgx-h100"};
 }
 
 struct Torchtitan {

@@ -6,8 +6,8 @@
 #include <regex>
 
 #include "braid/plan/cluster_file.h"
-#include "braid/plan/units.h"
 #include "braid/plan/cluster_predictor.h"
+#include "braid/plan/units.h"
 
 namespace braid::plan::shortage_test {
 namespace {

@@ -11,9 +11,9 @@
 #include "braid/schedule/csv.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/program_text.h"
+#include "braid/schedule/simulate.h"
 #include "braid/schedule/unit_time.h"
 #include "braid/schedule/validate.h"
-#include "braid/schedule/simulate.h"
 
 namespace braid::schedule::random_schedules_test {
 namespace {

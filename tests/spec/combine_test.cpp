@@ -44,7 +44,8 @@ TEST(PipelineKind, OfEverySchedule) {
 
 // A new schedule is a row with traits: nothing else has to know its name for it to be refused where its kind is.
 TEST(PipelineKind, OfAScheduleThatNobodyKnows) {
-  const ScheduleTraits mirrored = {.name = "mine", .placement = schedule::StagePlacement::Mirrored, .splits_backward = true};
+  const ScheduleTraits mirrored = {
+      .name = "mine", .placement = schedule::StagePlacement::Mirrored, .splits_backward = true};
   EXPECT_EQ(combination(pipeline_kind(mirrored), Feature::UserPipeline).verdict, Verdict::Refused);
   const ScheduleTraits late = {.name = "late", .chunks = 2, .versions = schedule::VersionRule::Own};
   EXPECT_EQ(combination(pipeline_kind(late), Feature::TiedEmbedding).verdict, Verdict::Refused);

@@ -14,7 +14,8 @@ void expect_fits(const std::string& assignment) {
   const auto found = problems_of({"", {assignment}, ""});
   for (const Problem& problem : found) {
     const std::string key = assignment.substr(0, assignment.find('='));
-    EXPECT_FALSE(problem.key == key && problem.rule.starts_with("must be")) << assignment << ": " << braid::text(problem);
+    EXPECT_FALSE(problem.key == key && problem.rule.starts_with("must be"))
+        << assignment << ": " << braid::text(problem);
     EXPECT_NE(problem.rule, "is not a known key") << assignment;
   }
 }

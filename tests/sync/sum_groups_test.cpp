@@ -11,7 +11,9 @@ namespace {
 
 // Dense parameters and experts take turns.
 std::vector<param::BlockSpec> expert_blocks(int expert) {
-  const auto dense = [](const std::string& name, int64_t rows) { return param::ParamSpec{name, mesh::replicated({rows})}; };
+  const auto dense = [](const std::string& name, int64_t rows) {
+    return param::ParamSpec{name, mesh::replicated({rows})};
+  };
   const auto of_experts = [&](const std::string& name, int64_t rows) {
     return param::ParamSpec{name, mesh::split_dim({2 * rows, 3}, 0, 2 * rows, {expert, 2, mesh::Axis::Expert})};
   };
@@ -22,7 +24,8 @@ std::vector<param::BlockSpec> expert_blocks(int expert) {
 
 std::vector<SumGroup> experts_apart(Communicator& world) {
   std::vector<SumGroup> apart;
-  apart.push_back({mesh::kSampleAxes - mesh::AxisSet{mesh::Axis::Expert}, world.split(world.rank() % 2, world.rank(), "experts")});
+  apart.push_back(
+      {mesh::kSampleAxes - mesh::AxisSet{mesh::Axis::Expert}, world.split(world.rank() % 2, world.rank(), "experts")});
   return apart;
 }
 
@@ -76,7 +79,8 @@ TEST(BucketPlan, DenseParametersAndExpertsShareNoBucket) {
 TEST(MakeReplication, RefusesExpertsWhereOneGroupIsForAllParameters) {
   run_ranks(2, [&](Communicator& world) {
     const auto refusal = [&](const SyncSpec& spec, const param::Sharding& sharding) -> std::string {
-      param::ParamStore store(expert_blocks(world.rank()), param::StoreOptions{Reduction::Fast, at::kFloat, 1, sharding});
+      param::ParamStore store(expert_blocks(world.rank()),
+                              param::StoreOptions{Reduction::Fast, at::kFloat, 1, sharding});
       try {
         make_replication(spec, {world, world, world, world}, {.store = store});
       } catch (const InternalError& error) {

@@ -112,7 +112,8 @@ TEST(Zero, OwnersHoldTheSumsOfAllRanksMicrobatchesAndUses) {
 TEST(Zero, AfterAnUpdateEveryRankHasWhatTheOwnersWrote) {
   run_ranks(4, [&](Communicator& world) {
     Rank rank(world, param::Sharded::Optimizer, Reduction::Fast, 2);
-    for (const param::OwnedRange& range : rank.store.owned()) fill(range.master, static_cast<float>(range.begin), false);
+    for (const param::OwnedRange& range : rank.store.owned())
+      fill(range.master, static_cast<float>(range.begin), false);
     rank.zero->updated();
     for (const param::ShardUnit& unit : rank.store.units()) {
       const float* data = rank.store.flat_data().const_data_ptr<float>();

@@ -27,7 +27,8 @@ inline std::string not_utf8() {
 }
 
 // The committed model with another pattern.
-inline tokenize::BpeModel small_model(const std::string& pattern = "gpt2", tokenize::WholePieces whole_pieces = tokenize::WholePieces::Merge) {
+inline tokenize::BpeModel small_model(const std::string& pattern = "gpt2",
+                                      tokenize::WholePieces whole_pieces = tokenize::WholePieces::Merge) {
   tokenize::BpeModel model = tokenize::read_bpe(data_file("bpe.json"));
   model.pretokenizer.regexes = {tokenize::pattern_regex(pattern)};
   model.whole_pieces = whole_pieces;

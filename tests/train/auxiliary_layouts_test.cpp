@@ -28,8 +28,10 @@ param::ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int ten
   for (int block = 0; block <= spec.layers + 1; ++block) {
     if (!is_routed(spec, block)) continue;
     const std::string name = router(block);
-    all[block].params.push_back(
-        {name + ".weight", mesh::replicated({kExperts, spec.width}), {param::Init::Kind::Normal, 0.5}, param::WeightDecay::Yes});
+    all[block].params.push_back({name + ".weight",
+                                 mesh::replicated({kExperts, spec.width}),
+                                 {param::Init::Kind::Normal, 0.5},
+                                 param::WeightDecay::Yes});
     all[block].auxiliaries = {{name + ".squares"}, {{name + ".tokens", kExperts}}};
   }
   return all;
@@ -66,7 +68,7 @@ class Routed final : public nn::Block {
 
 template <int kPercent>
 std::unique_ptr<nn::Block> routed_block(const ModelSpec& spec, nn::ModelPiece piece, param::ParamStore& store,
-                                    const nn::RankContext& rank) {
+                                        const nn::RankContext& rank) {
   auto inner = nn::model_block(spec, piece, store, rank);
   if (!is_routed(spec, piece.block) || piece.part == param::BlockPart::Attention) return inner;
   const std::string name = router(piece.block);
@@ -205,8 +207,9 @@ TEST(AuxiliaryReports, AreNotRecorded) {
     const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
     RankModel model(spec, groups, kRouted);
     const BatchSource batches(spec, corpus.train, groups, 1);
-    BlockExecutor executor(spec, model, batches,
-                           {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, kMicrobatches), schedule::VersionRule::Own)});
+    BlockExecutor executor(
+        spec, model, batches,
+        {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, kMicrobatches), schedule::VersionRule::Own)});
     EXPECT_THROW(executor.record_with(nullptr), InternalError);
   });
 }
@@ -216,7 +219,8 @@ TEST(AuxiliaryNames, AreListedAndUnique) {
   step.begin_step(1, at::kDouble);
   EXPECT_THROW(step.add(0, {{{"other", at::zeros({}), 1}}, {}}), InternalError);
   EXPECT_THROW(step.add(0, {{}, {{"balance", at::zeros({2})}}}), InternalError);
-  EXPECT_THROW(StepAuxiliaries(param::AuxiliarySpec{{"balance", "balance"}, {}}).begin_step(1, at::kDouble), InternalError);
+  EXPECT_THROW(StepAuxiliaries(param::AuxiliarySpec{{"balance", "balance"}, {}}).begin_step(1, at::kDouble),
+               InternalError);
 }
 
 }  // namespace

@@ -126,7 +126,8 @@ TEST(ChangedSemantics, IsWhatTheTableSays) {
 }
 
 TEST(ChangedSemantics, IsTestedRowByRow) {
-  const auto rows = std::ranges::count(spec::combinations(), spec::Verdict::ChangesSemantics, &spec::Combination::verdict);
+  const auto rows =
+      std::ranges::count(spec::combinations(), spec::Verdict::ChangesSemantics, &spec::Combination::verdict);
   EXPECT_EQ(static_cast<size_t>(rows), kChanges.size());
 }
 

@@ -155,10 +155,11 @@ void expect_verdict(const RunSpec& spec, const spec::Combination& pair) {
     expect_first_loss(spec);
     return;
   }
-  const bool same_function = std::none_of(spec::combinations().begin(), spec::combinations().end(), [&](const spec::Combination& other) {
-    return other.verdict == spec::Verdict::ChangesSemantics && is_on(spec, other.a) && is_on(spec, other.b) &&
-           (other.a == AsynchronousPipeline || other.a == LocalUpdates || other.a == Compression);
-  });
+  const bool same_function =
+      std::none_of(spec::combinations().begin(), spec::combinations().end(), [&](const spec::Combination& other) {
+        return other.verdict == spec::Verdict::ChangesSemantics && is_on(spec, other.a) && is_on(spec, other.b) &&
+               (other.a == AsynchronousPipeline || other.a == LocalUpdates || other.a == Compression);
+      });
   if (same_function) {
     expect_serial_training(spec);
   } else {

@@ -72,7 +72,8 @@ TEST(DeviceMemory, WhatIsNotKeptAreActivations) {
   EXPECT_EQ(use.bytes[at(param::MemoryCategory::Activations)], 30);
   EXPECT_EQ(use.peak_bytes[at(param::MemoryCategory::Activations)], 180);
   EXPECT_EQ(use.peak_total_bytes, 250);
-  EXPECT_EQ(device_memory_use({5, 5}, kept).bytes[at(param::MemoryCategory::Activations)], 0) << "never less than nothing";
+  EXPECT_EQ(device_memory_use({5, 5}, kept).bytes[at(param::MemoryCategory::Activations)], 0)
+      << "never less than nothing";
 }
 
 }  // namespace

@@ -30,7 +30,9 @@ constexpr double kClip = 0.5;
 
 using Values = std::map<std::string, at::Tensor>;
 
-mesh::Share share(const mesh::DeviceMesh& mesh, const mesh::Coords& at, mesh::Axis axis) { return {at[axis], mesh.size(axis), axis}; }
+mesh::Share share(const mesh::DeviceMesh& mesh, const mesh::Coords& at, mesh::Axis axis) {
+  return {at[axis], mesh.size(axis), axis};
+}
 
 // Rows over the ranks of the expert axis, columns over those of the tensor axis.
 mesh::Placement of_experts_in_slices(const mesh::Index& shape, const mesh::DeviceMesh& mesh, const mesh::Coords& at) {
@@ -72,9 +74,10 @@ class Training {
   Training(const MeshSpec& mesh, Communicator& world, const SyncSpec& sync = small_buckets())
       : groups_(mesh::DeviceMesh(mesh), StageLayout::single(), world),
         store_(blocks(groups_.mesh, groups_.at), Reduction::Reproducible, at::kDouble, 7),
-        replication_(sync::make_replication(
-            sync, {*groups_.replicas, *groups_.shards, *groups_.copies, *groups_.tied},
-            {.store = store_, .model_part = groups_.at[mesh::Axis::Tensor], .sum_groups = sum_groups(groups_, store_)})),
+        replication_(sync::make_replication(sync, {*groups_.replicas, *groups_.shards, *groups_.copies, *groups_.tied},
+                                            {.store = store_,
+                                             .model_part = groups_.at[mesh::Axis::Tensor],
+                                             .sum_groups = sum_groups(groups_, store_)})),
         optimizer_(optim::make_optimizer({}, store_)) {}
 
   void train(int steps, double clip) {
@@ -280,8 +283,9 @@ TEST(SumGroups, AreOfTheSetsOfAxesThatOccur) {
     EXPECT_EQ(groups.replicas->size(), 4);
     EXPECT_EQ(groups.model->size(), 4);
     const auto made = [&](const mesh::Placement& placement) {
-      const param::ParamStore store({{"b", {{"dense", mesh::replicated({3})}, {"one", placement}, {"other", placement}}}},
-                             Reduction::Fast, at::kFloat, 1);
+      const param::ParamStore store(
+          {{"b", {{"dense", mesh::replicated({3})}, {"one", placement}, {"other", placement}}}}, Reduction::Fast,
+          at::kFloat, 1);
       return sum_groups(groups, store);
     };
     EXPECT_TRUE(made(mesh::split_dim({4}, 0, 4, share(groups.mesh, groups.at, mesh::Axis::Tensor))).empty());

@@ -38,7 +38,7 @@ class PoisonedBlock final : public nn::Block {
 };
 
 inline std::unique_ptr<nn::Block> poisoned_block(const ModelSpec& spec, nn::ModelPiece piece, param::ParamStore& store,
-                                             const nn::RankContext& rank) {
+                                                 const nn::RankContext& rank) {
   auto inner = nn::model_block(spec, piece, store, rank);
   if (piece.block != Poison::kBlock) return inner;
   return std::make_unique<PoisonedBlock>(std::move(inner));

@@ -30,7 +30,8 @@ class Rank {
         model_(spec, groups_),
         batches_(spec, corpus_.train, groups_, stream_key(spec.train.seed, "samples")),
         executor_(spec, model_, batches_,
-                  {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, batches_.num_microbatches()), schedule::VersionRule::Own)}) {
+                  {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, batches_.num_microbatches()),
+                                                                 schedule::VersionRule::Own)}) {
     model_.sink().on_ready = [this](const param::Parameter&) { ++num_ready_; };
   }
 

@@ -85,7 +85,8 @@ class Reshard : public ScratchFolder {
   static std::map<std::string, at::Tensor> state(const std::string& directory) {
     std::vector<ckpt::PlacedTensor> tensors;
     for (const auto& [name, tensor] : ckpt::read_manifest(directory).tensors) {
-      tensors.push_back({name, mesh::replicated(tensor.shape), at::empty(tensor.shape, ckpt::scalar_type(tensor.type))});
+      tensors.push_back(
+          {name, mesh::replicated(tensor.shape), at::empty(tensor.shape, ckpt::scalar_type(tensor.type))});
     }
     ckpt::load_checkpoint(directory, tensors);
     std::map<std::string, at::Tensor> state;

@@ -74,7 +74,8 @@ TEST_F(FirstFormat, OpensNoFileThatItsConfigurationNames) {
 TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
   const ResumedState run = resumed_state_of(resumed(3));
   EXPECT_EQ(run.tokenizer_place, "");
-  EXPECT_EQ(run.choices, spec::Strings{cat("the tokenizer at ", tokenizer_, ": ", step_, " was saved without its own")});
+  EXPECT_EQ(run.choices,
+            spec::Strings{cat("the tokenizer at ", tokenizer_, ": ", step_, " was saved without its own")});
   data::Corpus corpus = tiny_corpus();
   corpus.origin.sources = {{"text", 1, 2, 3}};
   run_ranks(1, [&](Communicator& world) {

@@ -17,7 +17,9 @@
 namespace braid::train::schedule_memory_test {
 namespace {
 
-int64_t activation_bytes(int rank) { return param::memory_use(rank).bytes[static_cast<size_t>(param::MemoryCategory::Activations)]; }
+int64_t activation_bytes(int rank) {
+  return param::memory_use(rank).bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
+}
 
 // Passes everything on, and looks at the account after every action.
 class Watched final : public pipe::StageExecutor {

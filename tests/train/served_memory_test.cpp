@@ -39,7 +39,9 @@ Measured measured(const RunSpec& spec, const std::string& folder) {
   return found;
 }
 
-int64_t bytes(const param::MemoryUse& use, param::MemoryCategory category) { return use.bytes[static_cast<size_t>(category)]; }
+int64_t bytes(const param::MemoryUse& use, param::MemoryCategory category) {
+  return use.bytes[static_cast<size_t>(category)];
+}
 
 class ServedMemory : public ScratchFolder {};
 
@@ -67,7 +69,8 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
             EXPECT_EQ(bytes(use, param::MemoryCategory::Parameters), (narrow ? 2 : 4) * found.elements[rank]);
             EXPECT_EQ(bytes(use, param::MemoryCategory::Gradients), 4 * found.elements[rank]);
             EXPECT_EQ(bytes(use, param::MemoryCategory::Optimizer), (narrow ? 4 : 0) * found.elements[rank]);
-            EXPECT_EQ(bytes(use, param::MemoryCategory::Servers), starts_servers ? per_parameter * found.elements[rank] : 0);
+            EXPECT_EQ(bytes(use, param::MemoryCategory::Servers),
+                      starts_servers ? per_parameter * found.elements[rank] : 0);
           }
         }
       }

@@ -70,7 +70,7 @@ TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {
     layout.tokens = 64;
     layout.tensor = 2;
     const plan::PartWork parts[] = {plan::attention_work(spec, layout, plan::FormulaSet::Braid),
-                              plan::feed_work(spec, layout, plan::FormulaSet::Braid)};
+                                    plan::feed_work(spec, layout, plan::FormulaSet::Braid)};
     std::vector<double> predicted, timed;
     double bytes = -64 * plan::element_bytes(spec.train.dtype) * not_timed(plan::BlockSizes(spec.model), 2);
     for (const plan::PartWork& part : parts) {

@@ -148,7 +148,9 @@ Sizes measured(const RunSpec& spec) {
   return sizes;
 }
 
-int64_t bytes(const Sizes& sizes, param::MemoryCategory category) { return sizes.memory.bytes[static_cast<size_t>(category)]; }
+int64_t bytes(const Sizes& sizes, param::MemoryCategory category) {
+  return sizes.memory.bytes[static_cast<size_t>(category)];
+}
 
 // Bytes per parameter with n ranks, of 4-byte gradients and masters: parameters, gradients, optimizer.
 //

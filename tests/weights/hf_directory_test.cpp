@@ -44,7 +44,8 @@ at::Tensor logits_on(const HfDirectory& source, int ranks) {
     m.tokens_bt = formula_integers("tokens", {2, kTokens}, run.spec.vocab);
     const at::Tensor logits = model.forward(m);
     const mesh::Index shape{2, kTokens, run.spec.vocab};
-    const mesh::Placement placement = mesh::split_dim(shape, 2, spec::padded_vocab(run.spec, ranks), {group.rank(), ranks, mesh::Axis::Tensor});
+    const mesh::Placement placement =
+        mesh::split_dim(shape, 2, spec::padded_vocab(run.spec, ranks), {group.rank(), ranks, mesh::Axis::Tensor});
     results.put("logits", group.rank(), placement, logits.masked_fill(logits.isneginf(), 0));
   });
   return results.global().at("logits");
@@ -76,7 +77,8 @@ TEST_P(HfFamilies, GreedyTokensAreThoseOfTransformers) {
   run_ranks(1, [&](Communicator& group) {
     const at::NoGradGuard no_grad;
     RunModel model(ModelRun{source.model()}, group);
-    for (param::Parameter& each : model.world.store.params()) source.read({each.name, each.placement, each.master.zero_()});
+    for (param::Parameter& each : model.world.store.params())
+      source.read({each.name, each.placement, each.master.zero_()});
     auto tokens = golden.at("prompt").get<std::vector<int64_t>>();
     const auto expected = golden.at("tokens").get<std::vector<int64_t>>();
     ASSERT_EQ(expected.size(), 64u);
@@ -238,15 +240,15 @@ TEST_F(HfDirectoryFaults, NamesOfABaseModelAreTaken) {
   const int64_t end = entries.back().end;
   const HfDirectory named(hf_family_folder("gpt2"));
   const std::pair<ckpt::ElementType, int64_t> masks[] = {{ckpt::ElementType::U8, 16},
-                                                   {ckpt::ElementType::Bool, 16},
-                                                   {ckpt::ElementType::F4, 8},
-                                                   {ckpt::ElementType::F8_E4M3, 16},
-                                                   {ckpt::ElementType::U64, 128}};
+                                                         {ckpt::ElementType::Bool, 16},
+                                                         {ckpt::ElementType::F4, 8},
+                                                         {ckpt::ElementType::F8_E4M3, 16},
+                                                         {ckpt::ElementType::U64, 128}};
   for (const auto& [type, bytes] : masks) {
     std::vector<ckpt::TensorEntry> all = entries;
     all.push_back({{"h.0.attn.bias", type, {1, 1, 4, 4}}, end, end + bytes});
-    write(path("model.safetensors"),
-          ckpt::header_bytes(all, {}) + whole.substr(header.data_begin) + std::string(static_cast<size_t>(bytes), '\1'));
+    write(path("model.safetensors"), ckpt::header_bytes(all, {}) + whole.substr(header.data_begin) +
+                                         std::string(static_cast<size_t>(bytes), '\1'));
     EXPECT_TRUE(logits_on(HfDirectory(folder_), 1).equal(logits_on(named, 1))) << ckpt::text(type);
   }
 }

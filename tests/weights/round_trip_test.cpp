@@ -100,7 +100,8 @@ TEST_F(WideRoundTrip, OneTensorIsInMemory) {
     infos.push_back({each.name, ckpt::ElementType::F64, each.shape});
   const std::vector<ckpt::TensorEntry> entries = ckpt::laid_out(infos);
   const int64_t bytes = entries.back().end;
-  write(path("source/model.safetensors"), ckpt::header_bytes(entries, {}) + std::string(static_cast<size_t>(bytes), '\0'));
+  write(path("source/model.safetensors"),
+        ckpt::header_bytes(entries, {}) + std::string(static_cast<size_t>(bytes), '\0'));
 
   param::install_memory_accounting();
   param::account_memory_to(0);

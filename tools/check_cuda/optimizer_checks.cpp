@@ -16,11 +16,12 @@ namespace {
 std::vector<param::BlockSpec> some_parameters(Sizes sizes) {
   const param::Init init{param::Init::Kind::Normal, 0.5};
   const int64_t many = sizes == Sizes::Full ? 3000 : 33;
-  return {{"a",
-           {{"w", mesh::replicated({70, 31}), init},
-            {"b", mesh::replicated({70}), init, param::WeightDecay::No},
-            {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
-          {"d", {{"x", mesh::replicated({many, 1024}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
+  return {
+      {"a",
+       {{"w", mesh::replicated({70, 31}), init},
+        {"b", mesh::replicated({70}), init, param::WeightDecay::No},
+        {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
+      {"d", {{"x", mesh::replicated({many, 1024}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
 }
 
 // The same numbers in the gradients of both; padding stays zero.

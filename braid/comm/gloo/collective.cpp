@@ -185,7 +185,8 @@ void CollectiveQueue::engine_sum(const at::Tensor& tensor, std::function<void()>
     const std::scoped_lock hold(mutex_);
     if (stopped_) return;
     if (!engine_sums_)
-      engine_sums_ = std::make_unique<EngineAllReduce>(ways_.connect, [this](const std::string& why) { sums_failed(why); });
+      engine_sums_ =
+          std::make_unique<EngineAllReduce>(ways_.connect, [this](const std::string& why) { sums_failed(why); });
     engine_sums_->add(tensor, std::move(done));
   } catch (const RunError& error) {
     sums_failed(error.what());

@@ -6,9 +6,9 @@
 #include <map>
 #include <mutex>
 
-#include "braid/comm/gloo/round.h"
 #include "braid/comm/gloo/engine_all_reduce.h"
 #include "braid/comm/gloo/make_gloo_world.h"
+#include "braid/comm/gloo/round.h"
 
 namespace braid::comm::gloo {
 
@@ -81,10 +81,10 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
   mutable std::mutex mutex_;
   std::condition_variable advanced_;
   std::deque<std::shared_ptr<Collective>> collectives_;  // not done
-  int64_t in_flight_bytes_ = 0;                              // of scratch
-  int next_tag_ = 0;                                         // of the next round
+  int64_t in_flight_bytes_ = 0;                          // of scratch
+  int next_tag_ = 0;                                     // of the next round
   bool advancing_ = false, start_all_ = false, stopped_ = false;
-  std::vector<at::Tensor> scratches_;      // unused
+  std::vector<at::Tensor> scratches_;             // unused
   std::unique_ptr<EngineAllReduce> engine_sums_;  // since they were first asked for
 };
 

@@ -270,7 +270,8 @@ void Engine::test() {
   sum(at::from_blob(&total, {1}, at::kLong));
   const int64_t n = options_.size;
   if (got[0] != 1 + last || got[1] != -1 || total != n * (n + 1) / 2) {
-    throw EngineError(cat("its test gave ", got[0], " ", got[1], " ", total, " for ", 1 + last, " -1 ", n * (n + 1) / 2));
+    throw EngineError(
+        cat("its test gave ", got[0], " ", got[1], " ", total, " for ", 1 + last, " -1 ", n * (n + 1) / 2));
   }
 }
 

@@ -40,10 +40,10 @@ class Engine {
     int size = 2;
     std::shared_ptr<Listener> listener;
     control::KeyValueStore* store = nullptr;  // outlives the engine
-    std::string prefix;              // of its keys
-    double connect_seconds = 60;     // that connecting to all peers may take
-    double sum_seconds = 300;        // that a sum may take
-    std::function<bool()> given_up;  // asked while peers are waited for: connecting ends with a EngineError
+    std::string prefix;                       // of its keys
+    double connect_seconds = 60;              // that connecting to all peers may take
+    double sum_seconds = 300;                 // that a sum may take
+    std::function<bool()> given_up;           // asked while peers are waited for: connecting ends with a EngineError
     std::function<void(int peer)> on_peer = [](int) {};  // before connecting to each peer; -1 once all are connected
   };
 

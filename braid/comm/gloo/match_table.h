@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
+#include "braid/comm/failure_state.h"
 #include "braid/comm/gloo/connection.h"
 #include "braid/comm/gloo/notifier.h"
-#include "braid/comm/failure_state.h"
 
 namespace braid::comm::gloo {
 

@@ -4,14 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include "braid/comm/communicator.h"
-#include "braid/comm/gloo/operation.h"
 #include "braid/comm/gloo/match_table.h"
+#include "braid/comm/gloo/operation.h"
 
 namespace braid::comm::gloo {
 
-class PointToPoint final : public Operation,
-                          public std::enable_shared_from_this<PointToPoint>,
-                          private Message::Owner {
+class PointToPoint final : public Operation, public std::enable_shared_from_this<PointToPoint>, private Message::Owner {
  public:
   // `news` outlives this.
   PointToPoint(std::shared_ptr<const Group> group, const P2p& transfer, Notifier& news);

@@ -14,7 +14,7 @@ namespace braid::comm::gloo {
 namespace {
 
 constexpr double kNamedByLaneSeconds = 2 * MatchTable::kNamedSeconds;  // a lane names a peer first
-constexpr double kConnectSeconds = 10;                               // at most, once all ranks are there
+constexpr double kConnectSeconds = 10;                                 // at most, once all ranks are there
 
 std::string listed(const std::vector<int>& ranks) {
   std::vector<std::string> texts;
@@ -83,7 +83,7 @@ int64_t ProgressEngine::next_group_id() { return static_cast<int64_t>(options_.r
 std::shared_ptr<CollectiveQueue> ProgressEngine::open(std::shared_ptr<const Group> group) {
   const auto connect_group = [this, group] { return connect_sums(*group); };
   const CollectiveQueue::Ways ways{*post_, news_, options_.sums, connect_group,
-                            [this, group](const std::string& why) { closed(*group, why); }};
+                                   [this, group](const std::string& why) { closed(*group, why); }};
   auto line = std::make_shared<CollectiveQueue>(std::move(group), ways);
   const std::scoped_lock hold(mutex_);
   std::erase_if(lines_, [](const auto& one) { return one.use_count() == 1 && !one->has_connections(); });
@@ -166,7 +166,7 @@ void ProgressEngine::meet(const Group& group, const std::string& prefix) const {
 // Collective of the group. The engine keeps its options for life, and Gloo may ask for a peer's address late: `on_peer`
 // is called during the start alone.
 std::unique_ptr<Engine> ProgressEngine::connect(const Group& group, const std::string& name,
-                                              const OnPeer& on_peer) const {
+                                                const OnPeer& on_peer) const {
   const std::string prefix = cat(options_.prefix, name, "/");
   meet(group, prefix);
   const auto starting = std::make_shared<const OnPeer>(on_peer);
@@ -175,14 +175,14 @@ std::unique_ptr<Engine> ProgressEngine::connect(const Group& group, const std::s
   };
   return std::make_unique<Engine>(
       Engine::Options{.rank = group.rank,
-                          .size = group.size(),
-                          .listener = listener_,
-                          .store = options_.store,
-                          .prefix = prefix,
-                          .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
-                          .sum_seconds = options_.deadline_seconds,
-                          .given_up = [this] { return stopping_ || options_.fate->failure().has_value(); },
-                          .on_peer = while_starting});
+                      .size = group.size(),
+                      .listener = listener_,
+                      .store = options_.store,
+                      .prefix = prefix,
+                      .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
+                      .sum_seconds = options_.deadline_seconds,
+                      .given_up = [this] { return stopping_ || options_.fate->failure().has_value(); },
+                      .on_peer = while_starting});
 }
 
 // Which connection of the group it was is not known here: no rank is named alone.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "braid/comm/gloo/collective.h"
-#include "braid/comm/gloo/point_to_point.h"
 #include "braid/comm/gloo/make_gloo_world.h"
+#include "braid/comm/gloo/point_to_point.h"
 
 namespace braid::comm::gloo {
 

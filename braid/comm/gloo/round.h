@@ -21,8 +21,8 @@
 #include <functional>
 #include <span>
 
-#include "braid/comm/gloo/operation.h"
 #include "braid/comm/gloo/match_table.h"
+#include "braid/comm/gloo/operation.h"
 #include "braid/comm/local/combine.h"
 
 namespace braid::comm::gloo {

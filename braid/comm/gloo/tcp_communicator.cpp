@@ -41,7 +41,8 @@ std::unique_ptr<Communicator> make_gloo_world(const GlooOptions& options, Queue&
   return std::make_unique<GlooWorld>(std::make_shared<comm::gloo::ProgressEngine>(options), queue);
 }
 
-comm::gloo::TcpCommunicator::TcpCommunicator(std::shared_ptr<comm::gloo::ProgressEngine> self, std::shared_ptr<const comm::gloo::Group> group, Queue& queue)
+comm::gloo::TcpCommunicator::TcpCommunicator(std::shared_ptr<comm::gloo::ProgressEngine> self,
+                                             std::shared_ptr<const comm::gloo::Group> group, Queue& queue)
     : comm::CheckedCommunicator(queue, group->size()),
       self_(std::move(self)),
       group_(std::move(group)),
@@ -70,7 +71,8 @@ std::unique_ptr<Communicator> comm::gloo::TcpCommunicator::split(int colour, int
   std::vector<GlooWish> wishes(size());
   std::memcpy(wishes.data(), out.const_data_ptr(), sizeof wish * size());
   const std::vector<int> ranks = comm::members_of_colour(wishes, rank());
-  auto group = std::make_shared<comm::gloo::Group>(comm::gloo::Group{.id = wishes[ranks[0]].group, .name = std::move(name)});
+  auto group =
+      std::make_shared<comm::gloo::Group>(comm::gloo::Group{.id = wishes[ranks[0]].group, .name = std::move(name)});
   for (const int rank : ranks) group->world_ranks.push_back(group_->world_ranks[rank]);
   group->rank = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
   return std::make_unique<comm::gloo::TcpCommunicator>(self_, std::move(group), queue());

@@ -22,7 +22,8 @@ class LocalWorld {
       : body_(body), exceptions_(num_ranks) {
     int threads = num_ranks * (options.make_queue ? 2 : 1);
     bool room_to_spin = threads <= static_cast<int>(std::thread::hardware_concurrency());
-    fate_ = std::make_shared<comm::local::WorldState>(num_ranks, comm::local::WorldState::Options{options.deadline_seconds, room_to_spin ? kSpinTurns : 0});
+    fate_ = std::make_shared<comm::local::WorldState>(
+        num_ranks, comm::local::WorldState::Options{options.deadline_seconds, room_to_spin ? kSpinTurns : 0});
     auto members = std::make_shared<comm::local::Membership>();
     members->name = "world";
     members->fate = fate_;

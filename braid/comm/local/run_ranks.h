@@ -22,6 +22,7 @@ struct ThreadRankOptions {
 // rank, what each waits for. This is exact: it never happens while a message or task is under way, and no clock
 // decides. A rank that computes, or waits for something that is not a Work or a split, does not count as asleep; then
 // only the deadline ends the waits of the others.
-void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const ThreadRankOptions& options = {});
+void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body,
+               const ThreadRankOptions& options = {});
 
 }  // namespace braid

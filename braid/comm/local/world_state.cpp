@@ -84,7 +84,8 @@ void WorldState::wake_all() {
   for (WaitQueue* gate : gates_) gate->wake();
 }
 
-WorldState::Enlisted::Enlisted(WorldState& fate, WaitQueue& gate, const BlockedThread& sleeper) : fate_(fate), gate_(gate), sleeper_(sleeper) {
+WorldState::Enlisted::Enlisted(WorldState& fate, WaitQueue& gate, const BlockedThread& sleeper)
+    : fate_(fate), gate_(gate), sleeper_(sleeper) {
   fate_.enter([this] {
     fate_.gates_.push_back(&gate_);
     fate_.roster_.sleep(sleeper_);

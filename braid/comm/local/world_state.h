@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "braid/comm/failure.h"
-#include "braid/comm/local/failure_listeners.h"
 #include "braid/comm/local/deadlock_detector.h"
+#include "braid/comm/local/failure_listeners.h"
 
 namespace braid::comm::local {
 

@@ -64,9 +64,9 @@ class MessageStreams {
 
   SharedWorld& world_;
   const int rank_;
-  std::vector<Lane> lanes_;                                                   // by peer
+  std::vector<Lane> lanes_;                                                     // by peer
   std::map<MessageRoute, std::deque<std::shared_ptr<PointToPoint>>> receives_;  // no message has come for them yet
-  std::map<MessageRoute, std::deque<std::shared_ptr<Incoming>>> unmet_;       // no receive has come for them yet
+  std::map<MessageRoute, std::deque<std::shared_ptr<Incoming>>> unmet_;         // no receive has come for them yet
 };
 
 }  // namespace braid::comm::shm

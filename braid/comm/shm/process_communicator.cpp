@@ -26,7 +26,8 @@ at::Tensor bytes(size_t count) { return at::empty({static_cast<int64_t>(count)},
 
 }  // namespace
 
-std::unique_ptr<ProcessCommunicator> ProcessCommunicator::of_world(std::shared_ptr<ProgressEngine> progress, Queue& queue) {
+std::unique_ptr<ProcessCommunicator> ProcessCommunicator::of_world(std::shared_ptr<ProgressEngine> progress,
+                                                                   Queue& queue) {
   SharedWorld& world = progress->world();
   const int rank = progress->rank();
   std::vector<int> all;
@@ -36,7 +37,7 @@ std::unique_ptr<ProcessCommunicator> ProcessCommunicator::of_world(std::shared_p
 }
 
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<ProgressEngine> progress, std::shared_ptr<const Group> group,
-                                 int rank, Queue& queue)
+                                         int rank, Queue& queue)
     : CheckedCommunicator(queue, group->size()),
       progress_(std::move(progress)),
       group_(std::move(group)),
@@ -52,8 +53,8 @@ Work ProcessCommunicator::batch(std::span<const P2p> transfers) {
     messages.push_back(std::make_shared<PointToPoint>(group_, rank_, transfer));
   }
   if (messages.empty()) return {};
-  Work work(std::make_shared<ShmWork>(
-      progress_, std::vector<std::shared_ptr<const Operation>>(messages.begin(), messages.end())));
+  Work work(std::make_shared<ShmWork>(progress_,
+                                      std::vector<std::shared_ptr<const Operation>>(messages.begin(), messages.end())));
   queue().enqueue([progress = progress_, messages] { progress->arrive(messages); });
   return work;
 }
@@ -71,8 +72,8 @@ std::unique_ptr<Communicator> ProcessCommunicator::split(int colour, int key, st
   std::vector<int> world_ranks;
   for (int rank : ranks) world_ranks.push_back(group_->world_ranks[rank]);
   const int place = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
-  auto group = std::make_shared<const Group>(progress_->world(), wishes[ranks[0]].area, std::move(name),
-                                                std::move(world_ranks));
+  auto group =
+      std::make_shared<const Group>(progress_->world(), wishes[ranks[0]].area, std::move(name), std::move(world_ranks));
   return std::make_unique<ProcessCommunicator>(progress_, std::move(group), place, queue());
 }
 

@@ -18,7 +18,7 @@ class ProcessCommunicator final : public CheckedCommunicator {
   static std::unique_ptr<ProcessCommunicator> of_world(std::shared_ptr<ProgressEngine> progress, Queue& queue);
 
   ProcessCommunicator(std::shared_ptr<ProgressEngine> progress, std::shared_ptr<const Group> group, int rank,
-                  Queue& queue);
+                      Queue& queue);
   ~ProcessCommunicator() override;
 
   int rank() const override { return rank_; }

@@ -53,7 +53,8 @@ void ProgressEngine::wait(const Operation& operation, double issued_seconds) {
     } else if (left > 0) {
       bell.wait(seen, told.nap(left, [&] { return operation.label(); }), world_.options().spin_turns);
       const double begin = std::exchange(turn, now_seconds());
-      left -= std::min(turn - begin, Notifier::kNapSeconds);  // a turn that takes longer was stopped, and all ranks with it
+      left -=
+          std::min(turn - begin, Notifier::kNapSeconds);  // a turn that takes longer was stopped, and all ranks with it
     } else {
       report_late(operation);
     }

@@ -1,4 +1,4 @@
-// The one entry of libbraid_cuda.so. It knows rooms by name only.
+// The one entry of libbraid_cuda.so. It knows components by name only.
 #include <cstring>
 
 #include "braid/device/cuda_tables.h"
@@ -11,9 +11,10 @@ const CudaTable* nn_cuda_table();
 
 }  // namespace braid::device
 
-extern "C" __attribute__((visibility("default"))) const braid::device::CudaTable* braid_cuda_table(const char* room) {
-  if (std::strcmp(room, "device") == 0) return braid::device::device_cuda_table();
-  if (std::strcmp(room, "optim") == 0) return braid::device::optim_cuda_table();
-  if (std::strcmp(room, "nn") == 0) return braid::device::nn_cuda_table();
+extern "C" __attribute__((visibility("default"))) const braid::device::CudaTable* braid_cuda_table(
+    const char* component) {
+  if (std::strcmp(component, "device") == 0) return braid::device::device_cuda_table();
+  if (std::strcmp(component, "optim") == 0) return braid::device::optim_cuda_table();
+  if (std::strcmp(component, "nn") == 0) return braid::device::nn_cuda_table();
   return nullptr;
 }

@@ -1,4 +1,4 @@
-// The room's table, filled.
+// The component's table, filled.
 #include "braid/nn/cuda/launchers.h"
 
 namespace braid::nn {

@@ -104,7 +104,8 @@ LocalServers::LocalServers(const KeyShape& whole, const LocalServersOptions& opt
 
 LocalServers::~LocalServers() = default;
 
-std::vector<sync::server::KeyRange> LocalServers::within(const std::vector<sync::server::KeyRange>& ranges, const sync::server::KeyRange& of) {
+std::vector<sync::server::KeyRange> LocalServers::within(const std::vector<sync::server::KeyRange>& ranges,
+                                                         const sync::server::KeyRange& of) {
   std::vector<sync::server::KeyRange> part;
   for (const sync::server::KeyRange& range : ranges) {
     const int64_t begin = std::max(range.begin, of.begin), end = std::min(range.end, of.end);

@@ -15,8 +15,8 @@ struct LocalServersOptions {
   int num_servers = 1;
   optim::ElementRule rule = {};
   std::vector<sync::server::KeyRange> not_decayed = {};  // stretches of the flat parameters, ascending
-  ServerOptions server = {};               // first_worker is set here
-  at::Tensor initial = {};                 // the flat parameters to begin with, copied; undefined: zeros
+  ServerOptions server = {};                             // first_worker is set here
+  at::Tensor initial = {};                               // the flat parameters to begin with, copied; undefined: zeros
   // Goes around every server's channel; null: nothing.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap = nullptr;
 };
@@ -41,7 +41,8 @@ class LocalServers {
 
  private:
   class Server;
-  static std::vector<sync::server::KeyRange> within(const std::vector<sync::server::KeyRange>& ranges, const sync::server::KeyRange& of);
+  static std::vector<sync::server::KeyRange> within(const std::vector<sync::server::KeyRange>& ranges,
+                                                    const sync::server::KeyRange& of);
 
   const KeyShares shares_;
   LocalServersOptions options_;

@@ -57,7 +57,8 @@ void ParameterServer::handle(int worker, const ChannelMessage& message) {
     return answer(worker, sync::server::AnswerKind::Left);
   }
   if (failed_) return answer(worker, sync::server::AnswerKind::Failed, {.number = *failed_});
-  if (clocks_.state(worker) != sync::server::WorkerClocks::State::Live) return answer(worker, sync::server::AnswerKind::Gone);
+  if (clocks_.state(worker) != sync::server::WorkerClocks::State::Live)
+    return answer(worker, sync::server::AnswerKind::Gone);
   dispatch(worker, *request, message);
 }
 
@@ -82,7 +83,8 @@ void ParameterServer::join(int worker, int64_t session) {
   Worker& known = at(worker);
   if (session < known.session) return;
   if (session > known.session) {
-    const bool first_of_initial = known.session == 0 && clocks_.state(worker) == sync::server::WorkerClocks::State::Live;
+    const bool first_of_initial =
+        known.session == 0 && clocks_.state(worker) == sync::server::WorkerClocks::State::Live;
     if (!first_of_initial) {
       lose(worker);
       clocks_.join(worker);
@@ -110,7 +112,8 @@ void ParameterServer::receive_push(int worker, const sync::server::Envelope& req
     return;
   }
   auto& pushes = at(worker).pushes;
-  if (pushes.accept(request.number, {std::move(*gradient), request.a, sync::server::double_of(request.b)}) == sync::server::Arrival::Repeated) {
+  if (pushes.accept(request.number, {std::move(*gradient), request.a, sync::server::double_of(request.b)}) ==
+      sync::server::Arrival::Repeated) {
     ++report_.num_repeated;
     return answer(worker, sync::server::AnswerKind::Pushed, {.number = request.number, .a = -1});
   }
@@ -186,8 +189,8 @@ void ParameterServer::answer_waiting() {
       answer(worker, sync::server::AnswerKind::Failed, {.number = *failed_});
       continue;
     }
-    ChannelMessage message = sync::server::message_of(
-        {static_cast<int64_t>(sync::server::AnswerKind::Pulled), at(worker).session, pull.number, version_, clocks_.slowest()});
+    ChannelMessage message = sync::server::message_of({static_cast<int64_t>(sync::server::AnswerKind::Pulled),
+                                                       at(worker).session, pull.number, version_, clocks_.slowest()});
     KeyedTensors read;
     if (pull.wants_dense) read.dense = shard_.snapshot();
     for (size_t t = 0; t < pull.rows.size(); ++t) {
@@ -235,8 +238,8 @@ Channel::Time ParameterServer::next_deadline() const {
 }
 
 void ParameterServer::fetch(int worker, const sync::server::Envelope& request) {
-  ChannelMessage message = sync::server::message_of(
-      {static_cast<int64_t>(sync::server::AnswerKind::Fetched), request.session, request.number, shard_.state().num_steps, 0});
+  ChannelMessage message = sync::server::message_of({static_cast<int64_t>(sync::server::AnswerKind::Fetched),
+                                                     request.session, request.number, shard_.state().num_steps, 0});
   sync::server::pack(sync::server::copy_of(shard_.state()), message);
   send(worker, std::move(message));
 }

@@ -22,12 +22,12 @@ namespace braid {
 
 struct ServerOptions {
   Consistency consistency = Consistency::Bsp;
-  int64_t staleness = 0;                // of Ssp
-  OnRankFailure on_loss = OnRankFailure::Fail;        // of Bsp
-  double deadline_seconds = 300;        // a worker that makes another wait for longer is lost
-  int first_worker = 1;                 // endpoint of worker 0; the others follow
-  int num_workers = 1;                  // that there may be
-  std::optional<int> num_initial = {};  // the first of them, counted from the start: all; the others join late
+  int64_t staleness = 0;                        // of Ssp
+  OnRankFailure on_loss = OnRankFailure::Fail;  // of Bsp
+  double deadline_seconds = 300;                // a worker that makes another wait for longer is lost
+  int first_worker = 1;                         // endpoint of worker 0; the others follow
+  int num_workers = 1;                          // that there may be
+  std::optional<int> num_initial = {};          // the first of them, counted from the start: all; the others join late
 };
 
 struct ServerReport {

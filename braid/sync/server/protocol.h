@@ -62,6 +62,7 @@ inline double double_of(int64_t bits) { return std::bit_cast<double>(bits); }
 // The state's tensors, after the header.
 void pack(const ShardState& state, ChannelMessage& message);
 // The state without its number of steps, or nothing when it does not fit.
-std::optional<ShardState> unpacked_state(const ChannelMessage& message, const KeyShape& shape, const optim::ElementRule& rule);
+std::optional<ShardState> unpacked_state(const ChannelMessage& message, const KeyShape& shape,
+                                         const optim::ElementRule& rule);
 
 }  // namespace braid::sync::server

@@ -86,8 +86,8 @@ ServerClient::Requests ServerClient::pull_requests(const KeyedTensors& wanted, b
     const KeyedTensors part = part_of({}, wanted.rows, server);
     const bool any = std::any_of(part.rows.begin(), part.rows.end(), [](const auto& r) { return r.index.defined(); });
     if (!dense && !any) continue;
-    ChannelMessage message =
-        sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Pull), session_, next_request_, clock_, dense ? 1 : 0});
+    ChannelMessage message = sync::server::message_of(
+        {static_cast<int64_t>(sync::server::RequestKind::Pull), session_, next_request_, clock_, dense ? 1 : 0});
     pack(part, RowContent::IndexOnly, message);
     requests[static_cast<size_t>(server)] = std::move(message);
   }
@@ -120,7 +120,8 @@ bool ServerClient::pull(KeyedTensors& wanted, Freshness freshness) {
 }
 
 bool ServerClient::read_pulled(int server, const ChannelMessage& message, KeyedTensors& into) const {
-  const auto read = unpacked(message, sync::server::Envelope::kNumFields, RowContent::IndexAndValues, shares_.part(server));
+  const auto read =
+      unpacked(message, sync::server::Envelope::kNumFields, RowContent::IndexAndValues, shares_.part(server));
   if (!read) return false;
   if (read->dense.defined() && read->dense.numel() > 0 && into.dense.defined()) {
     check(into.dense.numel() == shares_.whole.num_elements && into.dense.scalar_type() == shares_.whole.type,
@@ -184,8 +185,9 @@ void ServerClient::send_push(const at::Tensor& dense) {
   std::vector<TableRows> rows;
   for (sync::server::RowSum& sum : row_sums_) rows.push_back(sum.take());
   for (int server = 0; server < num_servers_; ++server) {
-    ChannelMessage message = sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Push), session_, clock_,
-                                         version_[static_cast<size_t>(server)], sync::server::bits_of(lr_)});
+    ChannelMessage message =
+        sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Push), session_, clock_,
+                                  version_[static_cast<size_t>(server)], sync::server::bits_of(lr_)});
     pack(part_of(dense, rows, server), RowContent::IndexAndValues, message);
     if (options_.retry_seconds > 0) unacked_[static_cast<size_t>(server)].emplace(clock_, message);
     if (send(server, std::move(message)) == Delivery::PeerClosed) server_closed("push", server);
@@ -224,13 +226,16 @@ void ServerClient::store(const sync::server::ShardState& state) {
     sync::server::pack(sync::server::part_of_state(shares_, rule_, state, server), message);
   }
   ask("store", std::move(requests), sync::server::AnswerKind::Stored,
-      [this](int, const sync::server::Envelope& fields, const ChannelMessage&) { return fields.number == next_request_; });
+      [this](int, const sync::server::Envelope& fields, const ChannelMessage&) {
+        return fields.number == next_request_;
+      });
   ++next_request_;
   has_pulled_ = false;
 }
 
 ServerClient::Requests ServerClient::to_all(sync::server::RequestKind kind, int64_t number) const {
-  return Requests(static_cast<size_t>(num_servers_), sync::server::message_of({static_cast<int64_t>(kind), session_, number, 0, 0}));
+  return Requests(static_cast<size_t>(num_servers_),
+                  sync::server::message_of({static_cast<int64_t>(kind), session_, number, 0, 0}));
 }
 
 }  // namespace braid

@@ -74,8 +74,8 @@ void ServerClient::receive_until(const char* what, const Done& done) {
   const Channel::Time deadline = in_seconds(options_.deadline_seconds);
   while (!done()) {
     const bool retries = options_.retry_seconds > 0;
-    const ChannelEvent event =
-        channel_.recv_any(sync::server::kAnswerTag, retries ? std::min(deadline, in_seconds(options_.retry_seconds)) : deadline);
+    const ChannelEvent event = channel_.recv_any(
+        sync::server::kAnswerTag, retries ? std::min(deadline, in_seconds(options_.retry_seconds)) : deadline);
     switch (event.kind) {
       case ChannelEvent::Kind::Received:
         handle(what, event.peer, event.message);

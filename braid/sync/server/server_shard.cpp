@@ -47,7 +47,8 @@ T* offset(T* data, int64_t elements) {
   return data ? data + elements : nullptr;
 }
 
-bool all_fit(const std::vector<at::Tensor>& tensors, const optim::ElementRule& rule, at::ScalarType type, int64_t numel) {
+bool all_fit(const std::vector<at::Tensor>& tensors, const optim::ElementRule& rule, at::ScalarType type,
+             int64_t numel) {
   return static_cast<int>(tensors.size()) == 1 + rule.num_states() &&
          std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
            return tensor.scalar_type() == type && tensor.numel() == numel && tensor.is_contiguous();

@@ -1,10 +1,10 @@
-"""tools/check_rooms names every kind of offence, on a small house made for the purpose."""
+"""tools/check_components names every kind of offence, on a small tree made for the purpose."""
 import pathlib
 import subprocess
 import tempfile
 import unittest
 
-CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_rooms"
+CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_components"
 
 
 class CheckRooms(unittest.TestCase):
@@ -20,36 +20,36 @@ class CheckRooms(unittest.TestCase):
 
     def test_a_good_house_passes(self):
         code, said = self.check(
-            ["braid_room(base)", "braid_room(spec ROOMS base)"],
+            ["braid_component(base)", "braid_component(spec COMPONENTS base)"],
             {"braid/spec/a.h": '#include "braid/base/errors.h"\n#include "braid/spec/b.h"\n'},
         )
-        self.assertEqual((code, said), (0, "2 rooms, no offence\n"))
+        self.assertEqual((code, said), (0, "2 components, no offence\n"))
 
     def test_a_forbidden_include_is_named_with_its_line(self):
         code, said = self.check(
-            ["braid_room(base)", "braid_room(spec ROOMS base)"], {"braid/base/a.h": '\n#include "braid/spec/b.h"\n'}
+            ["braid_component(base)", "braid_component(spec COMPONENTS base)"], {"braid/base/a.h": '\n#include "braid/spec/b.h"\n'}
         )
         self.assertEqual((code, said), (1, "braid/base/a.h:2: base may not include spec\n"))
 
     def test_torch_stays_out_of_the_pure_wing(self):
-        code, said = self.check(["braid_room(base)"], {"braid/base/a.cpp": "#include <ATen/core/Tensor.h>\n"})
+        code, said = self.check(["braid_component(base)"], {"braid/base/a.cpp": "#include <ATen/core/Tensor.h>\n"})
         self.assertEqual((code, said), (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
 
     def test_a_house_in_a_folder_called_cuda_is_no_other(self):
         with tempfile.TemporaryDirectory() as folder:
-            house = pathlib.Path(folder, "cuda")
-            house.mkdir()
-            (house / "CMakeLists.txt").write_text("braid_room(base)\n")
-            source = house / "braid/base/a.cpp"
+            folder = pathlib.Path(folder, "cuda")
+            folder.mkdir()
+            (folder / "CMakeLists.txt").write_text("braid_component(base)\n")
+            source = folder / "braid/base/a.cpp"
             source.parent.mkdir(parents=True)
             source.write_text("#include <ATen/core/Tensor.h>\n")
-            done = subprocess.run([CHECK, house], capture_output=True, text=True)
+            done = subprocess.run([CHECK, folder], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout),
                          (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
 
     def test_one_name_is_one_type(self):
         code, said = self.check(
-            ["braid_room(base)"],
+            ["braid_component(base)"],
             {"braid/base/a.h": "struct Fault {\n};\n", "braid/base/b.h": "class Other;\nclass Fault final {\n};\n"},
         )
         self.assertEqual((code, said), (1, "braid/base/b.h:2: Fault is also defined in braid/base/a.h:1\n"))
@@ -57,17 +57,17 @@ class CheckRooms(unittest.TestCase):
     def test_what_is_unnamed_is_once_in_its_room(self):
         first = "namespace braid {\nnamespace {\n\nconstexpr int kMost = 3;\n\nint twice(int value) { return 2 * value; }\n\n}  // namespace\n}\n"
         files = {"braid/base/a.cpp": first, "braid/spec/a.cpp": first}
-        rooms = ["braid_room(base)", "braid_room(spec ROOMS base)"]
-        self.assertEqual(self.check(rooms, files)[0], 0)
+        components = ["braid_component(base)", "braid_component(spec COMPONENTS base)"]
+        self.assertEqual(self.check(components, files)[0], 0)
         other = first.replace("kMost", "kLeast").replace("int value", "double value")
-        self.assertEqual(self.check(rooms, files | {"braid/base/b.cpp": other})[0], 0)
-        code, said = self.check(rooms, files | {"braid/base/b.cpp": first.replace("value", "number")})
+        self.assertEqual(self.check(components, files | {"braid/base/b.cpp": other})[0], 0)
+        code, said = self.check(components, files | {"braid/base/b.cpp": first.replace("value", "number")})
         self.assertEqual((code, said), (1, "braid/base/b.cpp:1: kMost is also in braid/base/a.cpp\n"
                                            "braid/base/b.cpp:1: twice is also in braid/base/a.cpp\n"))
 
     def test_a_test_has_a_namespace_of_its_own(self):
         code, said = self.check(
-            ["braid_room(base)"],
+            ["braid_component(base)"],
             {
                 "tests/base/a_test.cpp": "namespace braid::a_test {\n}\n",
                 "tests/base/b_test.cpp": "namespace braid {\n}\n",
@@ -76,7 +76,7 @@ class CheckRooms(unittest.TestCase):
         self.assertEqual((code, said), (1, "tests/base/b_test.cpp:1: has no namespace braid::b_test\n"))
 
     def test_rooms_are_listed_above_those_that_use_them(self):
-        code, said = self.check(["braid_room(spec ROOMS base)", "braid_room(base)"], {})
+        code, said = self.check(["braid_component(spec COMPONENTS base)", "braid_component(base)"], {})
         self.assertEqual((code, said), (1, "CMakeLists.txt: spec names base, which is below it\n"))
 
 

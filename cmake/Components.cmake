@@ -1,18 +1,18 @@
-# braid_room(NAME [SHARDS n] [ROOMS room...] [TORCH]): one folder, one static library, one test binary.
+# braid_component(NAME [SHARDS n] [COMPONENTS component...] [TORCH]): one folder, one static library, one test binary.
 #
-# The library braid_NAME is made of braid/NAME/*.cpp, sub-folders included (comm/local/*.cpp), and links the rooms it
-# names. tools/check_rooms sees to it that it includes no others. tests/NAME/*.cpp become NAME_test, run by ctest as NAME,
+# The library braid_NAME is made of braid/NAME/*.cpp, sub-folders included (comm/local/*.cpp), and links the components it
+# names. tools/check_components sees to it that it includes no others. tests/NAME/*.cpp become NAME_test, run by ctest as NAME,
 # or, where it is long, as NAME_1 .. NAME_n with a share of the tests each, before the others;
 # planted_*.cpp are programs and fake_*.cpp libraries of their own (tests/CMakeLists.txt).
 
-function(braid_room name)
-  cmake_parse_arguments(room "TORCH" "SHARDS" "ROOMS" ${ARGN})
-  if(room_TORCH AND NOT BRAID_TORCH)
+function(braid_component name)
+  cmake_parse_arguments(component "TORCH" "SHARDS" "COMPONENTS" ${ARGN})
+  if(component_TORCH AND NOT BRAID_TORCH)
     return()
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/braid/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/braid/${name}/cuda/")  # of libbraid_cuda.so (CudaLibrary.cmake)
-  list(TRANSFORM room_ROOMS PREPEND braid_)
+  list(TRANSFORM component_COMPONENTS PREPEND braid_)
   if(sources)
     add_library(braid_${name} STATIC ${sources})
     braid_alone_in_unity(${sources})
@@ -23,15 +23,15 @@ function(braid_room name)
   endif()
   target_include_directories(braid_${name} ${scope} ${PROJECT_SOURCE_DIR})
   target_compile_features(braid_${name} ${scope} cxx_std_20)
-  target_link_libraries(braid_${name} ${scope} ${room_ROOMS} Threads::Threads)
-  if(room_TORCH)
+  target_link_libraries(braid_${name} ${scope} ${component_COMPONENTS} Threads::Threads)
+  if(component_TORCH)
     target_link_libraries(braid_${name} ${scope} LibTorch::cpu)
     if(sources)
       braid_use_torch_header(braid_${name})
     endif()
   endif()
   if(BRAID_TESTS)
-    braid_room_test(${name} "${room_TORCH}" "${room_SHARDS}")
+    braid_component_test(${name} "${component_TORCH}" "${component_SHARDS}")
   endif()
 endfunction()
 
@@ -45,7 +45,7 @@ function(braid_alone_in_unity)
   endforeach()
 endfunction()
 
-function(braid_room_test name torch shards)
+function(braid_component_test name torch shards)
   file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   list(FILTER tests EXCLUDE REGEX "/(planted|fake)_")
   if(NOT tests)
