@@ -14,5 +14,5 @@ file(CONFIGURE OUTPUT ${OUT} CONTENT [[
 // Made by cmake/WriteCommit.cmake.
 #include "braid/cli/version.h"
 
-const char* braid::build_commit() { return "@commit@"; }
+const char* braid::cli::build_commit() { return "@commit@"; }
 ]] @ONLY)

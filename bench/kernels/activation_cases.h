@@ -10,9 +10,8 @@
 
 #include "bench/kernels/kernel_case.h"
 #include "braid/base/text.h"
-#include "braid/nn/kernels/gelu.h"
+#include "braid/nn/kernels/activations.h"
 #include "braid/nn/kernels/rotary.h"
-#include "braid/nn/kernels/swiglu.h"
 
 namespace braid::bench {
 

@@ -1,5 +1,5 @@
 // A file read at given offsets, with every byte accounted for. It is not mapped: a file cut short under a mapping kills
-// the process instead of giving an error. data/mapped_file.h, which maps files, opens them here too, so that the rules
+// the process instead of giving an error. data/token_file.h, which maps files, opens them here too, so that the rules
 // for opening are in one place.
 #pragma once
 
@@ -9,6 +9,23 @@
 #include <string>
 
 namespace braid {
+
+// Reads whole what a user has named: a file, or a pipe that is read once.
+
+// A file with the option or key that named it.
+struct NamedFile {
+  std::string key, value;
+  std::string path;  // in the value
+};
+
+constexpr int64_t kMostBytesNamed = int64_t{1} << 28;
+
+// All of a file or a pipe, through links: what a user names on the command line and the program reads once. Waits for
+// the writers of a pipe. Throws IoError as file_content() does.
+std::string named_content(const std::string& path, int64_t limit);
+
+// The same; throws ConfigError about the key instead, since a wrong name is the user's mistake.
+std::string named_file_content(const NamedFile& file, int64_t limit = kMostBytesNamed);
 
 enum class Links { Refused, Followed };
 

@@ -61,4 +61,13 @@ void add_sized(Digest& digest, std::string_view text);
 // Sixteen lower-case digits.
 std::string hex(uint64_t value);
 
+// Identifies a file by its content: equal marks mean equal bytes, wherever the files lie.
+struct ContentMark {
+  std::string name;  // without a folder, "source0-train-00000.tokens"
+  int64_t documents = 0, bytes = 0;
+  NamedDigest digest;  // of the kind that the file itself has
+
+  bool operator==(const ContentMark&) const = default;
+};
+
 }  // namespace braid

@@ -11,9 +11,20 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace braid {
+
+// Errors of calls to the system about a path.
+
+// Throws IoError: "cannot <action>: <the system's words>", with the free space where the disk is full.
+[[noreturn]] void throw_system_fault(const std::string& path, const std::string& action, std::error_code code);
+// The same of errno.
+[[noreturn]] void throw_system_fault(const std::string& path, const std::string& action);
+
+// The folder that `path` lies in; "." for a name alone.
+std::string parent_folder(const std::string& path);
 
 // One fault in what the user wrote.
 struct Problem {

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
-#include "braid/base/staged_file.h"
-#include "braid/base/system_fault.h"
+#include "braid/base/direct_files.h"
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 
 namespace braid {

@@ -10,10 +10,9 @@
 #include <span>
 #include <string_view>
 
-#include "braid/base/advisory_lock.h"
 #include "braid/base/errors.h"
+#include "braid/base/file_lock.h"
 #include "braid/base/path_look.h"
-#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
 
 namespace braid {

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "braid/base/system_fault.h"
+#include "braid/base/errors.h"
 
 namespace braid {
 

@@ -1,8 +1,6 @@
 // Philox and what is drawn from it.
 #include "braid/base/seeds.h"
 
-#include "braid/base/philox.h"
-
 namespace braid {
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
   const PhiloxWords w = philox_words({{c[0], c[1], c[2], c[3]}}, uint64_t{key[1]} << 32 | key[0]);

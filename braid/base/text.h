@@ -45,4 +45,24 @@ int edit_distance(std::string_view a, std::string_view b);
 // within half of the word's length. A word far longer than all candidates costs little time.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
+// Counts in messages: "1 rank", "2 ranks", "3 batches".
+
+// The plural of an English noun of regular form.
+inline std::string plural(std::string_view noun) {
+  const bool hisses = noun.ends_with("ch") || noun.ends_with('s') || noun.ends_with('x');
+  return cat(noun, hisses ? "es" : "s");
+}
+
+// `noun`, or its plural unless the count is one.
+template <class Number>
+std::string noun_of(Number count, std::string_view noun) {
+  return count == 1 ? std::string(noun) : plural(noun);
+}
+
+// The count and its noun.
+template <class Number>
+std::string counted(Number count, std::string_view noun) {
+  return cat(count, " ", noun_of(count, noun));
+}
+
 }  // namespace braid

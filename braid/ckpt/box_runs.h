@@ -11,9 +11,39 @@
 #include <utility>
 #include <vector>
 
-#include "braid/ckpt/reshard.h"
+#include "braid/ckpt/manifest.h"
+#include "braid/mesh/placement.h"
 
 namespace braid::ckpt {
+
+// Checks that boxes make up a tensor: each lies inside it, no two overlap, and together they cover it.
+
+// Returns true if no two of `boxes`, none of them empty, overlap. Costs n log n for boxes that planes separate, as in
+// every layout here; pairs that no plane separates are compared one by one.
+bool are_disjoint(std::vector<const mesh::Box*> boxes);
+
+// Returns true if `boxes` lie inside a tensor of this shape and cover each of its elements once.
+bool cover_once(const std::vector<const mesh::Box*>& boxes, const mesh::Index& shape);
+
+// Which bytes of a checkpoint fill a rank's boxes, whatever mesh wrote them. Pure: it reads no files.
+//
+//   the file's box        rows 0 1 2 3 | 4 5 6 7
+//   what a rank wants          . . 2 3   4 5          two copies
+struct BoxCopy {
+  size_t target;            // of the tensors
+  const ManifestBox* from;  // of the manifest
+  mesh::Piece piece;        // what of it, and where in the target's local tensor
+};
+
+// `manifest` has every tensor, in the same shape. Copies of a target are disjoint and fill its pieces.
+std::vector<BoxCopy> plan_reshard(const Manifest& manifest, const std::vector<PlacedTensor>& tensors);
+
+// The rows (indices of dim 0, counted from the box's first) that a copy reads of its box, and the bytes of each. A
+// tensor without dims has one row.
+struct StoredRows {
+  int64_t begin = 0, end = 0, bytes = 0;
+};
+StoredRows rows_read(const BoxCopy& copy, ElementType type);
 
 class BoxRuns {
  public:

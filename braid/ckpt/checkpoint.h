@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/base/content_mark.h"
+#include "braid/base/digest.h"
 #include "braid/comm/communicator.h"
 #include "braid/mesh/placement.h"
 

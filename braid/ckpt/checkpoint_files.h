@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -10,12 +11,19 @@
 #include <vector>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/uncached_file.h"
+#include "braid/base/direct_files.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/ckpt/parallel_reads.h"
 #include "braid/ckpt/safetensors.h"
 
 namespace braid::ckpt {
+
+// Reads with several requests in flight: a disk that gets one request at a time is slow.
+inline constexpr int kReaders = 4;  // threads
+
+// Calls read(number, reader) for numbers 0 .. count - 1, in about that order, and returns when none is left. Readers
+// are 0 .. kReaders - 1; the calls of one come one after another. Throws what the lowest number that failed threw;
+// those behind it may not have been called.
+void read_in_parallel(int64_t count, const std::function<void(int64_t number, int reader)>& read);
 
 // A safetensors file whose size and header are as the manifest says.
 struct StoredFile {

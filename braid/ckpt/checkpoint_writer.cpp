@@ -6,10 +6,8 @@
 #include <filesystem>
 #include <random>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
-#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/shard_writer.h"
 

@@ -11,6 +11,13 @@
 
 namespace braid::ckpt {
 
+// Errors agreed on by all ranks: if one rank fails, all ranks throw, so that none continues alone.
+
+// Collective. Runs `step` on every rank, and returns where none has thrown. Else all throw the same: the IoError or
+// RunError of the lowest rank that has one, or one ConfigError with the problems of all, each once. A lack of memory is
+// a RunError. Other errors end this rank alone.
+void all_or_none(const std::function<void()>& step, Communicator& world);
+
 // Collective. Everyone's text, by rank. The messages travel in tensors on `device`.
 std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world);
 

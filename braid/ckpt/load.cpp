@@ -4,9 +4,9 @@
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/all_or_none.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/checkpoint_reader.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/ckpt/manifest.h"
 
 namespace braid::ckpt {

@@ -6,14 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/json_text.h"
 #include "braid/base/path_look.h"
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/box_cover.h"
+#include "braid/ckpt/box_runs.h"
 
 namespace braid::ckpt {
 namespace {

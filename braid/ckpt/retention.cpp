@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "braid/base/advisory_lock.h"
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/file_lock.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"

@@ -5,7 +5,7 @@
 #include "braid/base/errors.h"
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/ckpt/streamed_save.h"
+#include "braid/ckpt/save.h"
 
 namespace braid::ckpt {
 namespace {

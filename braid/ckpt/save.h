@@ -8,6 +8,7 @@
 // checkpoint_writer.h has the protocol of files, shard_plan.h who writes what.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,10 +16,27 @@
 #include "braid/base/file_system.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/checkpoint_writer.h"
+#include "braid/ckpt/listing.h"
 #include "braid/ckpt/shard_plan.h"
 #include "braid/ckpt/shard_writer.h"
 
 namespace braid::ckpt {
+
+// A checkpoint whose values come from elsewhere, some rows of one tensor at a time. One process writes all files.
+struct StreamedSave {
+  std::string to;
+  std::vector<ListedTensor> listing;  // whole tensors
+  BoxRows rows;  // is called for the tensors in the order of the files, each in the order of its rows
+  CheckpointInfo info;
+  std::map<std::string, std::string> tokenizer_files;
+  int ranks = 1;  // files are cut as if this many ranks had saved, each holding everything
+};
+
+// The listing of a whole tensor.
+ListedTensor whole_tensor(const TensorInfo& info);
+
+// Publishes the checkpoint as a save does. Throws IoError and what `rows` throws; nothing is published then.
+void save_streamed(const StreamedSave& save, FileSystem& files);
 
 // This rank's part of a save of tensors with given names, types and placements, and the bytes of all ranks together.
 struct SavePlan {

@@ -11,7 +11,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/box_cover.h"
+#include "braid/ckpt/box_runs.h"
 #include "braid/ckpt/manifest.h"
 
 namespace braid::ckpt {

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/compare.h"
 #include "braid/cli/arguments.h"

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/manifest.h"

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "braid/base/system_fault.h"
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/rewrite.h"
@@ -42,7 +42,7 @@ int ckpt_reshard_command(const Words& words) {
   app.add_option("--ranks", request.ranks, "files of each kind, as if so many ranks had written them")
       ->check(whole_number(1, kMostRanks))
       ->capture_default_str();
-  app.add_flag("--weights-only", weights_only, "leave the optimizer's states out: to sample from, not to go on from");
+  app.add_flag("--weights-only", weights_only, "omit optimizer states: for sampling, not for resuming");
   if (const auto code = parse_words(app, words)) return *code;
 
   refuse_what_is_there(request.to);

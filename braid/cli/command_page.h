@@ -5,9 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "braid/cli/command_table.h"
+#include "braid/cli/commands.h"
 
 namespace braid::cli {
+
+// The list of commands, for dispatch, help, the manual page and shell completion. Each command describes its arguments
+// itself (command_page.h).
+struct Command {
+  std::string name;
+  std::string summary;                       // a line, without a capital and a full stop
+  int (*run)(const Words& words) = nullptr;  // null for a group
+  std::vector<Command> commands = {};        // of a group
+};
+
+// braid itself, a group.
+const Command& braid_commands();
 
 struct OptionPage {
   std::vector<std::string> names;  // "-h", "--help"; an argument has one, "FILE"

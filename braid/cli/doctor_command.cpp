@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <iostream>
 
+#include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/host.h"
 #include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
-#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"

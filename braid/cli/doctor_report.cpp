@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
 

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <iostream>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/terminal.h"

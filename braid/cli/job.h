@@ -10,7 +10,7 @@
 
 #include "braid/control/job_address.h"
 #include "braid/control/job_control.h"
-#include "braid/control/job_keys.h"
+#include "braid/control/job_token.h"
 #include "braid/launch/hosts_launcher.h"
 #include "braid/launch/job_rounds.h"
 

@@ -41,8 +41,8 @@ double least(const std::vector<size_t>& hosts, const Amount& amount) {
 // The measurements of one type.
 struct TypeSpeeds {
   DType type;
-  double HostSpeed::*peak;
-  std::vector<train::BlockSpeed> HostSpeed::*blocks;
+  double train::HostSpeed::*peak;
+  std::vector<train::BlockSpeed> train::HostSpeed::*blocks;
 };
 constexpr TypeSpeeds kTypes[] = {
     {DType::Float32, &train::HostSpeed::float32_flops, &train::HostSpeed::float32_blocks},

@@ -8,8 +8,8 @@
 #include "braid/base/text.h"
 #include "braid/cli/named_checkpoint.h"
 #include "braid/cli/option_rules.h"
+#include "braid/spec/assign.h"
 #include "braid/spec/meant_key.h"
-#include "braid/spec/override_value.h"
 
 namespace braid::cli {
 namespace {

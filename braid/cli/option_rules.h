@@ -6,7 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "braid/tokenize/document_reader.h"
+
 namespace braid::cli {
+
+// Options of commands that read documents: which files of folders they are in, and how lines of .jsonl are read.
+
+// --include, --text-field and --skip-bad-lines.
+void add_document_options(CLI::App& app, std::vector<std::string>& include, std::string& text_field,
+                          tokenize::BadLines& bad_lines);
 
 CLI::Validator whole_number(int64_t least, int64_t most);
 

@@ -1,22 +1,104 @@
 // braid plan: what a run would take on a cluster, and which layout of it would take least.
 #include <algorithm>
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "braid/base/text.h"
+#include "braid/cli/collected_problems.h"
 #include "braid/cli/commands.h"
-#include "braid/cli/compare_output.h"
 #include "braid/cli/plan_output.h"
 #include "braid/cli/plan_request.h"
+#include "braid/cli/room_for_run.h"
 #include "braid/cli/terminal.h"
-#include "braid/plan/checkpoint_cost.h"
+#include "braid/plan/cluster.h"
 #include "braid/plan/cluster_predictor.h"
+#include "braid/plan/goodput.h"
+#include "braid/plan/parallelism_table.h"
 #include "braid/plan/reasons.h"
-#include "braid/plan/shortage.h"
+#include "braid/plan/search.h"
+#include "braid/report/markup.h"
+#include "braid/spec/problems.h"
+#include "braid/spec/run_spec.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/run.h"
+#include "braid/train/run_data.h"
+#include "braid/train/trial_steps.h"
+
 #ifdef BRAID_TORCH
-#include "braid/cli/tried_layouts.h"
 #endif
 
 namespace braid::cli {
 namespace {
+
+constexpr int kSteps = 8;
+
+RunSpec tried_spec(RunSpec spec) {
+  spec.train.steps = std::max(spec.train.steps, kSteps);
+  spec.train.init.clear();  // any weights take the same time
+  spec.train.resume.clear();
+  return spec;
+}
+
+// The first `count` of them, for some steps each, of which nothing is kept. Throws ConfigError with everything that
+// keeps this host from running one.
+void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count) {
+  if (layouts.empty()) return;
+  const auto end = layouts.begin() + std::min<int64_t>(count, std::ssize(layouts));
+  std::vector<Problem> found;
+  for (auto layout = layouts.begin(); layout != end; ++layout) {
+    for (Problem& problem : spec::problems(tried_spec(layout->spec), train::host_limits())) {
+      const auto is_same = [&](const Problem& other) { return text(other) == text(problem); };
+      if (std::ranges::none_of(found, is_same)) found.push_back(std::move(problem));
+    }
+  }
+  throw_problems(std::exchange(found, {}));
+  const train::RunData data(layouts.front().spec.data);
+  const data::Corpus corpus = data.corpus(data.resolved(layouts.front().spec));
+  for (auto layout = layouts.begin(); layout != end; ++layout) {
+    collect_problems(found, [&] { refuse_without_room(data.resolved(tried_spec(layout->spec)), {}); });
+  }
+  throw_problems(std::move(found));
+  train::open_device(layouts.front().spec);
+  for (auto layout = layouts.begin(); layout != end; ++layout) {
+    const train::TrialSteps tried = train::run_trial_steps(data.resolved(tried_spec(layout->spec)), corpus, kSteps);
+    layout->measured = {tried.step_seconds, tried.bubble_fraction, tried.peak_bytes};
+  }
+}
+
+std::string memory_of(const plan::ParallelismRow& row) {
+  const auto most = static_cast<double>(row.prediction.fullest().total());
+  return cat(fixed(most / plan::kGib, 2), " GiB", row.prediction.fits() ? "" : ", too much");
+}
+
+std::string range_in_words(const plan::Prediction& prediction) {
+  if (prediction.range.is_known()) return "";
+  const double seconds = prediction.step_seconds();
+  return cat(" (", report::short_number(prediction.range.least * seconds), " to ",
+             report::short_number(prediction.range.most * seconds), " s)");
+}
+
+std::string row_text(const plan::ParallelismRow& row) {
+  std::string text = cat(row.name, "\n  copied:   ", row.copied, "\n  split:    ", row.split,
+                         "\n  sent:     ", row.when, "; ", human_bytes(row.sent_bytes), " by a rank in a step, ",
+                         human_bytes(row.sent_bytes_on_twice), " on twice as many (grows ", row.growth, ")\n");
+  if (!row.possible) return text + "  this run cannot be split so\n";
+  const plan::StepSeconds& seconds = row.prediction.seconds;
+  return text + cat("  memory:   ", memory_of(row),
+                    " on the fullest rank\n  step:     ", report::short_number(seconds.total()), " s",
+                    range_in_words(row.prediction), ", computing ", report::percent(seconds.compute / seconds.total()),
+                    " of it\n");
+}
+
+// The table of the textbooks with the run's own numbers, on all devices of the cluster; bytes on twice as many beside
+// them.
+std::string compare_text(const RunSpec& run, const plan::Cluster& cluster) {
+  const int ranks = static_cast<int>(std::max<int64_t>(2, cluster.num_devices()));
+  std::string text = cat(rates_note(cluster, plan::FormulaSet::Braid), counted(ranks, "rank"), " along one axis\n");
+  for (const plan::ParallelismRow& row : plan::parallelism_table(run, cluster, ranks)) text += row_text(row);
+  return text;
+}
 
 void add_goodput(const plan::Cluster& cluster, plan::PlannedLayout& layout) {
   layout.failures = plan::failure_model(layout.spec, cluster);

@@ -7,8 +7,8 @@
 #include <ranges>
 
 #include "braid/base/text.h"
+#include "braid/plan/cluster.h"
 #include "braid/plan/search.h"
-#include "braid/plan/units.h"
 #include "braid/report/markup.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/pipeline_stages.h"
@@ -118,10 +118,11 @@ std::string spares_text(const plan::Cluster& cluster) {
   const auto share = [&](int spares) { return plan::share_without_waiting(of_node, nodes, spares, kRepair); };
   const auto counts = std::views::iota(0, nodes + 1);
   const auto enough = std::ranges::partition_point(counts, [&](int spares) { return share(spares) < kEnough; });
-  std::string text = cat("; where a node's repair takes a day, no spare node lets it go on in ",
-                         report::percent(share(0)), " of the time");
-  if (enough == counts.end()) return text + cat(", and as many as there are nodes in ", report::percent(share(nodes)));
-  return *enough == 0 ? text : text + cat(", ", *enough, " in ", report::percent(share(*enough)));
+  std::string text = cat("; if repairing a node takes a day, there are enough nodes ", report::percent(share(0)),
+                         " of the time without spare nodes");
+  if (enough == counts.end())
+    return text + cat(", ", report::percent(share(nodes)), " with as many as there are nodes");
+  return *enough == 0 ? text : text + cat(", ", report::percent(share(*enough)), " with ", *enough);
 }
 
 std::string failures_text(const plan::PlannedLayout& layout, const plan::Cluster& cluster) {

@@ -5,7 +5,7 @@
 
 #include "braid/plan/cluster.h"
 #include "braid/plan/formula_set.h"
-#include "braid/plan/plan.h"
+#include "braid/plan/search.h"
 
 namespace braid::cli {
 

@@ -10,7 +10,7 @@
 #include "braid/cli/option_rules.h"
 #include "braid/plan/cluster_file.h"
 #include "braid/plan/cluster_presets.h"
-#include "braid/plan/layout_point.h"
+#include "braid/plan/layout_space.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/meant_key.h"
 #include "braid/spec/parse.h"

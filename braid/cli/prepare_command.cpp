@@ -1,23 +1,63 @@
 // braid data prepare: text files to token files, with progress.
+#include <signal.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <iostream>
+#include <iterator>
+#include <string>
 
 #include "braid/base/clock.h"
-#include "braid/base/counted.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
-#include "braid/cli/document_options.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cli/resume_command.h"
-#include "braid/cli/signal_message.h"
 #include "braid/cli/terminal.h"
 #include "braid/report/progress.h"
 #include "braid/tokenize/prepare.h"
 
 namespace braid::cli {
 namespace {
+
+// While one exists, which is once at a time, because a signal handler can reach nothing but what is global: SIGINT,
+// SIGTERM and SIGHUP write `words` and a newline on standard error and end the process at once with exit code
+// 128 + signal. One that was ignored when the process began stays ignored (nohup, background jobs of scripts).
+class SignalMessage {
+ public:
+  explicit SignalMessage(std::string words);
+  ~SignalMessage();  // signals do what they did before
+  SignalMessage(const SignalMessage&) = delete;
+
+ private:
+  const std::string words_;
+};
+
+constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
+
+// A signal handler can reach nothing else.
+const std::string* last_words = nullptr;
+struct sigaction endings_before[std::size(kEnding)];
+
+void say_and_end(int signal) {
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, last_words->data(), last_words->size());
+  ::_exit(128 + signal);
+}
+
+SignalMessage::SignalMessage(std::string words) : words_("\n" + std::move(words) + "\n") {
+  last_words = &words_;
+  struct sigaction action {};
+  action.sa_handler = say_and_end;
+  for (size_t i = 0; i < std::size(kEnding); ++i) {
+    sigaction(kEnding[i], nullptr, &endings_before[i]);
+    if (endings_before[i].sa_handler != SIG_IGN) sigaction(kEnding[i], &action, nullptr);
+  }
+}
+
+SignalMessage::~SignalMessage() {
+  for (size_t i = 0; i < std::size(kEnding); ++i) sigaction(kEnding[i], &endings_before[i], nullptr);
+}
 
 constexpr double kBarSeconds = 0.2, kLineSeconds = 10;
 constexpr double kMegabyte = 1e6;
@@ -95,7 +135,8 @@ class PreparePrinter {
 }  // namespace
 
 int prepare_command(const Words& words) {
-  CLI::App app("Turns text into token files for training. Killed and called again, it goes on.", "braid data prepare");
+  CLI::App app("Turns text into token files for training. If it is killed, the same command continues.",
+               "braid data prepare");
   tokenize::PrepareRequest request;
   request.threads = std::min(num_cores(), 16);
   app.add_option("INPUT", request.inputs, "text files, .jsonl files, folders")->required();
@@ -114,7 +155,7 @@ int prepare_command(const Words& words) {
   PreparePrinter printer;
   std::vector<std::string> again{program_invocation_name, "data", "prepare"};
   again.insert(again.end(), words.list.begin(), words.list.end());
-  const SignalMessage stopped("stopped; to go on: " + for_the_shell(again));
+  const SignalMessage stopped("stopped; to continue: " + for_the_shell(again));
   const auto result =
       tokenize::prepare(request, files, [&](const tokenize::PrepareStatus& status) { printer.on_status(status); });
   printer.on_end(result, request.out);

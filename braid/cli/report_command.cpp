@@ -6,7 +6,6 @@
 #include <set>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/output_file.h"
 #include "braid/base/path_look.h"

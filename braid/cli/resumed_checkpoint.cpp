@@ -14,7 +14,6 @@
 #include "braid/cli/named_checkpoint.h"
 #include "braid/data/prepared_manifest.h"
 #include "braid/spec/fields.h"
-#include "braid/train/initial_tokenizer.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/resume.h"
 

@@ -6,14 +6,13 @@
 #include <optional>
 #include <system_error>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/host_facts.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/mesh/device_mesh.h"
-#include "braid/plan/checkpoint_cost.h"
+#include "braid/plan/goodput.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"

@@ -168,7 +168,7 @@ void RunFolder::admit(const RunSpec& spec) {
   }
   if (!train.overwrite) {
     refuse(path_,
-           "holds an earlier run; name another folder, go on from it (train.resume=latest), or have what that run left "
+           "holds an earlier run; name another folder, resume it (train.resume=latest), or have what that run left "
            "removed (train.overwrite=true)");
   }
   refuse_what_others_put();

@@ -1,15 +1,21 @@
 // Keys and tags.
 #include "braid/cli/run_log.h"
 
+#include <sys/utsname.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "braid/base/host.h"
+#include "braid/base/host_facts.h"
 #include "braid/base/output_file.h"
 #include "braid/base/text.h"
-#include "braid/cli/environment.h"
 #include "braid/cli/run_entries.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/metrics_cut.h"
@@ -18,6 +24,40 @@
 
 namespace braid::cli {
 namespace {
+
+// Returns the seconds since 1970.
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string utc_text(double seconds) {
+  const auto whole = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  gmtime_r(&whole, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text;
+}
+
+// Name and value: started (UTC), host, system, processor, cores, memory, braid, compiler. What the system does not say
+// is left out.
+std::vector<std::pair<std::string, std::string>> environment_facts() {
+  utsname system{};
+  uname(&system);
+  const HostFacts here = host_facts();
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"started", utc_text(wall_seconds())},
+      {"host", here.host},
+      {"system", cat(system.sysname, " ", system.release, " ", system.machine)},
+      {"processor", here.processor},
+      {"cores", cat(here.cores)},
+      {"memory", here.memory_bytes > 0 ? human_bytes(static_cast<double>(here.memory_bytes)) : ""},
+      {"braid", BRAID_VERSION},
+      {"compiler", cat("g++ ", __VERSION__)},
+  };
+  std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
+  return facts;
+}
 
 report::MetricsLine line_of(std::string_view kind) { return std::move(report::MetricsLine().add("kind", kind)); }
 
@@ -109,7 +149,7 @@ void RunLog::prediction(const plan::Prediction& prediction) {
   line.add("step_seconds", prediction.step_seconds()).add("seconds", seconds);
   line.add("bubble_fraction", prediction.bubble).add("sync_bytes", prediction.sync_bytes).add("mfu", prediction.mfu);
   report::MetricsLine categories;
-  const auto add = [&](const char* category, int64_t RankMemory::*bytes) {
+  const auto add = [&](const char* category, int64_t plan::RankMemory::*bytes) {
     std::vector<double> ranks;
     for (const plan::RankMemory& rank : prediction.memory) ranks.push_back(static_cast<double>(rank.*bytes));
     categories.add(category, ranks);

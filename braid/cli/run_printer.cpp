@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "braid/base/clock.h"
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/run_entries.h"
@@ -222,7 +221,7 @@ void RunPrinter::print_foreseen(const std::string& folder) {
 
 void RunPrinter::print_interruption(const train::RunEnd& end, const std::string& signal, const std::string& command) {
   print_line(cat("interrupted by ", signal, ": stopped cleanly after step ", end.num_steps,
-                 command.empty() ? ", the last; all is saved" : "; this goes on from there:"));
+                 command.empty() ? ", the last; all is saved" : "; to resume from it:"));
   if (!command.empty()) print_shown(command);
 }
 

@@ -12,7 +12,6 @@
 
 #include "braid/cli/run_log.h"
 #include "braid/report/progress.h"
-#include "braid/report/progress_pace.h"
 #include "braid/train/run.h"
 
 namespace braid::cli {

@@ -2,22 +2,93 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/base/utf8.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/model_options.h"
 #include "braid/cli/option_rules.h"
-#include "braid/cli/sample_printer.h"
 #include "braid/cli/sample_prompts.h"
+#include "braid/cli/terminal.h"
+#include "braid/report/metrics_file.h"
+#include "braid/spec/word.h"
 #include "braid/train/generate.h"
 #include "braid/train/loaded_model.h"
 
 namespace braid::cli {
 namespace {
+
+// Prints the texts of braid sample: one as it is generated, several as they end, or as JSON lines. The callbacks of
+// listener() may run in another process; show_rest() then does not know what they have printed.
+enum class SampleForm { Text, JsonLines };
+
+class SamplePrinter {
+ public:
+  // `prompts` outlives this.
+  SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form);
+
+  train::GenerationListener listener();
+  // Prints the rest of a single text; nothing else.
+  void show_rest(const train::Generation& made) const;
+
+ private:
+  bool streams() const { return form_ == SampleForm::Text && prompts_.size() == 1 && num_samples_ == 1; }
+  void show_piece(const std::string& piece);
+  void show_text(const train::GeneratedText& text) const;
+  void show_line(const train::GeneratedText& text) const;
+
+  const std::vector<std::string>& prompts_;
+  int num_samples_;
+  SampleForm form_;
+  WholeCharacters shown_;
+  std::string prompt_;  // not shown yet
+};
+
+SamplePrinter::SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form)
+    : prompts_(prompts), num_samples_(num_samples), form_(form) {
+  if (streams()) prompt_ = shown_.add(prompts_[0]);  // shown when there is something behind it
+}
+
+train::GenerationListener SamplePrinter::listener() {
+  if (streams()) return {[this](const std::string& piece) { show_piece(piece); }, nullptr};
+  return {nullptr, [this](const train::GeneratedText& text) {
+            form_ == SampleForm::JsonLines ? show_line(text) : show_text(text);
+          }};
+}
+
+void SamplePrinter::show_piece(const std::string& piece) {
+  std::cout << shown_on_stdout(std::exchange(prompt_, "") + shown_.add(piece)) << std::flush;
+}
+
+// The continuation may have been shown by another process, so all is put together anew.
+void SamplePrinter::show_rest(const train::Generation& made) const {
+  if (!streams()) return;
+  WholeCharacters text;
+  const std::string begin = text.add(prompts_[0]), &continuation = made.texts.at(0).text;
+  text.add(continuation);
+  std::cout << shown_on_stdout((continuation.empty() ? begin : "") + text.end()) << std::endl;
+}
+
+void SamplePrinter::show_text(const train::GeneratedText& text) const {
+  std::cout << "=== prompt " << text.prompt + 1 << " of " << prompts_.size();
+  if (num_samples_ > 1) std::cout << ", sample " << text.sample + 1 << " of " << num_samples_;
+  std::cout << " (" << word(text.end) << ")\n"
+            << shown_on_stdout(whole_characters(prompts_[static_cast<size_t>(text.prompt)] + text.text)) << "\n"
+            << std::endl;
+}
+
+void SamplePrinter::show_line(const train::GeneratedText& text) const {
+  report::MetricsLine line;
+  line.add("prompt", whole_characters(prompts_[static_cast<size_t>(text.prompt)]));
+  line.add("text", whole_characters(text.text)).add("tokens", text.tokens).add("reason", word(text.end));
+  line.add("logprob", text.log_probability).add("prompt_index", text.prompt).add("sample", text.sample);
+  std::cout << line.text() << std::endl;
+}
 
 constexpr int kMost = std::numeric_limits<int>::max(), kMostTexts = 4096;  // kMostTexts: at once
 

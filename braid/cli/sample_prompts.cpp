@@ -8,9 +8,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/json_text.h"
-#include "braid/base/named_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/tokenize/document_reader.h"

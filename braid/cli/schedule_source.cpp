@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "braid/base/counted.h"
-#include "braid/base/named_file.h"
+#include "braid/base/checked_file.h"
 #include "braid/base/text.h"
 #include "braid/schedule/csv.h"
 

@@ -5,9 +5,8 @@
 #include <sstream>
 #include <tuple>
 
-#include "braid/base/counted.h"
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
-#include "braid/base/named_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"

@@ -99,7 +99,7 @@ void on_save_signal(int) {
   const int error = errno;
   if (known->training == Training::Unsaved) {
     known->save_requested = true;
-    say(SIGUSR1, ": the run is saved after this step, and goes on");
+    say(SIGUSR1, ": the run is saved after this step and continues");
   } else {
     say(SIGUSR1, ": there is nothing to save");
   }

@@ -7,7 +7,6 @@
 #include <iostream>
 
 #include "braid/base/errors.h"
-#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"

@@ -4,13 +4,11 @@
 #include <filesystem>
 
 #include "braid/base/clock.h"
-#include "braid/base/counted.h"
 #include "braid/base/file_system.h"
 #include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
-#include "braid/cli/document_options.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cli/terminal.h"
 #include "braid/tokenize/bpe_trainer.h"

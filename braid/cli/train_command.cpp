@@ -4,9 +4,9 @@
 #include <iostream>
 #include <optional>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/output_file.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
 #include "braid/ckpt/saved_checkpoints.h"
@@ -141,7 +141,7 @@ void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& pr
   const std::string checkpoint = ckpt::chosen_checkpoint(out).directory;
   if (checkpoint.empty() || start.place.one_rank_each) return;
   const std::string command = command_from(checkpoint, start, printer);
-  printer.note("the run has failed; this goes on from its newest whole checkpoint:");
+  printer.note("the run has failed; to resume from its newest whole checkpoint:");
   std::cout << command << std::endl;
 }
 
@@ -210,7 +210,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   const std::string leader = cat("node 0 on ", shown_on_line(job.nodes()[0].host));
   std::cout << (signal == 0
                     ? cat("the run has ended; ", leader, " says how")
-                    : cat("interrupted by ", signal_name(signal), "; ", leader, " says what goes on from there"))
+                    : cat("interrupted by ", signal_name(signal), "; ", leader, " prints the command that resumes it"))
             << std::endl;
   return signal == 0 ? 0 : 128 + signal;
 }

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <optional>
-
-#include "braid/comm/failure.h"
+#include <string>
 
 namespace braid::comm {
+
+// The first failure of a world, as all its ranks learn it.
+struct Failure {
+  int rank;         // world rank at fault
+  int reporter;     // world rank that noticed; its exception is the one to show
+  std::string why;  // continues the sentence "rank 2: "
+};
 
 // Thread-safe.
 class FailureState {

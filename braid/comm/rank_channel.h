@@ -8,7 +8,7 @@
 
 #include "braid/comm/channel.h"
 #include "braid/comm/communicator.h"
-#include "braid/comm/failure.h"
+#include "braid/comm/failure_state.h"
 
 namespace braid::comm {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "braid/comm/failure.h"
+#include "braid/comm/failure_state.h"
 
 namespace braid::comm {
 

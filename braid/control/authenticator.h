@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/control/job_keys.h"
+#include "braid/control/job_token.h"
 #include "braid/control/socket.h"
 
 namespace braid::control {

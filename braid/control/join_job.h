@@ -8,7 +8,7 @@
 
 #include "braid/control/job_address.h"
 #include "braid/control/job_control.h"
-#include "braid/control/job_keys.h"
+#include "braid/control/job_token.h"
 
 namespace braid::control {
 

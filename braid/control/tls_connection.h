@@ -9,7 +9,7 @@
 #include <string>
 
 #include "braid/control/frame.h"
-#include "braid/control/job_keys.h"
+#include "braid/control/job_token.h"
 #include "braid/control/socket.h"
 
 namespace braid::control {

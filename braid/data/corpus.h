@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/base/content_mark.h"
+#include "braid/base/digest.h"
 #include "braid/data/token_source.h"
 
 namespace braid::data {

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <string>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"

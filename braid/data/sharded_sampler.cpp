@@ -1,7 +1,6 @@
 // Rounds over the order of an epoch.
 #include "braid/data/sharded_sampler.h"
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"

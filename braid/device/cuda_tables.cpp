@@ -1,16 +1,56 @@
 // Opening, and looking at what was opened before anything calls it.
 #include "braid/device/cuda_tables.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
+#include <system_error>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/device/cuda_services.h"
-#include "braid/device/loaded_library.h"
 
 namespace braid::device {
+namespace {
+
+struct Search {
+  std::string file_name, folder;
+};
+
+int compare(dl_phdr_info* info, size_t, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  const std::filesystem::path path(info->dlpi_name);
+  if (path.filename() != search.file_name) return 0;
+  search.folder = path.parent_path().string();
+  return 1;
+}
+
+}  // namespace
+
+LoadedLibrary::LoadedLibrary(const std::string& path, Symbols symbols)
+    : handle_(dlopen(path.c_str(), RTLD_NOW | (symbols == Symbols::Shared ? RTLD_GLOBAL : RTLD_LOCAL))) {
+  if (handle_) return;
+  const char* why = dlerror();
+  problem_ = why ? why : "the loader does not say why";
+}
+
+void* LoadedLibrary::symbol(const char* name) const { return handle_ ? dlsym(handle_, name) : nullptr; }
+
+std::string folder_of_loaded(const std::string& file_name) {
+  Search search{file_name, ""};
+  dl_iterate_phdr(compare, &search);
+  return search.folder;
+}
+
+std::string folder_of_program() {
+  std::error_code failure;
+  return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();
+}
+
 namespace {
 
 // The one thing of the process: which CUDA library it has opened. LibTorch's own list of devices is of the process too.

@@ -16,7 +16,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/started_thread.h"
 #include "braid/base/text.h"
-#include "braid/launch/process_status.h"
+#include "braid/launch/hang_detector.h"
 
 namespace braid::launch {
 namespace {

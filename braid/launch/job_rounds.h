@@ -95,8 +95,8 @@ std::vector<Value> JobRounds::exchange(const Value& own) {
   for (int node = 0; node < static_cast<int>(all.size()); ++node) {
     auto value = unpacked<Value>(all[static_cast<size_t>(node)]);
     std::string fault = value ? "" : "has said what is no answer in this round";
-    if constexpr (requires { cli::contribution_fault(*value); }) {
-      if (value) fault = cli::contribution_fault(*value);
+    if constexpr (requires { contribution_fault(*value); }) {
+      if (value) fault = contribution_fault(*value);
     }
     if (!fault.empty()) lose(node, fault);
     if (!fault.empty()) throw_loss();

@@ -70,7 +70,7 @@ void NodeAgent::hear(Supervisor& supervisor, int place) {
   Line& line = lines_[static_cast<size_t>(place)];
   const bool fits = line.reader.add(std::string_view(heard).substr(std::exchange(line.read, heard.size())));
   while (auto frame = next_frame(line.reader)) take(supervisor, place, *frame);
-  if (!fits) throw CommError({"the line of a rank", -1, 0, "has a frame that is too long"});
+  if (!fits) throw CommError({"the connection of a rank", -1, 0, "has a frame that is too long"});
 }
 
 bool NodeAgent::goes_on() const { return rounds_.lost_node() < 0 && !all_at_end(); }
@@ -87,13 +87,13 @@ void NodeAgent::take(Supervisor& supervisor, int place, RankFrame& frame) {
   } else if (const auto* asks = std::get_if<GetRequest>(&frame)) {
     take_question(supervisor, place, *asks);
   } else {
-    throw CommError({"the line of a rank", -1, 0, "has an answer that only its supervisor gives"});
+    throw CommError({"the connection of a rank", -1, 0, "has an answer that only its supervisor gives"});
   }
 }
 
 void NodeAgent::take_set(SetRequest& sets) {
   if (sets.key.size() + sets.value.size() > kMostSetBytes) {
-    throw CommError({"the line of a rank", -1, 0, "sets a value that is too long"});
+    throw CommError({"the connection of a rank", -1, 0, "sets a value that is too long"});
   }
   rounds_.say(ValueSet{std::move(sets.key), std::move(sets.value)});
 }
@@ -101,7 +101,7 @@ void NodeAgent::take_set(SetRequest& sets) {
 void NodeAgent::take_end(int place, EndReport& ends) {
   Line& line = lines_[static_cast<size_t>(place)];
   if (line.ended || !RankOutcome::complete(ends.outcome)) {
-    throw CommError({"the line of a rank", -1, 0, "does not say clearly how it ended"});
+    throw CommError({"the connection of a rank", -1, 0, "sends no valid outcome"});
   }
   rounds_.say(RankEnded{ranks_here_[static_cast<size_t>(place)], std::move(ends.outcome)});
   line.ended = true;

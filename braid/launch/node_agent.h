@@ -11,7 +11,7 @@
 #include "braid/launch/hang_detector.h"
 #include "braid/launch/job_rounds.h"
 #include "braid/launch/rank_frames.h"
-#include "braid/launch/supervisor_delegate.h"
+#include "braid/launch/supervisor.h"
 
 namespace braid::launch {
 

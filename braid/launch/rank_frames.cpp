@@ -38,7 +38,7 @@ std::string frame_of(RankFrame frame) { return *control::framed(packed(std::move
 std::optional<RankFrame> next_frame(control::FrameReader& reader) {
   if (reader.messages().empty()) return std::nullopt;
   auto frame = unpacked<RankFrame>(reader.messages().front());
-  if (!frame) throw CommError({"the line of a rank", -1, 0, "has what is no frame"});
+  if (!frame) throw CommError({"the connection of a rank", -1, 0, "has a malformed frame"});
   reader.messages().pop_front();
   return frame;
 }

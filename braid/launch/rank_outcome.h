@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/comm/failure.h"
+#include "braid/comm/failure_state.h"
 
 namespace braid::launch {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "braid/comm/failure.h"
+#include "braid/comm/failure_state.h"
 #include "braid/control/job_control.h"
 #include "braid/launch/hang_detector.h"
 

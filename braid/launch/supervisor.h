@@ -3,6 +3,9 @@
 // (comm/rank_activity.h).
 #pragma once
 
+#include <poll.h>
+
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,10 +13,62 @@
 
 #include "braid/comm/rank_board.h"
 #include "braid/launch/forked_process.h"
-#include "braid/launch/signal_relay.h"
-#include "braid/launch/supervisor_delegate.h"
+#include "braid/launch/hang_detector.h"
 
 namespace braid::launch {
+
+// SIGTERM and the signals by which a terminal ends or stops a program, as a descriptor to read from, for a thread that
+// passes them on to other processes.
+
+// Blocks `signals` in the thread that constructs it, until it is destroyed. A signal that the thread had blocked before
+// stays blocked and is not taken here.
+class SignalRelay {
+ public:
+  // Throws RunError when the system refuses.
+  explicit SignalRelay(const std::vector<int>& signals);
+  // Signals taken meanwhile are raised now, with their usual effect on this process; SIGTSTP is stop()'s.
+  ~SignalRelay();
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+
+  // Readable when a signal has come.
+  int descriptor() const { return descriptor_; }
+  // Those that have come since the last call.
+  std::vector<int> take();
+  // Gives SIGTSTP its usual effect on this process. Returns when the process is continued, or at once where it was not
+  // stopped.
+  void stop();
+  // Called in a forked child: restores its signal mask and closes the descriptor.
+  void leave_to_child();
+
+ private:
+  sigset_t before_;
+  int descriptor_ = -1;
+  std::vector<int> taken_;
+};
+
+// The supervisor's delegate: it connects the ranks of one host with the other hosts of a job, or does nothing where all
+// ranks are on this host.
+
+class Supervisor;
+
+class SupervisorDelegate {
+ public:
+  virtual ~SupervisorDelegate() = default;
+
+  // Adds descriptors that the supervisor is to wait for, beside its own; how long at most, in milliseconds.
+  virtual int watch(std::vector<pollfd>& watched) const = 0;
+  // Does all work that does not block; called after every wait.
+  virtual void advance(Supervisor& supervisor) = 0;
+  // Returns true if the bytes that the rank of a place has written so far contain its outcome.
+  virtual bool tells_end(Supervisor& supervisor, int place) = 0;
+  // About once a second: what is seen of this host's ranks, in the order they were started.
+  virtual void look(Supervisor& supervisor, const std::vector<RankSample>& signs) = 0;
+  // Returns true while there is something to wait for although no rank of this host runs any more.
+  virtual bool goes_on() const = 0;
+  // In a forked child: closes its copies of descriptors.
+  virtual void leave_to_child() = 0;
+};
 
 // Its destructor kills the processes that still run. A rank's place is its number on the board, its rank that in the
 // world.

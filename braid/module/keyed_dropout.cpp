@@ -29,7 +29,7 @@ at::Tensor KeyedDropoutImpl::forward(at::Tensor x) {
   if (!is_training() || probability_ == 0) return x;
   if (!key_) {
     throw ConfigError({{"KeyedDropout", "",
-                        "must be told its microbatch, by ModulePipeline, DataParallel or begin_microbatch()", ""}});
+                        "must receive its microbatch, by ModulePipeline, DataParallel or begin_microbatch()", ""}});
   }
   param::RankGenerator generator;
   at::Generator& stream = generator.at_key(random_bits(*key_, uses_++));

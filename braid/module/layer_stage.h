@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "braid/module/layer_list.h"
-#include "braid/module/listener_list.h"
+#include "braid/module/microbatch_listener.h"
 #include "braid/module/stage_plan.h"
 
 namespace braid::modules {

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "braid/module/layer_list.h"
 
 namespace braid {
 class Communicator;
@@ -32,6 +35,25 @@ class MicrobatchListener {
   virtual void begin_microbatch(const MicrobatchContext& context) = 0;
   // After the last microbatch of a training step. `data` are the ranks that hold this module, all of which call it.
   virtual void end_step(Communicator& data) = 0;
+};
+
+// The modules of some layers that listen, each with its place in the model.
+class ListenerList {
+ public:
+  // Those within layers [first, last) of a model.
+  ListenerList(const LayerList& layers, int first, int last);
+
+  // Tells them which microbatch comes next. `context.place` is set here.
+  void begin_microbatch(MicrobatchContext context) const;
+  // Collective over `data` where a listener is.
+  void end_step(Communicator& data) const;
+
+ private:
+  struct Listener {
+    MicrobatchListener* module;
+    int64_t place;
+  };
+  std::vector<Listener> listeners_;
 };
 
 }  // namespace braid::modules

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "braid/base/errors.h"
-#include "braid/module/gather_edges.h"
-#include "braid/module/whole_model.h"
+#include "braid/module/model_part.h"
+#include "braid/module/synced_modules.h"
 
 namespace braid::modules {
 

@@ -8,7 +8,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
-#include "braid/module/listener_list.h"
+#include "braid/module/microbatch_listener.h"
 #include "braid/module/synced_modules.h"
 
 namespace braid::modules {

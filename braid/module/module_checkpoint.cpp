@@ -15,8 +15,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/all_or_none.h"
 #include "braid/ckpt/checkpoint_reader.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/mesh/flat_range.h"
 #include "braid/module/layer_facts.h"
 

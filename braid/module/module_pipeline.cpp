@@ -13,7 +13,7 @@
 #include "braid/module/layer_facts.h"
 #include "braid/module/model_part.h"
 #include "braid/module/refused_options.h"
-#include "braid/module/shape_book.h"
+#include "braid/module/shape_trace.h"
 #include "braid/module/stage_replica.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"

@@ -14,6 +14,16 @@
 #include "braid/spec/combine.h"
 
 namespace braid::modules {
+
+KeptBuffers::KeptBuffers(Tensors buffers) : buffers_(std::move(buffers)) {
+  for (const at::Tensor& buffer : buffers_) kept_.push_back(buffer.detach().clone());
+}
+
+KeptBuffers::~KeptBuffers() {
+  const c10::AutoGradMode no_grad(false);
+  for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(kept_[i]);
+}
+
 namespace {
 
 // Modules do not say which of their parameters a decay is for. As in braid's own models: vectors, which are norms and

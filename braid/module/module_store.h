@@ -11,6 +11,18 @@
 
 namespace braid::modules {
 
+// Keeps the values of buffers (batch norm's running statistics and the like); its destructor puts them back.
+class KeptBuffers {
+ public:
+  explicit KeptBuffers(Tensors buffers);
+  ~KeptBuffers();
+  KeptBuffers(const KeptBuffers&) = delete;
+  KeptBuffers& operator=(const KeptBuffers&) = delete;
+
+ private:
+  Tensors buffers_, kept_;
+};
+
 // Returns a problem for each trainable parameter that a store cannot hold. Empty: it can hold all.
 std::vector<Problem> storage_problems(const LayerList& layers);
 

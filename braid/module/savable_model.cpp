@@ -7,8 +7,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/all_or_none.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/module/module_checkpoint.h"
 #include "braid/module/torch_state.h"
 #include "braid/module/weights_file.h"

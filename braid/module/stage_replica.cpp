@@ -10,8 +10,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/model_part.h"
 #include "braid/module/module_changes.h"
-#include "braid/module/whole_model.h"
 
 namespace braid::modules {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/module/layer_call.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/module_store.h"
 #include "braid/param/unit_sink.h"
@@ -15,6 +16,13 @@
 #include "braid/sync/replication.h"
 
 namespace braid::modules {
+
+// Points in an autograd graph at which something is called: on the way back, before a layer's backward begins and after
+// it has given its input's gradient. Values and gradients pass unchanged.
+
+// The tensors again; when the gradients of all that need one have come, `call` runs, before they go on. Where none
+// needs a gradient it never runs.
+Tensors with_call_in_backward(const Tensors& tensors, std::shared_ptr<const std::function<void()>> call);
 
 // Makes the modules of all ranks those of rank 0: parameters and buffers. Collective.
 void broadcast_values(const LayerList& layers, Communicator& world);

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "braid/nn/head_norm.h"
+#include "braid/nn/norms.h"
 #include "braid/nn/parallel_linear.h"
 #include "braid/nn/rotary.h"
 

@@ -8,9 +8,9 @@
 #include "braid/nn/embedding.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/nn/language_head.h"
-#include "braid/nn/layer_norm.h"
 #include "braid/nn/mlp.h"
 #include "braid/nn/model_params.h"
+#include "braid/nn/norms.h"
 #include "braid/nn/residual_branch.h"
 
 namespace braid::nn {

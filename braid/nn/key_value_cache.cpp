@@ -7,7 +7,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/kernels/generation_rows.h"
-#include "braid/param/large_pages.h"
+#include "braid/param/block_cache.h"
 
 namespace braid::nn {
 namespace {

@@ -6,11 +6,11 @@
 #include "braid/nn/attention.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
-#include "braid/nn/gated_mlp.h"
 #include "braid/nn/language_head.h"
+#include "braid/nn/mlp.h"
 #include "braid/nn/model_params.h"
+#include "braid/nn/norms.h"
 #include "braid/nn/residual_branch.h"
-#include "braid/nn/rms_norm.h"
 
 namespace braid::nn {
 namespace {

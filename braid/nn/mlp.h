@@ -6,6 +6,32 @@
 
 namespace braid::nn {
 
+// The gated feed-forward branch: gate and up in one product (column), silu(gate) * up, down (row).
+// Source: Shazeer, "GLU Variants Improve Transformer" (2020), SwiGLU; cut as in Shoeybi et al., "Megatron-LM" (2019),
+// section 3.
+//
+//   x_btc -> gate_up: column, [gate | up] of this rank -> silu(gate) * up -> down: row -> btc
+class GatedMlp {
+ public:
+  struct Options {
+    ParallelLinearOptions gate_up;  // [2 f/n, c], f features inside
+    ParallelLinearOptions down;     // [c, f/n]
+  };
+  GatedMlp(const Options& options, const RankContext& rank)
+      : gate_up_(options.gate_up, rank), down_(options.down, rank), keep_(rank.keep) {}
+  // btc, summed over the tensor ranks and the same on all of them. Throws CommError.
+  at::Tensor forward(const Activation& x_btc, const Microbatch& microbatch) const;
+
+ private:
+  ColumnParallelLinear gate_up_;
+  RowParallelLinear down_;
+  Keep keep_;
+};
+
+// silu(g) * u of rows [g | u], g and u of equal extent. Contiguous rows that nothing else reads: they are kept for
+// backward, which overwrites them with their gradient.
+at::Tensor swiglu(const at::Tensor& gate_up_btf);
+
 class Mlp {
  public:
   struct Options {

@@ -6,7 +6,7 @@
 //   backward   head; [ 2 3 ] again from x2, and back; [ 0 1 ] again from x0, and back
 //
 // A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
-// parameters must be the same at both. Of what blocks hand in beside their output (nn/auxiliary.h), that of the first
+// parameters must be the same at both. Of what blocks hand in beside their output (nn/block.h), that of the first
 // run is reported; roots of a backward are the losses of the run whose graph it goes through.
 #pragma once
 
@@ -16,10 +16,41 @@
 #include <vector>
 
 #include "braid/nn/block.h"
-#include "braid/nn/segment_plan.h"
-#include "braid/param/phase.h"
+#include "braid/param/memory_account.h"
+#include "braid/spec/recompute.h"
 
 namespace braid::nn {
+
+// Recompute: which blocks of a stage are run again together in backward. It counts blocks and runs none.
+//
+//   every:2 on a stage with both ends     [embedding 1 2] [3 4] [5] [head]      the head's graph is kept
+
+// Blocks [begin, end) of a stage, in its own count.
+struct Segment {
+  enum class Kept {
+    Graph,  // forward leaves a graph for backward
+    Input,  // forward leaves the input, from which backward makes the graph
+  };
+  int begin = 0, end = 0;
+  Kept kept = Kept::Graph;
+
+  bool operator==(const Segment&) const = default;
+};
+
+struct StageBlocks {
+  int embedding = 0;  // 1: the first block is the embedding; it goes with the blocks behind it
+  int middle = 0;     // what memory.recompute counts
+  int head = 0;  // 1: the last block is the head; it is never run again, for its forward may write weight gradients
+};
+
+// In order, without gaps, none empty.
+std::vector<Segment> plan_segments(const spec::Recompute& policy, const StageBlocks& blocks);
+
+// The same with a segment of its own for every block whose graph is kept: backward goes block by block then.
+std::vector<Segment> block_by_block(const std::vector<Segment>& plan);
+
+// Returns the tensors that layers keep in those graphs.
+Keep kept_by_layers(const spec::Recompute& policy);
 
 // Called before a block runs and after its parameters have been used. In backward `before` is called for all blocks of
 // a segment, from the last, before any of them runs, and `after` for all of them at the end. May be empty.

@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "braid/device/cuda_tables.h"
-#include "braid/optim/block_squares.h"
 #include "braid/optim/element_update.h"
+#include "braid/optim/grad_norm.h"
 
 namespace braid::optim {
 

@@ -62,11 +62,11 @@ void update(const at::Tensor& group_of_block, const Elements<T>& elements, const
 #define BRAID_UPDATE(Factors)                                                                          \
   template void update(const at::Tensor&, const Elements<float>&, const std::vector<Factors<float>>&); \
   template void update(const at::Tensor&, const Elements<double>&, const std::vector<Factors<double>>&);
-BRAID_UPDATE(DescentFactors)
-BRAID_UPDATE(MomentumFactors)
-BRAID_UPDATE(AdagradFactors)
-BRAID_UPDATE(LionFactors)
-BRAID_UPDATE(AdamWFactors)
+BRAID_UPDATE(optim::DescentFactors)
+BRAID_UPDATE(optim::MomentumFactors)
+BRAID_UPDATE(optim::AdagradFactors)
+BRAID_UPDATE(optim::LionFactors)
+BRAID_UPDATE(optim::AdamWFactors)
 #undef BRAID_UPDATE
 
 std::vector<double> squares(const param::ParamStore& store) {

@@ -1,11 +1,30 @@
 // Common code of all optimizers, and the list of them.
 #include "braid/optim/optimizer.h"
 
-#include "braid/optim/element_optimizer.h"
+#include <vector>
+
+#include "braid/optim/element_pass.h"
 #include "braid/optim/muon.h"
 #include "braid/param/memory_account.h"
 
 namespace braid::optim {
+namespace {
+
+// The optimizers that update element by element: what they are is a rule (element_update.h).
+class ElementOptimizer final : public Optimizer {
+ public:
+  ElementOptimizer(const OptimizerSpec& spec, param::ParamStore& store)
+      : Optimizer(store), groups_(spec, store), pass_(element_rule(spec), groups_, store) {}
+
+ private:
+  std::vector<OptimizerState> zero_states() const override { return pass_.zero_states(); }
+  void update(const OptimizerStep& step) override { pass_.run(step, num_steps(), states()); }
+
+  const ParameterGroups groups_;
+  ElementPass pass_;
+};
+
+}  // namespace
 
 const std::vector<OptimizerState>& Optimizer::states() {
   if (!states_.empty()) return states_;

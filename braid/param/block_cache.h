@@ -3,12 +3,21 @@
 // knows sizes and not whose memory it is (memory_account.h).
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <array>
 #include <cstddef>
 #include <mutex>
 #include <vector>
 
 namespace braid::param {
+
+// Memory that is read from end to end again and again, on pages of the processor's larger size: with small ones,
+// finding them takes as long as reading them (bench/generation).
+
+// Contiguous CPU memory without values. The system is asked for large pages where the tensor fills one; where it has
+// none, they are small.
+at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& options);
 
 // Any thread. Blocks of at least kSmallestKept bytes are kept by size class, eight classes per doubling, so that at
 // most an eighth of a block is waste. What is kept never exceeds the most that was in use at once: beyond it, kept

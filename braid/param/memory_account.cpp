@@ -12,7 +12,6 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/param/block_cache.h"
-#include "braid/param/uncounted_scope.h"
 
 namespace braid::param {
 namespace {

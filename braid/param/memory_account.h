@@ -9,6 +9,22 @@
 
 namespace braid::param {
 
+// Keeps allocations beside a run, such as a measurement's, out of its memory account (memory_account.h).
+
+// While alive, what this thread allocates is counted to no rank. What it frees is taken off whom it was counted to.
+class UncountedScope {
+ public:
+  UncountedScope();
+  ~UncountedScope();
+  UncountedScope(const UncountedScope&) = delete;
+
+ private:
+  int rank_before_;
+};
+
+// The pass that a block runs.
+enum class Phase { Forward, Backward };
+
 // Servers: what parameter servers keep, of the rank that started them. Snapshots: copies that are saved while training
 // goes on.
 enum class MemoryCategory { Parameters, Gradients, Optimizer, Activations, Communication, Servers, Snapshots, Other };

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "braid/param/param_spec.h"
-#include "braid/param/sharding.h"
 #include "braid/spec/train_spec.h"
 
 namespace braid::param {

@@ -74,7 +74,7 @@ void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
   work.input_grad.attention = {2.5 * flops, 2 * bytes};
 }
 
-// What is as wide as the hidden state in either half: a norm, a sum with the residual, dropout. Both have biases too,
+// Adds the operations as wide as the hidden state in either half: a norm, a sum with the residual, dropout. Both have biases too,
 // of `biased` elements beside it.
 void add_streams(PartWork& work, const Sizes& z, double forward, double backward, double biased) {
   const double masks = z.whole * z.drop * z.h;

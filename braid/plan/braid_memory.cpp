@@ -71,7 +71,7 @@ struct Tensors {
   }
 };
 
-// What a weight gradient's product copies on CPUs where its factors, the layer's input and the gradient of its output,
+// Returns the bytes that a weight gradient's product copies on CPUs where its factors, the layer's input and the gradient of its output,
 // are narrow: both in float32, or the input once more where there are products of such types
 // (nn/kernels/product_bf16.h).
 double copied_factors(const PlannedRun& run, double input, double output) {
@@ -106,7 +106,7 @@ double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& l
   return coming + dropped + std::max(feed, attention);
 }
 
-// Of parameters that ranks share out.
+// Returns the number of sharded parameters.
 double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
   const auto count = [&](const ParameterSum& sum, RankGroup copies) {
     return num_shards(run.spec, run.layout, copies) > 1 ? sum.count : 0;
@@ -131,7 +131,7 @@ double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad&
 
 double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const Tensors x(spec, layout);
-  // Of experts each product's rows, and beside them the router's input and the gradient of its choice.
+  // Experts: each product's rows, and beside them the router's input and the gradient of its choice.
   const double feed = x.routed > 0 ? 2 * x.routed + x.hidden + x.chosen : 2 * x.hidden;
   const double blocks = load.of_blocks(2 * x.hidden + x.qkv + x.heads, feed + x.inner + x.activated);
   return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);

@@ -5,7 +5,7 @@
 
 namespace braid::plan {
 
-// Of one block and one microbatch on a rank, with n tokens, e bytes of an element, t tensor ranks, h width, q = heads x
+// The bytes of one block and one microbatch on a rank, with n tokens, e bytes of an element, t tensor ranks, h width, q = heads x
 // head width, kv likewise of keys, f features of the feed-forward branch, g = 2 where it is gated, else 1:
 //
 //   kept by                                        none               selective
@@ -43,7 +43,7 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load);
 // next, and of embedding and head, or those of the stages that are gathered as a whole. Of what ranks share out alone.
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
-// What is there all the time: the step's tokens, rotary tables of each block.
+// Returns the bytes that are always there: the step's tokens and the rotary tables of each block.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 // Tensors between stages that are on their way at once: two, or four where a rank has several stages, or

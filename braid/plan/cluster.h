@@ -10,6 +10,13 @@
 
 namespace braid::plan {
 
+using braid::operator<<;  // enums as their words
+
+// The units of cluster files and tables.
+inline constexpr double kMib = 1 << 20, kGib = 1 << 30;  // bytes
+inline constexpr double kGiga = 1e9, kTera = 1e12, kMicro = 1e-6;
+inline constexpr double kHour = 3600;  // seconds
+
 // The share of a device's peak that a matrix product of `flops` operations reaches.
 struct ProductShare {
   DType type = DType::Float32;

@@ -5,11 +5,10 @@
 #include <optional>
 #include <tuple>
 
-#include "braid/base/counted.h"
-#include "braid/base/named_file.h"
+#include "braid/base/checked_file.h"
 #include "braid/base/text.h"
+#include "braid/plan/cluster.h"
 #include "braid/plan/table_reader.h"
-#include "braid/plan/units.h"
 #include "braid/spec/fields.h"
 
 namespace braid::plan {

@@ -1,13 +1,34 @@
 // Predictor of a cluster. What the layouts asked for last share is computed once.
 #pragma once
 
+#include <cstdint>
 #include <list>
+#include <string>
 
 #include "braid/plan/cluster.h"
 #include "braid/plan/pipelined_run.h"
-#include "braid/plan/predictor.h"
+#include "braid/plan/prediction.h"
+#include "braid/spec/run_spec.h"
 
 namespace braid::plan {
+
+// The interface through which a search gets predictions of layouts.
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+
+  virtual Prediction predict(const RunSpec& spec) = 0;
+  // The cut into as many stages as `spec` has whose slowest rank computes least, as pipeline.partition says it.
+  virtual std::string balanced_partition(const RunSpec& spec) = 0;
+  // Shares of the batch in proportion to the speed of data ranks, as mesh.batch_shares says them. `spec` has equal
+  // ones.
+  virtual std::string balanced_shares(const RunSpec& spec) = 0;
+  // Bounds that cost little. Never more than the step of predict(spec) takes, and the same for all layouts of the same
+  // work (layout_point.h).
+  virtual double least_seconds(const RunSpec& spec) = 0;
+  // Never more than the fullest rank of predict(spec) holds, whatever is computed again.
+  virtual int64_t least_bytes(const RunSpec& spec) = 0;
+};
 
 class ClusterPredictor final : public Predictor {
  public:

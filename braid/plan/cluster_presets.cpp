@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "braid/plan/units.h"
+#include "braid/plan/cluster.h"
 
 namespace braid::plan {
 namespace {

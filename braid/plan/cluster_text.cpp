@@ -1,7 +1,7 @@
 // The other direction of cluster_file.h: a cluster's numbers in the units of its file.
 #include "braid/base/text.h"
+#include "braid/plan/cluster.h"
 #include "braid/plan/cluster_file.h"
-#include "braid/plan/units.h"
 #include "braid/spec/fields.h"
 
 namespace braid::plan {

@@ -6,6 +6,8 @@
 
 namespace braid::plan {
 
+using braid::operator<<;  // enums as their words
+
 // Braid: braid's own ranks: attention in one fused pass that skips what a token may not see, gradients that leave while
 // backward runs. Megatron: Megatron-LM as the papers measured it: attention of GPT models with its scores in memory
 // (Korthikanti et al. 2022), exchanges between stages that both sides wait for, gradients summed after the last

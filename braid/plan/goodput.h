@@ -3,6 +3,9 @@
 
 #include <cstdint>
 
+#include "braid/plan/cluster.h"
+#include "braid/spec/run_spec.h"
+
 namespace braid::plan {
 
 // Seconds. Failures come at random, with the same rate at all times, while saving and restarting too.
@@ -36,5 +39,17 @@ double save_interval(const FailureModel& model);
 // The share of time in which no more than `spares` of the nodes are being repaired, so that the run need not wait:
 // nodes under repair are Poisson distributed, with as many on average as fail while one is repaired.
 double share_without_waiting(double mtbf_per_node, int64_t num_nodes, int64_t spares, double repair_seconds);
+
+// The time that a run loses to failures on a cluster, and the best interval between saves.
+
+// Returns the bytes of a checkpoint of the whole model: master weights and optimizer states in float32 (float64 in a
+// run of that type).
+double checkpoint_bytes(const RunSpec& spec, const Cluster& cluster);
+
+// Failures of any of the run's ranks, and the cost of a save: Disk::save_seconds, and all nodes write their part of the
+// masters and of the optimizer's states, float32 (float64 in a run of that type), to their disks. Steps stall
+// meanwhile; with checkpoint.async for Disk::save_seconds and a copy in memory. No stall where the cluster has no disk
+// and saves are not asynchronous.
+FailureModel failure_model(const RunSpec& spec, const Cluster& cluster);
 
 }  // namespace braid::plan

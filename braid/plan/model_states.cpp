@@ -29,7 +29,7 @@ class Counting {
     const bool biased = spec::traits_of(spec_.model.family).feed_forward != spec::FeedForward::Gated;
     for (int i = 0; i < (biased ? 2 : 1); ++i) add_vector(spec_.model.width);
   }
-  // Of one of the two products of a feed-forward branch, of which there are so many.
+  // Adds one of the two products of a feed-forward branch, of which there are so many.
   void add_branches(double branches, const BlockSizes& z, double tensor) {
     const auto add_part = [&](double rows, double columns) {
       add(branches, rows, columns, ParameterKind::BlockMatrix);
@@ -172,7 +172,7 @@ std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLa
 
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters) {
-  // Of torchtitan's weights only the float32 ones stay, which are among the optimizer's; FSDP shards all.
+  // torchtitan keeps only the float32 weights, which are among the optimizer's; FSDP shards all.
   const bool fsdp = is_torchtitan(formulas);
   const int zero = fsdp && spec.sync.zero > 0 ? 3 : spec.sync.zero;
   StateBytes held;

@@ -28,8 +28,8 @@ struct StageParameters {
   bool operator==(const StageParameters&) const = default;
 };
 
-// Of a parameter: AdamW 2, SGD with a momentum, Adagrad and Lion 1, SGD without 0; Muon 1 of the matrices inside of
-// blocks and 2, AdamW's, of all others.
+// Returns the moments of a parameter: AdamW 2, SGD with a momentum, Adagrad and Lion 1, SGD without 0. Muon has 1 for
+// matrices inside blocks and AdamW's 2 for all others.
 enum class ParameterKind { Vector, Table, BlockMatrix };
 int num_moments(const OptimizerSpec& spec, ParameterKind kind);
 
@@ -60,7 +60,7 @@ struct CopiedParameters {
   int shards = 1;  // ranks among them that share out what ZeRO shards: sync.zero_group, or all data ranks; both copies
                    // of a mirrored stage where these are several
 };
-// Of those that a rank has any of: shared ones, experts.
+// Returns an entry for each kind that the rank has: shared parameters, experts.
 std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                                                 const StageParameters& parameters);
 // The ranks that shard, of `copies`; 1: nothing is sharded.
@@ -69,13 +69,13 @@ int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
 
-// Of a parameter, what keeping replicas in step takes beside that, in copies of its master: under DiLoCo 2, the last
-// meeting and the outer momentum. Under parameter servers, on the rank that has them, 2, what they hold and what
+// Returns the further copies of a parameter's master that replication takes: under DiLoCo 2, the last average and
+// the outer momentum. Under parameter servers, on the rank that has them, 2, what they hold and what
 // workers read; and on each rank the gradients that are clipped before they leave, and those that are added up. Pushes
 // on their way come on top, while there are no activations.
 double replication_bytes(const RunSpec& spec);
 
-// Of the table that embedding and head share, on a tensor rank; nothing where each has its own.
+// Returns the table that embedding and head share, on a tensor rank; zero where each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);
 
 // The parts that stages are made of, on a tensor rank, and of experts those of an expert rank.

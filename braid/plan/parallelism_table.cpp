@@ -58,7 +58,7 @@ constexpr Way kWays[] = {
     {"tensor", "the batch, norms", "every matrix", "activations, four times in each block", "hardly: 2 (n-1)/n",
      [](RunSpec& run, int n) { run.mesh.tensor = n; },
      [](const StepBytes& of, double n) { return 4 * of.layers * of.passed * 2 * share_of_others(n); }},
-    {"pipe", "the batch", "the blocks", "activations between two stages, there and back", "not at all",
+    {"pipe", "the batch", "the blocks", "activations between two stages, in both directions", "not at all",
      [](RunSpec& run, int n) { run.mesh.pipe = n; }, [](const StepBytes& of, double) { return 2 * of.passed; }},
     {"expert", "all but experts", "the experts and the batch",
      "tokens on their way to experts and back, four times in each block; gradients of what is copied, once a step",

@@ -3,16 +3,99 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <queue>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/plan/cut_descent.h"
 #include "braid/plan/cut_search.h"
+#include "braid/plan/stage_costs.h"
 
 namespace braid::plan {
+
+// Half a block at a time to the rank that ends first with it. Another rank in its place would end no earlier, so that
+// no exchange of halves makes the slowest rank faster.
+
 namespace {
+
+struct RankLoad {
+  double seconds = 0, half_seconds = 0;
+  std::vector<size_t> stages;
+};
+
+}  // namespace
+
+std::vector<double> cut_equal_blocks(const std::vector<BlockStage>& stages, int num_blocks) {
+  std::vector<double> blocks, seconds;  // of stages
+  std::vector<RankLoad> ranks;
+  int left = 2 * num_blocks;
+  for (const BlockStage& stage : stages) {
+    const int halves = stage.end_seconds > 0 ? 0 : 1;
+    left -= halves;
+    blocks.push_back(halves / 2.0);
+    seconds.push_back(stage.end_seconds + blocks.back() * stage.block_seconds);
+    if (stage.rank >= std::ssize(ranks)) ranks.resize(stage.rank + 1);
+    RankLoad& load = ranks[stage.rank];
+    load.seconds += seconds.back();
+    load.half_seconds = stage.block_seconds / 2;
+    load.stages.push_back(blocks.size() - 1);
+  }
+  check(left >= 0, "every stage has a part of the model");
+  // By when they would end with half a block more.
+  using End = std::pair<double, int>;
+  std::priority_queue<End, std::vector<End>, std::greater<>> next;
+  const auto queue = [&](int rank) { next.emplace(ranks[rank].seconds + ranks[rank].half_seconds, -rank); };
+  for (int rank = 0; rank < std::ssize(ranks); ++rank) queue(rank);
+  for (; left > 0; --left) {
+    const int rank = -next.top().second;
+    next.pop();
+    RankLoad& load = ranks[rank];
+    const size_t shortest = *std::ranges::min_element(load.stages, {}, [&](size_t stage) { return seconds[stage]; });
+    blocks[shortest] += 0.5;
+    seconds[shortest] += load.half_seconds;
+    load.seconds += load.half_seconds;
+    queue(rank);
+  }
+  return blocks;
+}
+
+namespace {
+
+constexpr int kShifts[] = {-1, 1, -2, 2, -4, 4, -8, 8};
+
+// Cuts [first, last] moved by `shift`; nothing when a stage would be left empty.
+std::vector<int> moved(std::vector<int> cuts, int first, int last, int shift) {
+  for (int cut = first; cut <= last; ++cut) cuts[cut] += shift;
+  const bool filled = cuts[first - 1] < cuts[first] && cuts[last] < cuts[last + 1];
+  return filled ? cuts : std::vector<int>();
+}
+
+// Local search, for partitions that are too many to be searched exactly: moves one cut, or all cuts of a run of neighbours,
+// by a few units as long as the score gets better. Deterministic.
+std::vector<int> improved_cuts(const StageCosts& costs, std::vector<int> first_unit, int64_t limit_bytes) {
+  Score best = score(costs.partition(first_unit), limit_bytes);
+  const int last_cut = costs.num_stages() - 1;
+  bool improved = true;
+  const auto try_move = [&](int first, int last, int shift) {
+    const auto cuts = moved(first_unit, first, last, shift);
+    if (cuts.empty()) return;
+    const Score now = score(costs.partition(cuts), limit_bytes);
+    if (!(now < best)) return;
+    best = now;
+    first_unit = cuts;
+    improved = true;
+  };
+  while (improved) {
+    improved = false;
+    for (int first = 1; first <= last_cut; ++first) {
+      for (int last = first; last <= last_cut; ++last) {
+        for (const int shift : kShifts) try_move(first, last, shift);
+      }
+    }
+  }
+  return first_unit;
+}
 
 using End = CutSearch::End;
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <ranges>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/pipelined_run.h"

@@ -6,6 +6,12 @@
 
 namespace braid::plan {
 
+int64_t RankMemory::total() const {
+  int64_t all = 0;
+  for (const MemoryPart& part : kMemoryParts) all += this->*part.bytes;
+  return all;
+}
+
 double StepSeconds::total() const {
   double all = 0;
   for (const StepPart& part : kStepParts) all += this->*part.seconds;

@@ -4,9 +4,31 @@
 #include <cstdint>
 #include <vector>
 
-#include "braid/plan/rank_memory.h"
-
 namespace braid::plan {
+
+// The predicted peak memory of a rank, by category.
+
+// Bytes, at the moment of the step at which their sum is largest.
+struct RankMemory {
+  int64_t parameters = 0;  // weights as the model computes with them
+  int64_t gradients = 0;
+  int64_t moments = 0;        // all that the optimizer keeps, float32 masters of narrow weights included
+  int64_t activations = 0;    // saved for backward, and what backward works with
+  int64_t communication = 0;  // tensors on their way between stages, weights gathered
+
+  int64_t total() const;
+  bool operator==(const RankMemory&) const = default;
+};
+
+struct MemoryPart {
+  const char* name;
+  int64_t RankMemory::*bytes;
+};
+inline constexpr MemoryPart kMemoryParts[] = {{"parameters", &RankMemory::parameters},
+                                              {"gradients", &RankMemory::gradients},
+                                              {"moments", &RankMemory::moments},
+                                              {"activations", &RankMemory::activations},
+                                              {"communication", &RankMemory::communication}};
 
 // The parts of a step's time on its slowest rank; of communication, what computation does not hide. Their sum is the
 // step.

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "braid/report/chart_axis.h"
-#include "braid/report/series.h"
 
 namespace braid::report {
 

@@ -184,7 +184,7 @@ std::vector<NamedTimeline> parse_chrome_trace(const std::string& trace, const st
     try {
       reading.add(event);
     } catch (const std::exception&) {  // whatever is odd: it is not ours
-      refuse_trace(origin, cat("event ", number, " is none that it writes"));
+      refuse_trace(origin, cat("event ", number, " is not one that braid writes"));
     }
   }
   return reading.timelines();

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/json_text.h"
 #include "braid/base/line_reader.h"

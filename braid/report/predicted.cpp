@@ -90,7 +90,7 @@ std::vector<PredictedRow> predicted_rows(const RunRecord& record) { return Rows(
 std::string predicted_table(const std::vector<PredictedRow>& rows) {
   std::vector<PredictedRow> lines{{"", "predicted", "measured", "difference"}};
   lines.insert(lines.end(), rows.begin(), rows.end());
-  std::string ForeseenRow::*const columns[] = {&PredictedRow::name, &PredictedRow::predicted, &PredictedRow::measured,
+  std::string PredictedRow::*const columns[] = {&PredictedRow::name, &PredictedRow::predicted, &PredictedRow::measured,
                                                &PredictedRow::difference};
   std::string all;
   for (const PredictedRow& line : lines) {

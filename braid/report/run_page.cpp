@@ -5,16 +5,14 @@
 #include <cmath>
 #include <limits>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/report/chart.h"
-#include "braid/report/compared_table.h"
-#include "braid/report/config_table.h"
 #include "braid/report/markup.h"
 #include "braid/report/memory_bars.h"
 #include "braid/report/page_style.h"
 #include "braid/report/predicted.h"
 #include "braid/report/progress.h"
+#include "braid/report/run_tables.h"
 #include "braid/spec/toml_document.h"
 
 namespace braid::report {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "braid/report/series.h"
+#include "braid/report/chart_axis.h"
 
 namespace braid::report {
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/schedule/program_text.h"

@@ -11,7 +11,6 @@
 #include "braid/schedule/generators/interleaved.h"
 #include "braid/schedule/generators/searched_v.h"
 #include "braid/schedule/generators/searched_zero_bubble.h"
-#include "braid/schedule/generators/zb_v.h"
 #include "braid/schedule/generators/zero_bubble.h"
 
 namespace braid {

@@ -12,7 +12,6 @@
 #include "braid/schedule/generators/flush.h"
 #include "braid/schedule/generators/stage_placement.h"
 #include "braid/schedule/schedule.h"
-#include "braid/schedule/schedule_request.h"
 #include "braid/schedule/version_plan.h"
 
 namespace braid {

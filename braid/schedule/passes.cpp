@@ -2,11 +2,46 @@
 #include "braid/schedule/passes.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
-#include "braid/schedule/transfers.h"
+#include "braid/schedule/schedule.h"
 
 namespace braid::schedule {
 namespace {
+
+// A send and its receive on the rank of the neighbouring stage.
+struct StageTransfer {
+  Action send;
+  Action receive;
+};
+
+// True when `stage` has a neighbour at `offset` (-1 or +1) that lives on another rank.
+bool crosses(const Schedule& schedule, const Action& action, int offset) {
+  const int other = action.stage + offset;
+  if (other < 0 || other >= schedule.num_stages) return false;
+  return schedule.rank_of(action.stage, action.micro) != schedule.rank_of(other, action.micro);
+}
+
+// The receive that brings an F, B or I its tensor from another rank, if one does.
+std::optional<Action> receive_before(const Schedule& schedule, const Action& action) {
+  const auto [stage, micro] = std::pair(action.stage, action.micro);
+  if (action.op == Op::Forward && crosses(schedule, action, -1)) return Action{Op::RecvForward, stage, micro};
+  if (goes_back(action.op) && crosses(schedule, action, +1)) return Action{Op::RecvBackward, stage, micro};
+  return std::nullopt;
+}
+
+// The transfer that takes what an F, B or I makes to another rank, if it goes there.
+std::optional<StageTransfer> transfer_after(const Schedule& schedule, const Action& action) {
+  const auto [stage, micro] = std::pair(action.stage, action.micro);
+  if (action.op == Op::Forward && crosses(schedule, action, +1)) {
+    return StageTransfer{{Op::SendForward, stage, micro}, {Op::RecvForward, stage + 1, micro}};
+  }
+  if (goes_back(action.op) && crosses(schedule, action, -1)) {
+    return StageTransfer{{Op::SendBackward, stage, micro}, {Op::RecvBackward, stage - 1, micro}};
+  }
+  return std::nullopt;
+}
 
 template <class Wanted>
 bool contains(const Schedule& schedule, const Wanted& wanted) {

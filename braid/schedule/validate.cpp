@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
-#include "braid/schedule/positions.h"
 #include "braid/schedule/rules.h"
 
 namespace braid::schedule {

@@ -10,6 +10,14 @@
 
 namespace braid::spec {
 
+// The value of an override: TOML, or bare words where the field holds strings, since shells eat quotes.
+
+// Without the blanks and tabs at both ends.
+std::string trimmed(const std::string& text);
+
+// `text` as a value for `field`, whose type need not fit. Nothing where it is no TOML value.
+std::optional<TomlValue> override_value(const Field& field, const std::string& text);
+
 // Why a value could not be given, and the value that was probably meant ("" when there is no telling).
 struct AssignFault {
   std::string rule;

@@ -45,7 +45,7 @@ std::vector<CrossRule> checkpoint_rules() {
        },
        [](const View& at) {
          const std::string key = first_misnamed(at.spec), close = meant(key);
-         return cat("must name keys that change the training and that a checkpoint can go on with; ", toml_text(key),
+         return cat("must name keys that change the training and that a checkpoint can resume with; ", toml_text(key),
                     " is none", close.empty() ? "" : cat(", ", toml_text(close), " is"));
        }},
   };

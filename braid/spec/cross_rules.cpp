@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"

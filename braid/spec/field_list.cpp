@@ -204,7 +204,7 @@ std::vector<Field> checkpoint_fields() {
                                 "lowest validation loss."),
       checkpoint<&C::async>("checkpoint.async", Anything{},
                             "Whether a step waits only for a copy in memory of what each rank saves, which is written "
-                            "while training goes on; if not, it waits until the checkpoint is there."),
+                            "while training continues; if not, it waits until the checkpoint is there."),
       checkpoint<&C::host_gib>("checkpoint.host_gib", from(0),
                                "What that copy may take of each rank's host memory, in GiB (2^30 bytes); 0: what it "
                                "needs."),
@@ -218,8 +218,8 @@ std::vector<Field> run_fields() {
           "What ranks are: \"threads\" of one process, or \"processes\", at most 64 of a host, forked "
           "before anything is computed; with the same bits. On several hosts: processes."),
       run<&LaunchSpec::max_restarts>("run.max_restarts", at_least(0),
-                                     "How often a run whose ranks are processes goes on by itself, from its newest "
-                                     "whole checkpoint, after a rank was killed or hangs."),
+                                     "How often a run whose ranks are processes restarts from its newest whole "
+                                     "checkpoint after a rank was killed or hangs."),
       run<&LaunchSpec::progress_seconds>("run.progress_seconds", from(0),
                                          "A rank process that shows no sign of progress for so long, or for ten times "
                                          "the slowest step where that is longer, hangs and is killed; ten times as "
@@ -230,7 +230,7 @@ std::vector<Field> run_fields() {
           "neighbouring ranks as it starts, so that tensor ranks share a host and data ranks are "
           "across; or the host of each rank, as in \"0,1,0,1\"."),
       run<&LaunchSpec::heartbeat_seconds>("run.heartbeat_seconds", from(0.1),
-                                          "A host of which the others hear nothing for so long is lost."),
+                                          "A host that is silent for so long has failed."),
   };
 }
 

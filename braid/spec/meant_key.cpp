@@ -8,7 +8,6 @@
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/override_value.h"
 #include "braid/spec/peer_names.h"
 
 namespace braid::spec {

@@ -5,13 +5,12 @@
 #include <map>
 #include <optional>
 
-#include "braid/base/named_file.h"
+#include "braid/base/checked_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/hf_config.h"
 #include "braid/spec/meant_key.h"
-#include "braid/spec/override_value.h"
 #include "braid/spec/peer_names.h"
 #include "braid/spec/preset.h"
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/model_shape.h"

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "braid/spec/memory_spec.h"
+#include "braid/spec/run_spec.h"
 
 namespace braid::spec {
 

@@ -33,9 +33,8 @@ std::vector<CrossRule> supervision_rules() {
     rules.push_back({{each.key, "sync.replication"},
                      [each](const View& at) { return !each.asks(at.spec) || !has_servers(at.spec); },
                      [each](const View&) {
-                       return cat(
-                           "must be ", each.must,
-                           " with a parameter server, which makes updates before all workers have told their loss");
+                       return cat("must be ", each.must,
+                                  " with a parameter server, which updates before all workers have sent their loss");
                      }});
     rules.push_back({{each.key, "pipeline.schedule"},
                      [each](const View& at) { return !each.asks(at.spec) || !updates_within_step(at.spec); },

@@ -4,7 +4,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/cross_rules.h"
-#include "braid/spec/replicas_apart.h"
+#include "braid/spec/run_spec.h"
 
 namespace braid::spec {
 namespace {

@@ -49,8 +49,7 @@ std::vector<Field> train_fields() {
       train<&T::out>("train.out", NotEmpty{}, "Folder for metrics, checkpoints and the timeline."),
       train<&T::overwrite>("train.overwrite", Anything{},
                            "Whether a run that begins removes what an earlier run left in train.out, and nothing else; "
-                           "if not, such a folder is refused. A run that goes on in the folder it resumes from removes "
-                           "nothing."),
+                           "if not, such a folder is refused. A run that resumes in its own folder removes nothing."),
       train<&T::resume>("train.resume", Anything{},
                         "What to continue from: a checkpoint, the folder of a run (its newest valid checkpoint), or "
                         "\"latest\" (of train.out); empty starts anew."),
@@ -59,11 +58,11 @@ std::vector<Field> train_fields() {
           "Weights to begin with: a Hugging Face directory, a checkpoint or the folder of a run; empty draws "
           "them. Steps, optimizer and data begin anew; without model.preset and model.config the model is "
           "the directory's (docs/weights.md)."),
-      train<&T::on_spike>("train.on_spike", one_of<OnSpike>(),
-                          "What happens before an update whose loss or gradient norm is a spike: the run ends (stop), "
-                          "goes on without this update (skip, ten times in a row at most), or goes back to its newest "
-                          "checkpoint and on behind the samples that it has seen since (rollback, three times at most "
-                          "to one checkpoint)."),
+      train<&T::on_spike>(
+          "train.on_spike", one_of<OnSpike>(),
+          "What happens before an update whose loss or gradient norm is a spike: the run ends (stop), "
+          "skips this update (skip, at most ten times in a row), or returns to its newest checkpoint and "
+          "skips the samples since then (rollback, at most three times to one checkpoint)."),
       train<&T::spike_threshold>("train.spike_threshold", from(0),
                                  "Standard deviations above its running mean, over some 100 steps, from which on a "
                                  "step's loss, or the logarithm of its gradient norm, is a spike. 0: only what is not "

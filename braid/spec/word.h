@@ -3,6 +3,8 @@
 //
 //     enum class Colour { Red, Green };
 //     constexpr auto words(Colour) { return std::to_array<std::string_view>({"red", "green"}); }
+//
+// A nested namespace with such enums says `using braid::operator<<;`, so that they print as their names.
 #pragma once
 
 #include <array>

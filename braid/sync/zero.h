@@ -11,6 +11,7 @@
 // In reproducible mode gradients stay whole until the last microbatch, and are scattered once.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
@@ -18,11 +19,42 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
 #include "braid/sync/replication.h"
-#include "braid/sync/unit_gatherer.h"
 
 namespace braid::sync {
+
+// Makes the parameters of a block whole while it runs, where they are sharded over ranks (ZeRO stage 3; Rajbhandari et
+// al. 2020, section 5.3).
+class UnitGatherer {
+ public:
+  // Both outlive this. `store` shards parameters.
+  UnitGatherer(param::ParamStore& store, Communicator& shards);
+
+  // Collective, all ranks of the group call them in the same order.
+  void prefetch(int block);  // starts to gather what is not there; whoever does not acquire it later calls drop()
+  void acquire(int block);   // blocks until it is there
+  void release(int block);   // once for each acquire; the last frees it
+  void drop();               // frees what nobody has acquired
+
+  int64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  enum class State { Free, Gathering, Whole };
+  struct Unit {
+    State state = State::Free;
+    int num_users = 0;
+    Work work;
+  };
+  void start(int unit);
+  void free(int unit);
+
+  param::ParamStore& store_;
+  Communicator& shards_;
+  std::vector<Unit> units_;
+  int64_t bytes_sent_ = 0;
+};
 
 struct ShardGroups {
   Communicator& shards;  // share one copy; as many as the store has parts

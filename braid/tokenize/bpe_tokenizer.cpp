@@ -2,19 +2,73 @@
 // the cache survives from text to text and threads never wait for each other's merging.
 #include "braid/tokenize/bpe_tokenizer.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "braid/base/errors.h"
 #include "braid/tokenize/added_tokens.h"
 #include "braid/tokenize/marked_spaces_tokenizer.h"
 #include "braid/tokenize/normal_form.h"
-#include "braid/tokenize/piece_cache.h"
 
 namespace braid::tokenize {
 namespace {
+
+// For one thread at a time. 2 MiB.
+class PieceCache {
+ public:
+  static constexpr size_t kMaxBytes = 31;  // longer pieces are not kept
+  static constexpr size_t kMaxTokens = 7;  // nor pieces of more tokens
+
+  PieceCache() : slots_(kNumSlots) {}
+
+  // A piece as it is looked up; `piece` has at most kMaxBytes and is not empty.
+  struct Key {
+    std::array<uint64_t, 4> words{};  // the bytes, zeros behind them, the length in the last byte
+    size_t place = 0;
+  };
+  static Key key_of(std::string_view piece) {
+    Key key;
+    std::memcpy(key.words.data(), piece.data(), piece.size());
+    key.words[3] |= static_cast<uint64_t>(piece.size()) << 56;
+    uint64_t hash = 0;
+    for (const uint64_t word : key.words) hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL, hash ^= hash >> 32;
+    key.place = hash & (kNumSlots - 1);
+    return key;
+  }
+
+  // Empty when the piece is not here. Good until the next put().
+  std::span<const uint32_t> get(const Key& key) const {
+    const Slot& slot = slots_[key.place];
+    return slot.words == key.words ? std::span(slot.tokens.data(), slot.num_tokens) : std::span<const uint32_t>();
+  }
+
+  void put(const Key& key, std::span<const uint32_t> tokens) {
+    if (tokens.size() > kMaxTokens) return;
+    Slot& slot = slots_[key.place];
+    slot.words = key.words;
+    slot.num_tokens = static_cast<uint32_t>(tokens.size());
+    std::copy(tokens.begin(), tokens.end(), slot.tokens.begin());
+  }
+
+ private:
+  static constexpr size_t kNumSlots = size_t{1} << 15;
+  struct alignas(64) Slot {  // one cache line
+    std::array<uint64_t, 4> words{};
+    std::array<uint32_t, kMaxTokens> tokens{};
+    uint32_t num_tokens = 0;
+  };
+  static_assert(sizeof(Slot) == 64);
+
+  std::vector<Slot> slots_;
+};
 
 struct Workspace {
   std::unique_ptr<PieceCursor> cursor;

@@ -13,7 +13,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
-#include "braid/tokenize/text_check.h"
+#include "braid/tokenize/document_reader.h"
 
 namespace braid::tokenize {
 namespace {

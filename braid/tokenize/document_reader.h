@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -10,6 +11,14 @@
 #include "braid/tokenize/document_list.h"
 
 namespace braid::tokenize {
+
+// Recognises text by the beginning of a file.
+
+// Returns true if `head`, the first bytes of a longer text, is UTF-8 without a NUL. A character may be cut at its end.
+bool is_text_so_far(std::string_view head);
+
+// The same for the first 8 KiB of a file. Throws IoError.
+bool begins_as_text(const std::string& file);
 
 // Returns true if every line of the file is a document.
 bool has_lines(const Document& file);

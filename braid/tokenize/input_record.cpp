@@ -7,7 +7,6 @@
 #include <span>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/counted.h"
 #include "braid/base/path_look.h"
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"

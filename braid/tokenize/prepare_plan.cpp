@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/counted.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
@@ -197,7 +196,7 @@ std::optional<data::PrepareProgress> earlier_progress(const PrepareRequest& requ
   } else if (is_there(path)) {
     if (!is_there(request.out + "/" + kInputRecordName)) {
       throw ConfigError({{"--out", request.out,
-                          cat("must be another folder: which files it was begun with is not told there (",
+                          cat("must be another folder: its list of input files is not there (",
                               kInputRecordName, " is missing, as older versions left it)"),
                           ""}});
     }

@@ -1,14 +1,132 @@
 // Chains of stages, and the choice between scanner and general engine.
 #include "braid/tokenize/pretokenizer.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include <algorithm>
+#include <memory>
+#include <string>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/tokenize/pattern_scanner.h"
-#include "braid/tokenize/regex_cursor.h"
+#include "braid/tokenize/regex_translation.h"
+#include "braid/tokenize/unicode_classes.h"
 
 namespace braid::tokenize {
 namespace {
+
+// Neither letter, number nor space, and one byte long, so it can stand where a byte is not UTF-8.
+constexpr char kStandIn = '\x01';
+
+struct FreeCode {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+};
+struct FreeMatch {
+  void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+};
+using Code = std::unique_ptr<pcre2_code, FreeCode>;
+using Match = std::unique_ptr<pcre2_match_data, FreeMatch>;
+
+std::string message_of(int code) {
+  unsigned char text[200];
+  pcre2_get_error_message(code, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+Code compile(const std::string& regex) {
+  const RegexTranslation translation = translate_regex(regex);
+  if (!translation.refused.empty()) throw ConfigError({{"regex", regex, translation.refused, ""}});
+  int error = 0;
+  size_t offset = 0;
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translation.regex.data()), translation.regex.size(),
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &offset, nullptr));
+  if (!code) throw ConfigError({{"regex", regex, cat("is not a regular expression: ", message_of(error)), ""}});
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where there is no such compiler, pcre2_match interprets
+  return code;
+}
+
+class RegexCursor final : public PieceCursor {
+ public:
+  explicit RegexCursor(const std::string& regex)
+      : regex_(regex), code_(compile(regex)), match_(pcre2_match_data_create(1, nullptr)) {
+    check(match_ != nullptr, "memory for a match");
+  }
+
+  void reset(std::string_view text) override {
+    text_ = with_stand_ins(text);
+    piece_ = found_begin_ = found_end_ = search_ = 0;
+    has_found_ = false;
+  }
+
+  size_t next() override {
+    while (true) {
+      if (!has_found_) find();
+      const size_t end = piece_ < found_begin_ ? found_begin_ : found_end_;
+      if (end == found_end_) has_found_ = false;
+      if (end > piece_) return piece_ = end;
+    }
+  }
+
+ private:
+  // The text itself when all of it is UTF-8.
+  std::string_view with_stand_ins(std::string_view text) {
+    masked_.clear();
+    for (size_t at = 0; at < text.size();) {
+      if (static_cast<unsigned char>(text[at]) < 0x80) {
+        ++at;
+        continue;
+      }
+      const Utf8Char c = utf8_at(text, at);
+      if (c.code == kNotUtf8) {
+        if (masked_.empty()) masked_ = text;
+        masked_[at] = kStandIn;
+      }
+      at += c.bytes;
+    }
+    return masked_.empty() ? text : std::string_view(masked_);
+  }
+
+  // The next match at or behind search_; the end of the text, empty, when there is none.
+  void find() {
+    has_found_ = true;
+    found_begin_ = found_end_ = text_.size();
+    if (search_ > text_.size()) return;
+    const auto subject = reinterpret_cast<PCRE2_SPTR>(text_.data());
+    int result = pcre2_match(code_.get(), subject, text_.size(), search_, PCRE2_NO_UTF_CHECK, match_.get(), nullptr);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT) {
+      result = pcre2_match(code_.get(), subject, text_.size(), search_, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match_.get(),
+                           nullptr);
+    }
+    if (result == PCRE2_ERROR_NOMATCH) {
+      search_ = text_.size() + 1;
+      return;
+    }
+    if (result < 0) throw RunError(cat("the pre-tokenizer's expression ", regex_, " failed: ", message_of(result)));
+    const size_t* place = pcre2_get_ovector_pointer(match_.get());
+    // A lookbehind that matches nothing can leave an end before its begin (\K is refused); never go backwards.
+    found_begin_ = std::max(place[0], piece_);
+    found_end_ = std::max(place[1], found_begin_);
+    search_ = found_end_ > found_begin_ ? found_end_ : behind(found_end_);
+  }
+
+  size_t behind(size_t at) const { return at < text_.size() ? at + utf8_at(text_, at).bytes : at + 1; }
+
+  std::string regex_;
+  Code code_;
+  Match match_;
+  std::string_view text_;
+  std::string masked_;
+  size_t piece_ = 0;                        // where the piece at hand begins
+  size_t found_begin_ = 0, found_end_ = 0;  // the match at hand
+  size_t search_ = 0;                       // where to look for the one behind it
+  bool has_found_ = false;
+};
+
+// Throws ConfigError (key "regex") for an expression that does not compile or that translate_regex() refuses. A cursor
+// throws RunError when the expression needs more backtracking than the engine allows.
+std::unique_ptr<PieceCursor> regex_cursor(const std::string& regex) { return std::make_unique<RegexCursor>(regex); }
 
 class WholeText final : public PieceCursor {
  public:

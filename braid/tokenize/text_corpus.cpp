@@ -6,7 +6,6 @@
 #include <span>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/counted.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"

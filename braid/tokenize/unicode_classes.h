@@ -1,4 +1,4 @@
-// What pre-tokenizers ask of a character. Which characters are letters depends on the version of Unicode that utf8proc
+// Character classes of pre-tokenizers. Which characters are letters depends on the version of Unicode that utf8proc
 // knows (docs/tokenizer.md).
 #pragma once
 

@@ -13,7 +13,7 @@
 #include "braid/train/batch_source.h"
 #include "braid/train/rank_model.h"
 #include "braid/train/recorded_microbatches.h"
-#include "braid/train/step_auxiliaries.h"
+#include "braid/train/step_report.h"
 
 namespace braid::train {
 

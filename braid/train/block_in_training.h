@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "braid/train/model_sample.h"
+#include "braid/train/stage_profile.h"
 
 namespace braid::train {
 

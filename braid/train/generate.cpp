@@ -3,7 +3,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
-#include "braid/ckpt/reading.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/launch/launcher.h"
 #include "braid/spec/thread_count.h"
 #include "braid/train/loaded_model.h"

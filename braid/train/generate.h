@@ -12,6 +12,8 @@
 
 namespace braid::train {
 
+using braid::operator<<;  // enums as their words
+
 struct GenerateOptions {
   std::string prompt;        // of generate() alone
   int num_tokens = 200;      // of each text, at least 1

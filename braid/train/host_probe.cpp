@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "braid/base/clock.h"
+#include "braid/base/direct_files.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
-#include "braid/base/staged_file.h"
 #include "braid/base/text.h"
-#include "braid/base/uncached_file.h"
-#include "braid/ckpt/all_or_none.h"
-#include "braid/train/all_reduced.h"
-#include "braid/train/uncounted_tensor.h"
+#include "braid/ckpt/exchange.h"
+#include "braid/train/measuring.h"
 
 namespace braid::train {
 namespace {

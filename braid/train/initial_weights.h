@@ -11,6 +11,18 @@
 
 namespace braid::train {
 
+// The tokenizer of the weights that a run begins with (train.init). A run on text of another one would train on ids
+// that mean other words. Tokenizers are compared by the content of their files.
+
+// Returns the tokenizer of `init`, a Hugging Face directory, checkpoint or run, as data.tokenizer names it: "bytes" or
+// a folder. Empty if it has none, or if there are no weights. Throws IoError.
+std::string tokenizer_of_weights(const std::string& init);
+
+// Judges spec.data against spec.train.init, before any text is read. Prepared data are judged by the digest in their
+// manifest. Weights without tokenizer files take any tokenizer but "bytes", which needs a vocabulary of its size.
+// Throws ConfigError for data.paths that are not of one kind, IoError.
+std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec);
+
 // The model of the checkpoint `path`, or of the newest whole one in the folder of a run. Adds a problem of train.init
 // when there is none, or when it cannot be read. As ParseOptions wants it.
 ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Problem>& problems);

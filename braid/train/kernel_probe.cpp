@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "braid/base/median.h"
-#include "braid/ckpt/all_or_none.h"
-#include "braid/param/uncounted_scope.h"
-#include "braid/train/all_reduced.h"
+#include "braid/ckpt/exchange.h"
+#include "braid/param/memory_account.h"
 #include "braid/train/block_in_training.h"
+#include "braid/train/measuring.h"
 #include "braid/train/timed_block.h"
 
 namespace braid::train {

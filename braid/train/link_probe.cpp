@@ -11,8 +11,7 @@
 #include <limits>
 
 #include "braid/base/clock.h"
-#include "braid/train/all_reduced.h"
-#include "braid/train/uncounted_tensor.h"
+#include "braid/train/measuring.h"
 
 namespace braid::train {
 namespace {

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/nn/key_value_cache.h"
-#include "braid/param/large_pages.h"
+#include "braid/param/block_cache.h"
 #include "braid/schedule/generators.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/mesh_spec.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/median.h"
 #include "braid/base/text.h"

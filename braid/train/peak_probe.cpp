@@ -1,17 +1,54 @@
 // The probe.
 #include "braid/train/peak_probe.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/mm.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
+#include "braid/base/clock.h"
 #include "braid/nn/kernels/product.h"
-#include "braid/train/all_reduced.h"
-#include "braid/train/square_product.h"
+#include "braid/train/measuring.h"
 
 namespace braid::train {
 namespace {
+
+// A product of two square matrices that is timed, in unaccounted memory.
+class SquareProduct {
+ public:
+  SquareProduct(int64_t size, at::ScalarType dtype, at::Device device);
+
+  // Returns the time of one product. The first one also sets up kernels and touches pages.
+  double seconds();
+  // Floating-point operations, a multiply-add being two.
+  double flops() const;
+
+ private:
+  at::Tensor a_, b_, out_;
+};
+
+SquareProduct::SquareProduct(int64_t size, at::ScalarType dtype, at::Device device)
+    : a_(uncounted_tensor({size, size}, dtype, device)),
+      b_(uncounted_tensor({size, size}, dtype, device)),
+      out_(uncounted_tensor({size, size}, dtype, device)) {
+  a_.fill_(0.5);
+  b_.fill_(0.25);
+}
+
+double SquareProduct::seconds() {
+  const double begin = now_seconds();
+  at::mm_out(out_, a_, b_);
+  wait_for(out_);
+  return now_seconds() - begin;
+}
+
+double SquareProduct::flops() const {
+  const auto size = static_cast<double>(a_.size(0));
+  return 2 * size * size * size;
+}
 
 constexpr int64_t kSmallest = 256, kLargest = 8192;
 constexpr double kLongEnough = 0.01;  // seconds of one product: start-up costs and the clock no longer matter

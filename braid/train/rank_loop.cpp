@@ -18,9 +18,9 @@
 #include "braid/plan/predict_run.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/pipeline_stages.h"
-#include "braid/spec/replicas_apart.h"
-#include "braid/train/all_reduced.h"
+#include "braid/spec/run_spec.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/measuring.h"
 #include "braid/train/run_rates.h"
 #include "braid/train/step_schedule.h"
 

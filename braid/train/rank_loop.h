@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/ckpt/reading.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/communicator.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/train/evaluated_text.h"

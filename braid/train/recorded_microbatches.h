@@ -5,7 +5,7 @@
 //
 // What is read through fixed memory: tokens, targets, the dropout key. What is fixed in the recording: shapes and the
 // gradient of the loss; when that changes (float16's loss scale), all is recorded anew. What blocks hand in
-// (nn/auxiliary.h) is not read back: a model that hands in something is not recorded.
+// (nn/block.h) is not read back: a model that hands in something is not recorded.
 #pragma once
 
 #include <array>

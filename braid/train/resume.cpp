@@ -5,7 +5,6 @@
 #include <map>
 #include <sstream>
 
-#include "braid/base/counted.h"
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
@@ -14,8 +13,8 @@
 #include "braid/spec/parse.h"
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/tokenize/tokenizer_identity.h"
+#include "braid/train/resumed_state.h"
 #include "braid/train/saved_tensors.h"
-#include "braid/train/training_changes.h"
 
 namespace braid::train {
 namespace {
@@ -34,7 +33,7 @@ std::string described(const ContentMark& mark) {
 std::string difference(const std::vector<ContentMark>& is, const std::vector<ContentMark>& was) {
   const auto [now, then] = std::mismatch(is.begin(), is.end(), was.begin(), was.end());
   if (now == is.end() && then == was.end()) return "";
-  if (now == is.end()) return cat("which goes on with ", described(*then), "; nothing is in its place");
+  if (now == is.end()) return cat("which continues with ", described(*then), "; nothing is in its place");
   if (then == was.end()) return cat("which ends before ", described(*now));
   return cat("which has ", described(*then), " in place of ", described(*now));
 }

@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/reading.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/launch/launcher.h"
 #include "braid/nn/model.h"
@@ -17,13 +17,12 @@
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_agreement.h"
-#include "braid/train/initial_tokenizer.h"
 #include "braid/train/initial_weights.h"
-#include "braid/train/measured_partition.h"
 #include "braid/train/rank_loop.h"
 #include "braid/train/resumed_state.h"
 #include "braid/train/run_data.h"
 #include "braid/train/run_rates.h"
+#include "braid/train/stage_profile.h"
 #include "braid/train/step_schedule.h"
 
 namespace braid::train {

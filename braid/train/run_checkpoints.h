@@ -8,8 +8,8 @@
 #include <string>
 
 #include "braid/base/file_system.h"
-#include "braid/ckpt/reading.h"
 #include "braid/ckpt/save_behind.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/communicator.h"
 #include "braid/train/run.h"
 #include "braid/train/trainer.h"

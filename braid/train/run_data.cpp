@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/spec/fields.h"

@@ -7,15 +7,15 @@
 
 #include "braid/base/host.h"
 #include "braid/base/host_facts.h"
-#include "braid/ckpt/all_or_none.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/nn/kernels/product_bf16.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/spec/thread_count.h"
-#include "braid/train/all_reduced.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_probe.h"
 #include "braid/train/kernel_probe.h"
 #include "braid/train/link_probe.h"
+#include "braid/train/measuring.h"
 #include "braid/train/rank_model.h"
 
 namespace braid::train {

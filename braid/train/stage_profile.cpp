@@ -1,23 +1,120 @@
 // A model of one transformer block stands for the whole; its pieces run one at a time.
 #include "braid/train/stage_profile.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
+#include "braid/base/clock.h"
 #include "braid/base/median.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/checkpoint.h"
 #include "braid/launch/launcher.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/memory_account.h"
+#include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
-#include "braid/train/model_sample.h"
 #include "braid/train/rank_model.h"
+#include "braid/train/resume.h"
+#include "braid/train/step_schedule.h"
 
-namespace braid::train {
+namespace braid::plan {
 
 template <class Pack>
-void members(Pack& pack, plan::Unit& unit) {
+void members(Pack& pack, Unit& unit) {
   pack(unit.name, unit.forward, unit.input_grad, unit.weight_grad, unit.activation_bytes, unit.fixed_bytes);
+}
+
+}  // namespace braid::plan
+
+namespace braid::train {
+namespace {
+
+// Returns the partition of the resumed run. Empty if it had another number of stages, or the checkpoint has none.
+std::string saved_partition(const RunSpec& spec, int num_stages) {
+  if (spec.train.resume.empty()) return "";
+  const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(spec.train.resume);
+  if (info.config_toml.empty()) return "";
+  const RunSpec saved = saved_spec(info, spec.train.resume);
+  const auto blocks = spec::partition_list(saved.pipeline.partition);
+  const bool fits = blocks && static_cast<int>(blocks->size()) == num_stages;
+  return fits && saved.model.layers == spec.model.layers ? saved.pipeline.partition : "";
+}
+
+}  // namespace
+
+plan::Partition best_partition(const RunSpec& spec, std::vector<plan::Unit> units) {
+  plan::PartitionRequest request;
+  request.units = std::move(units);
+  request.holders = plan::holders(step_schedule(spec));
+  request.speeds = spec.pipeline.speeds;
+  request.limit_bytes = static_cast<int64_t>(std::ceil(std::ldexp(spec.memory.limit_gb, 30)));
+  return plan::partition_units(request);
+}
+
+std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads) {
+  if (!spec::is_measured(spec.pipeline)) return {};
+  const int num_stages = step_schedule(spec).num_stages;
+  spec.pipeline.partition = saved_partition(spec, num_stages);
+  if (!spec.pipeline.partition.empty()) return {};
+  const plan::Partition measured = best_partition(spec, profiled_units(spec, threads));
+  spec.pipeline.partition = spec::partition_text(measured.first_unit);
+  return measured;
+}
+
+ModelSample::ModelSample(const RunSpec& spec, const param::ModelParams& params, Communicator& tensor)
+    : spec_(spec),
+      options_(at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec))),
+      store_(params, Reduction::Fast, options_, spec.train.seed),
+      sink_(param::accumulating_sink(store_)),
+      queue_(*sink_),
+      recompute_(spec::stage_recompute(spec.memory, 0)),
+      rank_{tensor, queue_, nn::kept_by_layers(recompute_)} {
+  const int64_t b = spec.train.microbatch, t = spec.model.context;
+  microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});
+  microbatch_.targets_bt = microbatch_.tokens_bt;
+  microbatch_ = placed_on(compute_device(spec), microbatch_, spec.model.vocab);
+  x_btc_ = at::full({b, t, spec.model.width}, 0.5, options_);
+}
+
+ModelSample::Piece::Piece(ModelSample& sample, const nn::ModelPiece& piece)
+    : sample_(sample), has_input_(piece.block > 0) {
+  const bool head = piece.block == sample.spec_.model.layers + 1;
+  blocks_.push_back(nn::model_block(sample.spec_.model, piece, sample.store_, sample.rank_));
+  segments_ = std::make_unique<nn::Segments>(
+      blocks_, nn::plan_segments(sample.recompute_, {0, head ? 0 : 1, head ? 1 : 0}), sample.queue_);
+}
+
+PassTimes ModelSample::Piece::run(int64_t* kept) const {
+  sample_.sink_->begin_step(1);
+  nn::Passage passage(sample_.microbatch_);
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
+  const int64_t before = kept ? sample_.kept_bytes() : 0;
+  const double start = sample_.now();
+  const at::Tensor y = segments_->forward(has_input_ ? sample_.x_btc_ : at::Tensor(), passage).detach();
+  const double forward = sample_.now();
+  if (kept) *kept = sample_.kept_bytes() - before;
+  at::Tensor dy = at::ones_like(y);
+  const double backward = sample_.now();
+  segments_->backward(std::move(passage), std::move(dy), nn::WeightPass::Later);
+  const double input_grad = sample_.now();
+  sample_.queue_.run(0);
+  return {forward - start, input_grad - backward, sample_.now() - input_grad};
+}
+
+// The clock, when the device is done.
+double ModelSample::now() const {
+  if (!x_btc_.is_cpu()) at::zeros({1}, x_btc_.options()).item();
+  return now_seconds();
+}
+
+int64_t ModelSample::kept_bytes() const {
+  return param::memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
 }
 
 namespace {

@@ -1,13 +1,55 @@
 // Three collectives that are under way at the same time.
 #include "braid/train/step_exchange.h"
 
-#include <numeric>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/tensor.h>
 
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "braid/comm/communicator.h"
 #include "braid/optim/grad_norm.h"
-#include "braid/train/rank_sums.h"
 
 namespace braid::train {
 namespace {
+
+// Numbers of several kinds, added up over ranks by one collective: parts of one buffer, of which each keeps its place.
+class RankSums {
+ public:
+  struct Part {
+    size_t begin = 0, count = 0;
+  };
+  // This rank's numbers of one kind. All ranks add parts of the same sizes in the same order, before start().
+  Part add(const std::vector<double>& own);
+  // Returns before the others have arrived. Collective over `ranks`, which lives until finish(). start() and finish()
+  // are each called once.
+  void start(Communicator& ranks);
+  void finish() { work_.wait_host(); }
+  // After finish(): the sums over all ranks, number by number, in the Communicator's fixed order. Valid as long as
+  // this object.
+  std::span<const double> of(Part part) const;
+
+ private:
+  std::vector<double> own_;
+  at::Tensor sums_;  // from start() on
+  Work work_;
+};
+
+RankSums::Part RankSums::add(const std::vector<double>& own) {
+  const Part part{own_.size(), own.size()};
+  own_.insert(own_.end(), own.begin(), own.end());
+  return part;
+}
+
+void RankSums::start(Communicator& ranks) {
+  sums_ = at::tensor(own_, at::kDouble);
+  work_ = ranks.all_reduce(sums_, ReduceOp::Sum);
+}
+
+std::span<const double> RankSums::of(Part part) const {
+  return std::span(sums_.const_data_ptr<double>(), own_.size()).subspan(part.begin, part.count);
+}
 
 using Parts = std::map<std::string, RankSums::Part>;  // by name, the same ones on all ranks
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "braid/train/rank_model.h"
-#include "braid/train/step_auxiliaries.h"
+#include "braid/train/step_report.h"
 #include "braid/train/timeline_exchange.h"
 
 namespace braid::train {

@@ -2,6 +2,8 @@
 // if replicas train independently (trainer.h), on every rank of the replica.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -9,9 +11,41 @@
 #include <utility>
 #include <vector>
 
+#include "braid/nn/block.h"
 #include "braid/param/memory_account.h"
+#include "braid/param/param_spec.h"
 
 namespace braid::train {
+
+// The auxiliary losses and counts of one rank's blocks in a step (nn/block.h), kept until ranks exchange them.
+
+// By name, of the whole model: zeros where another rank has the block.
+struct AuxiliaryNumbers {
+  // By microbatch, so that the order of their sum is that of the loss.
+  std::map<std::string, std::vector<double>> losses;
+  // Added up over microbatches: whole numbers, exact in any order.
+  std::map<std::string, std::vector<double>> counts;
+};
+
+class StepAuxiliaries {
+ public:
+  explicit StepAuxiliaries(param::AuxiliarySpec all) : all_(std::move(all)) {}
+
+  // Forgets what there is. `like`: float64, where the model is.
+  void begin_step(int num_microbatches, const at::TensorOptions& like);
+  // Adds the contributions of a stage's blocks for `micro`. Does not wait for the device. check() fails on a name that
+  // no BlockSpec lists.
+  void add(int micro, const nn::Auxiliaries& handed_in);
+  // Waits for the device.
+  AuxiliaryNumbers numbers() const;
+
+ private:
+  using Views = std::map<std::string, at::Tensor>;  // of flat_, without gaps
+
+  param::AuxiliarySpec all_;
+  at::Tensor flat_;
+  Views losses_, counts_;
+};
 
 struct StepReport {
   int64_t step = 0;  // counts from 1: this many updates have been made
@@ -33,7 +67,7 @@ struct StepReport {
   int64_t sync_bytes = 0;                // sent by this rank for replication in this step
   int64_t sync_bytes_across_nodes = 0;   // of these
   std::vector<param::MemoryUse> memory;  // per world rank; peaks since the run began (run_training)
-  // Contributions of the model's blocks by name (nn/auxiliary.h): means of losses over the step's microbatches, without
+  // Contributions of the model's blocks by name (nn/block.h): means of losses over the step's microbatches, without
   // coefficients, and sums of counts. `loss` includes neither.
   std::map<std::string, double> auxiliary_losses;
   std::map<std::string, std::vector<double>> auxiliary_counts;

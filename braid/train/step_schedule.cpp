@@ -6,9 +6,8 @@
 #include <set>
 #include <string_view>
 
-#include "braid/base/counted.h"
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
-#include "braid/base/named_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/schedule/generators.h"
@@ -20,8 +19,8 @@
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
-#include "braid/spec/replicas_apart.h"
 #include "braid/spec/shard_data.h"
+#include "braid/spec/run_spec.h"
 #include "braid/train/stage_layout.h"
 
 namespace braid::train {

@@ -12,7 +12,6 @@
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
-#include "braid/train/stop_words.h"
 #include "braid/train/token_choice.h"
 
 namespace braid::train {

@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/reading.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/launch/launcher.h"
 #include "braid/spec/thread_count.h"

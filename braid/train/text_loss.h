@@ -13,6 +13,8 @@
 
 namespace braid::train {
 
+using braid::operator<<;  // enums as their words
+
 enum class PreparedHalf { HeldOut, Train };
 constexpr auto words(PreparedHalf) { return std::to_array<std::string_view>({"held-out", "train"}); }
 

@@ -8,14 +8,13 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/median.h"
-#include "braid/nn/kernels/gelu.h"
+#include "braid/nn/kernels/activations.h"
 #include "braid/nn/kernels/product.h"
-#include "braid/nn/kernels/swiglu.h"
 #include "braid/plan/block_sizes.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
+#include "braid/train/measuring.h"
 #include "braid/train/rank_model.h"
-#include "braid/train/uncounted_tensor.h"
 
 namespace braid::train {
 namespace {

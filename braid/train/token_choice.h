@@ -3,8 +3,33 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace braid::train {
+
+// Ends a text that comes in pieces before the first of some words.
+class StopWords {
+ public:
+  // None of them is empty.
+  explicit StopWords(std::vector<std::string> words) : words_(std::move(words)) {}
+
+  // Returns the text that is certain by now, without a possible beginning of a word, and without a word and what
+  // follows it. Of words that end at the same byte the longest counts. The result does not depend on how the text is
+  // cut into pieces.
+  std::string add(std::string_view piece);
+  bool met() const { return met_; }
+  // No more comes: what was held back.
+  std::string end();
+
+ private:
+  size_t held_back() const;
+
+  std::vector<std::string> words_;
+  std::string held_;
+  bool met_ = false;
+};
 
 // The place of the token that `draw`, uniform in [0, 1), chooses among those that a model finds most likely: the fewest
 // that have the probability `top_p` together, all for 1. `probabilities` descend and sum to 1; there is at least one.

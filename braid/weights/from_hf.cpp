@@ -8,13 +8,11 @@
 #include <memory>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
-#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/ckpt/streamed_save.h"
+#include "braid/ckpt/save.h"
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/nn/model.h"
 #include "braid/spec/describe.h"

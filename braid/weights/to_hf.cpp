@@ -10,7 +10,6 @@
 #include <set>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/json_text.h"
 #include "braid/base/path_look.h"
@@ -21,8 +20,8 @@
 #include "braid/tokenize/tokenizer.h"
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/weights/from_hf.h"
+#include "braid/weights/hf_directory.h"
 #include "braid/weights/hf_tensors.h"
-#include "braid/weights/tensor_files.h"
 
 namespace braid::weights {
 namespace {

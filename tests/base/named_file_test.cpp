@@ -1,11 +1,10 @@
 // A file that a user has named: its content, or a problem under what named it.
-#include "braid/base/named_file.h"
-
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <thread>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 
@@ -31,7 +30,7 @@ TEST_F(Named, APipeIsReadToItsEndOrItsLimit) {
       EXPECT_EQ(named_content(path("pipe"), 250'000), std::string(bytes, 'x'));
       EXPECT_LE(bytes, 250'000u);
     } catch (const IoError& error) {
-      EXPECT_STREQ(error.why().c_str(), "is a pipe that goes on; at most 250000 bytes are read");
+      EXPECT_STREQ(error.why().c_str(), "is an endless pipe; at most 250000 bytes are read");
       EXPECT_GT(bytes, 250'000u);
     }
     writer.join();

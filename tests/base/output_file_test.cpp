@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "braid/base/advisory_lock.h"
 #include "braid/base/errors.h"
+#include "braid/base/file_lock.h"
 #include "braid/base/path_look.h"
 #include "braid/base/process_start.h"
 #include "braid/base/text.h"

@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "braid/base/counted.h"
-
 namespace braid::text_test {
 namespace {
 

@@ -1,11 +1,10 @@
 // Every byte as the cached file gives it, wherever it lies.
-#include "braid/base/uncached_file.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
+#include "braid/base/direct_files.h"
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 

@@ -1,11 +1,10 @@
 // What ranks hear of each other's errors.
-#include "braid/ckpt/all_or_none.h"
-
 #include <gtest/gtest.h>
 
 #include <new>
 
 #include "braid/base/errors.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/comm/local/run_ranks.h"
 
 namespace braid::ckpt::all_or_none_test {

@@ -1,6 +1,4 @@
 // Every number once, and the lowest failure whoever comes first.
-#include "braid/ckpt/parallel_reads.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +7,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/checkpoint_reader.h"
 #include "tests/support/thread_limit.h"
 
 namespace braid::ckpt::parallel_reads_test {

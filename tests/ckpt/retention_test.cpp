@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/ckpt/reading.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/local/run_ranks.h"
 #include "tests/ckpt/sample_tensors.h"
 #include "tests/support/nfs_locks.h"

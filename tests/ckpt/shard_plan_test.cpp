@@ -8,7 +8,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/box_cover.h"
+#include "braid/ckpt/box_runs.h"
 #include "tests/ckpt/sample_tensors.h"
 
 namespace braid::ckpt::shard_plan_test {

@@ -42,6 +42,11 @@ class CheckPages(unittest.TestCase):
         code, lines = self.check({"README.md": "\n[a](docs/a.md)\n```\nmap[i](x)\n```\n"})
         self.assertEqual((code, lines), (1, ["README.md:2: docs/a.md does not exist"]))
 
+    def test_a_source_that_does_not_exist_is_named(self):
+        page = "`base/text.h` `base/words.h` `torch/torch.h` `words.h`\n| `base` | `text.h` `words.h` `sub/text.h` |\n"
+        code, lines = self.check({"README.md": page, "braid/base/text.h": "", "braid/base/sub/text.h": ""})
+        self.assertEqual((code, lines), (1, ["README.md:1: base/words.h does not exist", "README.md:2: words.h does not exist"]))
+
     def test_a_commit_that_is_not_in_the_history_is_named(self):
         code, lines = self.check({"README.md": "at commit HEAD\nat 07e2c37, alone"})
         self.assertEqual((code, lines), (1, ["README.md:2: no commit 07e2c37 in the history"]))

@@ -121,7 +121,7 @@ class Prepare(unittest.TestCase):
             process.send_signal(signal_)
             said = process.communicate()[1]
             self.assertEqual(process.returncode, 128 + signal_, said)
-            self.assertIn(f"stopped; to go on: {BINARY} data prepare --out 'stopped one' --shard-tokens 2000 many.jsonl", said)
+            self.assertIn(f"stopped; to continue: {BINARY} data prepare --out 'stopped one' --shard-tokens 2000 many.jsonl", said)
             shutil.rmtree(self.path / "stopped one")
 
     def test_the_command_that_goes_on_can_be_pasted_whatever_is_in_it(self):
@@ -136,7 +136,7 @@ class Prepare(unittest.TestCase):
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGTERM)
         said = process.communicate()[1].decode()  # UTF-8 all of it
-        command = said.strip().removeprefix("stopped; to go on: ")
+        command = said.strip().removeprefix("stopped; to continue: ")
         self.assertTrue(command.isprintable(), repr(command))
         self.assertTrue(command.endswith(r"--out $'it\'s\033[31m \\ odd\012\3771\302\233 é'"), command)
         again = subprocess.run(["bash", "-c", command], cwd=self.path, capture_output=True)

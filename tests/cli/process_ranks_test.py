@@ -143,7 +143,7 @@ class ProcessRanks(TinyRun):
         self.assertEqual(process.returncode, 3, told)
         self.assertIn("note   all restarts that run.max_restarts allows are used up: 1\n", said)
         lines = said.splitlines()
-        self.assertEqual(lines[-2], "note   the run has failed; this goes on from its newest whole checkpoint:")
+        self.assertEqual(lines[-2], "note   the run has failed; to resume from its newest whole checkpoint:")
         self.assertRegex(lines[-1], f"^{BINARY} train run.toml mesh.data=2 .* train.resume=run/step-[0-9]+$")
 
     def test_a_run_that_has_saved_nothing_begins_anew(self):
@@ -199,7 +199,7 @@ class ProcessRanks(TinyRun):
         process.send_signal(signal.SIGTERM)
         _, told = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 143, told)
-        self.assertIn("braid: SIGUSR1: the run is saved after this step, and goes on", told)
+        self.assertIn("braid: SIGUSR1: the run is saved after this step and continues", told)
         self.assertEqual(len(self.checkpoints()), 2)
 
     def test_a_terminal_that_stops_writers_in_its_background_shows_the_run(self):

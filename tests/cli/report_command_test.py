@@ -99,7 +99,7 @@ class Report(unittest.TestCase):
         self.assertIn(">Loss<", page)
         must = "must be a trace that braid train wrote; "
         for trace, said in (("{}", f': {must}it has no list of "traceEvents"'), ("\n" + "[" * 100000, f":2: {must}has more than 1000 lists"),
-                            ('{"traceEvents":[{"ph":"X"}]}', f': {must}event 1 is none that it writes'),
+                            ('{"traceEvents":[{"ph":"X"}]}', f': {must}event 1 is not one that braid writes'),
                             ("", f":1: {must}is not JSON: it is empty; the timeline is left out")):
             (self.run_folder / "trace.json").write_text(trace)
             self.assertNotIn("The last step", self.page_with("trace.json" + said))

@@ -37,7 +37,7 @@ struct Side {
 };
 
 // What is sent beside it, by the thread that hears the peer's, is not answered for long.
-TEST(GlooLane, the_last_word_is_heard_whatever_is_sent_beside_it) {
+TEST(GlooConnection, the_last_word_is_heard_whatever_is_sent_beside_it) {
   control::LocalStore store;
   std::unique_ptr<Side> sides[2];
   {

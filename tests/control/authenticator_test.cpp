@@ -29,7 +29,7 @@ struct OpenGate {
   Authenticator gate{Socket::listening("test", loopback_at(port)), test_keys()};
 };
 
-TEST(StrangerGate, who_knows_the_answer_is_let_in) {
+TEST(Authenticator, who_knows_the_answer_is_let_in) {
   OpenGate open;
   Socket node = dial(open.port);
   EXPECT_TRUE(open.gate.advance().empty());
@@ -49,7 +49,7 @@ TEST(StrangerGate, who_knows_the_answer_is_let_in) {
 
 // Neither an answer to another nonce, nor one of another job or attempt, nor one that is
 // a bit off, nor one that belongs on another connection to node 0.
-TEST(StrangerGate, other_answers_are_refused_after_64_bytes_and_a_word) {
+TEST(Authenticator, other_answers_are_refused_after_64_bytes_and_a_word) {
   OpenGate open;
   const auto keys = test_keys(), others = keys_of(std::string(64, 'b'), 0), earlier = keys_of(kTestToken, 1);
   for (int kind = 0; kind < 5; ++kind) {
@@ -69,7 +69,7 @@ TEST(StrangerGate, other_answers_are_refused_after_64_bytes_and_a_word) {
   EXPECT_TRUE(holds(open.gate.last_refused(), {"127.0.0.1:"}));
 }
 
-TEST(StrangerGate, the_silent_have_64_places_and_not_for_long) {
+TEST(Authenticator, the_silent_have_64_places_and_not_for_long) {
   OpenGate open;
   std::vector<Socket> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(dial(open.port));
@@ -104,7 +104,7 @@ bool is_closed(Socket& socket) {
   return !socket.receive({&byte, 1}).closed.empty();
 }
 
-TEST(Reception, those_without_a_hello_have_64_places_and_not_for_long) {
+TEST(Acceptor, those_without_a_hello_have_64_places_and_not_for_long) {
   const int port = free_port();
   const TlsContext context(test_keys());
   Acceptor reception({Socket::listening("test", loopback_at(port)), test_keys()}, context, size_t{1} << 20);
@@ -159,7 +159,7 @@ size_t held_bytes() {
 #endif
 }
 
-TEST(StrangerGate, three_nodes_beat_while_strangers_come) {
+TEST(Authenticator, three_nodes_beat_while_strangers_come) {
   auto all = job_options(3);
   for (auto& options : all) options.heartbeat_seconds = 1;
   NodesOfAJob job(all);
@@ -180,7 +180,7 @@ TEST(StrangerGate, three_nodes_beat_while_strangers_come) {
 }
 
 // A node comes though all places are taken by the silent.
-TEST(StrangerGate, nodes_come_through_a_crowd) {
+TEST(Authenticator, nodes_come_through_a_crowd) {
   auto all = job_options(2);
   std::atomic<bool> done = false;
   std::jthread crowd([&] {

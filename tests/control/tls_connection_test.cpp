@@ -23,7 +23,7 @@ std::pair<Socket, Socket> connected_sockets() {
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
-TEST(TlsLine, messages_both_ways) {
+TEST(TlsConnection, messages_both_ways) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0));
   TlsConnection server(context, std::move(a), TlsSide::Server, kMost),
@@ -43,7 +43,7 @@ TEST(TlsLine, messages_both_ways) {
   EXPECT_EQ(server.fault() + client.fault(), "");
 }
 
-TEST(TlsLine, another_attempts_key_opens_nothing) {
+TEST(TlsConnection, another_attempts_key_opens_nothing) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0)), other(keys(1));
   TlsConnection server(context, std::move(a), TlsSide::Server, kMost),
@@ -59,7 +59,7 @@ TEST(TlsLine, another_attempts_key_opens_nothing) {
 }
 
 // The same name of the key, but another key.
-TEST(TlsLine, a_forged_key_opens_nothing) {
+TEST(TlsConnection, a_forged_key_opens_nothing) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0)), other(keys_of(std::string(64, 'b'), 0));
   TlsConnection server(context, std::move(a), TlsSide::Server, kMost),
@@ -72,7 +72,7 @@ TEST(TlsLine, a_forged_key_opens_nothing) {
   EXPECT_FALSE(server.established() || client.established());
 }
 
-TEST(TlsLine, plain_bytes_end_it) {
+TEST(TlsConnection, plain_bytes_end_it) {
   std::mt19937 dice(5);
   for (int round = 0; round < 200; ++round) {
     auto [a, b] = connected_sockets();
@@ -142,14 +142,14 @@ std::string loss_after(const std::string& bytes) {
   return job.loss(0);
 }
 
-TEST(TlsLine, a_node_that_sends_garbage_is_lost) {
+TEST(TlsConnection, a_node_that_sends_garbage_is_lost) {
   EXPECT_EQ(loss_after(*framed("\x63 is no kind")), "2 has sent what is no message");
   EXPECT_EQ(loss_after(*framed("")), "2 has sent what is no message");
   EXPECT_EQ(loss_after(std::string(64, '\xff')), "2 has sent what is no message");
   EXPECT_EQ(loss_after(*framed_message(NodeFailure{1, "says who"})), "2 has sent a message that only node 0 sends");
 }
 
-TEST(TlsLine, who_does_not_read_ends_it) {
+TEST(TlsConnection, who_does_not_read_ends_it) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0));
   TlsConnection server(context, std::move(a), TlsSide::Server, 1000);

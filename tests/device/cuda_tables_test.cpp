@@ -7,7 +7,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/device/cuda_services.h"
-#include "braid/device/loaded_library.h"
 
 namespace braid::device::cuda_tables_test {
 namespace {

@@ -1,7 +1,7 @@
 // Opening libraries, and the words when that fails.
-#include "braid/device/loaded_library.h"
-
 #include <gtest/gtest.h>
+
+#include "braid/device/cuda_tables.h"
 
 namespace braid::device::loaded_library_test {
 namespace {

@@ -6,6 +6,9 @@
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {
+
+using namespace plan;
+
 namespace {
 
 void run_cluster(const std::string& input) {

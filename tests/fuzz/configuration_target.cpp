@@ -6,6 +6,9 @@
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {
+
+using namespace spec;
+
 namespace {
 
 void run_configuration(const std::string& input) {

@@ -11,6 +11,11 @@
 #include "tests/support/carried_job.h"
 
 namespace braid::fuzz {
+
+using namespace comm;
+using namespace control;
+using namespace launch;
+
 namespace {
 
 const std::vector<JobNode>& nodes_of_fuzz() {
@@ -38,7 +43,7 @@ void members(Pack& pack, FuzzAnswer& answer) {
 }
 
 // As HostsLauncher does when all is over.
-void take_values(const NodeOfJob& launch) {
+void take_values(const NodeAgent& launch) {
   for (const std::string& outcome : launch.outcomes()) {
     if (outcome.empty()) continue;
     check(RankOutcome::complete(outcome), "what is kept is an outcome");
@@ -55,7 +60,7 @@ void hear_all(int node, const std::vector<Message>& messages) {
   JobRounds rounds(job);
   rounds.begin();
   RankBoard board(1);
-  NodeOfJob launch(rounds, board, ranks_of_fuzz(), 1);
+  NodeAgent launch(rounds, board, ranks_of_fuzz(), 1);
   SignalRelay signals({});
   Supervisor supervisor({board, board, signals, launch}, {1});
   rounds.say(RankEnded{node, RankOutcome::returned("")});  // no process is started for it
@@ -90,7 +95,7 @@ void run_job_frames(const std::string& input) {
     options.num_nodes = 3;
     options.node = 1;
     options.self = nodes_of_fuzz()[1];
-    if (table) table_fault(*table, options);
+    if (table) table_problem(*table, options);
   }
   hear_all(0, to_root);
   hear_all(1, to_member);
@@ -137,7 +142,7 @@ std::string drawn_outcome(Drawn& drawn) {
   return packed(texts);
 }
 
-RoundWord drawn_word(Drawn& drawn) {
+RoundBody drawn_word(Drawn& drawn) {
   switch (drawn.byte() % 5) {
     case 0:
       return ValueSet{drawn.text(), drawn.text()};
@@ -155,8 +160,8 @@ RoundWord drawn_word(Drawn& drawn) {
 }
 
 RanksReport drawn_report(Drawn& drawn) {
-  RanksReport report{drawn.number(), std::vector<RankSigns>(drawn.byte() % 4), {}};
-  for (RankSigns& signs : report.signs) {
+  RanksReport report{drawn.number(), std::vector<RankSample>(drawn.byte() % 4), {}};
+  for (RankSample& signs : report.signs) {
     const int flags = drawn.byte();
     signs = {(flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0,
              drawn.number(),   drawn.number(),   drawn.real(),     drawn.real()};
@@ -174,15 +179,15 @@ void run_job_words(const std::string& input) {
     const int kind = drawn.byte() % 4, from = 1 + drawn.byte() % 2, named = drawn.number();
     if (kind == 0) {
       const std::string report = ranks_report_bytes(drawn_report(drawn));
-      to_root.push_back({from, message_bytes(JobBeat{report})});
-      to_member.push_back({0, message_bytes(JobBeat{report})});
+      to_root.push_back({from, message_bytes(JobHeartbeat{report})});
+      to_member.push_back({0, message_bytes(JobHeartbeat{report})});
     } else if (kind == 1) {
-      to_member.push_back({0, message_bytes(JobLoss{named, drawn.text()})});
+      to_member.push_back({0, message_bytes(NodeFailure{named, drawn.text()})});
     } else {
       const int round = drawn.number();
       const std::string word = round_message_bytes({round, drawn_word(drawn)});
-      to_root.push_back({from, message_bytes(JobWord{word})});
-      to_member.push_back({0, message_bytes(JobSaid{named, word})});
+      to_root.push_back({from, message_bytes(JobBroadcastRequest{word})});
+      to_member.push_back({0, message_bytes(JobBroadcast{named, word})});
     }
   }
   hear_all(0, to_root);
@@ -191,19 +196,19 @@ void run_job_words(const std::string& input) {
 
 // One of each word, from nodes that may say it.
 std::vector<JobMessage> right_messages(bool to_root) {
-  std::vector<std::pair<int, RoundWord>> words{{1, ValueSet{"key", "value"}},
+  std::vector<std::pair<int, RoundBody>> words{{1, ValueSet{"key", "value"}},
                                                {2, ValueSet{"other", "value"}},
                                                {1, RankEnded{1, RankOutcome::returned("value")}},
                                                {2, RankEnded{2, packed(Texts{"CommError", "op", "2", "0.5", "why"})}},
                                                {1, RanksFailed{{1, 1, "why"}}},
                                                {1, RanksGone{}},
                                                {2, Contribution{packed(FuzzAnswer{true, {"word"}})}}};
-  std::vector<JobMessage> messages{JobBeat{ranks_report_bytes({1, {RankSigns{}}, {"rank 1"}})}};
+  std::vector<JobMessage> messages{JobHeartbeat{ranks_report_bytes({1, {RankSample{}}, {"rank 1"}})}};
   for (auto& [node, word] : words) {
     const std::string bytes = round_message_bytes({std::holds_alternative<Contribution>(word) ? 2 : 1, word});
-    messages.push_back(to_root ? JobMessage(JobWord{bytes}) : JobMessage(JobSaid{node, bytes}));
+    messages.push_back(to_root ? JobMessage(JobBroadcastRequest{bytes}) : JobMessage(JobBroadcast{node, bytes}));
   }
-  if (!to_root) messages.push_back(JobLoss{2, "was silent"});
+  if (!to_root) messages.push_back(NodeFailure{2, "was silent"});
   return messages;
 }
 

@@ -8,6 +8,9 @@
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {
+
+using namespace ckpt;
+
 namespace {
 
 // What stands before the seal.

@@ -4,6 +4,9 @@
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {
+
+using namespace ckpt;
+
 namespace {
 
 void run_safetensors(const std::string& input) {

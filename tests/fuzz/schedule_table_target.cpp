@@ -6,6 +6,9 @@
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {
+
+using namespace schedule;
+
 namespace {
 
 void run_schedule_table(const std::string& input) {

@@ -8,6 +8,9 @@
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {
+
+using namespace tokenize;
+
 namespace {
 
 void run_tokenizer(const std::string& input) {

@@ -21,23 +21,23 @@ std::optional<std::pair<int, int>> first_hung(int num_ranks, int seconds, const 
 
 using Hung = std::optional<std::pair<int, int>>;
 
-TEST(HangWatch, one_that_does_nothing_while_another_waits_for_it) {
+TEST(HangDetector, one_that_does_nothing_while_another_waits_for_it) {
   const auto signs = [](int rank, int) { return RankSample{.waits = rank == 0, .activities = 7 + rank}; };
   EXPECT_EQ(first_hung(2, 1000, signs), Hung({11, 1}));
 }
 
-TEST(HangWatch, none_where_nobody_asks) {
+TEST(HangDetector, none_where_nobody_asks) {
   EXPECT_EQ(first_hung(
                 1, 1000, [](int, int) { return RankSample(); }, 0),
             Hung());
 }
 
-TEST(HangWatch, where_all_wait_the_one_that_has_begun_least) {
+TEST(HangDetector, where_all_wait_the_one_that_has_begun_least) {
   const auto signs = [](int rank, int) { return RankSample{.waits = true, .activities = 9 - rank}; };
   EXPECT_EQ(first_hung(3, 1000, signs), Hung({11, 2}));
 }
 
-TEST(HangWatch, those_that_go_on_are_not) {
+TEST(HangDetector, those_that_go_on_are_not) {
   EXPECT_EQ(first_hung(2, 1000, [](int, int second) { return RankSample{.activities = second / 9}; }), Hung());
   EXPECT_EQ(first_hung(2, 1000, [](int, int second) { return RankSample{.io_bytes = second / 9}; }), Hung());
   EXPECT_EQ(first_hung(2, 1000, [](int, int) { return RankSample{.held_outside = true}; }), Hung());
@@ -49,17 +49,17 @@ TEST(HangWatch, those_that_go_on_are_not) {
   EXPECT_EQ(first_hung(1, 1000, [](int, int) { return RankSample{.ended = true}; }), Hung());
 }
 
-TEST(HangWatch, one_that_computes_or_is_at_files_has_ten_times_as_long) {
+TEST(HangDetector, one_that_computes_or_is_at_files_has_ten_times_as_long) {
   EXPECT_EQ(first_hung(1, 1000, [](int, int second) { return RankSample{.cpu_seconds = 0.5 * second}; }),
             Hung({101, 0}));
   EXPECT_EQ(first_hung(1, 1000, [](int, int) { return RankSample{.of_storage = true}; }), Hung({101, 0}));
 }
 
-TEST(HangWatch, slow_steps_stretch_the_time) {
+TEST(HangDetector, slow_steps_stretch_the_time) {
   EXPECT_EQ(first_hung(1, 1000, [](int, int) { return RankSample{.slowest_step = 3}; }), Hung({31, 0}));
 }
 
-TEST(HangWatch, time_in_which_nobody_looked_does_not_count) {
+TEST(HangDetector, time_in_which_nobody_looked_does_not_count) {
   HangDetector watch(1, 10);
   EXPECT_EQ(watch.look(0, {RankSample{}}), std::nullopt);
   EXPECT_EQ(watch.look(500, {RankSample{}}), std::nullopt);

@@ -38,13 +38,13 @@ std::string heard_by_node_0(void (*work)()) {
   return values_by_rank(ProcessLauncher(), 2, node, {.threads_per_rank = 1})[0];
 }
 
-TEST(StandIn, who_computes_is_not_lost) { EXPECT_EQ(heard_by_node_0(compute), "word of 1"); }
+TEST(HeartbeatThread, who_computes_is_not_lost) { EXPECT_EQ(heard_by_node_0(compute), "word of 1"); }
 
-TEST(StandIn, who_stands_still_is_lost) {
+TEST(HeartbeatThread, who_stands_still_is_lost) {
   EXPECT_TRUE(holds(heard_by_node_0(stand_still), {"node 1 on h1 was silent for 0."}));
 }
 
-TEST(StandIn, of_its_thread_nothing_is_left) {
+TEST(HeartbeatThread, of_its_thread_nothing_is_left) {
   NodesOfAJob job(job_options(2));
   const auto num_threads = [] { return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task")); };
   const auto before = num_threads();
@@ -55,7 +55,7 @@ TEST(StandIn, of_its_thread_nothing_is_left) {
   }
 }
 
-TEST(StandIn, that_cannot_start_its_thread_leaves_nothing_open) {
+TEST(HeartbeatThread, that_cannot_start_its_thread_leaves_nothing_open) {
   NodesOfAJob job(job_options(2));
   const auto num_open = [] { return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd")); };
   const auto before = num_open();
@@ -69,7 +69,7 @@ TEST(StandIn, that_cannot_start_its_thread_leaves_nothing_open) {
   EXPECT_EQ(num_open(), before);
 }
 
-TEST(StandIn, what_was_said_meanwhile_is_handed_over) {
+TEST(HeartbeatThread, what_was_said_meanwhile_is_handed_over) {
   NodesOfAJob job(job_options(2));
   job.hold(1);
   HeartbeatThread stand_in(job[1], 0);

@@ -126,7 +126,7 @@ std::string outcome_of(void (*life)(int line) noexcept) {
 }
 
 // Ranks of a host that is ready long before another ask again and again.
-TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
+TEST(NodeAgent, questions_that_were_given_up_are_not_answered) {
   const std::string told = outcome_of([](int line) noexcept {
     alarm(kTooLongSeconds);
     StoreOverStream store(line);
@@ -138,7 +138,7 @@ TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
   EXPECT_EQ(told, std::string(4096, 'a'));
 }
 
-TEST(NodeOfJob, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
+TEST(NodeAgent, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
   const std::string told = outcome_of([](int line) noexcept {
     alarm(kTooLongSeconds);
     StoreOverStream store(line);

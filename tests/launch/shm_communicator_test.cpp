@@ -29,7 +29,7 @@ at::Tensor filled(int64_t count, int salt, int rank) {
   return tensor;
 }
 
-TEST(ShmCommunicator, says_that_its_ranks_are_processes) {
+TEST(ProcessCommunicator, says_that_its_ranks_are_processes) {
   run_forked(2, [](Communicator& world) {
     EXPECT_EQ(world.rank_kind(), RankKind::Process);
     EXPECT_EQ(world.split(0, 0, "again")->rank_kind(), RankKind::Process);
@@ -38,7 +38,7 @@ TEST(ShmCommunicator, says_that_its_ranks_are_processes) {
 
 // Or it would count as hung where they take their time. Both are threads of a process of their own, which may have
 // them.
-TEST(ShmCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
+TEST(ProcessCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
   run_forked(1, [](Communicator& alone) {
     comm::shm::SharedWorld world(2, {});
     const auto ended = std::make_shared<comm::shm::ProgressEngine>(world, 0),
@@ -56,7 +56,7 @@ TEST(ShmCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
   });
 }
 
-TEST(ShmCommunicator, areas_of_groups_that_are_gone_are_used_again) {
+TEST(ProcessCommunicator, areas_of_groups_that_are_gone_are_used_again) {
   run_forked(4, [](Communicator& world) {
     for (int round = 0; round < 3 * comm::shm::SharedWorld::max_groups(4); ++round) {
       auto half = world.split((world.rank() + round) % 2, round % 3 == 0 ? -world.rank() : 0, "half");
@@ -69,7 +69,7 @@ TEST(ShmCommunicator, areas_of_groups_that_are_gone_are_used_again) {
   });
 }
 
-TEST(ShmCommunicator, says_when_there_is_no_room_for_another_group) {
+TEST(ProcessCommunicator, says_when_there_is_no_room_for_another_group) {
   const auto body = [](Communicator& world) {
     std::vector<std::unique_ptr<Communicator>> groups;
     for (int i = 0; i < comm::shm::SharedWorld::max_groups(2); ++i) groups.push_back(world.split(0, 0, "another"));
@@ -83,7 +83,7 @@ TEST(ShmCommunicator, says_when_there_is_no_room_for_another_group) {
 }
 
 // As on the mesh of a run: each of them has some ten groups, and may be alone in most.
-TEST(ShmCommunicator, has_room_for_ten_groups_of_each_of_64_ranks) {
+TEST(ProcessCommunicator, has_room_for_ten_groups_of_each_of_64_ranks) {
   run_forked(64, [](Communicator& world) {
     std::vector<std::unique_ptr<Communicator>> groups;
     for (int i = 0; i < 10; ++i) groups.push_back(world.split(world.rank(), 0, "alone"));
@@ -91,7 +91,7 @@ TEST(ShmCommunicator, has_room_for_ten_groups_of_each_of_64_ranks) {
 }
 
 // 16 MiB of messages that nobody wants yet, in a ring of one.
-TEST(ShmCommunicator, messages_overtake_those_of_other_tags) {
+TEST(ProcessCommunicator, messages_overtake_those_of_other_tags) {
   run_forked(2, [](Communicator& world) {
     constexpr int kMany = 16, kLast = 100;
     constexpr int64_t kCount = 1 << 18;
@@ -115,7 +115,7 @@ TEST(ShmCommunicator, messages_overtake_those_of_other_tags) {
   });
 }
 
-TEST(ShmCommunicator, works_outlive_their_group) {
+TEST(ProcessCommunicator, works_outlive_their_group) {
   for (bool lags : {false, true}) {
     LaunchOptions options;
     if (lags) options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank, 5e-3); };
@@ -132,7 +132,7 @@ TEST(ShmCommunicator, works_outlive_their_group) {
   }
 }
 
-TEST(ShmCommunicator, sixteen_ranks_on_few_cores_get_through) {
+TEST(ProcessCommunicator, sixteen_ranks_on_few_cores_get_through) {
   run_forked(16, [](Communicator& world) {
     for (int round = 0; round < 30; ++round) {
       at::Tensor tensor = filled(5000, round, world.rank());

@@ -21,7 +21,7 @@
 namespace braid::modules::module_combination_test {
 namespace {
 
-using enum Feature;
+using enum spec::Feature;
 using torch::nn::Linear;
 
 struct Asked {

@@ -3,7 +3,7 @@
 #include <torch/optim/sgd.h>
 
 #include "braid/base/errors.h"
-#include "braid/module/gather_edges.h"
+#include "braid/module/synced_modules.h"
 #include "tests/module/two_pipelines.h"
 
 namespace braid::modules::pipeline_buckets_test {

@@ -7,11 +7,10 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "braid/nn/kernels/activations.h"
 #include "braid/nn/kernels/composed.h"
-#include "braid/nn/kernels/gelu.h"
 #include "braid/nn/kernels/rotary.h"
 #include "braid/nn/kernels/rows.h"
-#include "braid/nn/kernels/swiglu.h"
 #include "tests/nn/kernel_case.h"
 
 namespace braid::nn::kernels_activation_test {

@@ -12,8 +12,8 @@
 #include "braid/nn/cross_entropy.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
-#include "braid/nn/layer_norm.h"
 #include "braid/nn/mlp.h"
+#include "braid/nn/norms.h"
 #include "braid/nn/regions.h"
 #include "tests/nn/rank_world.h"
 

@@ -11,7 +11,7 @@ namespace {
 using Pieces = std::vector<ModelPiece>;
 
 TEST(ModelPiece, BothHalvesOfABlockAreOnePiece) {
-  using enum BlockPart;
+  using enum param::BlockPart;
   EXPECT_EQ(pieces_of(0, 6, 2), (Pieces{{0, Whole}, {1, Whole}, {2, Whole}, {3, Whole}}));
   EXPECT_EQ(pieces_of(0, 2, 2), (Pieces{{0, Whole}, {1, Attention}}));
   EXPECT_EQ(pieces_of(2, 4, 2), (Pieces{{1, FeedForward}, {2, Attention}}));

@@ -1,9 +1,8 @@
 // Where a stage is cut: the embedding goes with what follows it, the head stays by itself.
-#include "braid/nn/segment_plan.h"
-
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
+#include "braid/nn/segments.h"
 
 namespace braid::nn::segment_plan_test {
 namespace {

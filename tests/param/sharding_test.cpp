@@ -1,6 +1,4 @@
 // Parameters that ranks share out: units, what a rank owns, memory that comes and goes, gradients by unit.
-#include "braid/param/sharding.h"
-
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "braid/base/errors.h"
+#include "braid/param/param_spec.h"
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
 

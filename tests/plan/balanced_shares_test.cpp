@@ -1,6 +1,4 @@
 // Shares of a batch against every other way, and what is predicted of replicas that have them.
-#include "braid/plan/balanced_shares.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <random>
 
 #include "braid/base/errors.h"
+#include "braid/plan/balanced_partition.h"
 #include "braid/plan/cluster_presets.h"
 #include "braid/plan/lower_bounds.h"
 #include "braid/plan/pipelined_run.h"

@@ -1,7 +1,7 @@
 // What a cluster's failures and disks make of a run, counted by hand.
-#include "braid/plan/checkpoint_cost.h"
-
 #include <gtest/gtest.h>
+
+#include "braid/plan/goodput.h"
 
 namespace braid::plan::checkpoint_cost_test {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
+#include "braid/plan/cluster.h"
 #include "braid/plan/cluster_presets.h"
-#include "braid/plan/units.h"
 
 namespace braid::plan::cluster_file_test {
 namespace {

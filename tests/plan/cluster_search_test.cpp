@@ -5,11 +5,11 @@
 #include <random>
 
 #include "braid/base/text.h"
+#include "braid/plan/cluster.h"
 #include "braid/plan/cluster_file.h"
 #include "braid/plan/cluster_predictor.h"
 #include "braid/plan/reasons.h"
 #include "braid/plan/search.h"
-#include "braid/plan/units.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan::cluster_search_test {

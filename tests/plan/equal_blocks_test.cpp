@@ -1,5 +1,4 @@
 // Cuts of equal blocks beside the search that takes any units.
-#include "braid/plan/equal_blocks.h"
 
 #include <gtest/gtest.h>
 

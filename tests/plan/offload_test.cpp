@@ -1,9 +1,8 @@
 // The optimizer's states on the host or its disk: what leaves the device, and what that takes.
-#include "braid/plan/offload.h"
-
 #include <gtest/gtest.h>
 
 #include "braid/plan/cluster_presets.h"
+#include "braid/plan/data_exchange.h"
 #include "braid/plan/lower_bounds.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/problems.h"

@@ -1,13 +1,12 @@
 // What is said where nothing fits, beside what searches of larger clusters find.
-#include "braid/plan/shortage.h"
-
 #include <gtest/gtest.h>
 
 #include <regex>
 
+#include "braid/plan/cluster.h"
 #include "braid/plan/cluster_file.h"
 #include "braid/plan/cluster_predictor.h"
-#include "braid/plan/units.h"
+#include "braid/plan/reasons.h"
 
 namespace braid::plan::shortage_test {
 namespace {

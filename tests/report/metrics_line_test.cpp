@@ -1,6 +1,4 @@
 // Metrics lines read back exactly as they were written, with an independent JSON reader.
-#include "braid/report/metrics_line.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -8,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+
+#include "braid/report/metrics_file.h"
 
 namespace braid::report::metrics_line_test {
 namespace {

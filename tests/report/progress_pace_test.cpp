@@ -1,9 +1,9 @@
 // Which steps are shown, on a clock of the test's own.
-#include "braid/report/progress_pace.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "braid/report/progress.h"
 
 namespace braid::report::progress_pace_test {
 namespace {

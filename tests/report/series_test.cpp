@@ -1,9 +1,9 @@
 // Thinning keeps what the eye would see; smoothing keeps the level.
-#include "braid/report/series.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "braid/report/chart_axis.h"
 
 namespace braid::report::series_test {
 namespace {

@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "braid/base/errors.h"
-#include "braid/report/tf_record.h"
 
 namespace braid::report::tensorboard_file_test {
 namespace {

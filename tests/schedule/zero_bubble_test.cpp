@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "braid/schedule/generators/zb_v.h"
 #include "braid/schedule/grid.h"
 #include "braid/schedule/peaks.h"
 

@@ -36,7 +36,7 @@ TEST(ChangeOnResume, OnlyKeysThatMayChangeByLeaveAreNamed) {
   EXPECT_EQ(refusal("[train]\nallow_change = [\"optimizer.lr\", \"model.dropout\"]\n"), "");
   EXPECT_EQ(refusal("[train]\nallow_change = [\"optimizer.lr\", \"optimiser.eps\"]\n"),
             "run.toml:4: train.allow_change = [\"optimizer.lr\", \"optimiser.eps\"]: must name keys that change the "
-            "training and that a checkpoint can go on with; \"optimiser.eps\" is none, \"optimizer.eps\" is");
+            "training and that a checkpoint can resume with; \"optimiser.eps\" is none, \"optimizer.eps\" is");
   for (const char* key : {"train.batch", "mesh.data", ""})
     EXPECT_NE(refusal(std::string("[train]\nallow_change = [\"") + key + "\"]\n"), "") << key;
 }

@@ -11,7 +11,7 @@ namespace braid::spec::combine_test {
 namespace {
 
 TEST(PipelineKind, OfEverySchedule) {
-  using enum Feature;
+  using enum spec::Feature;
   const std::map<std::string_view, Feature> kinds = {
       {"naive", FlushPipeline},
       {"gpipe", FlushPipeline},

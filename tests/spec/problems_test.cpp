@@ -186,7 +186,7 @@ TEST(Combine, IsSymmetricAndNamesRealKeys) {
 }
 
 TEST(Combine, SeesWhatIsOn) {
-  using enum Feature;
+  using enum spec::Feature;
   RunSpec spec;
   EXPECT_EQ(features(spec), (std::vector{TiedEmbedding, Clipping}));
   spec.mesh = {.pipe = 2, .data = 2, .tensor = 2};

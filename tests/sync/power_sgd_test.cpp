@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "braid/sync/reducers/orthonormal.h"
 #include "braid/sync/reducers/power_sgd_reducer.h"
 #include "tests/sync/reducer_steps.h"
 

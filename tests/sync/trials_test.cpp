@@ -1,5 +1,4 @@
 // Whose turn it is, what counts, and that ranks with different clocks choose alike.
-#include "braid/sync/trials.h"
 
 #include <gtest/gtest.h>
 
@@ -16,12 +15,12 @@ std::vector<int> turns(TimedTrials trials) {
   return all;
 }
 
-TEST(Trials, TurnsByPattern) {
+TEST(TimedTrials, TurnsByPattern) {
   EXPECT_EQ(turns(TimedTrials(2, 3, TimedTrials::Pattern::Alternating)), (std::vector<int>{0, 0, 1, 0, 1, 0, 1}));
   EXPECT_EQ(turns(TimedTrials(3, 2, TimedTrials::Pattern::InBlocks)), (std::vector<int>{0, 0, 0, 1, 1, 1, 2, 2, 2}));
 }
 
-TEST(Trials, TheMedianCountsAndDroppedStepsDoNot) {
+TEST(TimedTrials, TheMedianCountsAndDroppedStepsDoNot) {
   TimedTrials alternating(2, 3, TimedTrials::Pattern::Alternating);
   for (const double seconds : {100.0, 1.0, 20.0, 50.0, 10.0, 2.0, 30.0}) alternating.record(seconds);
   EXPECT_EQ(alternating.medians(), (std::vector<double>{2, 20}));

@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/tokenize/document_list.h"
-#include "braid/tokenize/text_check.h"
+#include "braid/tokenize/document_reader.h"
 #include "tests/tokenize/drawn_tokens.h"
 
 namespace braid::tokenize::text_corpus_test {

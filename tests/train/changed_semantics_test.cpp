@@ -10,7 +10,7 @@
 namespace braid::train::changed_semantics_test {
 namespace {
 
-using enum Feature;
+using enum spec::Feature;
 
 // One rank, nothing on. Plain descent: a difference between gradients is one of weights.
 RunSpec plain_spec() {

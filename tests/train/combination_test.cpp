@@ -18,7 +18,7 @@
 namespace braid::train::combination_test {
 namespace {
 
-using enum Feature;
+using enum spec::Feature;
 
 // One rank, no feature: untied, unclipped, float64. Enough layers and microbatches for every schedule of two ranks.
 RunSpec plain_spec() {

@@ -83,7 +83,7 @@ class GoingOn : public ScratchFolder {
       }
       if (!to.empty()) trainer.save(to, spec::to_toml(spec));
       const std::scoped_lock hold(lock);
-      collect(trainer, result.masters, schedule::HeldResource::Masters);
+      collect(trainer, result.masters, Held::Masters);
     });
     return result;
   }

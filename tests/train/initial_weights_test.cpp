@@ -44,7 +44,7 @@ RunSpec run_of(const std::string& family) {
   return spec;
 }
 
-std::map<std::string, at::Tensor> beginning(const RunSpec& spec, schedule::HeldResource what) {
+std::map<std::string, at::Tensor> beginning(const RunSpec& spec, Held what) {
   std::map<std::string, at::Tensor> weights;
   std::mutex lock;
   on_every_rank(spec, [&](Trainer& trainer) {
@@ -60,9 +60,9 @@ TEST(InitialWeights, AreTheDirectorysOnEveryMesh) {
     const auto want = whole_weights(folder_of(family), at::kDouble);
     RunSpec spec = run_of(family);
     EXPECT_TRUE(initial_weights_problems(spec).empty()) << family;
-    EXPECT_TRUE(same_bits(beginning(spec, schedule::HeldResource::Weights), want)) << family;
+    EXPECT_TRUE(same_bits(beginning(spec, Held::Weights), want)) << family;
     spec.mesh = {.pipe = 2, .data = 1, .context = 1, .expert = 1, .tensor = 2};
-    EXPECT_TRUE(same_bits(beginning(spec, schedule::HeldResource::Weights), want)) << family << " on 2 x 2 ranks";
+    EXPECT_TRUE(same_bits(beginning(spec, Held::Weights), want)) << family << " on 2 x 2 ranks";
   }
 }
 
@@ -72,14 +72,14 @@ TEST(InitialWeights, AreThoseWhateverIsSharedOut) {
   const auto want = whole_weights(folder_of("qwen3"), at::kDouble);
   for (const int zero : {1, 2, 3}) {
     spec.sync.zero = zero;
-    EXPECT_TRUE(same_bits(beginning(spec, schedule::HeldResource::Weights), want)) << "sync.zero = " << zero;
+    EXPECT_TRUE(same_bits(beginning(spec, Held::Weights), want)) << "sync.zero = " << zero;
   }
   spec.sync.zero = 1;
   spec.train.dtype = DType::BFloat16;
   EXPECT_TRUE(
-      same_bits(beginning(spec, schedule::HeldResource::Weights), whole_weights(folder_of("qwen3"), at::kBFloat16)));
+      same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("qwen3"), at::kBFloat16)));
   EXPECT_TRUE(
-      same_bits(beginning(spec, schedule::HeldResource::Masters), whole_weights(folder_of("qwen3"), at::kFloat)));
+      same_bits(beginning(spec, Held::Masters), whole_weights(folder_of("qwen3"), at::kFloat)));
 }
 
 // The loss of a mesh is that of one rank, and replicas of every kind learn from there.
@@ -106,7 +106,7 @@ TEST(InitialWeights, AreWhatServersAndLocalUpdatesBeginWith) {
     spec.sync.replication = kind;
     spec.optimizer.clip_norm = 0;
     EXPECT_TRUE(
-        same_bits(beginning(spec, schedule::HeldResource::Weights), whole_weights(folder_of("qwen2"), at::kDouble)));
+        same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("qwen2"), at::kDouble)));
   }
 }
 
@@ -120,7 +120,7 @@ TEST_F(InitialCheckpoint, GivesWhatItWasMadeOf) {
   EXPECT_TRUE(initial_weights_problems(spec).empty());
   spec.mesh = {.pipe = 2, .data = 1, .context = 1, .expert = 1, .tensor = 2};
   EXPECT_TRUE(
-      same_bits(beginning(spec, schedule::HeldResource::Weights), whole_weights(folder_of("llama"), at::kDouble)));
+      same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("llama"), at::kDouble)));
   std::vector<Problem> problems;
   EXPECT_EQ(model_of_initial_checkpoint(path("checkpoint"), problems),
             weights::HfDirectory(folder_of("llama")).model());

@@ -73,7 +73,7 @@ TEST(LayerNorms, AreOfTheGradients) {
   on_every_rank(spec_of(kLayouts[0]), [](Trainer& trainer) {
     const StepReport report = trainer.step();
     std::map<std::string, at::Tensor> gradients;
-    collect(trainer, gradients, schedule::HeldResource::Gradients);
+    collect(trainer, gradients, Held::Gradients);
     double squares = 0;
     for (const auto& [name, gradient] : gradients) {
       if (name.starts_with("blocks.1.")) squares += gradient.square().sum().item<double>();

@@ -91,11 +91,11 @@ void copy_pieces(const at::Tensor& local, const mesh::Placement& placement, at::
 
 }  // namespace
 
-void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, schedule::HeldResource what) {
+void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what) {
   const param::ParamStore& store = trainer.model().params();
   for (const param::Parameter& param : store.params()) {
     at::Tensor& whole = global[param.name];
-    if (what == schedule::HeldResource::Weights && !store.shards_parameters()) {
+    if (what == Held::Weights && !store.shards_parameters()) {
       copy_pieces(param.data.detach(), param.placement, whole);
       continue;
     }
@@ -103,8 +103,8 @@ void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global,
       const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
       const int64_t end = std::min(range.end - param.offset, param.num_elements());
       if (begin >= end) continue;
-      const at::Tensor& held = what == schedule::HeldResource::Weights   ? range.data
-                               : what == schedule::HeldResource::Masters ? range.master
+      const at::Tensor& held = what == Held::Weights   ? range.data
+                               : what == Held::Masters ? range.master
                                                                          : range.grad;
       for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end)) {
         const int64_t at = param.offset + part.begin - range.begin;
@@ -125,7 +125,7 @@ LayoutResult train_layout(const RunSpec& spec, const nn::ModelMaker& maker) {
     for (int step = 0; step < spec.train.steps; ++step) {
       const train::StepReport report = trainer.step();
       const std::scoped_lock hold(lock);
-      if (step == 0) collect(trainer, result.first_gradients, schedule::HeldResource::Gradients);
+      if (step == 0) collect(trainer, result.first_gradients, Held::Gradients);
       if (!first_rank) continue;
       result.losses.push_back(report.loss);
       result.grad_norms.push_back(report.grad_norm);
@@ -134,7 +134,7 @@ LayoutResult train_layout(const RunSpec& spec, const nn::ModelMaker& maker) {
       result.auxiliary_counts.push_back(report.auxiliary_counts);
     }
     const std::scoped_lock hold(lock);
-    collect(trainer, result.params, schedule::HeldResource::Weights);
+    collect(trainer, result.params, Held::Weights);
   });
   return result;
 }

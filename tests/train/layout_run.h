@@ -48,8 +48,8 @@ void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::
 
 // Copies what this rank has of every parameter to `global`: the weights that its layers compute with (where they are
 // shared out, those it owns), or of what it owns the masters or the gradients. One rank at a time.
-enum class HeldResource { Weights, Masters, Gradients };
-void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, schedule::HeldResource what);
+enum class Held { Weights, Masters, Gradients };
+void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what);
 
 // The largest |a - b| relative to the largest |b|, over all tensors; names must be equal.
 double largest_difference(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);

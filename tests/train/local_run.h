@@ -30,7 +30,7 @@ inline RunSpec local_spec(const std::string& replication, int period, const Mesh
 
 // Steps on `corpus`; at `save_at` the training goes on from a checkpoint in new trainers. Parameters of the first
 // replica.
-inline LayoutResult train(const RunSpec& spec, const data::Corpus& corpus, int save_at = 0,
+inline LayoutResult train_locally(const RunSpec& spec, const data::Corpus& corpus, int save_at = 0,
                           const std::string& folder = "") {
   LayoutResult result;
   std::mutex lock;
@@ -47,7 +47,7 @@ inline LayoutResult train(const RunSpec& spec, const data::Corpus& corpus, int s
       trainer->load(folder);
     }
     const std::scoped_lock hold(lock);
-    if (trainer->groups().at[mesh::Axis::Data] == 0) collect(*trainer, result.params, schedule::HeldResource::Weights);
+    if (trainer->groups().at[mesh::Axis::Data] == 0) collect(*trainer, result.params, Held::Weights);
   });
   return result;
 }

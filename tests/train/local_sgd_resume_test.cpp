@@ -23,10 +23,10 @@ TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
       spec.train.dtype = DType::Float32;
       spec.train.steps = 8;
       spec.sync.period_warmup = 1;  // alike after steps 1, 4, 7 and 8
-      const LayoutResult want = train(spec, tiny_corpus());
+      const LayoutResult want = train_locally(spec, tiny_corpus());
       for (const int save_at : saves) {
         SCOPED_TRACE(cat(replication, " pipe ", mesh.pipe, ", saved at ", save_at));
-        const LayoutResult got = train(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
+        const LayoutResult got = train_locally(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
         EXPECT_EQ(got.losses, want.losses);
         EXPECT_TRUE(same_bits(got.params, want.params));
       }

@@ -175,7 +175,7 @@ TEST(LocalSgd, ReplicasWithTheSameDataAreOneReplica) {
     RunSpec spec = local_spec(replication, 2, {.data = 3}), serial = local_spec("all-reduce", 1, {});
     spec.sync.outer_lr = 1;
     spec.sync.outer_momentum = 0;
-    const LayoutResult got = train(spec, one_sample()), want = train(serial, one_sample());
+    const LayoutResult got = train_locally(spec, one_sample()), want = train_locally(serial, one_sample());
     for (int step = 0; step < spec.train.steps; ++step) EXPECT_NEAR(got.losses[step], want.losses[step], 1e-10);
     EXPECT_LT(largest_difference(got.params, want.params), 1e-10);
   }

@@ -1,5 +1,4 @@
 // pipeline.partition = "measured": what is measured, what is made of it, and that a run goes on with the same cut.
-#include "braid/train/measured_partition.h"
 
 #include <gtest/gtest.h>
 

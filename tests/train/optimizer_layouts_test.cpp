@@ -86,7 +86,7 @@ class OptimizerResume : public ScratchFolder {
       if (!to.empty()) trainer.save(to, spec::to_toml(spec));
       trainer.step();
       const std::scoped_lock hold(lock);
-      collect(trainer, params, schedule::HeldResource::Masters);
+      collect(trainer, params, Held::Masters);
     });
     return params;
   }

@@ -34,7 +34,7 @@ std::map<std::string, at::Tensor> params_after(const RunSpec& spec, const std::f
   on_every_rank(spec, [&](Trainer& trainer) {
     body(trainer);
     const std::scoped_lock hold(lock);
-    collect(trainer, params, schedule::HeldResource::Weights);
+    collect(trainer, params, Held::Weights);
   });
   return params;
 }

@@ -34,7 +34,7 @@ TEST_F(Resume, TwoStepsSavedAndOneMoreOnAnotherMeshAreThreeSteps) {
       EXPECT_EQ(trainer.num_steps(), 2);
       EXPECT_NEAR(trainer.step().loss, want.losses[2], 1e-10);
       const std::scoped_lock hold(lock);
-      collect(trainer, params, schedule::HeldResource::Weights);
+      collect(trainer, params, Held::Weights);
     });
     EXPECT_LT(largest_difference(params, want.params), 1e-10);
   }
@@ -66,7 +66,7 @@ TEST_F(Resume, SharedOutStatesGoOnUnderAnyOtherLayout) {
         trainer.load(folder_ + "/step-2");
         EXPECT_NEAR(trainer.step().loss, want.losses[2], 1e-10);
         const std::scoped_lock hold(lock);
-        collect(trainer, params, schedule::HeldResource::Weights);
+        collect(trainer, params, Held::Weights);
       });
       EXPECT_LT(largest_difference(params, want.params), 1e-10);
     }

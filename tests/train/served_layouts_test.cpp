@@ -137,7 +137,7 @@ class ServedLayoutCheckpoint : public ScratchFolder {
       trainer.load(folder);
       trainer.step();
       const std::scoped_lock hold(lock);
-      collect(trainer, params, schedule::HeldResource::Weights);
+      collect(trainer, params, Held::Weights);
     });
     return params;
   }

@@ -70,7 +70,7 @@ class ServedCheckpoint : public ScratchFolder {
       trainer.load(folder_ + "/step-2");
       trainer.step();
       const std::scoped_lock hold(lock);
-      collect(trainer, params, schedule::HeldResource::Weights);
+      collect(trainer, params, Held::Weights);
     });
     return params;
   }
@@ -110,7 +110,7 @@ TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
       if (rank == 0) before = at_first, after = at_last;
       trainer.save(folder_ + "/step-2", "");
       const std::scoped_lock hold(lock);
-      collect(trainer, params[rank], schedule::HeldResource::Weights);
+      collect(trainer, params[rank], Held::Weights);
     });
     EXPECT_LT(after, before);
     for (int rank = 1; rank < 4; ++rank) EXPECT_TRUE(same_bits(params[rank], params[0]));
@@ -149,7 +149,7 @@ TEST_F(ServedCheckpoint, HoldsTheGradientsThatWereNotPushedYet) {
       three_steps(trainer);
       trainer.save(folder_ + "/step-9", "");
       const std::scoped_lock hold(lock);
-      collect(trainer, params, schedule::HeldResource::Weights);
+      collect(trainer, params, Held::Weights);
     });
     EXPECT_LT(largest_difference(params, want.params), 1e-10);
     std::map<std::string, at::Tensor> resumed;
@@ -158,7 +158,7 @@ TEST_F(ServedCheckpoint, HoldsTheGradientsThatWereNotPushedYet) {
       three_steps(trainer);
       trainer.evaluate();
       const std::scoped_lock hold(lock);
-      collect(trainer, resumed, schedule::HeldResource::Weights);
+      collect(trainer, resumed, Held::Weights);
     });
     EXPECT_LT(largest_difference(resumed, want.params), 1e-10);
     std::filesystem::remove_all(folder_);

@@ -51,7 +51,7 @@ inline EachRanks weights_after(const RunSpec& spec, const std::function<void(tra
   on_every_rank(spec, [&](train::Trainer& trainer) {
     body(trainer);
     const std::scoped_lock hold(lock);
-    collect(trainer, ranks[static_cast<size_t>(trainer.groups().world.rank())], schedule::HeldResource::Weights);
+    collect(trainer, ranks[static_cast<size_t>(trainer.groups().world.rank())], Held::Weights);
   });
   return ranks;
 }

@@ -1,7 +1,7 @@
 // Where a text ends, however it is cut into pieces.
-#include "braid/train/stop_words.h"
-
 #include <gtest/gtest.h>
+
+#include "braid/train/token_choice.h"
 
 namespace braid::train::stop_words_test {
 namespace {

@@ -2,9 +2,8 @@
 // composed of LibTorch's in float64.
 #include <ATen/ops/arange.h>
 
+#include "braid/nn/kernels/activations.h"
 #include "braid/nn/kernels/composed.h"
-#include "braid/nn/kernels/gelu.h"
-#include "braid/nn/kernels/swiglu.h"
 #include "tools/check_cuda/kernel_checks.h"
 
 namespace braid::cuda_check {

@@ -15,7 +15,7 @@
 #include "braid/base/process_start.h"
 #include "braid/base/text.h"
 #include "braid/device/cuda_services.h"
-#include "braid/report/metrics_line.h"
+#include "braid/report/metrics_file.h"
 #include "braid/train/compute_device.h"
 #include "tools/check_cuda/commands.h"
 #include "tools/check_cuda/verdict.h"

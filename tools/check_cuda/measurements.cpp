@@ -15,7 +15,7 @@
 #include "braid/base/host.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/nn/model.h"
-#include "braid/report/metrics_line.h"
+#include "braid/report/metrics_file.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/parse.h"
 #include "braid/train/compute_device.h"

@@ -155,8 +155,8 @@ class StoreOfKeys final : public c10d::Store {
 };
 
 struct DeviceListener final : Listener {
-  explicit DeviceListener(std::shared_ptr<gloo::transport::Device> opened) : device(std::move(opened)) {}
-  const std::shared_ptr<gloo::transport::Device> device;
+  explicit DeviceListener(std::shared_ptr<::gloo::transport::Device> opened) : device(std::move(opened)) {}
+  const std::shared_ptr<::gloo::transport::Device> device;
 };
 
 class WorkTransfer final : public Engine::Transfer {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "braid/comm/failure.h"
+#include "braid/comm/failure_state.h"
 
 namespace braid::comm::local {
 

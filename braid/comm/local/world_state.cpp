@@ -74,7 +74,7 @@ void WorldState::enter(const Change& change) {
     change();
     if (failure_) return;
     const int rank = roster_.standstill();
-    if (rank >= 0) standstill = {rank, rank, cat("no rank can go on: ", roster_.text())};
+    if (rank >= 0) standstill = {rank, rank, cat("no rank can continue: ", roster_.text())};
   }
   if (standstill) fail(std::move(*standstill));
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/comm/failure.h"
+#include "braid/comm/failure_state.h"
 #include "braid/comm/local/deadlock_detector.h"
 #include "braid/comm/local/failure_listeners.h"
 

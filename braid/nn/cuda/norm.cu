@@ -7,29 +7,30 @@ namespace braid::kernels::cuda {
 namespace {
 
 template <int N, class T>
-__global__ void __launch_bounds__(kMostTeamThreads) forward_kernel(const NormForwardRows<T> call, int64_t rows) {
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) team_norm_forward<N>(call, row, BlockTeam());
+__global__ void __launch_bounds__(device::kMostTeamThreads)
+    forward_kernel(const NormForwardRows<T> call, int64_t rows) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) team_norm_forward<N>(call, row, device::BlockTeam());
 }
 
 enum class Work { Shared, Global };
 
 template <int N, Work kWork, class T>
-__global__ void __launch_bounds__(kMostTeamThreads)
+__global__ void __launch_bounds__(device::kMostTeamThreads)
     backward_kernel(const NormBackwardRows<T> call, const RowParts parts, MathOf<T>* all_sums) {
   extern __shared__ __align__(16) unsigned char memory[];
   MathOf<T>* sums = all_sums + blockIdx.x * 2 * call.width;
   MathOf<T>* work = kWork == Work::Shared ? reinterpret_cast<MathOf<T>*>(memory) : sums;
-  team_norm_backward<N>(call, parts.part(blockIdx.x), BlockTeam(), work, sums);
+  team_norm_backward<N>(call, parts.part(blockIdx.x), device::BlockTeam(), work, sums);
 }
 
 template <int N, class T>
 const char* launch_backward(const NormBackwardRows<T>& call, const PartSums<MathOf<T>>& sums, void* stream) {
-  const LaunchShape shape{sums.shape.num, team_shape(1, call.width / N).threads};
+  const device::LaunchShape shape{sums.shape.num, device::team_shape(1, call.width / N).threads};
   const int64_t bytes = 2 * call.width * static_cast<int64_t>(sizeof(MathOf<T>));
   const char* refused =
       bytes <= kMostSharedBytes
-          ? launch(backward_kernel<N, Work::Shared, T>, shape, bytes, stream, call, sums.shape, sums.parts)
-          : launch(backward_kernel<N, Work::Global, T>, shape, 0, stream, call, sums.shape, sums.parts);
+          ? device::launch(backward_kernel<N, Work::Shared, T>, shape, bytes, stream, call, sums.shape, sums.parts)
+          : device::launch(backward_kernel<N, Work::Global, T>, shape, 0, stream, call, sums.shape, sums.parts);
   return refused ? refused : add_parts(sums, 2 * call.width, stream);
 }
 
@@ -39,9 +40,10 @@ template <class T>
 const char* norm_forward(const NormForwardRows<T>& call, int64_t rows, void* stream) {
   if (fits_packs<T>(call.width, call.residual, call.branch, call.branch_bias, call.sum, call.weight, call.bias,
                     call.y)) {
-    return launch(forward_kernel<kPack<T>, T>, team_shape(rows, call.width / kPack<T>), 0, stream, call, rows);
+    return device::launch(forward_kernel<kPack<T>, T>, device::team_shape(rows, call.width / kPack<T>), 0, stream, call,
+                          rows);
   }
-  return launch(forward_kernel<1, T>, team_shape(rows, call.width), 0, stream, call, rows);
+  return device::launch(forward_kernel<1, T>, device::team_shape(rows, call.width), 0, stream, call, rows);
 }
 
 template <class T>

@@ -1,11 +1,10 @@
 // The component's table, filled.
 #include "braid/nn/cuda/launchers.h"
 
-namespace braid::nn {
+namespace braid::kernels {
 
-const device::CudaTable* device::nn_cuda_table();
+const device::CudaTable* nn_cuda_table();
 
-namespace kernels {
 namespace {
 
 template <class T>
@@ -23,8 +22,7 @@ const NnCudaTable kTable{{device::kCudaTableVersion, sizeof(NnCudaTable)},
                          cuda::product};
 
 }  // namespace
-}  // namespace kernels
 
-const device::CudaTable* device::nn_cuda_table() { return &kernels::kTable.header; }
+const device::CudaTable* nn_cuda_table() { return &kTable.header; }
 
-}  // namespace braid::nn
+}  // namespace braid::kernels

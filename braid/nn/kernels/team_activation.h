@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "braid/base/philox.h"
+#include "braid/base/seeds.h"
 #include "braid/nn/kernels/pack.h"
 #include "braid/nn/kernels/rows.h"
 

@@ -8,7 +8,7 @@
 
 namespace braid::optim {
 
-const CudaTable* optim_cuda_table();
+const device::CudaTable* optim_cuda_table();
 
 namespace {
 
@@ -35,13 +35,13 @@ struct UpdateOf {
 };
 
 template <RoundedTo kRounded, class Factors>
-__global__ void __launch_bounds__(kFlatThreads) update_kernel(const __grid_constant__ UpdateOf<Factors> call) {
+__global__ void __launch_bounds__(device::kFlatThreads) update_kernel(const __grid_constant__ UpdateOf<Factors> call) {
   using T = typename Factors::Number;
   auto* weights = reinterpret_cast<Four<T>*>(call.range.weight);
   const auto* grads = reinterpret_cast<const Four<T>*>(call.range.grad);
   [[maybe_unused]] auto* firsts = reinterpret_cast<Four<T>*>(call.range.first);
   [[maybe_unused]] auto* seconds = reinterpret_cast<Four<T>*>(call.range.second);
-  for (int64_t i = first_item(); 4 * i < call.range.count; i += item_stride()) {
+  for (int64_t i = device::first_item(); 4 * i < call.range.count; i += device::item_stride()) {
     const Factors factors = call.factors.at[call.group_of_block[4 * i / kFlatBlock]];
     Four<T> weight = weights[i];
     const Four<T> grad = grads[i];
@@ -67,7 +67,8 @@ const char* launch_update(const FlatUpdate<T>& call, void* stream) {
   return std::visit(
       [&]<class Factors>(const FactorsOfGroups<Factors>& factors) {
         const UpdateOf<Factors> of_call{call.range, call.group_of_block, call.data, factors};
-        return launch(update_kernel<kRounded, Factors>, flat_shape((call.range.count + 3) / 4), 0, stream, of_call);
+        return device::launch(update_kernel<kRounded, Factors>, device::flat_shape((call.range.count + 3) / 4), 0,
+                              stream, of_call);
       },
       call.factors);
 }
@@ -87,25 +88,26 @@ const char* update_f64(const FlatUpdate<double>& call, void* stream) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostTeamThreads) blocks_kernel(const FlatSquares<T> call) {
-  for (int64_t b = blockIdx.x; b < call.num_blocks; b += gridDim.x) team_square_block(call, b, BlockTeam());
+__global__ void __launch_bounds__(device::kMostTeamThreads) blocks_kernel(const FlatSquares<T> call) {
+  for (int64_t b = blockIdx.x; b < call.num_blocks; b += gridDim.x) team_square_block(call, b, device::BlockTeam());
 }
 template <class T>
-__global__ void __launch_bounds__(kMostTeamThreads) slices_kernel(const FlatSquares<T> call) {
-  for (int64_t s = blockIdx.x; s < call.num_slices; s += gridDim.x) team_sum_slice(call, s, BlockTeam());
+__global__ void __launch_bounds__(device::kMostTeamThreads) slices_kernel(const FlatSquares<T> call) {
+  for (int64_t s = blockIdx.x; s < call.num_slices; s += gridDim.x) team_sum_slice(call, s, device::BlockTeam());
 }
 
 template <class T>
 const char* squares(const FlatSquares<T>& call, void* stream) {
-  const char* refused = launch(blocks_kernel<T>, team_shape(call.num_blocks, 256), 0, stream, call);
-  return refused ? refused : launch(slices_kernel<T>, team_shape(call.num_slices, 512), 0, stream, call);
+  const char* refused = device::launch(blocks_kernel<T>, device::team_shape(call.num_blocks, 256), 0, stream, call);
+  return refused ? refused
+                 : device::launch(slices_kernel<T>, device::team_shape(call.num_slices, 512), 0, stream, call);
 }
 
 const OptimCudaTable kTable{
-    {kCudaTableVersion, sizeof(OptimCudaTable)}, update_f32, update_f64, squares<float>, squares<double>};
+    {device::kCudaTableVersion, sizeof(OptimCudaTable)}, update_f32, update_f64, squares<float>, squares<double>};
 
 }  // namespace
 
-const CudaTable* optim_cuda_table() { return &kTable.header; }
+const device::CudaTable* optim_cuda_table() { return &kTable.header; }
 
 }  // namespace braid::optim

@@ -6,7 +6,7 @@
 
 #include "braid/base/text.h"
 #include "braid/schedule/generators/flush.h"
-#include "braid/schedule/generators/nearest_number.h"
+#include "braid/schedule/generators/stage_placement.h"
 
 namespace braid::schedule {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/schedule/schedule.h"
-#include "braid/schedule/schedule_request.h"
 
 namespace braid::schedule {
 

@@ -3,7 +3,6 @@
 #include "braid/schedule/generators/dual_pipe.h"
 
 #include "braid/base/text.h"
-#include "braid/schedule/generators/nearest_number.h"
 #include "braid/schedule/generators/program_writer.h"
 #include "braid/schedule/generators/stage_placement.h"
 

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "braid/base/text.h"
-#include "braid/schedule/generators/nearest_number.h"
 #include "braid/schedule/generators/stage_placement.h"
 
 namespace braid::schedule {

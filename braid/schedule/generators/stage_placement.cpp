@@ -1,9 +1,22 @@
 // Owners of stages.
 #include "braid/schedule/generators/stage_placement.h"
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
 
 namespace braid::schedule {
+
+std::string nearest_number(int value, NumberRange range, const std::function<bool(int)>& valid) {
+  const auto [low, high] = range;
+  const int start = std::clamp(value, low, std::max(low, high));
+  for (int away = 0; start - away >= low || start + away <= high; ++away) {
+    for (int number : {start + away, start - away}) {
+      if (number >= low && number <= high && valid(number)) return std::to_string(number);
+    }
+  }
+  return "";
+}
 
 int owner_of_stage(StagePlacement placement, int num_ranks, int stage) {
   const bool turned = placement == StagePlacement::V && stage >= num_ranks;

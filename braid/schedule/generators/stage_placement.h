@@ -2,10 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "braid/schedule/schedule.h"
 
 namespace braid::schedule {
+
+// The valid number nearest to one that is not.
+struct NumberRange {
+  int low, high;  // both inside
+};
+
+// The number in `range` nearest to `value` for which `valid` holds, the larger of two; "" when there is none.
+std::string nearest_number(int value, NumberRange range, const std::function<bool(int)>& valid);
 
 enum class StagePlacement : uint8_t {
   Linear,    // stage r on rank r

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "braid/sync/reducers/elements.h"
+#include "braid/sync/reducers/codec.h"
 
 namespace braid::sync {
 namespace {

@@ -8,6 +8,18 @@
 
 namespace braid::sync {
 
+// Calls a function template on a tensor's raw elements, float or double: the types gradients have.
+
+// call(T* elements) with T the tensor's type.
+template <class Call>
+void with_elements(const at::Tensor& tensor, const Call& call) {
+  if (tensor.scalar_type() == at::kDouble) {
+    call(tensor.mutable_data_ptr<double>());
+  } else {
+    call(tensor.mutable_data_ptr<float>());
+  }
+}
+
 // Tensors are contiguous, one dim, float32 or float64. On the wire values are float32. NaN or infinity in a run comes
 // out as some NaN or infinity of the same run, so that a run that diverges is noticed. Zeros beyond a run's end are not
 // its business: runs hold no padding.

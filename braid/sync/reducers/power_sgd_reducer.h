@@ -9,6 +9,8 @@
 // smaller, travels as it is.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -17,6 +19,12 @@
 #include "braid/sync/reducers/error_feedback.h"
 
 namespace braid::sync {
+
+// Columns made orthonormal, with the same bits wherever the same input is given.
+
+// `columns`: [rows, few], contiguous, float32 or float64; in place. Gram-Schmidt, each column twice (Giraud et al.
+// 2005: twice is enough). A column that depends on those before it, but for rounding, becomes zero.
+void make_orthonormal(const at::Tensor& columns);
 
 class PowerSgdReducer final : public GradReducer {
  public:

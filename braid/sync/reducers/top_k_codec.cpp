@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/sync/reducers/elements.h"
+#include "braid/sync/reducers/codec.h"
 
 namespace braid::sync {
 namespace {

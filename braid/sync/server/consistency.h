@@ -1,11 +1,11 @@
-// What a parameter server promises about the age of what workers read (docs/parameter_server.md).
+// The consistency of parameter servers: how old the parameters may be that workers read (docs/parameter_server.md).
 #pragma once
 
 #include "braid/spec/sync_spec.h"
 
 namespace braid {
 
-// What a bulk synchronous server does without a worker that closed its channel or is silent beyond the deadline.
+// The reaction of a bulk synchronous server to a worker that closed its channel or missed the deadline.
 enum class OnRankFailure { Fail, Continue };
 
 }  // namespace braid

@@ -142,7 +142,7 @@ bool ServerClient::read_pulled(int server, const ChannelMessage& message, KeyedT
   return true;
 }
 
-// What goes to one server.
+// Returns the part that goes to one server.
 KeyedTensors ServerClient::part_of(const at::Tensor& dense, const std::vector<TableRows>& rows, int server) const {
   KeyedTensors part;
   if (dense.defined()) part.dense = copied(dense, shares_.elements.of(server));

@@ -1,4 +1,4 @@
-// What servers threw, for whoever finds them gone. Thread-safe.
+// The exceptions of servers, thrown again by workers that find them gone. Thread-safe.
 #pragma once
 
 #include <exception>

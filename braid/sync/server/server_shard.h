@@ -1,4 +1,4 @@
-// What one server keeps: its stretch of the flat parameters, its rows of the tables, and the optimizer's state of both.
+// The state of one server: its range of the flat parameters, its rows of the tables, and the optimizer's state of both.
 //
 // Rows have a state of their own: a row that no gradient touches stays as it is, and AdamW counts a row's own steps.
 #pragma once
@@ -26,7 +26,7 @@ struct ShardState {
 ShardState zero_state(const KeyShape& shape, const optim::ElementRule& rule);
 // Independent of `state`, in memory of its own.
 ShardState copy_of(const ShardState& state);
-// Whether it has the tensors that `shape` and `rule` ask for.
+// Returns true if it has the tensors that `shape` and `rule` ask for.
 bool fits(const ShardState& state, const KeyShape& shape, const optim::ElementRule& rule);
 
 class ServerShard {

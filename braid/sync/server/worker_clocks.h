@@ -20,7 +20,7 @@ class WorkerClocks {
   int size() const { return static_cast<int>(workers_.size()); }
   State state(int worker) const { return at(worker).state; }
   int64_t clock(int worker) const { return at(worker).clock; }
-  // Of those that are live; of none: the highest of all, for whoever is gone waits for nobody. Never goes back.
+  // Returns the lowest clock of live workers; without any, the highest of all. Never decreases.
   int64_t slowest() const;
   bool all_ended() const;
 

@@ -1,0 +1,123 @@
+// One kernel, three ways to call it.
+#include "braid/nn/norms.h"
+
+#include <ATen/ops/stack.h>
+
+#include "braid/base/errors.h"
+#include "braid/nn/kept.h"
+#include "braid/nn/kernels/norm.h"
+#include "braid/nn/regions.h"
+#include "braid/nn/weight_grads.h"
+
+namespace braid::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+struct HeadNormState {
+  HeadNormCall call;
+  Communicator* tensor;
+  param::WeightGradQueue* queue;
+};
+
+// [queries, keys] as they lie in the rows.
+std::vector<at::Tensor> normed_heads(const at::Tensor& qkv_btf, const HeadNormCall& call) {
+  const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
+  const at::Tensor heads_bthd = qkv_btf.view({b, t, h + 2 * k, -1});
+  return {heads_bthd.narrow(2, 0, h), heads_bthd.narrow(2, h, k)};
+}
+
+kernels::NormParams params_of(const param::Parameter* weight, double eps) {
+  return {kernels::NormKind::Rms, weight->data.detach(), {}, eps};
+}
+
+struct NormHeads : Function<NormHeads> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const HeadNormState& state) {
+    keep(ctx, state);
+    ctx->mark_dirty({qkv_btf});
+    const HeadNorms& norms = state.call.norms;
+    const auto heads = normed_heads(qkv_btf, state.call);
+    variable_list saved;
+    for (size_t i = 0; i < 2; ++i) {
+      const at::Tensor x = heads[i].contiguous();
+      // One that is contiguous in the row itself is no copy yet.
+      const at::Tensor kept_x = x.is_same(heads[i]) ? x.clone() : x;
+      const auto normed =
+          kernels::norm_forward({kept_x, {}, {}}, params_of(i == 0 ? norms.query : norms.key, norms.eps));
+      heads[i].copy_(normed.y);
+      saved.push_back(kept_x);
+      saved.push_back(normed.rstd);
+    }
+    saved.push_back(norms.query->data);
+    saved.push_back(norms.key->data);
+    ctx->save_for_backward(saved);
+    return qkv_btf;
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const auto& [call, tensor, queue] = kept<HeadNormState>(ctx);
+    const variable_list saved = ctx->get_saved_variables();
+    // In place where nobody else can see the gradient.
+    const bool ours = grads[0].use_count() == 1 && grads[0].is_contiguous();
+    const at::Tensor d_btf = ours ? std::move(grads[0]) : grads[0].clone(at::MemoryFormat::Contiguous);
+    const auto heads = normed_heads(d_btf, call);
+    std::vector<at::Tensor> dweights;
+    for (size_t i = 0; i < 2; ++i) {
+      const kernels::NormParams params{kernels::NormKind::Rms, saved[4 + i].detach(), {}, call.norms.eps};
+      const auto d =
+          kernels::norm_backward({{}, heads[i].contiguous()}, {saved[2 * i], {}, {}, saved[2 * i + 1]}, params);
+      heads[i].copy_(d.dx);
+      dweights.push_back(d.dweight);
+    }
+    const at::Tensor sums = at::stack(dweights);
+    if (tensor->size() > 1) all_reduce_(sums, ReduceOp::Sum, *tensor);
+    push_value({queue, {call.norms.query, 0}, call.micro}, sums.select(0, 0));
+    push_value({queue, {call.norms.key, 0}, call.micro}, sums.select(0, 1));
+    return {d_btf, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor norm_heads_(const at::Tensor& qkv_btf, const HeadNormCall& call, const RankContext& rank) {
+  check(qkv_btf.is_contiguous(), "heads to normalise, in rows");
+  return NormHeads::apply(qkv_btf, HeadNormState{call, &rank.tensor, &rank.weight_grads});
+}
+
+NormCall RmsNorm::call(const Microbatch& microbatch) const {
+  return {kernels::NormKind::Rms, options_.weight,  nullptr,   options_.eps,
+          &rank_.weight_grads,    microbatch.micro, rank_.keep};
+}
+
+at::Tensor RmsNorm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
+  return open(x_btc, microbatch).normed_btc.value;
+}
+
+Residual RmsNorm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {
+  return norm_residual(residual_btc, call(microbatch));
+}
+
+Residual RmsNorm::join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const {
+  return join_and_norm(residual_btc, branch, call(microbatch));
+}
+
+NormCall LayerNorm::call(const Microbatch& microbatch) const {
+  return {kernels::NormKind::Layer, options_.weight,  options_.bias, options_.eps,
+          &rank_.weight_grads,      microbatch.micro, rank_.keep};
+}
+
+at::Tensor LayerNorm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
+  return open(x_btc, microbatch).normed_btc.value;
+}
+
+Residual LayerNorm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {
+  return norm_residual(residual_btc, call(microbatch));
+}
+
+Residual LayerNorm::join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const {
+  return join_and_norm(residual_btc, branch, call(microbatch));
+}
+
+}  // namespace braid::nn

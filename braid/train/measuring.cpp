@@ -1,0 +1,37 @@
+// Memory of operator new, which the accounting allocator does not see.
+#include "braid/train/measuring.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+
+#include <new>
+
+namespace braid::train {
+
+double all_reduced(double value, ReduceOp op, Communicator& ranks) {
+  const at::Tensor number = at::full({1}, value, at::kDouble);
+  ranks.all_reduce(number, op).wait_host();
+  return number.item<double>();
+}
+
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+at::Tensor uncounted_tensor(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device) {
+  const auto options = at::TensorOptions(dtype).device(device);
+  if (!device.is_cpu()) return at::empty(sizes, options);
+  const auto elements = static_cast<size_t>(c10::multiply_integers(sizes));
+  void* block = ::operator new(elements* c10::elementSize(dtype), kAlignment);
+  return at::from_blob(
+      block, sizes, [](void* p) { ::operator delete(p, kAlignment); }, options);
+}
+
+void wait_for(const at::Tensor& tensor) {
+  if (!tensor.is_cpu()) tensor.view(-1).select(0, 0).item<double>();
+}
+
+}  // namespace braid::train
