@@ -46,7 +46,7 @@ class FileLock {
   // Makes `path` where it is not there and asks for the lock once, without waiting. The owner writes `owner`, one line,
   // into the file for others to read, where the disk has room. `call` stands for flock(2) in tests. Throws IoError when
   // the file cannot be made or opened, is no regular file (links are not followed), or when the request fails
-  // (advisory_lock.h).
+  // (file_lock.h).
   FileLock(std::string path, const std::string& owner, Flock call = nullptr);
   // Gives the lock back. The file stays, empty, unless remove() was called.
   ~FileLock();

@@ -16,7 +16,7 @@
 #include "braid/base/file_system.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/checkpoint_writer.h"
-#include "braid/ckpt/listing.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/ckpt/shard_plan.h"
 #include "braid/ckpt/shard_writer.h"
 

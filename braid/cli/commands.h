@@ -1,5 +1,5 @@
 // The commands. Each takes the words after its name and returns the exit code; main() turns exceptions into messages
-// and codes. Which command is called what is command_table.h's business.
+// and codes. Which command is called what is command_page.h's business.
 #pragma once
 
 #include <functional>

@@ -3,7 +3,6 @@
 
 #include "braid/cli/arguments.h"
 #include "braid/spec/describe.h"
-#include "braid/spec/starter.h"
 
 namespace braid::cli {
 

@@ -6,9 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "braid/base/errors.h"
 #include "braid/tokenize/document_reader.h"
 
 namespace braid::cli {
+
+// Collects problems of several places into one error.
+
+// Runs `read`; the problems of its ConfigError join `found`.
+template <class Read>
+void collect_problems(std::vector<Problem>& found, const Read& read) {
+  try {
+    read();
+  } catch (const ConfigError& error) {
+    found.insert(found.end(), error.problems().begin(), error.problems().end());
+  }
+}
+
+inline void throw_problems(std::vector<Problem> found) {
+  if (!found.empty()) throw ConfigError(std::move(found));
+}
 
 // Options of commands that read documents: which files of folders they are in, and how lines of .jsonl are read.
 

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "braid/base/text.h"
-#include "braid/cli/collected_problems.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/option_rules.h"
 #include "braid/cli/plan_output.h"
 #include "braid/cli/plan_request.h"
-#include "braid/cli/room_for_run.h"
 #include "braid/cli/terminal.h"
 #include "braid/plan/cluster.h"
 #include "braid/plan/cluster_predictor.h"
@@ -19,53 +18,14 @@
 #include "braid/plan/reasons.h"
 #include "braid/plan/search.h"
 #include "braid/report/markup.h"
-#include "braid/spec/problems.h"
 #include "braid/spec/run_spec.h"
-#include "braid/train/compute_device.h"
-#include "braid/train/run.h"
-#include "braid/train/run_data.h"
-#include "braid/train/trial_steps.h"
 
 #ifdef BRAID_TORCH
+#include "braid/cli/torch/tried_layouts.h"
 #endif
 
 namespace braid::cli {
 namespace {
-
-constexpr int kSteps = 8;
-
-RunSpec tried_spec(RunSpec spec) {
-  spec.train.steps = std::max(spec.train.steps, kSteps);
-  spec.train.init.clear();  // any weights take the same time
-  spec.train.resume.clear();
-  return spec;
-}
-
-// The first `count` of them, for some steps each, of which nothing is kept. Throws ConfigError with everything that
-// keeps this host from running one.
-void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count) {
-  if (layouts.empty()) return;
-  const auto end = layouts.begin() + std::min<int64_t>(count, std::ssize(layouts));
-  std::vector<Problem> found;
-  for (auto layout = layouts.begin(); layout != end; ++layout) {
-    for (Problem& problem : spec::problems(tried_spec(layout->spec), train::host_limits())) {
-      const auto is_same = [&](const Problem& other) { return text(other) == text(problem); };
-      if (std::ranges::none_of(found, is_same)) found.push_back(std::move(problem));
-    }
-  }
-  throw_problems(std::exchange(found, {}));
-  const train::RunData data(layouts.front().spec.data);
-  const data::Corpus corpus = data.corpus(data.resolved(layouts.front().spec));
-  for (auto layout = layouts.begin(); layout != end; ++layout) {
-    collect_problems(found, [&] { refuse_without_room(data.resolved(tried_spec(layout->spec)), {}); });
-  }
-  throw_problems(std::move(found));
-  train::open_device(layouts.front().spec);
-  for (auto layout = layouts.begin(); layout != end; ++layout) {
-    const train::TrialSteps tried = train::run_trial_steps(data.resolved(tried_spec(layout->spec)), corpus, kSteps);
-    layout->measured = {tried.step_seconds, tried.bubble_fraction, tried.peak_bytes};
-  }
-}
 
 std::string memory_of(const plan::ParallelismRow& row) {
   const auto most = static_cast<double>(row.prediction.fullest().total());

@@ -11,7 +11,7 @@
 #include "braid/plan/search.h"
 #include "braid/report/markup.h"
 #include "braid/spec/batch_shares.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::cli {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
-#include "braid/cli/collected_problems.h"
 #include "braid/cli/option_rules.h"
 #include "braid/plan/cluster_file.h"
 #include "braid/plan/cluster_presets.h"

@@ -13,7 +13,7 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/option_rules.h"
-#include "braid/cli/run_entries.h"
+#include "braid/cli/torch/run_entries.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/run_page.h"
 #include "braid/spec/toml_document.h"

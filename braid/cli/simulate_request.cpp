@@ -13,7 +13,7 @@
 #include "braid/cli/option_reader.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cli/schedule_source.h"
-#include "braid/schedule/stage_times.h"
+#include "braid/schedule/cost_model.h"
 
 namespace braid::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "braid/cli/terminal.h"
 #include "braid/tokenize/bpe_trainer.h"
 #include "braid/tokenize/document_list.h"
-#include "braid/tokenize/document_pieces.h"
+#include "braid/tokenize/piece_counts.h"
 #include "braid/tokenize/tokenizer_file.h"
 
 namespace braid::cli {

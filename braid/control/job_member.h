@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "braid/control/acceptor.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_control.h"
 #include "braid/control/job_reader.h"
-#include "braid/control/lingering_connections.h"
 #include "braid/control/tls_connection.h"
 
 namespace braid::control {

@@ -16,7 +16,7 @@ struct JoinOptions {
   int node = 0, num_nodes = 1;
   JobAddress root;                      // of node 0, which listens there and nowhere else
   std::shared_ptr<const JobKeys> keys;  // of the job's token and its attempt: only equal ones meet
-  bool on_this_host = false;            // the token is this host's own (host_token.h), so node 0 must be on loopback
+  bool on_this_host = false;            // the token is this host's own (job_token.h), so node 0 must be on loopback
   std::string root_key = "root", token_key = "token";  // how errors name these two
   JobNode self;
   std::vector<int> ranks_of_nodes;    // that each must start, this one too; empty: any number

@@ -1,18 +1,48 @@
 // Which tokens are sample number i of a run: a pure function of (seed, i), so any mesh reads the same samples.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "braid/data/corpus.h"
-#include "braid/data/interleave.h"
 
 namespace braid::data {
 
+// Maps sample number i to one of several parts, in proportion to their weights: a pure function of i, in constant
+// memory.
+
+// The parts take turns in a fixed round of kRound turns, repeated for ever. Part p has a whole number of the round's
+// turns: its share of the weights, rounded by the largest remainder, at least one. They are spread evenly: no part is
+// ever a whole turn ahead of its share.
+class Interleave {
+ public:
+  static constexpr int kRound = 8192;
+
+  // All weights are finite and more than 0; at most kRound of them (check).
+  explicit Interleave(const std::vector<double>& weights);
+
+  struct Turn {
+    int part;
+    int64_t number;  // how many samples of the part came before: 0, 1, 2, .. without a gap
+  };
+  Turn turn(int64_t index) const;
+  // Turns of a part in a round, of kRound in all.
+  int turns(int part) const { return turns_[static_cast<size_t>(part)]; }
+
+ private:
+  struct Place {
+    int part, before;  // the part's turns earlier in the round
+  };
+
+  std::vector<int> turns_;
+  std::vector<Place> round_;
+};
+
 // Cuts each part of a blend, whose documents lie one after another, into windows of context + 1 tokens that overlap by
 // one: every token but a part's first is predicted once, whatever documents share a window. Parts take turns by their
-// weights (interleave.h); each walks its windows in a new pseudo-random order every epoch of its own (a Feistel
+// weights (sampler.h); each walks its windows in a new pseudo-random order every epoch of its own (a Feistel
 // permutation: no table, constant memory), so no window comes twice before all others of its part came.
 //
 //   documents  a a a a a a E b b b E c c c c c c c E        E: end-of-text, the last token of each

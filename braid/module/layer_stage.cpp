@@ -8,7 +8,6 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
-#include "braid/module/random_draw_watch.h"
 
 namespace braid::modules {
 namespace {

@@ -13,7 +13,7 @@
 #include "braid/module/module_store.h"
 #include "braid/module/synced_modules.h"
 #include "braid/spec/sync_spec.h"
-#include "braid/sync/mean_of_replicas.h"
+#include "braid/sync/local_sgd.h"
 
 namespace braid::modules {
 

@@ -16,7 +16,6 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint_files.h"
 #include "braid/ckpt/exchange.h"
-#include "braid/ckpt/listing.h"
 #include "braid/ckpt/safetensors.h"
 #include "braid/ckpt/tensor_bytes.h"
 

@@ -1,10 +1,179 @@
 // Two products, with norms, positions and the core between them.
 #include "braid/nn/attention.h"
 
-#include "braid/nn/attention_core.h"
+#include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "braid/base/errors.h"
 #include "braid/nn/cached_attention.h"
+#include "braid/nn/kept.h"
+#include "braid/nn/kernels/product.h"
 
 namespace braid::nn {
+
+// Views of the fused projection go straight into LibTorch's attention, whose CPU kernel is the flash one for every type
+// and for grouped heads too: it never forms the t x t scores, and its backward gives the same bits every time.
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// h query heads and k key and value heads of d features.
+struct Heads {
+  at::Tensor q_bthd, k_btkd, v_btkd;
+};
+
+// Without a mask a token sees its past. q, k and v as attention takes them, heads before tokens.
+at::Tensor library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const std::optional<at::Tensor>& mask_ts) {
+  const bool grouped = q.size(1) != k.size(1);
+  return at::scaled_dot_product_attention(q, k, v, mask_ts, 0.0, /*is_causal=*/!mask_ts, {}, grouped);
+}
+
+// Attention of types that the CPU does not multiply: in float32, rounded once. Only narrow tensors are saved, and
+// backward repeats the forward pass.
+struct WidenedAttention : Function<WidenedAttention> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const std::optional<at::Tensor>& mask_ts) {
+    ctx->save_for_backward({q, k, v});
+    keep(ctx, mask_ts);
+    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), mask_ts).to(q.scalar_type());
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const c10::AutoGradMode grad(true);
+    variable_list wide = ctx->get_saved_variables();
+    const at::ScalarType type = wide[0].scalar_type();
+    for (at::Tensor& x : wide) x = x.detach().to(at::kFloat).requires_grad_();
+    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], kept<std::optional<at::Tensor>>(ctx));
+    variable_list dx = torch::autograd::grad({y}, wide, {grads[0].to(at::kFloat)});
+    for (at::Tensor& x : dx) x = x.to(type);
+    dx.emplace_back();
+    return dx;
+  }
+};
+
+at::Tensor masked_attention(const Heads& heads, const std::optional<at::Tensor>& mask_ts) {
+  const at::Tensor q = heads.q_bthd.transpose(1, 2), k = heads.k_btkd.transpose(1, 2), v = heads.v_btkd.transpose(1, 2);
+  const bool widened = q.is_cpu() && !kernels::multiplies_on_cpu(q.scalar_type());
+  return (widened ? WidenedAttention::apply(q, k, v, mask_ts) : library_attention(q, k, v, mask_ts)).transpose(1, 2);
+}
+
+// The queries that begin at `begin` and the keys that they see.
+Heads seen_by_run(const Heads& heads, int64_t begin, int64_t window) {
+  const int64_t t = heads.q_bthd.size(1), end = std::min(begin + window, t),
+                first = std::max<int64_t>(0, begin - window + 1);
+  const auto part = [](const at::Tensor& x_bthd, int64_t from, int64_t to) { return x_bthd.slice(1, from, to); };
+  return {part(heads.q_bthd, begin, end), part(heads.k_btkd, first, end), part(heads.v_btkd, first, end)};
+}
+
+at::Tensor causal_attention(const Heads& heads, int64_t window) {
+  const int64_t t = heads.q_bthd.size(1);
+  if (window == 0 || t <= window) return masked_attention(heads, {});
+  std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {})};
+  // Key j of a later run is the one window - 1 - j tokens before the run: query i sees keys i to i + window - 1.
+  const at::Tensor band =
+      at::ones({window, 2 * window - 1}, heads.q_bthd.options().dtype(at::kBool)).triu().tril(window - 1);
+  for (int64_t begin = window; begin < t; begin += window) {
+    const Heads run = seen_by_run(heads, begin, window);
+    const at::Tensor mask = band.narrow(0, 0, run.q_bthd.size(1)).narrow(1, 0, run.k_btkd.size(1));
+    y.push_back(masked_attention(run, mask));
+  }
+  return at::cat(y, 1);
+}
+
+// Tokens of each run of one document, over all sequences in order.
+std::vector<int64_t> document_extents(const at::Tensor& documents_bt) {
+  const at::Tensor host = documents_bt.cpu().contiguous();
+  const int64_t b = host.size(0), t = host.size(1);
+  const int64_t* document = host.const_data_ptr<int64_t>();
+  std::vector<int64_t> extents;
+  for (int64_t i = 0; i < b * t; ++i) {
+    const bool begins = i % t == 0 || document[i] != document[i - 1];
+    check(i % t == 0 || document[i] >= document[i - 1], "the documents of a sequence lie one after another");
+    if (begins) extents.push_back(0);
+    ++extents.back();
+  }
+  return extents;
+}
+
+// Each document by itself: no mask, and no work on scores that a mask would hide. split's backward is one copy.
+at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
+  const at::Tensor& documents_bt = call.documents_bt;
+  const auto extents = document_extents(documents_bt);
+  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return causal_attention(heads, call.window);
+  const auto runs = [&](const at::Tensor& x_bthd) {
+    return x_bthd.flatten(0, 1).unsqueeze(0).split_with_sizes(extents, 1);
+  };
+  const auto q = runs(heads.q_bthd), k = runs(heads.k_btkd), v = runs(heads.v_btkd);
+  std::vector<at::Tensor> y;
+  for (size_t i = 0; i < extents.size(); ++i) y.push_back(causal_attention({q[i], k[i], v[i]}, call.window));
+  return at::cat(y, 1);
+}
+
+at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
+  const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
+  // split_with_sizes, whose backward is one copy; three slices would each make a gradient of full size.
+  const auto parts = qkv_btf.view({b, t, h + 2 * k, -1}).split_with_sizes({h, k, k}, 2);
+  const Heads heads{parts[0], parts[1], parts[2]};
+  const at::Tensor y_bthd =
+      call.documents_bt.defined() ? document_attention(heads, call) : causal_attention(heads, call.window);
+  return y_bthd.reshape({b, t, -1});
+}
+
+// The core's second run, with a graph of its own. Whoever needs it first starts it, the backward of the product behind
+// or of the core; the latter ends it.
+class SecondRun {
+ public:
+  SecondRun(at::Tensor qkv_btf, CoreCall call) : qkv_btf_(std::move(qkv_btf)), call_(std::move(call)) {}
+
+  at::Tensor output() {
+    if (!y_btf_.defined()) {
+      check(qkv_btf_.defined(), "the backward of an attention core that is run again runs once");
+      const c10::AutoGradMode grad(true);
+      qkv_btf_.requires_grad_(true);
+      y_btf_ = attend(qkv_btf_, call_);
+    }
+    return y_btf_.detach();
+  }
+
+  at::Tensor gradient(const at::Tensor& dy_btf) {
+    output();
+    const at::Tensor y_btf = std::exchange(y_btf_, {}), qkv_btf = std::exchange(qkv_btf_, {});
+    return torch::autograd::grad({y_btf}, {qkv_btf}, {dy_btf}).at(0);
+  }
+
+ private:
+  at::Tensor qkv_btf_, y_btf_;
+  CoreCall call_;
+};
+
+struct RunTwice : Function<RunTwice> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const CoreCall& call,
+                            const std::shared_ptr<SecondRun>& second) {
+    keep(ctx, second);
+    return attend(qkv_btf, call);
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    return {kept<std::shared_ptr<SecondRun>>(ctx)->gradient(grads[0]), {}, {}};
+  }
+};
+
+}  // namespace
+
+Activation attention_core(const at::Tensor& qkv_btf, const CoreCall& call) {
+  if (call.keep == Keep::Everything) return attend(qkv_btf, call);
+  const auto second = std::make_shared<SecondRun>(qkv_btf.detach(), call);
+  return {RunTwice::apply(qkv_btf, call, second), [second] { return second->output(); }};
+}
 
 at::Tensor Attention::forward(const Activation& x_btc, const Microbatch& microbatch) const {
   const int64_t h = options_.local_heads, k = options_.local_kv_heads > 0 ? options_.local_kv_heads : h;

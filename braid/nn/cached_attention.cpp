@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "braid/nn/attention_core.h"
+#include "braid/nn/attention.h"
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/parallel_rows.h"
 

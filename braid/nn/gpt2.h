@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "braid/nn/block.h"
-#include "braid/nn/model_piece.h"
+#include "braid/nn/model.h"
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_shape.h"
 

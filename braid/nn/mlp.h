@@ -2,7 +2,7 @@
 // Source: Hendrycks & Gimpel, "GELU" (2016); cut as in Shoeybi et al., "Megatron-LM" (2019), section 3.
 #pragma once
 
-#include "braid/nn/parallel_linear.h"
+#include "braid/nn/linear.h"
 
 namespace braid::nn {
 

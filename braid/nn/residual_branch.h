@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "braid/nn/model_piece.h"
+#include "braid/nn/model.h"
 #include "braid/nn/residual_norm.h"
 
 namespace braid::nn {

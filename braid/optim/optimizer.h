@@ -54,7 +54,6 @@ class Optimizer {
   const std::vector<OptimizerState>& states();
   // Their memory goes; they are zeros again.
   void release_states() { states_.clear(); }
-  bool holds_states() const { return !states_.empty(); }
 
  protected:
   explicit Optimizer(param::ParamStore& store) : store_(store) {}

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "braid/base/normal.h"
 #include "braid/base/seeds.h"
 
 namespace braid::param {

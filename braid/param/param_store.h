@@ -5,7 +5,7 @@
 //   grads  | wte:0 | wpe:0 | ln.w:0 | ... | wte:1            one slice per (parameter, use) in reproducible mode,
 //                                                           one per parameter in fast mode
 //
-// Where they are sharded (sharding.h), a rank holds only its owned ranges of some of these buffers.
+// Where they are sharded (param_spec.h), a rank holds only its owned ranges of some of these buffers.
 #pragma once
 
 #include <ATen/core/Tensor.h>

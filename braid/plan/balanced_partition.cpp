@@ -9,12 +9,12 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/plan/cores_of_ranks.h"
 #include "braid/plan/partition.h"
+#include "braid/plan/rank_shards.h"
 #include "braid/plan/stage_passes.h"
 #include "braid/schedule/generators.h"
 #include "braid/spec/batch_shares.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::plan {
 namespace {

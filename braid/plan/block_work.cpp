@@ -2,7 +2,7 @@
 #include "braid/plan/block_work.h"
 
 #include "braid/plan/block_sizes.h"
-#include "braid/plan/torchtitan_work.h"
+#include "braid/plan/torchtitan.h"
 
 namespace braid::plan {
 namespace {
@@ -74,8 +74,8 @@ void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
   work.input_grad.attention = {2.5 * flops, 2 * bytes};
 }
 
-// Adds the operations as wide as the hidden state in either half: a norm, a sum with the residual, dropout. Both have biases too,
-// of `biased` elements beside it.
+// Adds the operations as wide as the hidden state in either half: a norm, a sum with the residual, dropout. Both have
+// biases too, of `biased` elements beside it.
 void add_streams(PartWork& work, const Sizes& z, double forward, double backward, double biased) {
   const double masks = z.whole * z.drop * z.h;
   const double biases = z.rotary ? 0 : biased / z.t + z.whole * z.h;

@@ -7,7 +7,7 @@
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/block_work.h"
 #include "braid/spec/model_shape.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::plan {
 namespace {
@@ -71,8 +71,8 @@ struct Tensors {
   }
 };
 
-// Returns the bytes that a weight gradient's product copies on CPUs where its factors, the layer's input and the gradient of its output,
-// are narrow: both in float32, or the input once more where there are products of such types
+// Returns the bytes that a weight gradient's product copies on CPUs where its factors, the layer's input and the
+// gradient of its output, are narrow: both in float32, or the input once more where there are products of such types
 // (nn/kernels/product_bf16.h).
 double copied_factors(const PlannedRun& run, double input, double output) {
   const DType type = run.spec.train.dtype;

@@ -5,8 +5,8 @@
 
 namespace braid::plan {
 
-// The bytes of one block and one microbatch on a rank, with n tokens, e bytes of an element, t tensor ranks, h width, q = heads x
-// head width, kv likewise of keys, f features of the feed-forward branch, g = 2 where it is gated, else 1:
+// The bytes of one block and one microbatch on a rank, with n tokens, e bytes of an element, t tensor ranks, h width, q
+// = heads x head width, kv likewise of keys, f features of the feed-forward branch, g = 2 where it is gated, else 1:
 //
 //   kept by                                        none               selective
 //   both norms: the sum that is normalised         2 e n h            2 e n h

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "braid/plan/balanced_partition.h"
-#include "braid/plan/lower_bounds.h"
+#include "braid/plan/predict_run.h"
 
 namespace braid::plan {
 namespace {

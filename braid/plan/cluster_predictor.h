@@ -24,7 +24,7 @@ class Predictor {
   // ones.
   virtual std::string balanced_shares(const RunSpec& spec) = 0;
   // Bounds that cost little. Never more than the step of predict(spec) takes, and the same for all layouts of the same
-  // work (layout_point.h).
+  // work (layout_space.h).
   virtual double least_seconds(const RunSpec& spec) = 0;
   // Never more than the fullest rank of predict(spec) holds, whatever is computed again.
   virtual int64_t least_bytes(const RunSpec& spec) = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::plan {
 

@@ -45,7 +45,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share);
 
 // Weights are written, gradients read three times (their norm, the update, the zeroing), states read and written; and
 // the norm is summed over all ranks. Ranks that shard update their part. Where states are offloaded, they come and go
-// meanwhile (offload.h).
+// meanwhile (data_exchange.h).
 double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
 // The gradient of a tied weight that the first and the last stage both have, on two ranks, is summed over the two when

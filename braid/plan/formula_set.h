@@ -13,7 +13,7 @@ using braid::operator<<;  // enums as their words
 // (Korthikanti et al. 2022), exchanges between stages that both sides wait for, gradients summed after the last
 // backward pass; and its papers' count of operations, with attention in full. Torchtitan: torchtitan of December 2024
 // (Liang et al., arXiv 2410.06511): FSDP2 with eager kernels, with blocks compiled, and with asynchronous tensor
-// parallelism as well (torchtitan_work.h, torchtitan_memory.h).
+// parallelism as well (torchtitan.h).
 enum class FormulaSet { Braid, Megatron, Torchtitan, TorchtitanCompiled, TorchtitanAsyncTensor };
 constexpr auto words(FormulaSet) {
   return std::to_array<std::string_view>(

@@ -71,8 +71,8 @@ std::vector<int> moved(std::vector<int> cuts, int first, int last, int shift) {
   return filled ? cuts : std::vector<int>();
 }
 
-// Local search, for partitions that are too many to be searched exactly: moves one cut, or all cuts of a run of neighbours,
-// by a few units as long as the score gets better. Deterministic.
+// Local search, for partitions that are too many to be searched exactly: moves one cut, or all cuts of a run of
+// neighbours, by a few units as long as the score gets better. Deterministic.
 std::vector<int> improved_cuts(const StageCosts& costs, std::vector<int> first_unit, int64_t limit_bytes) {
   Score best = score(costs.partition(first_unit), limit_bytes);
   const int last_cut = costs.num_stages() - 1;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "braid/plan/pipeline_estimate.h"
-#include "braid/schedule/shared_cores.h"
 #include "braid/schedule/simulate.h"
 
 namespace braid::plan {

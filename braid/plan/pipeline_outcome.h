@@ -52,7 +52,7 @@ struct PipelineQuestion {
   double transfer = 0;
   StepEnd end = StepEnd::Flush;
   const Schedule* table = nullptr;  // to play in place of `schedule`; null: none
-  double cores = 0;                 // that the ranks share (schedule/shared_cores.h); 0: each has its own
+  double cores = 0;                 // that the ranks share (schedule/simulate.h); 0: each has its own
 };
 
 struct PipelineOutcome {

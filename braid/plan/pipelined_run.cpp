@@ -7,11 +7,10 @@
 #include "braid/plan/balanced_partition.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/braid_memory.h"
-#include "braid/plan/cores_of_ranks.h"
 #include "braid/plan/device_rates.h"
 #include "braid/plan/rank_shards.h"
-#include "braid/plan/torchtitan_memory.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/plan/torchtitan.h"
+#include "braid/spec/partition.h"
 
 namespace braid::plan {
 

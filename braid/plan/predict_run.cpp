@@ -2,16 +2,55 @@
 #include "braid/plan/predict_run.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <ranges>
+#include <vector>
 
 #include "braid/base/text.h"
 #include "braid/plan/block_work.h"
+#include "braid/plan/model_states.h"
 #include "braid/plan/pipelined_run.h"
+#include "braid/plan/rank_shards.h"
+#include "braid/plan/stage_passes.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::plan {
+namespace {
+
+// Returns the parts of a model that may be on different kinds of devices.
+std::vector<StageLoad> parts_of(const StageLoad& all, size_t num_kinds) {
+  if (num_kinds == 1) return {all};
+  StageLoad blocks = all;
+  blocks.embedding = blocks.head = false;
+  return {blocks, {.embedding = true}, {.head = true}};
+}
+
+}  // namespace
+
+double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+  const Cluster seen = with_cores_of_ranks(cluster, spec);
+  RunLayout layout = layout_on_one_stage(spec, seen, formulas);
+  const std::vector<StageLoad> parts = parts_of(layout.stages[0], seen.devices.size());
+  std::vector<double> least(parts.size(), std::numeric_limits<double>::infinity());
+  layout.stages = parts;
+  for (size_t kind = 0; kind < seen.devices.size(); ++kind) {
+    for (StageLoad& part : layout.stages) part.devices = kind;
+    const std::vector<StagePasses> passes = stage_passes(spec, layout, seen, formulas);
+    for (size_t i = 0; i < parts.size(); ++i) least[i] = std::min(least[i], passes[i].all().total());
+  }
+  return layout.microbatches * std::accumulate(least.begin(), least.end(), 0.0) / spec.mesh.pipe;
+}
+
+int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+  const RunLayout layout = layout_on_one_stage(spec, cluster, formulas);
+  StateBytes bytes = held_bytes(spec, layout, formulas, stage_parameters(spec, layout, layout.stages[0]));
+  if (spec.memory.offload != OffloadTo::None) bytes.optimizer = 0;
+  return static_cast<int64_t>(bytes.total() / spec.mesh.pipe);
+}
+
 namespace {
 
 // Returns the device's type that is as wide as a type that it lacks, or its first.

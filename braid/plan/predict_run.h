@@ -1,16 +1,17 @@
 // The model behind `braid plan`: what a step of a run would take and hold on a cluster. Nothing runs and no file is
 // read. Times come from rooflines (device_rates.h, block_work.h), exchanges from the alpha-beta model (collectives.h),
 // the pipeline from the simulator or closed forms (pipeline_outcome.h), memory from formulas (braid_memory.h,
-// activation_memory.h, model_states.h), what is offloaded from offload.h.
+// activation_memory.h, model_states.h), what is offloaded from data_exchange.h.
 //
 // Not modelled: what a host spends on launching kernels, memory lost to fragmentation, links that several groups use at
 // once, ranks of unequal speed by chance, reading data.
 //
 // On a cluster of several kinds of devices each data rank has a pipeline of its own: its stages on its devices, with
 // its microbatches. The step is that of the slowest. pipeline.partition may give stages in proportion,
-// mesh.batch_shares parts of the batch. Ranks that share cores: cores_of_ranks.h.
+// mesh.batch_shares parts of the batch. Ranks that share cores: rank_shards.h.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "braid/plan/cluster.h"
@@ -20,6 +21,17 @@
 #include "braid/spec/run_spec.h"
 
 namespace braid::plan {
+
+// Bounds of a prediction that cost little, for whoever must choose among many layouts.
+
+// Never more than predict_run() says of the step, whatever the schedule, ZeRO's stage and the cut of the model are: the
+// work of all stages shared out evenly over the ranks of pipe, and nobody ever waits. With equal shares of the batch
+// also never more than with others, under which some data rank has as many microbatches.
+double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+
+// Never more than predict_run() says of the fullest rank: the states of all parameters shared out evenly, and nothing
+// else.
+int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
 struct PredictOptions {
   FormulaSet formulas = FormulaSet::Braid;

@@ -9,7 +9,6 @@
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
-#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/rank_hosts.h"
 
 namespace braid::plan {

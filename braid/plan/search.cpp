@@ -8,7 +8,6 @@
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
 #include "braid/spec/partition.h"
-#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/problems.h"
 
 namespace braid::plan {

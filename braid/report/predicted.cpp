@@ -91,7 +91,7 @@ std::string predicted_table(const std::vector<PredictedRow>& rows) {
   std::vector<PredictedRow> lines{{"", "predicted", "measured", "difference"}};
   lines.insert(lines.end(), rows.begin(), rows.end());
   std::string PredictedRow::*const columns[] = {&PredictedRow::name, &PredictedRow::predicted, &PredictedRow::measured,
-                                               &PredictedRow::difference};
+                                                &PredictedRow::difference};
   std::string all;
   for (const PredictedRow& line : lines) {
     for (const auto column : columns) {

@@ -8,7 +8,6 @@
 #include "braid/base/text.h"
 #include "braid/report/chart.h"
 #include "braid/report/markup.h"
-#include "braid/report/memory_bars.h"
 #include "braid/report/page_style.h"
 #include "braid/report/predicted.h"
 #include "braid/report/progress.h"

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "braid/schedule/action.h"
@@ -40,5 +42,19 @@ struct CostModel {
 // The costs of stages that hold `share` of the layers: every action that computes takes that share of its time, and
 // transfers take as long as before. `cost` has no times of single stages (check).
 CostModel with_share(CostModel cost, double share);
+
+// The file of stage times: what a profile of a model measured, for the simulator. It works on text; files are the
+// caller's.
+
+// One line per stage, stage 0 first: the times of a forward, an input-gradient and a weight-gradient pass, and where
+// wanted of a recompute and of an update, all from 0 to kMostTime, in any one unit and separated by blanks. What
+// follows a # is a comment, lines without a number do not count.
+//
+//   # forward  input_grad  weight_grad  recompute  update
+//   1.5        1.25        1.0
+//   1.0        1.0         1.0          1.0        0.5
+//
+// Throws ConfigError naming every line that does not fit; `origin` names the text.
+std::vector<StageTimes> parse_stage_times(std::string_view text, const std::string& origin);
 
 }  // namespace braid::schedule

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "braid/base/text.h"
-#include "braid/schedule/unit_time.h"
+#include "braid/schedule/timeline.h"
 
 namespace braid::schedule {
 namespace {

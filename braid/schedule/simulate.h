@@ -10,6 +10,15 @@
 
 namespace braid::schedule {
 
+// Plays a schedule whose ranks share fewer cores than they are.
+
+// The times of every action where the ranks have `cores` between them, which may be a fraction: while k of them
+// compute, each does so at min(1, cores / k) of its speed (processor sharing). An action begins when its rank is free
+// and what it needs is made; transfers take no time. `schedule` has none, and can run to its end (check).
+//
+// Time is linear in actions times ranks, memory in actions.
+Timeline simulate_sharing(const Schedule& schedule, const CostModel& cost, double cores);
+
 // The times of every action, in units of the cost model from 0. Every rank runs its program in order, each action as
 // soon as the rank is free and what it needs is there.
 //

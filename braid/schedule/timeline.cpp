@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "braid/schedule/walk.h"
+
 namespace braid::schedule {
 
 bool computes(Op op) { return op <= Op::WeightGrad || op == Op::Recompute || op == Op::Update; }
@@ -49,6 +51,23 @@ double Timeline::busiest() const {
 double Timeline::bubble_fraction() const {
   const double whole = makespan();
   return whole > 0 ? (whole - busiest()) / whole : 0;
+}
+
+Timeline unit_time(const Schedule& schedule) {
+  Timeline timeline;
+  timeline.ranks.resize(schedule.num_ranks());
+  walk(schedule, SendMode::Buffered, [&](const Visit& visit) {
+    auto& spans = timeline.ranks[visit.rank];
+    const Program& program = schedule.programs[visit.rank];
+    const Action& action = program[visit.index];
+    const bool second = pair_ends(program, visit.index);
+    double begin = spans.empty() ? 0 : second ? spans.back().begin : spans.back().end;
+    if (visit.after_rank >= 0) begin = std::max(begin, timeline.ranks[visit.after_rank][visit.after_index].end);
+    const double end = begin + (action.op <= Op::WeightGrad ? 1 : 0);
+    if (second) spans.back() = {spans.back().action, begin, end};
+    spans.push_back({action, begin, end});
+  });
+  return timeline;
 }
 
 }  // namespace braid::schedule

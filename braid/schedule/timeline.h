@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braid/schedule/action.h"
+#include "braid/schedule/schedule.h"
 
 namespace braid::schedule {
 
@@ -35,5 +36,11 @@ bool second_of_pair(const std::vector<Span>& spans, size_t index);
 
 // The time of all spans that compute, a fused pair counted once.
 double busy(const std::vector<Span>& spans);
+
+// A schedule on the simplest clock, for pictures and tables: F, B, I, W and a fused pair take one slot each, all other
+// actions none.
+
+// When each action of the schedule runs, in slots from 0; sends are buffered. Actions that can never run are left out.
+Timeline unit_time(const Schedule& schedule);
 
 }  // namespace braid::schedule

@@ -28,7 +28,7 @@ constexpr Row kKeys[] = {
     {"data.weights", Never},
     {"data.validation_fraction", Never},
     {"data.attention", ByLeave},
-    // All synchronous schedules compute the same gradients (training_changes.h).
+    // All synchronous schedules compute the same gradients (resumed_state.h).
     {"pipeline.schedule", ByLeave},
     {"pipeline.group", ByLeave},
     {"pipeline.weights", ByLeave},

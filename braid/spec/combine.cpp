@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/spec/batch_shares.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
 
 namespace braid::spec {

@@ -8,6 +8,11 @@
 
 namespace braid::spec {
 
+// A first configuration, for people to change.
+
+// A small run as TOML with comments, on the text in the folder "text". It trains as it is.
+std::string starter_toml();
+
 // Every key with its value, by section. parse_run() of it gives an equal RunSpec when problems(spec) is empty.
 std::string to_toml(const RunSpec& spec);
 

@@ -1,7 +1,7 @@
 // The fields themselves: key, meaning, place and rule of every value a user can set. Defaults are the structs'.
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::spec {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
 
 namespace braid::spec {

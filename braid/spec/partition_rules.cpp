@@ -7,7 +7,6 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
-#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 
 namespace braid::spec {

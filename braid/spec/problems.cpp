@@ -13,7 +13,6 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
-#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 
 namespace braid::spec {

@@ -4,7 +4,7 @@
 
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::spec {
 namespace {

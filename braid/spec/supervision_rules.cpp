@@ -1,7 +1,7 @@
 // The rules between train.on_spike, train.spike_threshold, train.check_replicas and other keys.
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 
 namespace braid::spec {
 namespace {

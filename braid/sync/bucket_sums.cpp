@@ -9,9 +9,97 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/sync/reducers/plain_reducer.h"
+#include "braid/sync/grad_reducer.h"
 
 namespace braid::sync {
+namespace {
+
+int64_t aligned(int64_t elements) {
+  return (elements + param::ParamStore::kAlign - 1) / param::ParamStore::kAlign * param::ParamStore::kAlign;
+}
+
+class BucketBuilder {
+ public:
+  BucketBuilder(const SyncSpec& spec, int64_t element_bytes) : spec_(spec), element_bytes_(element_bytes) {}
+
+  // Slices come in descending order of their place in the flat buffer.
+  void add(const param::Parameter& param, int64_t begin) {
+    const int64_t end = begin + aligned(param.num_elements());
+    if (plan.buckets.empty() || full() || plan.buckets.back().begin != end) plan.buckets.push_back({begin, end, {}});
+    plan.buckets.back().begin = begin;
+    plan.buckets.back().slices.push_back(
+        {param.name, begin, param.placement.local_shape, covered_runs(param.placement)});
+    plan.of_param[param.name].push_back(static_cast<int>(plan.buckets.size()) - 1);
+  }
+
+  BucketPlan plan;
+
+ private:
+  bool full() const {
+    const auto& last = plan.buckets.back();
+    const double limit_mb = plan.buckets.size() == 1 ? spec_.first_bucket_mb : spec_.bucket_mb;
+    return static_cast<double>((last.end - last.begin) * element_bytes_) >= limit_mb * (1 << 20);
+  }
+
+  const SyncSpec& spec_;
+  int64_t element_bytes_;
+};
+
+// Rows of the last dim, one after another.
+void add_rows(const mesh::Piece& piece, const mesh::Index& shape, std::vector<ElementRun>& runs) {
+  const size_t last = shape.size() - 1;
+  mesh::Index at = piece.local_begin;
+  const auto extent = [&](size_t dim) { return piece.global.end[dim] - piece.global.begin[dim]; };
+  if (piece.global.empty()) return;
+  while (true) {
+    int64_t first = 0;
+    for (size_t dim = 0; dim < shape.size(); ++dim) first = first * shape[dim] + at[dim];
+    runs.push_back({first, first + extent(last)});
+    size_t dim = last;
+    while (dim > 0 && ++at[dim - 1] == piece.local_begin[dim - 1] + extent(dim - 1)) {
+      at[dim - 1] = piece.local_begin[dim - 1];
+      --dim;
+    }
+    if (dim == 0) return;
+  }
+}
+
+}  // namespace
+
+std::vector<ElementRun> covered_runs(const mesh::Placement& placement) {
+  int64_t covered = 0;
+  for (const mesh::Piece& piece : placement.pieces) covered += piece.global.num_elements();
+  const int64_t all = mesh::num_elements(placement.local_shape);
+  if (covered == all) return {{0, all}};
+  std::vector<ElementRun> rows, merged;
+  for (const mesh::Piece& piece : placement.pieces) add_rows(piece, placement.local_shape, rows);
+  std::sort(rows.begin(), rows.end(), [](const ElementRun& a, const ElementRun& b) { return a.begin < b.begin; });
+  for (const ElementRun& row : rows) {
+    if (!merged.empty() && merged.back().end == row.begin) {
+      merged.back().end = row.end;
+    } else {
+      merged.push_back(row);
+    }
+  }
+  return merged;
+}
+
+BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
+                       const std::function<bool(const param::Parameter& param)>& here) {
+  BucketBuilder builder(spec, store.flat_grads().element_size());
+  std::vector<const param::Parameter*> params;
+  for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) {
+    if (!here || here(*param)) params.push_back(&*param);
+  }
+  for (const param::Parameter* param : params) builder.add(*param, param->offset);
+  for (const param::Parameter* param : params) {
+    for (const param::UseGrad& use : param->use_grads) {
+      const int64_t begin = use.slice.storage_offset() - store.flat_grads().storage_offset();
+      if (begin != param->offset) builder.add(*param, begin);
+    }
+  }
+  return std::move(builder.plan);
+}
 
 void LaunchOrder::reset(const BucketPlan& plan) {
   plan_ = &plan;

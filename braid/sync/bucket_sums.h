@@ -5,17 +5,35 @@
 // order, and a rank launches those of all its groups before it waits for any.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "braid/comm/communicator.h"
-#include "braid/sync/bucket_plan.h"
+#include "braid/param/param_store.h"
+#include "braid/spec/sync_spec.h"
 #include "braid/sync/grad_reducer.h"
 
 namespace braid::sync {
+
+// Groups slices of the flat gradients into buckets that are reduced together: pure arithmetic on a ParamStore's layout.
+
+// Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters
+// come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early. Only parameters that
+// are `here` (null: all) have buckets: the slices of one touch, so it ends where other parameters come between.
+struct BucketPlan {
+  std::vector<BucketShape> buckets;
+  std::unordered_map<std::string, std::vector<int>> of_param;  // the bucket of each of a parameter's slices
+};
+BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
+                       const std::function<bool(const param::Parameter& param)>& here = nullptr);
+
+// The local elements that a placement's pieces cover, merged, ascending.
+std::vector<ElementRun> covered_runs(const mesh::Placement& placement);
 
 // The order in which buckets are launched. Replicas complete their buckets in different orders (a mirrored schedule),
 // but collectives need one order. Every rank launches in the agreed order, each bucket once it and all before it are

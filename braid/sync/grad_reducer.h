@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/comm/communicator.h"
+
 namespace braid::sync {
 
 // Elements [begin, end), counted from a slice's first.
@@ -63,12 +65,29 @@ class GradReducer {
   virtual void advance(int /*bucket*/) {}
   // Blocks until the bucket's elements are their sum over the ranks (or what compression makes of it).
   virtual void finish(int bucket) = 0;
-  // Return the bytes that this rank has sent, counted as in ring_bytes.h, and those of them that left the node, if the
+  // Return the bytes that this rank has sent, counted as in node_groups.h, and those of them that left the node, if the
   // reducer knows nodes.
   virtual int64_t bytes_sent() const = 0;
   virtual int64_t bytes_across_nodes() const { return 0; }
   // After plan().
   virtual std::vector<ReducerState> state() { return {}; }
+};
+
+// Gradients as they are: one all-reduce per bucket. In reproducible mode it continues the tree over microbatches.
+class PlainReducer final : public GradReducer {
+ public:
+  // `group` outlives this.
+  explicit PlainReducer(Communicator& group) : group_(group) {}
+
+  void plan(const GradLayout& layout) override;
+  void start(int bucket, const at::Tensor& grads) override;
+  void finish(int bucket) override;
+  int64_t bytes_sent() const override { return bytes_sent_; }
+
+ private:
+  Communicator& group_;
+  std::vector<Work> works_;  // by bucket
+  int64_t bytes_sent_ = 0;
 };
 
 }  // namespace braid::sync

@@ -6,11 +6,30 @@
 
 #include <utility>
 
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
-#include "braid/sync/ring_bytes.h"
+#include "braid/sync/node_groups.h"
 
 namespace braid::sync {
+
+MeanOfReplicas::MeanOfReplicas(param::ParamStore& store, Communicator& replicas) : store_(store) {
+  check(store.sharding().what == param::Sharded::Nothing, "replicas that train apart have whole parameters");
+  const c10::AutoGradMode no_grad(false);
+  const param::MemoryScope scope(param::MemoryCategory::Communication);
+  const at::Tensor& masters = store.flat_master();
+  own_ = masters.detach().clone();
+  replicas.all_reduce(masters, ReduceOp::Sum).order_before(replicas.queue());
+  masters.div_(replicas.size());
+  store.round_masters();
+}
+
+MeanOfReplicas::~MeanOfReplicas() {
+  const c10::AutoGradMode no_grad(false);
+  store_.flat_master().copy_(own_);
+  store_.round_masters();
+}
+
 // Gradients of a local step are summed over a group of one: tied uses are added, and every parameter accounted for.
 LocalSgd::LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups,
                    const MakeAllReduce& make)

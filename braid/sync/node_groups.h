@@ -1,12 +1,25 @@
 // The replicas of a rank, cut into nodes: who is on the same one, and who has the same place on the others.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "braid/comm/communicator.h"
 
 namespace braid::sync {
+
+// Bytes that a rank sends in a collective by the ring algorithm (Patarasuk & Yuan 2009), which is optimal.
+
+// Returns the bytes of an all-gather into `whole` or a reduce-scatter of it: (n - 1) / n of its size.
+inline int64_t one_way_bytes(const at::Tensor& whole, int ranks) {
+  return static_cast<int64_t>(whole.nbytes()) * (ranks - 1) / ranks;
+}
+
+// Returns the bytes of an all-reduce: a reduce-scatter and an all-gather.
+inline int64_t all_reduce_bytes(const at::Tensor& whole, int ranks) { return 2 * one_way_bytes(whole, ranks); }
 
 struct NodeGroups {
   std::unique_ptr<Communicator> inside;  // the replicas on this node, in order of rank

@@ -29,7 +29,7 @@ class ReplicaLife {
   virtual Replicas replicas() const { return Replicas::Alike; }
   // Before an evaluation or a checkpoint, collective: what this rank held back is sent, and parameters that others keep
   // become the newest, the same on all replicas. Replicas that average what they train apart stay apart inside a
-  // period (replicas(); mean_of_replicas.h).
+  // period (replicas(); local_sgd.h).
   virtual void meet() {}
 
   // "replica.2/": what a checkpoint puts before the names of this rank's parameters and states, which may differ from

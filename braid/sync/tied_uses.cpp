@@ -1,7 +1,7 @@
 // Uses on this rank first, then those of other ranks.
 #include "braid/sync/tied_uses.h"
 
-#include "braid/sync/ring_bytes.h"
+#include "braid/sync/node_groups.h"
 
 namespace braid::sync {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/tokenize/added_tokens.h"
+#include "braid/tokenize/bpe_vocabulary.h"
 #include "braid/tokenize/marked_spaces_tokenizer.h"
 #include "braid/tokenize/normal_form.h"
 

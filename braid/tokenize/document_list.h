@@ -22,7 +22,7 @@ struct Document {
 };
 
 // Paths that a folder holds beside documents, by the reason: "hidden" (the name begins with a dot), "binary" (not text,
-// text_check.h), "empty", "linked" (a link to a folder or to nothing), "special" (a pipe, a device, a socket), or a
+// document_reader.h), "empty", "linked" (a link to a folder or to nothing), "special" (a pipe, a device, a socket), or a
 // format that is not read ("gzip", file_format.h).
 using PassedOver = std::map<std::string, std::set<std::string>>;
 

@@ -4,10 +4,17 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 
 #include "braid/tokenize/bpe_tokenizer.h"
+#include "braid/tokenize/bpe_vocabulary.h"
 
 namespace braid::tokenize {
+
+// A tokenizer.json whose BPE falls back to bytes and marks spaces: what SentencePiece's models become.
+
+// As bpe_of_json(). Source: the serialisation of huggingface/tokenizers 0.23.
+BpeModel marked_spaces_of_json(const nlohmann::json& json, Faults& faults);
 
 // Makes the tokenizer of a model with FirstTokens::Characters.
 std::unique_ptr<Tokenizer> marked_spaces_tokenizer(BpeModel model);

@@ -196,8 +196,8 @@ std::optional<data::PrepareProgress> earlier_progress(const PrepareRequest& requ
   } else if (is_there(path)) {
     if (!is_there(request.out + "/" + kInputRecordName)) {
       throw ConfigError({{"--out", request.out,
-                          cat("must be another folder: its list of input files is not there (",
-                              kInputRecordName, " is missing, as older versions left it)"),
+                          cat("must be another folder: its list of input files is not there (", kInputRecordName,
+                              " is missing, as older versions left it)"),
                           ""}});
     }
     progress = data::parse_prepare_progress(path, CheckedFile(path).content(kMaxProgressBytes));

@@ -1,11 +1,19 @@
 // Byte-level BPE models in files: tokenizer.json, or vocab.json with merges.txt.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "braid/tokenize/bpe_tokenizer.h"
+#include "braid/tokenize/bpe_vocabulary.h"
 
 namespace braid::tokenize {
+
+// Reads tokenizer.json: the parts that form tokens, refused where braid does not know them.
+
+// The model without its end-of-text token. Adds a fault for everything that changes tokens and is not supported; with
+// faults, the model is worth nothing. Source: the serialisation of huggingface/tokenizers 0.23.
+BpeModel bpe_of_json(const nlohmann::json& json, Faults& faults);
 
 // From a tokenizer.json, or a folder with it (preferred) or with vocab.json and merges.txt (GPT-2's pattern). Of a
 // tokenizer.json everything that changes tokens is read or refused (docs/tokenizer.md); post-processor, truncation and

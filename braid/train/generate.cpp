@@ -5,7 +5,7 @@
 #include "braid/base/host.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/launch/launcher.h"
-#include "braid/spec/thread_count.h"
+#include "braid/spec/rank_hosts.h"
 #include "braid/train/loaded_model.h"
 #include "braid/train/resume.h"
 #include "braid/train/text_batch.h"

@@ -22,7 +22,7 @@ struct GenerateOptions {
   double top_p = 1;          // and among the most likely that have this probability together; above 0, at most 1
   uint64_t seed = 1;
   int pipe = 1, tensor = 1;             // ranks that share the model
-  int threads = 0;                      // of each rank; 0: as many as suit the model (spec/thread_count.h)
+  int threads = 0;                      // of each rank; 0: as many as suit the model (spec/rank_hosts.h)
   std::string tokenizer;                // as data.tokenizer names one; empty: the one saved with the weights
   RanksAs ranks = RanksAs::Threads;     // threads of this process (one rank: the calling thread), or processes
   std::vector<std::string> stops = {};  // a text ends before the first of these; none is empty

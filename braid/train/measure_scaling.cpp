@@ -5,7 +5,7 @@
 
 #include "braid/base/host.h"
 #include "braid/spec/problems.h"
-#include "braid/spec/thread_count.h"
+#include "braid/spec/rank_hosts.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run.h"
 #include "braid/train/run_data.h"

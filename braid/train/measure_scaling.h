@@ -23,7 +23,7 @@ struct MeasuredScaling {
   std::vector<Point> weak;    // train.batch x data / the first count
 };
 
-// `spec` as for run_training, but for mesh.data. Every rank computes with the threads (spec/thread_count.h) that it
+// `spec` as for run_training, but for mesh.data. Every rank computes with the threads (spec/rank_hosts.h) that it
 // would have among the most ranks. Throws ConfigError with every problem of every count.
 MeasuredScaling measure_scaling(const RunSpec& spec, const ScalingRequest& request);
 

@@ -17,7 +17,7 @@
 #include "braid/comm/rank_activity.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/model_flops.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/measuring.h"

@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/spec/change_on_resume.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/resume.h"
 

@@ -7,12 +7,19 @@
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/comm/communicator.h"
 #include "braid/data/corpus.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/spec/run_spec.h"
 #include "braid/tokenize/tokenizer.h"
 
 namespace braid::train {
+
+// Requires that all hosts of a run have the same data and weights at the paths in its configuration.
+
+// Collective. Throws ConfigError, the same on all ranks, about each key whose files are others to a rank than to
+// rank 0: data.paths, data.tokenizer, train.init, train.resume.
+void require_same_inputs(const RunSpec& spec, const data::CorpusOrigin& origin, Communicator& world);
 
 class RunData {
  public:

@@ -10,7 +10,6 @@
 #include "braid/ckpt/exchange.h"
 #include "braid/nn/kernels/product_bf16.h"
 #include "braid/spec/rank_hosts.h"
-#include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_probe.h"
 #include "braid/train/kernel_probe.h"

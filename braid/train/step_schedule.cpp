@@ -16,11 +16,11 @@
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
-#include "braid/spec/shard_data.h"
 #include "braid/spec/run_spec.h"
+#include "braid/spec/shard_data.h"
 #include "braid/train/stage_layout.h"
 
 namespace braid::train {

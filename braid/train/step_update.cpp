@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/optim/grad_norm.h"
-#include "braid/train/not_finite.h"
+#include "braid/train/spike_watch.h"
 
 namespace braid::train {
 namespace {

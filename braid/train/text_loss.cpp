@@ -12,14 +12,25 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/launch/launcher.h"
-#include "braid/spec/thread_count.h"
+#include "braid/spec/rank_hosts.h"
 #include "braid/tokenize/document_list.h"
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/train/loaded_model.h"
 #include "braid/train/resume.h"
-#include "braid/train/text_windows.h"
 
 namespace braid::train {
+
+std::vector<TextWindow> text_windows(int64_t num_tokens, int64_t context, int64_t stride) {
+  check(0 < stride && stride <= context, "windows reach the next");
+  std::vector<TextWindow> windows;
+  int64_t predicted = 0;  // the last token that is
+  for (int64_t begin = 0; predicted + 1 < num_tokens; begin += stride) {
+    const int64_t end = std::min(begin + context, num_tokens - 1);
+    windows.push_back({begin, end - begin, end - predicted});
+    predicted = end;
+  }
+  return windows;
+}
 
 template <class Pack>
 void members(Pack& pack, TextLoss& loss) {

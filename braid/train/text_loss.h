@@ -13,6 +13,22 @@
 
 namespace braid::train {
 
+// The windows of a text whose loss is measured: tokens that are read together, and those that count.
+//
+//   context 4, stride 2     tokens    0 1 2 3 4 5 6 7 8
+//   window 0                reads     0 1 2 3             predicts 1 2 3 4
+//   window 1                reads         2 3 4 5         predicts         5 6
+//   window 2                reads             4 5 6 7     predicts             7 8
+
+// Reads tokens begin .. begin + length - 1; predicts the `num_new` that end with begin + length.
+struct TextWindow {
+  int64_t begin = 0, length = 0, num_new = 0;
+  bool operator==(const TextWindow&) const = default;
+};
+
+// Those of `num_tokens` tokens, of which every one but the first is predicted once. 0 < stride <= context.
+std::vector<TextWindow> text_windows(int64_t num_tokens, int64_t context, int64_t stride);
+
 using braid::operator<<;  // enums as their words
 
 enum class PreparedHalf { HeldOut, Train };
@@ -26,7 +42,7 @@ struct TextLossOptions {
   int stride = 0;                         // tokens from window to window, at most the context; 0: the context
   int batch = 4;                          // windows in one forward pass, at least 1
   int pipe = 1, tensor = 1;               // ranks that share the model
-  int threads = 0;                        // of each rank; 0: as many as suit the model (spec/thread_count.h)
+  int threads = 0;                        // of each rank; 0: as many as suit the model (spec/rank_hosts.h)
   std::string tokenizer;                  // as data.tokenizer names one; empty: the one saved with the weights
   std::optional<DType> dtype = {};        // to compute with; nothing: the run's
   RanksAs ranks = RanksAs::Threads;       // threads of this process (one rank: the calling thread), or processes

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
-#include "braid/nn/attention_core.h"
+#include "braid/nn/attention.h"
 #include "braid/nn/kernels/norm.h"
 #include "braid/spec/run_spec.h"
 

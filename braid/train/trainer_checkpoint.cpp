@@ -5,9 +5,9 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/train/not_finite.h"
 #include "braid/train/resume.h"
 #include "braid/train/saved_tensors.h"
+#include "braid/train/spike_watch.h"
 #include "braid/train/trainer.h"
 
 namespace braid::train {

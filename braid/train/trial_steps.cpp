@@ -7,7 +7,7 @@
 #include "braid/base/median.h"
 #include "braid/launch/launcher.h"
 #include "braid/param/memory_account.h"
-#include "braid/spec/thread_count.h"
+#include "braid/spec/rank_hosts.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/trainer.h"
 

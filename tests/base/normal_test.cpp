@@ -1,5 +1,4 @@
 // Normal numbers against the definition in long double, against themselves in batches, and by their moments.
-#include "braid/base/normal.h"
 
 #include <gtest/gtest.h>
 

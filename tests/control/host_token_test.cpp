@@ -1,6 +1,4 @@
 // The token that commands on one host make themselves: all processes of a user get the same one, and nobody else does.
-#include "braid/control/host_token.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/control/job_token.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::control::host_token_test {

@@ -1,6 +1,4 @@
 // Shares of a blend: exact over a round, even within it, numbered without a gap.
-#include "braid/data/interleave.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
+#include "braid/data/sampler.h"
 
 namespace braid::data::interleave_test {
 namespace {

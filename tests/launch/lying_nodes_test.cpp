@@ -286,8 +286,7 @@ TEST(LyingRank, what_is_no_frame_fails_the_rank) {
   EXPECT_EQ(failure_where_rank_writes("\xff\xff\xff\xff"), "rank 0: its line has a frame that is too long");
   EXPECT_EQ(failure_where_rank_writes(frame_of(GetAnswer{1, "value"})),
             "rank 0: its line has an answer that only its supervisor gives");
-  EXPECT_EQ(failure_where_rank_writes(frame_of(EndReport{"value"})),
-            "rank 0: its line sends no valid outcome");
+  EXPECT_EQ(failure_where_rank_writes(frame_of(EndReport{"value"})), "rank 0: its line sends no valid outcome");
   EXPECT_EQ(failure_where_rank_writes(frame_of(SetRequest{"key", std::string(size_t{2} << 20, 'x')})),
             "rank 0: its line sets a value that is too long");
 }

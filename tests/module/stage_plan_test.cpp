@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/text.h"
+#include "braid/module/layer_facts.h"
 #include "braid/module/layer_stage.h"
 #include "braid/module/minibatch_split.h"
-#include "braid/module/random_draw_watch.h"
 #include "braid/param/rank_generator.h"
 
 namespace braid::modules::stage_plan_test {

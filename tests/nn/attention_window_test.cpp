@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "braid/nn/attention_core.h"
+#include "braid/nn/attention.h"
 #include "tests/nn/formula_values.h"
 
 namespace braid::nn::attention_window_test {

@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/nn/cached_attention.h"
 #include "braid/nn/kernels/generation_rows.h"
-#include "braid/nn/kernels/row_product.h"
+#include "braid/nn/kernels/product.h"
 #include "tests/nn/model_run.h"
 
 namespace braid::nn::cached_generation_test {

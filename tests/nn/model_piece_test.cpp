@@ -1,8 +1,7 @@
 // A model cut between the branches of its blocks: the same bits, the same parameters.
-#include "braid/nn/model_piece.h"
-
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/nn/model.h"
 #include "tests/nn/model_run.h"
 
 namespace braid::nn::model_piece_test {

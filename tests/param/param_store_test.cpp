@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "braid/base/errors.h"
-#include "braid/base/normal.h"
 #include "braid/base/seeds.h"
 
 namespace braid::param::param_store_test {

@@ -8,8 +8,8 @@
 #include "braid/base/errors.h"
 #include "braid/plan/balanced_partition.h"
 #include "braid/plan/cluster_presets.h"
-#include "braid/plan/lower_bounds.h"
 #include "braid/plan/pipelined_run.h"
+#include "braid/plan/predict_run.h"
 
 namespace braid::plan::balanced_shares_test {
 namespace {

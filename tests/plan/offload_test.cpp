@@ -3,7 +3,6 @@
 
 #include "braid/plan/cluster_presets.h"
 #include "braid/plan/data_exchange.h"
-#include "braid/plan/lower_bounds.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/problems.h"
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "braid/plan/data_exchange.h"
-#include "braid/plan/lower_bounds.h"
 #include "tests/plan/a100_runs.h"
 #include "tests/plan/published_rows.h"
 

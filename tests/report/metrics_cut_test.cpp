@@ -1,9 +1,8 @@
 // What happened stays, byte for byte; what did not goes; and no moment has half a file.
-#include "braid/report/metrics_cut.h"
-
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
+#include "braid/report/metrics_file.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::report::metrics_cut_test {

@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/report/chart.h"
 #include "braid/report/markup.h"
-#include "braid/report/memory_bars.h"
+#include "braid/report/run_tables.h"
 #include "tests/support/occurrences.h"
 
 namespace braid::report::run_page_test {

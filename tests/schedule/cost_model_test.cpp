@@ -8,7 +8,6 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/grid.h"
 #include "braid/schedule/simulate.h"
-#include "braid/schedule/stage_times.h"
 #include "braid/schedule/summary.h"
 
 namespace braid::schedule::cost_model_test {

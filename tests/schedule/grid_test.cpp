@@ -10,7 +10,7 @@
 
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
-#include "braid/schedule/unit_time.h"
+#include "braid/schedule/timeline.h"
 
 namespace braid::schedule::grid_test {
 namespace {

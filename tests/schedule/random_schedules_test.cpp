@@ -12,7 +12,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/simulate.h"
-#include "braid/schedule/unit_time.h"
+#include "braid/schedule/timeline.h"
 #include "braid/schedule/validate.h"
 
 namespace braid::schedule::random_schedules_test {

@@ -1,5 +1,4 @@
 // Ranks on fewer cores than they are.
-#include "braid/schedule/shared_cores.h"
 
 #include <gtest/gtest.h>
 

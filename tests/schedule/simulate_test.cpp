@@ -12,7 +12,7 @@
 #include "braid/schedule/grid.h"
 #include "braid/schedule/measured_cost.h"
 #include "braid/schedule/passes.h"
-#include "braid/schedule/unit_time.h"
+#include "braid/schedule/timeline.h"
 #include "braid/schedule/validate.h"
 #include "tests/support/dice.h"
 #include "tests/support/sampled.h"

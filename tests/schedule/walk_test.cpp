@@ -7,7 +7,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/program_text.h"
-#include "braid/schedule/unit_time.h"
+#include "braid/schedule/timeline.h"
 
 namespace braid::schedule::walk_test {
 namespace {

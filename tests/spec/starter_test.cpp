@@ -1,11 +1,10 @@
 // The first configuration that braid gives: it is a legal run, and so is each of the lines that it has as comments.
-#include "braid/spec/starter.h"
-
 #include <gtest/gtest.h>
 
 #include <regex>
 #include <sstream>
 
+#include "braid/spec/describe.h"
 #include "braid/spec/parse.h"
 
 namespace braid::spec::starter_test {

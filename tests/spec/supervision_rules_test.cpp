@@ -9,8 +9,7 @@ namespace {
 TEST(SupervisionRules, AllRanksKnowTheLossBeforeTheUpdate) {
   const std::string server = "sync.replication=parameter-server", pipe = "mesh.pipe=2", batch = "train.batch=16";
   const std::string asynchronous = "pipeline.schedule=pipedream", untied = "model.output_weights=untied";
-  const std::string of_servers =
-      " with a parameter server, which updates before all workers have sent their loss";
+  const std::string of_servers = " with a parameter server, which updates before all workers have sent their loss";
   const std::string of_stages =
       " in an asynchronous pipeline, whose stages make updates before the step's loss is known";
   expect_complaints({

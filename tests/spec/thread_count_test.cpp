@@ -1,7 +1,7 @@
 // As many threads as have work, never more than a rank's share of the cores.
-#include "braid/spec/thread_count.h"
-
 #include <gtest/gtest.h>
+
+#include "braid/spec/rank_hosts.h"
 
 namespace braid::spec::thread_count_test {
 namespace {

@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "braid/base/errors.h"
+#include "braid/sync/grad_reducer.h"
 #include "braid/sync/reducers/late_reducer.h"
 #include "braid/sync/reducers/make_reducer.h"
 #include "braid/sync/reducers/narrow_reducer.h"
 #include "braid/sync/reducers/node_reducer.h"
-#include "braid/sync/reducers/plain_reducer.h"
 #include "tests/sync/reducer_steps.h"
 
 namespace braid::sync::reducers_test {

@@ -1,6 +1,4 @@
 // Thread ranks that stand for hosts, each with files of its own.
-#include "braid/train/host_agreement.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/spec/fields.h"
+#include "braid/train/run_data.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::train::host_agreement_test {

@@ -76,10 +76,8 @@ TEST(InitialWeights, AreThoseWhateverIsSharedOut) {
   }
   spec.sync.zero = 1;
   spec.train.dtype = DType::BFloat16;
-  EXPECT_TRUE(
-      same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("qwen3"), at::kBFloat16)));
-  EXPECT_TRUE(
-      same_bits(beginning(spec, Held::Masters), whole_weights(folder_of("qwen3"), at::kFloat)));
+  EXPECT_TRUE(same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("qwen3"), at::kBFloat16)));
+  EXPECT_TRUE(same_bits(beginning(spec, Held::Masters), whole_weights(folder_of("qwen3"), at::kFloat)));
 }
 
 // The loss of a mesh is that of one rank, and replicas of every kind learn from there.
@@ -105,8 +103,7 @@ TEST(InitialWeights, AreWhatServersAndLocalUpdatesBeginWith) {
   for (const ReplicationKind kind : {ReplicationKind::ParameterServer, ReplicationKind::DiLoCo}) {
     spec.sync.replication = kind;
     spec.optimizer.clip_norm = 0;
-    EXPECT_TRUE(
-        same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("qwen2"), at::kDouble)));
+    EXPECT_TRUE(same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("qwen2"), at::kDouble)));
   }
 }
 
@@ -119,8 +116,7 @@ TEST_F(InitialCheckpoint, GivesWhatItWasMadeOf) {
   spec.train.init = path("checkpoint");
   EXPECT_TRUE(initial_weights_problems(spec).empty());
   spec.mesh = {.pipe = 2, .data = 1, .context = 1, .expert = 1, .tensor = 2};
-  EXPECT_TRUE(
-      same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("llama"), at::kDouble)));
+  EXPECT_TRUE(same_bits(beginning(spec, Held::Weights), whole_weights(folder_of("llama"), at::kDouble)));
   std::vector<Problem> problems;
   EXPECT_EQ(model_of_initial_checkpoint(path("checkpoint"), problems),
             weights::HfDirectory(folder_of("llama")).model());

@@ -103,9 +103,7 @@ void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global,
       const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
       const int64_t end = std::min(range.end - param.offset, param.num_elements());
       if (begin >= end) continue;
-      const at::Tensor& held = what == Held::Weights   ? range.data
-                               : what == Held::Masters ? range.master
-                                                                         : range.grad;
+      const at::Tensor& held = what == Held::Weights ? range.data : what == Held::Masters ? range.master : range.grad;
       for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end)) {
         const int64_t at = param.offset + part.begin - range.begin;
         const at::Tensor local = held.detach().narrow(0, at, mesh::num_elements(part.placement.local_shape));

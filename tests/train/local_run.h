@@ -31,7 +31,7 @@ inline RunSpec local_spec(const std::string& replication, int period, const Mesh
 // Steps on `corpus`; at `save_at` the training goes on from a checkpoint in new trainers. Parameters of the first
 // replica.
 inline LayoutResult train_locally(const RunSpec& spec, const data::Corpus& corpus, int save_at = 0,
-                          const std::string& folder = "") {
+                                  const std::string& folder = "") {
   LayoutResult result;
   std::mutex lock;
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {

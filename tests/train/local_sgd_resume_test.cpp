@@ -26,7 +26,8 @@ TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
       const LayoutResult want = train_locally(spec, tiny_corpus());
       for (const int save_at : saves) {
         SCOPED_TRACE(cat(replication, " pipe ", mesh.pipe, ", saved at ", save_at));
-        const LayoutResult got = train_locally(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
+        const LayoutResult got =
+            train_locally(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
         EXPECT_EQ(got.losses, want.losses);
         EXPECT_TRUE(same_bits(got.params, want.params));
       }

@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
 #include "braid/schedule/generators.h"
-#include "braid/spec/pipeline_stages.h"
+#include "braid/spec/partition.h"
 #include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 

@@ -1,7 +1,7 @@
 // Every token but the first is predicted once.
-#include "braid/train/text_windows.h"
-
 #include <gtest/gtest.h>
+
+#include "braid/train/text_loss.h"
 
 namespace braid::train::text_windows_test {
 namespace {

@@ -10,7 +10,7 @@
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/run_layout.h"
-#include "braid/train/block_in_training.h"
+#include "braid/train/kernel_probe.h"
 
 namespace braid::train::timed_block_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "braid/comm/call.h"
+#include "braid/comm/checked_communicator.h"
 
 namespace braid::comm::gloo {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/comm/call.h"
+#include "braid/comm/checked_communicator.h"
 #include "braid/comm/communicator.h"
 #include "braid/comm/local/combine.h"
 #include "braid/comm/local/operation.h"

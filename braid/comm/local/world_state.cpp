@@ -3,11 +3,29 @@
 #include "braid/comm/local/world_state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
 namespace braid::comm::local {
+
+FailureListeners::Place FailureListeners::add(Told told) {
+  const std::lock_guard lock(mutex_);
+  if (failure_) told(*failure_);
+  return told_.insert(told_.end(), std::move(told));
+}
+
+void FailureListeners::remove(Place place) {
+  const std::lock_guard lock(mutex_);
+  told_.erase(place);
+}
+
+void FailureListeners::tell(const Failure& failure) {
+  const std::lock_guard lock(mutex_);
+  failure_ = failure;
+  for (const Told& told : told_) told(failure);
+}
 
 WorldState::WorldState(int num_ranks, Options options) : options_(options), ended_(num_ranks), roster_(num_ranks) {}
 

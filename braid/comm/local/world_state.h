@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,9 +16,27 @@
 
 #include "braid/comm/failure_state.h"
 #include "braid/comm/local/deadlock_detector.h"
-#include "braid/comm/local/failure_listeners.h"
 
 namespace braid::comm::local {
+
+// Callbacks for a world's first failure. Thread-safe.
+class FailureListeners {
+ public:
+  using Told = std::function<void(const Failure&)>;
+  using Place = std::list<Told>::iterator;
+
+  // Registers `told`, which tell() calls; where tell() has been called already, add() calls it at once.
+  Place add(Told told);
+  // On return the listener is not being called and never will be.
+  void remove(Place place);
+  // Calls every listener. At most once.
+  void tell(const Failure& failure);
+
+ private:
+  std::mutex mutex_;  // held while they are told
+  std::optional<Failure> failure_;
+  std::list<Told> told_;
+};
 
 // The threads that sleep for one operation. wake() costs one load while nobody sleeps.
 class WaitQueue {

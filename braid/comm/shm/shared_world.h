@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "braid/comm/call.h"
+#include "braid/comm/checked_communicator.h"
 #include "braid/comm/rank_board.h"
 #include "braid/comm/shm/notifier.h"
 

@@ -12,7 +12,7 @@
 
 namespace braid::kernels {
 
-// SwiGLU, silu(gate) * up, on the two halves of one product, one pass over memory each way. No autograd: gated_mlp.h
+// SwiGLU, silu(gate) * up, on the two halves of one product, one pass over memory each way. No autograd: mlp.h
 // adds it.
 //
 // Contiguous tensors of float32, float64, bfloat16 or float16: gate_up [.., 2 f] with a row [gate | up], y [.., f] of

@@ -1,5 +1,5 @@
 // The fused kernels as LibTorch's operations, for devices without kernels of braid's, with the same contracts as
-// norm.h, gelu.h, swiglu.h and rotary.h. Several passes over memory.
+// norm.h, activations.h and rotary.h. Several passes over memory.
 #pragma once
 
 #include "braid/nn/kernels/norm.h"

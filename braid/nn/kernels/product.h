@@ -8,6 +8,13 @@
 
 namespace braid::kernels {
 
+// The product of a layer on few rows, such as one token of each of some sequences: it reads the weight once, at the
+// speed of memory.
+
+// x weight^T + bias. x: [.., i], weight_oi, bias_o (or undefined): contiguous CPU tensors of one floating type. A row's
+// bits depend neither on the rows beside it nor on the number of threads. Low precision is added up in float32.
+at::Tensor row_product(const at::Tensor& x, const at::Tensor& weight_oi, const at::Tensor& bias_o);
+
 // Returns true if LibTorch multiplies matrices of this type on CPUs by instructions made for it: float32 and float64
 // always, bfloat16 on x86-64 with AVX512-BF16, float16 nowhere. Elsewhere its loops take 20 to 60 times as long as
 // float32.

@@ -10,16 +10,15 @@
 #include "braid/base/text.h"
 #include "braid/comm/communicator.h"
 #include "braid/param/memory_account.h"
+#include "braid/sync/grad_reducer.h"
+#include "braid/sync/node_groups.h"
 #include "braid/sync/reducers/block_codecs.h"
 #include "braid/sync/reducers/codec.h"
-#include "braid/sync/reducers/error_feedback.h"
 #include "braid/sync/reducers/late_reducer.h"
 #include "braid/sync/reducers/narrow_reducer.h"
 #include "braid/sync/reducers/node_reducer.h"
-#include "braid/sync/reducers/plain_reducer.h"
 #include "braid/sync/reducers/power_sgd_reducer.h"
 #include "braid/sync/reducers/top_k_codec.h"
-#include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
 namespace {

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "braid/param/memory_account.h"
-#include "braid/sync/ring_bytes.h"
+#include "braid/sync/node_groups.h"
 
 namespace braid::sync {
 namespace {

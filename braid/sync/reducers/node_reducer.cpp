@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "braid/param/memory_account.h"
-#include "braid/sync/ring_bytes.h"
+#include "braid/sync/node_groups.h"
 
 namespace braid::sync {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
-#include "braid/sync/reducers/error_feedback.h"
+#include "braid/sync/reducers/codec.h"
 
 namespace braid::sync {
 

@@ -1,0 +1,151 @@
+// One attempt after the other; node 0 says with what.
+#include "braid/cli/torch/restarting_run.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/torch/job_agreements.h"
+#include "braid/cli/torch/room_for_run.h"
+#include "braid/cli/torch/stop_signals.h"
+#include "braid/spec/fields.h"
+#include "braid/train/initial_weights.h"
+
+namespace braid::cli {
+namespace {
+
+RunRoom room_of(const RunParts& parts) {
+  RunRoom room;
+  if (parts.folder) {
+    room.folder = parts.folder->path();
+    room.removed = parts.folder->removed_by_begin();
+  }
+  if (!parts.job) return room;
+  room.host_of_rank = parts.job->host_of_rank();
+  const std::vector<int>& nodes = parts.job->node_of_rank();
+  const auto first = std::ranges::find(nodes, parts.job->rounds().node());
+  if (first != nodes.end()) room.host = room.host_of_rank.at(static_cast<size_t>(first - nodes.begin()));
+  return room;
+}
+
+// Only the first attempt may be refused: what a lost one held may not be free yet.
+train::RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+  train::RunControls controls;
+  controls.stop_requested = [] { return StopSignals::received() != 0; };
+  controls.takes_save_request = [] { return StopSignals::takes_save_request(); };
+  controls.on_begin = [] { StopSignals::keep_work(); };
+  if (restarts == 0) controls.admit = [&](const RunSpec& resolved) { refuse_without_room(resolved, room_of(parts)); };
+  if (!parts.job) return train::run_training(spec, parts.printer, controls);
+  const ReadyLauncher launcher(*parts.job);
+  controls.launcher = &launcher;
+  controls.limits = train::host_limits(parts.job->num_nodes());
+  controls.host_of_rank = parts.job->host_of_rank();
+  try {
+    return train::run_training(spec, parts.printer, controls);
+  } catch (const std::exception& error) {
+    launcher.refuse(error);  // the other nodes wait for this one's ranks
+    throw;
+  }
+}
+
+// Returns the checkpoint to restart from: once the run has taken over its folder, the newest there; empty: the
+// beginning.
+std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
+  if (!parts.folder->has_begun()) return first.train.resume;
+  RunSpec own = first;
+  const ckpt::CheckpointChoice choice = ckpt::chosen_checkpoint(own.train.out);
+  for (const std::string& fault : choice.passed_over) parts.printer.note("passed over " + fault);
+  if (!choice.directory.empty()) own.train.resume = choice.directory;
+  own.train.overwrite = true;
+  parts.folder->admit(own);
+  return own.train.resume;
+}
+
+// The checkpoint of the next attempt, empty for the beginning; nothing when there is none. Throws CommError when a node
+// is lost meanwhile.
+std::optional<std::string> agreed_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+  const bool may = spec.run.ranks == RanksAs::Processes && restarts < spec.run.max_restarts;
+  if (parts.job && parts.job->rounds().lost_node() >= 0) return std::nullopt;
+  const bool goes_on = may && signal_of_all(parts.job) == 0;
+  NextAttempt next;
+  if (goes_on && (!parts.job || parts.job->leads())) next = {true, next_checkpoint(spec, parts)};
+  if (parts.job) next = parts.job->rounds().exchange(next)[0];
+  return next.again ? std::optional(next.checkpoint) : std::nullopt;
+}
+
+// Nothing when a node is lost meanwhile either: the run ends with what came first.
+std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+  try {
+    return agreed_attempt(spec, parts, restarts);
+  } catch (const CommError& loss) {
+    std::cerr << "braid: " << loss.what() << std::endl;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+train::RunEnd restarting_run(const RunSpec& spec, const RunParts& parts) {
+  RunSpec now = spec;
+  for (int restarts = 0;; ++restarts) {
+    try {
+      return attempt(now, parts, restarts);
+    } catch (const CommError& error) {
+      const auto next = next_attempt(spec, parts, restarts);
+      if (!next) {
+        if (restarts > 0 && restarts == spec.run.max_restarts) {
+          parts.printer.note(cat("all restarts that run.max_restarts allows are used up: ", restarts));
+        }
+        throw;
+      }
+      std::cerr << "braid: " << error.what() << std::endl;
+      now.train.resume = *next;
+    }
+    parts.printer.note(cat("restart ", restarts + 1, " of ", spec.run.max_restarts, ", from ",
+                           now.train.resume.empty() ? "the beginning" : now.train.resume));
+  }
+}
+
+int signal_of_all(Job* job) {
+  if (!job) return StopSignals::received();
+  int signal = 0;
+  for (const SignalOfNode& of : job->rounds().exchange(SignalOfNode{StopSignals::received()})) {
+    if (signal == 0) signal = of.signal;
+  }
+  return signal;
+}
+
+void broadcast_refusal(Job& job, const std::string& why) {
+  job.rounds().exchange(AgreedStart{.refused = true, .why = why});
+}
+
+RunSpec agreed_spec(RunSpec spec, Job& job) {
+  AgreedStart start;
+  if (job.leads())
+    start = {false, "", spec.train.resume, train::chosen_initial_weights(spec.train), run_mark(spec.train.out)};
+  start = job.rounds().exchange(start)[0];
+  if (start.refused) throw ConfigError({{"", "", cat("node 0 on ", job.nodes()[0].host, ": ", start.why), ""}});
+  spec.train.resume = start.resume;
+  spec.train.init = start.init;
+  const bool sees = run_mark(spec.train.out) == start.mark;
+  const auto all = job.rounds().exchange(FolderSight{sees, sees ? why_not_writable(spec.train.out) : ""});
+  std::vector<std::string> blind, barred;
+  for (size_t node = 0; node < all.size(); ++node) {
+    const std::string& host = job.nodes()[node].host;
+    if (!all[node].seen) blind.push_back(host);
+    if (!all[node].barred.empty()) barred.push_back(cat(host, " cannot: ", all[node].barred));
+  }
+  if (blind.empty() && barred.empty()) return spec;
+  if (blind.empty()) {
+    throw ConfigError({{"train.out", spec::toml_text(spec.train.out),
+                        cat("must be a folder that all hosts can write: ", joined(barred, "; ")), ""}});
+  }
+  throw ConfigError({{"train.out", spec::toml_text(spec.train.out),
+                      cat("must be a folder that all hosts share: ", joined(blind), " ",
+                          blind.size() == 1 ? "does" : "do", " not see the one of ", job.rounds().nodes()[0].host),
+                      ""}});
+}
+
+}  // namespace braid::cli

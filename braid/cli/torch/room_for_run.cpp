@@ -1,0 +1,189 @@
+// The prediction of `braid plan` on a made-up cluster: memory does not depend on its speeds.
+#include "braid/cli/torch/room_for_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "braid/base/errors.h"
+#include "braid/base/file_system.h"
+#include "braid/base/host_facts.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/plan/goodput.h"
+#include "braid/plan/predict_run.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/partition.h"
+#include "braid/spec/problems.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/run.h"
+
+namespace braid::cli {
+namespace {
+
+constexpr size_t kMostKeysNamed = 3;
+
+plan::Cluster cluster_of_any_speed(const RunSpec& spec) {
+  plan::Cluster cluster;
+  cluster.name = "this host";
+  plan::DeviceGroup group;
+  group.per_node = static_cast<int>(num_ranks(spec.mesh));
+  group.shared_cores = true;
+  group.memory_bytes = group.memory_bytes_per_second = 1e15;
+  group.peaks.push_back({spec.train.dtype, 1e12});
+  cluster.devices.push_back(group);
+  cluster.node = cluster.network = {1e10, 1e-6};
+  cluster.host = {1e15, 1e10};
+  cluster.disk = {1e9, 1e9};
+  return cluster;
+}
+
+// Predicted memory of all ranks of one host, in bytes.
+struct HostMemoryUse {
+  plan::RankMemory sum;
+  int ranks = 0;
+  int64_t offloaded = 0;
+
+  double bytes() const { return static_cast<double>(sum.total() + offloaded); }
+};
+
+// Nothing where the run cannot be predicted: a schedule that is a file, for example.
+std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
+  if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
+  const plan::Cluster cluster = cluster_of_any_speed(spec);
+  if (!plan::prediction_problems(spec, cluster).empty()) return std::nullopt;
+  plan::Prediction prediction;
+  try {
+    prediction = plan::predict_run(spec, cluster);
+  } catch (const std::exception&) {  // no fault of what trains
+    return std::nullopt;
+  }
+  const mesh::DeviceMesh mesh(spec.mesh);
+  HostMemoryUse use;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    if (!room.host_of_rank.empty() && room.host_of_rank.at(static_cast<size_t>(rank)) != room.host) continue;
+    const plan::RankMemory& memory = prediction.memory.at(static_cast<size_t>(mesh.coords(rank)[mesh::Axis::Pipe]));
+    for (const plan::MemoryPart& part : plan::kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
+    ++use.ranks;
+  }
+  // The prediction puts all ranks on one node.
+  if (spec.memory.offload == OffloadTo::Host) use.offloaded = prediction.offloaded_bytes / mesh.num_ranks() * use.ranks;
+  return use;
+}
+
+// A key and what its half would save.
+struct Saving {
+  std::string key;
+  int value = 0;
+  double bytes = 0;
+};
+
+std::vector<Saving> savings(const RunSpec& spec, const RunRoom& room, double bytes) {
+  std::vector<Saving> found;
+  const auto try_half = [&](const char* key, auto section, auto member) {
+    RunSpec half = spec;
+    int& value = half.*section.*member;
+    const int before = value;
+    if (before < 2) return;
+    value /= 2;
+    if (!spec::problems(half, train::host_limits(1)).empty()) return;
+    const std::optional<HostMemoryUse> use = predicted_use(half, room);
+    if (use && use->bytes() < bytes) found.push_back({key, before, bytes - use->bytes()});
+  };
+  const bool model_is_given = !spec.train.init.empty() || !spec.train.resume.empty();
+  if (!model_is_given) {
+    try_half("model.width", &RunSpec::model, &ModelSpec::width);
+    try_half("model.layers", &RunSpec::model, &ModelSpec::layers);
+    try_half("model.vocab", &RunSpec::model, &ModelSpec::vocab);
+    try_half("model.context", &RunSpec::model, &ModelSpec::context);
+  }
+  try_half("train.microbatch", &RunSpec::train, &TrainSpec::microbatch);
+  std::ranges::stable_sort(found, std::ranges::greater(), &Saving::bytes);
+  if (found.size() > kMostKeysNamed) found.resize(kMostKeysNamed);
+  return found;
+}
+
+std::string parts_text(const HostMemoryUse& use) {
+  std::vector<std::string> parts;
+  for (const plan::MemoryPart& part : plan::kMemoryParts) {
+    if (use.sum.*part.bytes > 0)
+      parts.push_back(cat(part.name, " ", human_bytes(static_cast<double>(use.sum.*part.bytes))));
+  }
+  if (use.offloaded > 0) parts.push_back(cat("offloaded ", human_bytes(static_cast<double>(use.offloaded))));
+  return joined(parts);
+}
+
+void add_memory_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
+  if (!train::compute_device(spec).is_cpu()) return;
+  const auto available = static_cast<double>(available_memory_bytes());
+  const std::optional<HostMemoryUse> use = predicted_use(spec, room);
+  if (!use || available <= 0 || use->bytes() <= available) return;
+  std::string rule =
+      cat("must fit in memory: the ", counted(use->ranks, "rank"), " of this host would hold ",
+          human_bytes(use->bytes()), " (", parts_text(*use), "), ", human_bytes(use->bytes() - available),
+          " more than the ", human_bytes(available), " that are available");
+  const std::vector<Saving> by_key = savings(spec, room, use->bytes());
+  for (const Saving& saving : by_key) rule += cat("; half of ", saving.key, " saves ", human_bytes(saving.bytes));
+  if (by_key.empty()) {
+    found.push_back({spec.train.init.empty() ? "model" : "train.init", "", rule, ""});
+  } else {
+    found.push_back({by_key[0].key, cat(by_key[0].value), rule, ""});
+  }
+}
+
+// The bytes of a file, or of all files in a folder; 0 where there is nothing.
+double bytes_under(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  if (fs::is_regular_file(fs::symlink_status(path, fault))) return static_cast<double>(fs::file_size(path, fault));
+  double bytes = 0;
+  for (fs::recursive_directory_iterator entry(path, fault), end; !fault && entry != end; entry.increment(fault)) {
+    std::error_code gone;
+    if (entry->is_regular_file(gone) && !entry->is_symlink(gone)) bytes += static_cast<double>(entry->file_size(gone));
+  }
+  return bytes;
+}
+
+int64_t checkpoints_that_stay(const RunRoom& room) {
+  return std::ranges::count_if(ckpt::saved_checkpoints(room.folder), [&](const ckpt::SavedCheckpoint& saved) {
+    return std::ranges::find(room.removed, saved.directory) == room.removed.end();
+  });
+}
+
+// Saves by the clock may be as few as the one at the end.
+int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
+  const int64_t begun = ckpt::checkpoint_step(std::filesystem::path(spec.train.resume).filename().string()).value_or(0);
+  const int64_t steps = spec.train.steps - begun, every = spec.train.save_every, keep = spec.checkpoint.keep;
+  if (steps <= 0) return 0;
+  if (keep == 0) return 1;
+  const int64_t saves = every > 0 ? (steps + every - 1) / every : 1;
+  const int64_t at_once = std::min<int64_t>(keep + spec.checkpoint.keep_best + 1, saves);
+  return std::max<int64_t>(1, at_once - checkpoints_that_stay(room));
+}
+
+void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
+  if (room.folder.empty()) return;
+  const int64_t count = checkpoints_to_come(spec, room);
+  const double each = plan::checkpoint_bytes(spec, cluster_of_any_speed(spec)),
+               needed = static_cast<double>(count) * each;
+  auto free = static_cast<double>(PosixFileSystem().free_bytes(room.folder));
+  for (const std::string& path : room.removed) free += bytes_under(path);
+  if (needed <= free) return;
+  found.push_back({"train.out", spec::toml_text(room.folder),
+                   cat("must have room for ", counted(count, "checkpoint"), " of ", human_bytes(each), ": ",
+                       human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
+                   ""});
+}
+
+}  // namespace
+
+void refuse_without_room(const RunSpec& spec, const RunRoom& room) {
+  std::vector<Problem> found;
+  add_memory_problem(spec, room, found);
+  add_disk_problem(spec, room, found);
+  if (!found.empty()) throw ConfigError(std::move(found));
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,75 @@
+// Counting ranks, and neighbours along axes.
+#include "braid/cli/torch/run_placement.h"
+
+#include <algorithm>
+
+#include "braid/base/text.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/rank_hosts.h"
+
+namespace braid::cli {
+namespace {
+
+// Axes along which neighbours are on another host, or all on the same.
+std::string axes_of(const mesh::DeviceMesh& mesh, const std::vector<int>& host_of_rank, bool across) {
+  std::vector<std::string> names;
+  for (int number = 0; number < mesh::kNumAxes; ++number) {
+    const auto axis = static_cast<mesh::Axis>(number);
+    if (mesh.size(axis) == 1) continue;
+    bool crosses = false;
+    for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+      for (const int peer : mesh.peers(rank, {axis})) {
+        crosses |= host_of_rank[static_cast<size_t>(peer)] != host_of_rank[static_cast<size_t>(rank)];
+      }
+    }
+    if (crosses == across) names.push_back(mesh::text(axis));
+  }
+  return joined(names);
+}
+
+}  // namespace
+
+JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
+  JobWork work;
+  const int num_ranks = mesh::DeviceMesh(spec.mesh).num_ranks();
+  if (spec.run.placement == spec::kPlacedInBlocks) {
+    const int ranks_of_each = num_ranks / place.num_nodes;
+    for (int rank = 0; rank < num_ranks; ++rank) work.node_of_rank.push_back(rank / ranks_of_each);
+  } else {
+    work.node_of_rank = spec::listed_hosts(spec.run.placement, num_ranks, place.num_nodes);
+  }
+  work.ranks_here = static_cast<int>(std::ranges::count(work.node_of_rank, place.node));
+  RunSpec equal = spec;
+  equal.train.resume = "";  // node 0 says what the run goes on from
+  equal.train.overwrite = false;
+  work.settings = spec::settings(equal);
+  work.settings.insert(work.settings.begin(), "command = train");
+  work.heartbeat_seconds = spec.run.heartbeat_seconds;
+  work.progress_seconds = spec.run.progress_seconds;
+  if (spec.train.reduction == Reduction::Fast) work.sums = ReductionOrder::Engine;
+  return work;
+}
+
+std::string placement_text(const Job& job, const MeshSpec& mesh_spec) {
+  const std::vector<int>& host_of_rank = job.host_of_rank();
+  std::vector<std::string> hosts;
+  for (int host = 0; host <= std::ranges::max(host_of_rank); ++host) {
+    std::vector<std::string> ranks;
+    int node = 0;
+    for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+      if (host_of_rank[rank] != host) continue;
+      ranks.push_back(cat(rank));
+      node = job.node_of_rank()[rank];
+    }
+    hosts.push_back(cat(job.nodes()[static_cast<size_t>(node)].host, " has rank ", joined(ranks)));
+  }
+  const mesh::DeviceMesh mesh(mesh_spec);
+  const std::string inside = axes_of(mesh, host_of_rank, false), across = axes_of(mesh, host_of_rank, true);
+  std::string all = joined(hosts, "; ");
+  if (!inside.empty()) all += "; inside a host " + inside;
+  if (!across.empty()) all += "; across hosts " + across;
+  return all;
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,280 @@
+// braid train: a run from a configuration file to weights, metrics, timeline and sample.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "braid/base/errors.h"
+#include "braid/base/output_file.h"
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/base/utf8.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/arguments.h"
+#include "braid/cli/commands.h"
+#include "braid/cli/option_rules.h"
+#include "braid/cli/resume_command.h"
+#include "braid/cli/terminal.h"
+#include "braid/cli/torch/job.h"
+#include "braid/cli/torch/job_agreements.h"
+#include "braid/cli/torch/restarting_run.h"
+#include "braid/cli/torch/resumed_checkpoint.h"
+#include "braid/cli/torch/run_entries.h"
+#include "braid/cli/torch/run_folder.h"
+#include "braid/cli/torch/run_placement.h"
+#include "braid/cli/torch/run_printer.h"
+#include "braid/cli/torch/stop_signals.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/report/chrome_trace.h"
+#include "braid/report/timeline_svg.h"
+#include "braid/schedule/simulate.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/parse.h"
+#include "braid/spec/partition.h"
+#include "braid/train/generate.h"
+#include "braid/train/run.h"
+#include "braid/train/step_schedule.h"
+
+namespace braid::cli {
+namespace {
+
+// The rows of the pipeline that contains `rank`.
+schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::DeviceMesh& mesh, int rank) {
+  schedule::Timeline rows;
+  for (const int peer : mesh.peers(rank, {mesh::Axis::Pipe}))
+    rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
+  return rows;
+}
+
+// The rows of all ranks, had the first pipeline of each replica never waited: the others of it run the same program.
+schedule::Timeline without_waiting(const train::RunEnd& end, const mesh::DeviceMesh& mesh) {
+  std::vector<schedule::Timeline> replicas;
+  for (mesh::Coords first; first[mesh::Axis::Data] < mesh.size(mesh::Axis::Data); ++first[mesh::Axis::Data]) {
+    replicas.push_back(schedule::replay(train::step_schedule(end.spec, first[mesh::Axis::Data]),
+                                        pipeline_of(end.timeline, mesh, mesh.rank(first))));
+  }
+  schedule::Timeline all;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const mesh::Coords at = mesh.coords(rank);
+    all.ranks.push_back(
+        replicas[static_cast<size_t>(at[mesh::Axis::Data])].ranks[static_cast<size_t>(at[mesh::Axis::Pipe])]);
+  }
+  return all;
+}
+
+// Draws the measured timeline above the same step without waiting, writes both with every rank's spans, and prints the
+// closing lines.
+void show_end(const train::RunEnd& end, RunPrinter& printer) {
+  const RunSpec& spec = end.spec;
+  if (end.timeline.makespan() == 0) return printer.print_end(end, 0, 0);  // all steps had been made before
+  const mesh::DeviceMesh mesh(spec.mesh);
+  const schedule::Timeline all = without_waiting(end, mesh);
+  const schedule::Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
+  write_file(cat(spec.train.out, "/", kTimelineName), report::timeline_svg({{"measured", measured}, {"ideal", ideal}}));
+  write_file(cat(spec.train.out, "/", kTraceName), report::chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
+  printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
+}
+
+void show_sample(const train::RunEnd& end) {
+  const RunSpec& spec = end.spec;
+  if (spec.train.sample_prompt.empty()) return;
+  train::GenerateOptions options;
+  options.prompt = spec.train.sample_prompt;
+  options.num_tokens = spec.train.sample_tokens;
+  options.seed = spec.train.seed;
+  options.ranks = spec.run.ranks;
+  const std::string text = whole_characters(options.prompt + train::generate(end.checkpoint, options, nullptr));
+  write_file(cat(spec.train.out, "/", kSampleName), text + "\n");
+  std::cout << "sample, also in " << shown_on_line(spec.train.out) << "/" << kSampleName << ":\n"
+            << shown_on_stdout(text) << std::endl;
+}
+
+// The user's request: the file, and the overrides.
+struct Invocation {
+  std::string path;
+  std::vector<std::string> overrides;
+};
+
+void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
+  const std::string why = folder.why_open_to_others();
+  if (!why.empty())
+    printer.note(cat("nothing keeps a second run out of ", folder.path(), ": no locks there (", why, ")"));
+}
+
+// The user's or a launcher's options for starting a run, beside its spec.
+struct Start {
+  Invocation request;
+  JobPlace place;
+  JobOptions options;
+};
+
+// A launcher starts what is its own again itself, ranks or a single process, with the next attempt: the run goes on
+// from what the one before has left, if it has left anything.
+void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
+  if (place.one_rank_each) run.max_restarts = 0;
+  if (place.node != 0 || place.attempt == 0 || !train.resume.empty()) return;
+  if (!RunFolder::is_of_job(train.out, place.job)) return;
+  train.resume = ckpt::chosen_checkpoint(train.out).directory;
+  train.overwrite = train.resume.empty();
+}
+
+// The words of a job that its nodes share, and those of the node that leads.
+std::vector<std::string> words_of_job(const Start& start) {
+  if (start.options.nodes == 0 || !start.place.launcher.empty()) return {};
+  return job_words(start.options);
+}
+
+// The command that takes the run up again.
+std::string command_from(const std::string& checkpoint, const Start& start, RunPrinter& printer) {
+  std::vector<std::string> words = words_of_job(start);
+  if (!words.empty()) printer.note("every host takes it up with its own --node");
+  words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
+  const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path();
+  const bool is_there = path_kind(start.request.path) == PathKind::File;  // a pipe is empty by now
+  return resume_command(program_invocation_name, is_there ? start.request.path : (run / kConfigName).string(), words,
+                        checkpoint);
+}
+
+// A run that has failed for good; a launcher of ranks starts it again itself.
+void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& printer) {
+  const std::string checkpoint = ckpt::chosen_checkpoint(out).directory;
+  if (checkpoint.empty() || start.place.one_rank_each) return;
+  const std::string command = command_from(checkpoint, start, printer);
+  printer.note("the run has failed; to resume from its newest whole checkpoint:");
+  std::cout << command << std::endl;
+}
+
+int ended_by_signal(int signal, const train::RunEnd& end, const Start& start, RunPrinter& printer) {
+  const std::string command = end.interrupted ? command_from(end.checkpoint, start, printer) : "";
+  printer.print_interruption(end, signal_name(signal), command);
+  return 128 + signal;  // as shells say it
+}
+
+// The spec that the run has, once its folder has been found fit for it.
+RunSpec admitted(RunSpec spec, RunFolder& folder, RunPrinter& printer) {
+  note_missing_locks(folder, printer);
+  spec.train.resume =
+      resumed_checkpoint(spec.train, [&](const std::string& fault) { printer.note("passed over " + fault); });
+  folder.admit(spec);
+  spec.train.overwrite = false;  // a permission for this start: who runs the configuration that is written must say it
+  return spec;
+}
+
+// On the only host, or that of rank 0.
+int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
+  std::optional<RunFolder> folder;
+  RunPrinter printer(std::cout, stdout_is_interactive() ? Terminal::Interactive : Terminal::Plain,
+                     [&](int64_t first_step) {
+                       signals.keep_work();
+                       return folder->begin(first_step);
+                     });
+  try {
+    folder.emplace(spec.train.out);  // before anything is computed, so that a wrong path costs nothing
+    folder->set_job(start.place.job);
+    spec = admitted(spec, *folder, printer);
+  } catch (const ConfigError& error) {
+    if (job) broadcast_refusal(*job, error.what());
+    throw;
+  }
+  if (job) {
+    spec = agreed_spec(spec, *job);
+    printer.note(placement_text(*job, spec.mesh));
+  }
+  const train::RunEnd end = [&] {
+    try {
+      return restarting_run(spec, {&*folder, printer, job});
+    } catch (const CommError&) {
+      if (folder->has_begun()) say_what_goes_on(start, spec.train.out, printer);
+      throw;
+    }
+  }();
+  signals.work_is_kept();
+  const int signal = signal_of_all(job);
+  if (job) job->rounds().leave();  // what follows is this host's alone, and may fork
+  show_end(end, printer);
+  if (signal != 0) return ended_by_signal(signal, end, start, printer);
+  show_sample(end);
+  return 0;
+}
+
+// On the others: what the run says and writes of itself, node 0 does.
+int take_part(RunSpec spec, StopSignals& signals, Job& job) {
+  spec.train.overwrite = false;
+  RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
+  spec = agreed_spec(spec, job);
+  printer.note(placement_text(job, spec.mesh));
+  restarting_run(spec, {nullptr, printer, &job});
+  signals.work_is_kept();
+  const int signal = signal_of_all(&job);
+  const std::string leader = cat("node 0 on ", shown_on_line(job.nodes()[0].host));
+  std::cout << (signal == 0
+                    ? cat("the run has ended; ", leader, " says how")
+                    : cat("interrupted by ", signal_name(signal), "; ", leader, " prints the command that resumes it"))
+            << std::endl;
+  return signal == 0 ? 0 : 128 + signal;
+}
+
+void refuse_on_hosts(const RunSpec& spec) {
+  if (!spec::is_measured(spec.pipeline)) return;
+  throw ConfigError(
+      {{"pipeline.partition", "\"measured\"",
+        "must be \"even\" or a list on several hosts; a run on one host prints what it measures", "\"even\""}});
+}
+
+int train_on_hosts(Start& start, RunSpec spec) {
+  spec.run.ranks = RanksAs::Processes;
+  refuse_on_hosts(spec);
+  JobWork work = work_of_run(start.place, spec);
+  work.on_wait = [](const std::string& what) { std::cout << "waits for " << shown_on_line(what) << std::endl; };
+  StopSignals signals;
+  std::cout << "waits for all " << counted(start.place.num_nodes, "node") << " at " << control::text(start.place.root)
+            << std::endl;
+  Job job(start.place, work);
+  signals.others_hear();
+  try {
+    return job.leads() ? train(start, spec, signals, &job) : take_part(spec, signals, job);
+  } catch (const StoppedBeforeRanks& stop) {
+    std::cerr << "braid: " << stop.what() << std::endl;
+    return 128 + stop.signal;
+  }
+}
+
+int train_here(const Start& start, const RunSpec& spec) {
+  StopSignals signals;
+  return train(start, spec, signals, nullptr);
+}
+
+}  // namespace
+
+int train_command(const Words& words) {
+  CLI::App app("Trains a language model. Words after the file override its keys: train.steps=50 mesh.data=2",
+               "braid train");
+  Start start;
+  Invocation& request = start.request;
+  add_run_file(app, request.path)->required();
+  add_job_options(app, start.options);
+  add_overrides(app, request.overrides);
+  app.footer(spec::config_text());
+  if (const auto code = parse_words(app, words)) return *code;
+
+  std::vector<Problem> problems;
+  start.place.num_nodes = std::max(start.options.nodes, 1);  // to judge the run by, should the rest be wrong
+  collect_problems(problems, [&] { start.place = job_place(start.options); });
+  spec::HostLimits limits = train::host_limits(start.place.num_nodes);
+  if (start.place.one_rank_each) limits.ranks_started = start.place.num_nodes;
+  spec::ParseOptions options(limits);
+  set_defaults_of_weights(options);
+  RunSpec spec;
+  collect_problems(problems, [&] { spec = spec::read_run(request.path, request.overrides, options); });
+  throw_problems(std::move(problems));
+  if (!start.place.note.empty()) std::cerr << "braid: " << shown_on_line(start.place.note) << std::endl;
+  train::refuse_faulty_schedule(spec);  // before anything is written
+  refuse_latest_of_nothing(spec.train);
+  follow_launcher(start.place, spec.train, spec.run);
+  const int code = start.place.num_nodes > 1 ? train_on_hosts(start, spec) : train_here(start, spec);
+  std::cout.clear();  // a run whose lines nobody reads has ended as well as any
+  return code;
+}
+
+}  // namespace braid::cli
