@@ -13,6 +13,7 @@
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/product.h"
 #include "braid/nn/kernels/row_sum.h"
+#include "braid/nn/kernels/scatter.h"
 #include "tools/check_cuda/kernel_checks.h"
 
 namespace braid::cuda_check {
