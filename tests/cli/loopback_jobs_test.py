@@ -116,7 +116,7 @@ class LoopbackJobs(TinyRun):
         self.assertEqual(len(self.checkpoints()), 1)
         nodes[1].send_signal(signal.SIGTERM)
         (said, _), (closing, _) = self.ended(nodes, 143)
-        self.assertIn(f"\ninterrupted by SIGTERM; node 0 on {socket.gethostname()} says what goes on", closing)
+        self.assertIn(f"\ninterrupted by SIGTERM; node 0 on {socket.gethostname()} prints the command that resumes it", closing)
         self.assertIn("every host takes it up with its own --node", said)
         words = shlex.split(said.splitlines()[-1])
         start = words.index("--nodes")

@@ -47,7 +47,7 @@ std::string outcome(const Schedule& schedule) {
     return error.what();
   } catch (const CommError& error) {
     const std::string& why = error.failure().why;
-    EXPECT_TRUE(why.starts_with("no rank can go on") || why.starts_with("has ended without joining")) << why;
+    EXPECT_TRUE(why.starts_with("no rank can continue") || why.starts_with("has ended without joining")) << why;
     return why;
   }
   return "";
