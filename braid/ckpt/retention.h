@@ -23,8 +23,8 @@ std::vector<SavedCheckpoint> superseded(const std::string& run, const Retention&
                                         const std::map<int64_t, double>& losses);
 
 // Removes a checkpoint. It is first renamed to step-N.removed, so that it is never there in part. Returns false and
-// leaves it while somebody reads it (saved_checkpoints.h); on a file system without locks, readers are not noticed. Throws
-// IoError, also if its manifest cannot be opened for writing, which the lock needs (file_lock.h).
+// leaves it while somebody reads it (saved_checkpoints.h); on a file system without locks, readers are not noticed.
+// Throws IoError, also if its manifest cannot be opened for writing, which the lock needs (file_lock.h).
 bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files);
 
 // Folders of removals that were interrupted.

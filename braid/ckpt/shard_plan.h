@@ -46,10 +46,10 @@ struct WorldPlan {
 // a rank writes on average.
 inline constexpr int64_t kSharedBytes = 32 << 20;
 
-// `listings[r]` is what rank r holds, packed (exchange.h). Of equal boxes one rank writes; boxes that a rank writes of a
-// tensor are put together where they are neighbours along dim 0, and when they are all of it. Takes time in proportion
-// to the boxes of all ranks, but for a logarithm. Throws InternalError naming a tensor that ranks describe differently,
-// or whose boxes overlap without being equal, or do not cover it.
+// `listings[r]` is what rank r holds, packed (exchange.h). Of equal boxes one rank writes; boxes that a rank writes of
+// a tensor are put together where they are neighbours along dim 0, and when they are all of it. Takes time in
+// proportion to the boxes of all ranks, but for a logarithm. Throws InternalError naming a tensor that ranks describe
+// differently, or whose boxes overlap without being equal, or do not cover it.
 WorldPlan plan_world(const std::vector<std::string>& listings, int64_t shared_bytes = kSharedBytes);
 
 // Returns an upper bound on the bytes of all files of a save, headers and manifest included, the tokenizer's files not.

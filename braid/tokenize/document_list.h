@@ -22,8 +22,8 @@ struct Document {
 };
 
 // Paths that a folder holds beside documents, by the reason: "hidden" (the name begins with a dot), "binary" (not text,
-// document_reader.h), "empty", "linked" (a link to a folder or to nothing), "special" (a pipe, a device, a socket), or a
-// format that is not read ("gzip", file_format.h).
+// document_reader.h), "empty", "linked" (a link to a folder or to nothing), "special" (a pipe, a device, a socket), or
+// a format that is not read ("gzip", file_format.h).
 using PassedOver = std::map<std::string, std::set<std::string>>;
 
 // "passed over in folders: 1 binary (a/b.png), 2 hidden (a/.git, a/.x)", with at most ten paths per reason; empty when

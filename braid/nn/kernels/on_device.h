@@ -1,6 +1,6 @@
-// The fused kernels by libbraid_cuda.so, for tensors on a CUDA device, with the same contracts as norm.h, activations.h,
-// rotary.h, cross_entropy.h, row_sum.h, scatter.h and product.h. Nothing here waits for the device. Sums run
-// in an order that the sizes alone decide, so results are the same every time.
+// The fused kernels by libbraid_cuda.so, for tensors on a CUDA device, with the same contracts as norm.h,
+// activations.h, rotary.h, cross_entropy.h, row_sum.h, scatter.h and product.h. Nothing here waits for the device. Sums
+// run in an order that the sizes alone decide, so results are the same every time.
 #pragma once
 
 #include "braid/nn/kernels/cross_entropy.h"
