@@ -83,4 +83,10 @@ inline bool replicas_run_apart(const RunSpec& spec) {
   return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
 }
 
+// Returns the number of data ranks over which one copy of the parameters is sharded; 1 where nothing is.
+inline int shard_data(const RunSpec& spec) {
+  if (spec.sync.zero == 0) return 1;
+  return spec.sync.zero_group == 0 ? spec.mesh.data : spec.sync.zero_group;
+}
+
 }  // namespace braid::spec

@@ -20,7 +20,6 @@
 #include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
-#include "braid/spec/shard_data.h"
 #include "braid/train/stage_layout.h"
 
 namespace braid::train {

@@ -17,7 +17,6 @@
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
-#include "braid/spec/shard_data.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/replica_check.h"

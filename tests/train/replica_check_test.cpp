@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
-#include "braid/spec/shard_data.h"
+#include "braid/spec/run_spec.h"
 #include "braid/train/run_replication.h"
 #include "braid/train/step_schedule.h"
 #include "tests/train/layout_run.h"
