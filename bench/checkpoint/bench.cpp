@@ -73,7 +73,7 @@ double timed(const std::function<void()>& what) {
   return now_seconds() - begin;
 }
 
-// What was written or read is read from the disk the next time.
+// Drops the file from the page cache, so that the next read is from the disk.
 void leave_cache(const std::string& path) {
   std::vector<std::string> files{path};
   if (std::filesystem::is_directory(path)) {
@@ -151,7 +151,7 @@ class Disk {
   std::map<int, std::map<std::string, std::vector<double>>> seconds_;
 };
 
-// Of a model of 24 layers: `replicas` ranks hold each share.
+// Times the plan of a model of 24 layers, each shard of which `replicas` ranks hold.
 double planning_seconds(int ranks, int replicas) {
   std::vector<std::string> listings;
   for (int rank = 0; rank < ranks; ++rank) {

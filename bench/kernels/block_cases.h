@@ -41,7 +41,7 @@ class ComposedBlock {
   nn::RowParallelLinear down_;
 };
 
-// What both blocks need, and their gradients, once per block.
+// The inputs of both blocks, and their gradients, once per block.
 struct BlockWorld {
   BlockWorld(const ModelSpec& spec, Communicator& alone, at::ScalarType dtype)
       : store({nn::gpt2_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),

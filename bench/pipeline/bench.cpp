@@ -53,7 +53,7 @@ braid::RunSpec spec_of(const Arguments& given) {
   return spec;
 }
 
-// What the steps since the last prediction took.
+// The times of the steps since the last prediction.
 struct Measured {
   braid::schedule::MeasuredCost cost;
   std::vector<double> passes, outside, bubbles;  // outside: the optimizer, and whatever else a step does

@@ -1,4 +1,4 @@
-// What benches with a driver share: ranks that do together what its lines on standard input say, one line after
+// Shared by benches with a driver: ranks that do together what its lines on standard input say, one line after
 // another.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What benches of training steps share: text of random tokens, threads of their own cores, medians.
+// Shared by benches of training steps: text of random tokens, threads of their own cores, medians.
 #pragma once
 
 #include <pthread.h>

@@ -41,7 +41,7 @@ struct Impression {
   float clicked;
 };
 
-// What a row says to the score: a weight, and an embedding whose products with the other rows' are added.
+// A row's part of the score: a weight, and an embedding whose products with the other rows' are added.
 struct RowView {
   const float* at;
   int width;
@@ -134,7 +134,7 @@ class Model {
     return score(*read_.dense.const_data_ptr<float>(), rows, sum);
   }
 
-  // Of the mean logistic loss of `batch`.
+  // Returns the gradient of the mean logistic loss of `batch`.
   const KeyedTensors& gradient(const std::vector<Impression>& batch) {
     at::Tensor& values = gradient_.rows[0].values;
     gradient_.rows[0].index = read_.rows[0].index;

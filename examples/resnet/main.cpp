@@ -82,7 +82,7 @@ at::Tensor loss_of(const at::Tensor& scores, const at::Tensor& classes) {
   return torch::cross_entropy_loss(scores, classes);
 }
 
-// What the first step must give: microbatches one after another on one rank.
+// Returns the expected loss of the first step: microbatches one after another on one rank.
 double first_loss_on_one(const braid::LayerList& layers, const Images& batch) {
   const torch::NoGradGuard no_grad;
   double sum = 0;

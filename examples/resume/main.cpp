@@ -45,7 +45,7 @@ struct Batch {
   at::Tensor x, y;
 };
 
-// Of step `step`, whoever asks and whenever.
+// Returns the batch of a step, a pure function of it.
 Batch batch(int64_t step) {
   torch::manual_seed(100 + step);
   const at::Tensor x = torch::randn({kRows, kFeatures});

@@ -1,4 +1,4 @@
-// What is said of text that is no JSON, and of JSON that was changed behind its seal.
+// Messages about text that is not JSON, and about JSON that was changed behind its seal.
 #include "braid/base/json_text.h"
 
 #include <gtest/gtest.h>

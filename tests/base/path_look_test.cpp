@@ -1,4 +1,4 @@
-// What is under a path, and that the system's refusals are errors of the world.
+// The kinds of paths, and that the system's refusals are errors of the world.
 #include "braid/base/path_look.h"
 
 #include <sys/socket.h>

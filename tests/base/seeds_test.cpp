@@ -44,7 +44,7 @@ TEST(StreamKey, DependsOnSeedAndEveryLetter) {
   }
 }
 
-// What is drawn is part of the format: a run must be the same tomorrow.
+// The numbers drawn are part of the format: a run must be the same tomorrow.
 TEST(Streams, StayAsTheyAre) {
   EXPECT_EQ(random_bits(0, 0), 0x6627e8d5e169c58d);
   const uint64_t key = stream_key(1, "wte.weight");

@@ -81,7 +81,7 @@ TEST(Nearest, FindsTheLikelyWordOrNone) {
   EXPECT_EQ(nearest("pipe", words), "gpipe");
   EXPECT_EQ(nearest("interleaved", words), "");
   EXPECT_EQ(nearest("gpipe", {}), "");
-  // Of two equally near, the first.
+  // Two are equally near: the first wins.
   EXPECT_EQ(nearest("ab", {"aa", "bb"}), "aa");
   // Short words may differ by two.
   EXPECT_EQ(nearest("lr", {"lt"}), "lt");

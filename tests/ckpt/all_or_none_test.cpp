@@ -1,4 +1,4 @@
-// What ranks hear of each other's errors.
+// Errors of one rank on all ranks.
 #include <gtest/gtest.h>
 
 #include <new>

@@ -1,4 +1,4 @@
-// What one mesh saves, any other loads, bit for bit; what does not fit is refused before anything is written.
+// Every mesh loads the checkpoints of every other, bit for bit; mismatches are refused before anything is written.
 #include "braid/ckpt/checkpoint.h"
 
 #include <ATen/ops/full.h>
@@ -81,7 +81,7 @@ TEST_F(Checkpoint, EveryRankWritesAFileOfItsOwn) {
   }));
 }
 
-// What version 3 wrote: whole tensors, a digest for each file.
+// A checkpoint of version 3: whole tensors, a digest for each file.
 TEST_F(Checkpoint, AnOlderOneLoadsOnEveryMesh) {
   save({}, "step");
   make_former(path("step"), 3);

@@ -46,7 +46,7 @@ class LoadInOnePass : public ScratchFolder {
     });
   }
   static at::Tensor large_values() { return at::arange(kRows * kColumns, at::kFloat).view({kRows, kColumns}); }
-  // What each of two ranks throws that load a half of the rows each.
+  // Returns the errors of two ranks that load half of the rows each.
   std::vector<std::string> errors_of_halves() {
     std::vector<std::string> errors(2, "no error");
     run_ranks(2, [&](Communicator& world) {
@@ -157,7 +157,7 @@ TEST_F(LoadInOnePass, BlocksAreWantedOnceByARank) {
   EXPECT_EQ(both[2].item<int64_t>(), 1);
 }
 
-// What this process asked the system for, in bytes.
+// Returns the bytes that this process has read.
 int64_t bytes_read() {
   std::ifstream counts("/proc/self/io");
   std::string name;

@@ -15,7 +15,7 @@ using Safetensors = ScratchFolder;
 
 const std::string kReference = std::string(BRAID_SOURCE_DIR) + "/tests/ckpt/data/reference.safetensors";
 
-// What was saved there: see docs/checkpoint_format.md, "Checked against".
+// The tensors saved there: see docs/checkpoint_format.md, "Checked against".
 const std::vector<TensorInfo> kTensors = {
     {"weight", ElementType::F32, {2, 3}}, {"bias", ElementType::F64, {3}},
     {"ids", ElementType::I64, {2, 2}},    {"half", ElementType::BF16, {3}},
@@ -64,7 +64,7 @@ std::string file_of(const std::string& json, size_t data_bytes) { return file_of
 
 class SafetensorsRules : public ScratchFolder {
  protected:
-  // What the reader says about these bytes, without the path.
+  // Returns the reader's message about these bytes, without the path.
   std::string verdict(const std::string& bytes) {
     write(path("t"), bytes);
     try {

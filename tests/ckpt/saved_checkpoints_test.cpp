@@ -1,4 +1,4 @@
-// What a run's folder holds, by its names; which checkpoint is chosen; what is passed over.
+// The entries of a run's folder by their names: the chosen checkpoint, and those passed over.
 #include "braid/ckpt/saved_checkpoints.h"
 
 #include "braid/base/errors.h"

@@ -1,4 +1,4 @@
-// Who writes what: everything once, the same on all ranks, fairly shared; and what no plan can be made of.
+// The plan of a save: everything once, the same on all ranks, fairly shared; and what no plan can be made of.
 #include "braid/ckpt/shard_plan.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(ShardPlan, FilesAreNumberedFromOneWithoutGaps) {
   EXPECT_EQ(shard_of(plan_world({none}), 0).files.at(0).name, "model.safetensors");
 }
 
-// What all replicas hold they share, whatever their number.
+// Replicas split the writing of their copies, whatever their number.
 TEST(ShardPlan, ReplicasShareTheWriting) {
   std::vector<ListedTensor> tensors;
   for (int64_t i = 0; i < 40; ++i) tensors.push_back(rows(cat("w", i), 100 + i, 0, 100 + i));

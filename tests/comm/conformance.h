@@ -1,5 +1,5 @@
-// What every backend's collectives promise, bit for bit: one suite, instantiated for each backend and kind of queue.
-// A backend is a type with `static void run(int num_ranks, const std::function<void(Communicator&)>& body)`.
+// The guarantees of every backend's collectives, bit for bit: one suite, instantiated for each backend and kind of
+// queue. A backend is a type with `static void run(int num_ranks, const std::function<void(Communicator&)>& body)`.
 //
 // Inputs are written and outputs read by tasks of the rank's queue, so that a backend which looks at a tensor before
 // the queue has reached the call, or lets the queue go on before the result is there, is caught on a queue that lags.

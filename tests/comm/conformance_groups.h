@@ -1,4 +1,4 @@
-// What every backend promises about messages and about groups made by split. Backends as in conformance.h.
+// The guarantees of every backend for messages and for groups made by split. Backends as in conformance.h.
 #pragma once
 
 #include "braid/base/errors.h"

@@ -17,7 +17,7 @@
 namespace braid::comm::tests::failure_test {
 namespace {
 
-// What run_ranks throws, or a failed expectation.
+// Returns what run_ranks throws, or fails an expectation.
 CommFailure failure_of(int num_ranks, const std::function<void(Communicator&)>& body) {
   try {
     run_ranks(num_ranks, body, {.deadline_seconds = 60});

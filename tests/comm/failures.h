@@ -21,7 +21,7 @@ inline Work message(Communicator& group, P2p::Kind kind, int peer, const at::Ten
   return group.batch({&one, 1});
 }
 
-// What it throws, or a failed expectation.
+// Returns what it throws, or fails an expectation.
 inline CommFailure failure_in(const std::function<void()>& run) {
   try {
     run();

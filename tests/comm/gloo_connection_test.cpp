@@ -36,7 +36,7 @@ struct Side {
   comm::gloo::Connection lane;
 };
 
-// What is sent beside it, by the thread that hears the peer's, is not answered for long.
+// The other thread's message beside it stays unanswered for long.
 TEST(GlooConnection, the_last_word_is_heard_whatever_is_sent_beside_it) {
   control::LocalStore store;
   std::unique_ptr<Side> sides[2];

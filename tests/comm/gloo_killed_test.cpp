@@ -41,7 +41,7 @@ enum class Watch { Nobody, Somebody };
 
 class GlooKilled : public ScratchFolder {
  protected:
-  // What the survivors of three processes are told when rank 1 kills itself in the middle of `body`.
+  // Returns the errors of the survivors of three processes when rank 1 kills itself in the middle of `body`.
   std::vector<std::string> told_of_death(const Body& body, Watch watch, ReductionOrder sums = ReductionOrder::Tree);
 
  private:
@@ -113,7 +113,7 @@ TEST_F(GlooKilled, both_ends_of_a_closed_connection_are_named) {
   for (const auto& said : {told_of_death(sum_for_ever, Watch::Nobody), told_of_death(wait_for_message, Watch::Nobody),
                            told_of_death(sum_for_ever, Watch::Nobody, ReductionOrder::Engine)}) {
     for (size_t i = 0; i < 2; ++i) {
-      // Who is told later may see the other survivor leave; in one process they would know of one failure.
+      // A later survivor may see the other one leave; in one process they would know of one failure.
       EXPECT_TRUE(said[i].starts_with("-1: the connection between rank ")) << said[i];
     }
     EXPECT_TRUE(said[0].find("between rank 0 and rank 1 is closed") != std::string::npos ||

@@ -48,7 +48,7 @@ at::Tensor filled(int64_t count, int salt, int rank) {
   return tensor;
 }
 
-// Of a rank alone: the numbers of a directory of /proc/self.
+// Returns the number of entries of a directory of /proc/self.
 size_t entries(const char* directory) {
   return std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator());
 }

@@ -52,7 +52,7 @@ inline MessagePrograms message_programs(uint64_t seed) {
   return programs;
 }
 
-// What the programs do: every step is issued when the one before has ended.
+// Runs the programs: every step is issued when the one before has ended.
 class MessageVerdict {
  public:
   explicit MessageVerdict(const MessagePrograms& programs)

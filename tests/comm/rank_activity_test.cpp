@@ -1,4 +1,4 @@
-// What one thread says it does, others read whole.
+// Activities of one thread, read whole by others.
 #include "braid/comm/rank_activity.h"
 
 #include <gtest/gtest.h>

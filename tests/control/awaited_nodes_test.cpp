@@ -90,7 +90,7 @@ TEST(AwaitedNodes, where_nodes_are_missing_in_the_end_the_last_fault_is_named) {
   EXPECT_TRUE(holds(error, {"node 1 on h1: has a = 2; node 0 a = 1", "nodes 1, 2 did not come within 1.0 s"}));
 }
 
-// Who hears nothing for five seconds takes it for dead.
+// A node fails after five seconds of silence.
 TEST(AwaitedNodes, node_zero_beats_while_it_waits_for_others) {
   auto all = job_options(3);
   for (auto& options : all) options.heartbeat_seconds = 0.6;

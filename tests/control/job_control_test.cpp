@@ -1,4 +1,4 @@
-// What nodes hear of each other once they have joined.
+// Messages between nodes that have joined.
 #include "braid/control/job_control.h"
 
 #include <sys/wait.h>

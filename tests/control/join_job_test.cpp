@@ -1,4 +1,4 @@
-// Who may join, and what those who may not are told.
+// Nodes that may join, and the refusals of all others.
 #include "braid/control/join_job.h"
 
 #include <fstream>

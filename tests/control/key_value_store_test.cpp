@@ -1,4 +1,4 @@
-// What one thread sets another gets, whichever comes first.
+// A value set by one thread reaches another, whichever comes first.
 #include "braid/control/key_value_store.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What each launcher sets, as it was found in processes that it started, and what cannot be.
+// The variables of each launcher, as found in processes that it started, and malformed ones.
 #include "braid/control/launcher_environment.h"
 
 #include <gtest/gtest.h>

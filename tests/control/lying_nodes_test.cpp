@@ -20,7 +20,7 @@ const std::vector<JobNode>& three_nodes() {
 
 std::shared_ptr<const JobKeys> job_keys() { return keys_of(kTestToken, 0); }
 
-// What a judge finds.
+// A validator that refuses events with "bad" in them.
 std::string refuses_bad(const JobEvent& event) {
   if (event.bytes == "throws") throw std::out_of_range("99");
   return event.bytes == "bad" ? "has said what is bad" : "";
@@ -149,7 +149,7 @@ TEST(LyingNodes, who_is_lost_by_its_owner_is_lost_by_all) {
   EXPECT_TRUE(std::holds_alternative<NodeFailure>(job.told_to_2[0]));
 }
 
-// What member 1 hears when node 0 sends `frame`.
+// Returns the events of member 1 when node 0 sends `frame`.
 std::vector<JobEvent> heard_from_root(const Frame& frame) {
   const TlsContext context(job_keys());
   auto [here, there] = two_ends();

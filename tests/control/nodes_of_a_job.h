@@ -21,7 +21,7 @@ namespace braid {
 
 inline control::SocketAddress loopback_at(int port) { return control::resolve({"127.0.0.1", port}).found.front(); }
 
-// Of 127.0.0.1, that nobody listens on.
+// Returns a port of 127.0.0.1 on which nobody listens.
 inline int free_port() {
   const control::Socket listener = control::Socket::listening("test", loopback_at(0));
   control::SocketAddress bound;
@@ -58,7 +58,7 @@ inline std::shared_ptr<const control::JobKeys> keys_of(const std::string& token,
 }
 inline std::shared_ptr<const control::JobKeys> test_keys() { return keys_of(kTestToken, 0); }
 
-// Who is lost is found by other means than silence, unless a test shortens it.
+// Options under which failed nodes are found by other means than silence, unless a test shortens it.
 inline std::vector<control::JoinOptions> job_options(int num_nodes) {
   std::vector<control::JoinOptions> all(static_cast<size_t>(num_nodes));
   const int port = free_port();
@@ -74,13 +74,13 @@ inline std::vector<control::JoinOptions> job_options(int num_nodes) {
   return all;
 }
 
-// Of a node that runs in a forked child, which does not have the keys of its parent (secret.h).
+// Options of a node that runs in a forked child, which does not have the keys of its parent (secret.h).
 inline control::JoinOptions in_child(control::JoinOptions options) {
   options.keys = test_keys();
   return options;
 }
 
-// What each node got: its control, or the error's text.
+// The result of each node: its control, or the error's text.
 struct JoinedNodes {
   std::vector<std::unique_ptr<control::JobControl>> controls;
   std::vector<std::string> errors;
@@ -102,7 +102,7 @@ inline JoinedNodes join_each(const std::vector<control::JoinOptions>& all) {
   return threads.clear(), std::move(joined);
 }
 
-// Whether `text` holds each of `parts`.
+// Succeeds if `text` contains each of `parts`.
 inline testing::AssertionResult holds(const std::string& text, const std::vector<std::string>& parts) {
   for (const auto& part : parts) {
     if (text.find(part) == std::string::npos)
@@ -160,7 +160,7 @@ class NodesOfAJob {
     }
     return words;
   }
-  // Of the only one that it heard of.
+  // Returns the reason of the only failure that the node received.
   std::string loss(int node) const {
     const auto losses = words(node, control::JobEvent::Kind::Lost);
     return losses.size() == 1 ? losses[0] : cat(losses.size(), " losses");
@@ -174,7 +174,7 @@ class NodesOfAJob {
   std::vector<bool> held_;
 };
 
-// What joining ends with; empty where it ends well.
+// Returns the error of joining; empty if it succeeds.
 inline std::string error_of(const control::JoinOptions& options) {
   try {
     control::join_job(options);

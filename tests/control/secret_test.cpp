@@ -32,7 +32,7 @@ std::string mapping_at(const void* address) {
   return lines;
 }
 
-// Whether a forked child finds that `holds`.
+// Returns true if `holds` is true in a forked child.
 template <typename F>
 bool in_child(F holds) {
   const pid_t child = fork();
@@ -65,7 +65,7 @@ TEST(SecretPage, a_child_does_not_have_it) {
   EXPECT_TRUE(in_child([&] { return mapping_at(page.bytes().data()).empty(); }));
 }
 
-// What a child maps at the same address is its own.
+// A child's own mapping at the same address is independent.
 TEST(SecretPage, a_child_may_destroy_it) {
   std::optional<SecretPage> page(std::in_place);
   EXPECT_TRUE(in_child([&] {

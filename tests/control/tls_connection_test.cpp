@@ -121,7 +121,7 @@ class ForgedNode {
   std::unique_ptr<TlsConnection> line_;
 };
 
-// Of a job of three, of which the last is forged and sends `bytes` as they are.
+// Returns the failure in a job of three, of which the last is forged and sends `bytes` as they are.
 std::string loss_after(const std::string& bytes) {
   auto all = job_options(3);
   std::unique_ptr<ForgedNode> forged;

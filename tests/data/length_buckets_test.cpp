@@ -1,4 +1,4 @@
-// What batches promise, on random lengths: every sample once, padding and size within bounds, ranks alike.
+// The guarantees of batches, on random lengths: every sample once, padding and size within bounds, ranks alike.
 #include "braid/data/length_buckets.h"
 
 #include <gtest/gtest.h>

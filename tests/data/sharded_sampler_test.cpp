@@ -70,7 +70,7 @@ TEST(ShardedSampler, AnEpochIsAPermutationThatFollowsFromSeedAndEpoch) {
   EXPECT_EQ(order_of({4, 9, SampleOrder::AsGiven}, 3), (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
-// What all ranks take together, round by round, is the order of the epoch; only the tail is the enum's.
+// All ranks together take, round by round, the order of the epoch; only the tail is the enum's.
 TEST(ShardedSampler, TheOrderIsTheSameOnEveryNumberOfRanks) {
   for (const int64_t num_samples : {8, 9, 13, 16, 31}) {
     for (const UnevenTail tail : {UnevenTail::Pad, UnevenTail::Drop, UnevenTail::Uneven}) {

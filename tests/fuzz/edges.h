@@ -8,7 +8,7 @@ namespace braid::fuzz {
 
 class Edges {
  public:
-  // What ran before is forgotten.
+  // Forgets the edges that ran before.
   static void reset();
   // How many edges ran since reset() that had not run, or not so often (by powers of two), before any earlier call.
   // They count as known from now on.

@@ -1,4 +1,4 @@
-// What the nodes of a job send each other, in both directions: raw frames, and well-formed messages with wrong
+// Messages between the nodes of a job, in both directions: raw frames, and well-formed messages with wrong
 // contents. Whatever comes, the node that hears it loses others and throws at most CommError.
 #include <cstring>
 

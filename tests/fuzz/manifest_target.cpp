@@ -13,7 +13,7 @@ using namespace ckpt;
 
 namespace {
 
-// What stands before the seal.
+// Returns the text before the seal.
 std::string unsealed(const std::string& text) { return text.substr(0, text.rfind(",\n")); }
 
 void run_manifest(const std::string& input) {

@@ -1,4 +1,4 @@
-// What a fuzzer runs: a reader of braid's, given any bytes. Every target says which bytes are good to begin with.
+// A target of the fuzzer: a reader of braid's, given any bytes. Every target says which bytes are good to begin with.
 #pragma once
 
 #include <string>

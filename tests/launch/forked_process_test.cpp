@@ -1,4 +1,4 @@
-// What a process that does not read is told.
+// Messages to a process that does not read.
 #include "braid/launch/forked_process.h"
 
 #include <gtest/gtest.h>

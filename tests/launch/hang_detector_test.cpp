@@ -1,4 +1,4 @@
-// Who counts as hung, by signs alone: no process, no clock.
+// Detection of hung ranks from samples alone: no process, no clock.
 #include "braid/launch/hang_detector.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ void compute() {
 }
 void stand_still() { poll(nullptr, 0, 1000 * static_cast<int>(kBusySeconds)); }
 
-// What node 0 hears in a round for which the other is not ready before `work` is done.
+// Returns the message of node 0 in a round for which the other is not ready before `work` is done.
 std::string heard_by_node_0(void (*work)()) {
   std::vector<control::JoinOptions> all = job_options(2);
   for (control::JoinOptions& join : all) join.heartbeat_seconds = 0.3;

@@ -17,7 +17,7 @@
 namespace braid::launch::tests::hosts_launcher_test {
 namespace {
 
-// What every node brings home: what its run() returned or threw.
+// The result of a node: what its run() returned or threw.
 struct NodeEnd {
   std::vector<std::string> values;
   std::string error;
@@ -178,7 +178,7 @@ TEST(HostsLauncher, a_node_that_was_stopped_blames_no_rank) {
   EXPECT_NE(ends[1].error.find("rank 0: node 0 on h0 was silent for 0."), std::string::npos) << ends[1].error;
 }
 
-// What node 0's launch throws when node 1 does not go along.
+// Returns the error of node 0's launch when node 1 does not take part.
 std::string error_where_node_1(const std::function<void(JobRounds&)>& refuses) {
   std::vector<control::JoinOptions> all = job_options(2);
   for (control::JoinOptions& join : all) join.self.num_ranks = 1;

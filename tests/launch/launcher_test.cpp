@@ -1,4 +1,4 @@
-// What both ways of starting ranks promise: values by rank, of any size, errors with their type, threads for each.
+// The guarantees of both kinds of launchers: values by rank, of any size, errors with their type, threads for each.
 #include "braid/launch/launcher.h"
 
 #include <ATen/Parallel.h>

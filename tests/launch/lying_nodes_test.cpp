@@ -1,4 +1,4 @@
-// What other nodes say in rounds is wrong: the node that hears it names the one that said it, and goes on to say so.
+// Invalid messages of other nodes in rounds: the receiving node names the sender and reports it.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ std::string reported(const RanksReport& report) {
   return unframed(control::framed_message(control::JobHeartbeat{ranks_report_bytes(report)}));
 }
 
-// What no node may say at all, and what it is told to have done.
+// Invalid messages, and the reason given for each.
 std::vector<std::pair<std::string, std::string>> wrong_words() {
   return {{"", "has said what is no word of a round"},
           {"one", "has said what is no word of a round"},
@@ -192,7 +192,7 @@ class LyingNodesLaunch : public testing::Test {
       for (;;) pause();
     });
   }
-  // What node 0 finds when node 1 says `words`.
+  // Returns the failure that node 0 finds when node 1 sends `words`.
   std::string loss_after(std::vector<RoundBody> words) {
     begin(0);
     for (RoundBody& word : words) job->receive(1, said_to_root(word_of(std::move(word))));
@@ -260,7 +260,7 @@ TEST_F(LyingNodesLaunch, a_member_names_node_0_for_words_that_are_not_its_own) {
   EXPECT_EQ(rounds->loss(), "node 0 on h0 has relayed, as node 1's, what has said how rank 2 of another node ended");
 }
 
-// Of the only rank of a job: why it failed, when it writes `bytes` to its supervisor.
+// Returns why the only rank of a job failed, when it writes `bytes` to its supervisor.
 std::string failure_where_rank_writes(std::string bytes) {
   static std::string written;  // what the rank, a copy of this process, writes
   written = std::move(bytes);

@@ -70,7 +70,7 @@ class SignsOfNodes : public testing::Test {
     std::optional<Supervisor> supervisor;
   };
 
-  // What node 1 has reported last comes to node 0, which looks twice, so late that a rank without a sign hangs.
+  // The last report of node 1 reaches node 0, which looks twice, so late that a rank without a sign hangs.
   void node_0_looks(const RankSample& own) {
     zero_.control.heard.push_back({control::JobEvent::Kind::Progress, 1, one_.control.reported});
     for (int look = 0; look < 2; ++look) {
@@ -109,7 +109,7 @@ TEST_F(SignsOfNodes, who_waits_for_a_node_that_has_not_come_does_not_hang) {
   EXPECT_TRUE(zero_.board->failed());  // all wait
 }
 
-// What the only rank of a job returns, as its node hears it.
+// Returns the outcome of the only rank of a job, as its node receives it.
 std::string outcome_of(void (*life)(int line) noexcept) {
   const auto solo = control::make_solo_job({"here", 1});
   JobRounds rounds(*solo);

@@ -1,4 +1,4 @@
-// What process ranks and their caller make of signals: of children's deaths, of the terminal and of kill.
+// Signals to process ranks and their caller: of children's deaths, of the terminal and of kill.
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/wait.h>
@@ -131,7 +131,7 @@ TEST(Signals, reach_the_ranks_and_then_the_caller) {
   }
 }
 
-// Of the interrupts and terminations that a rank was sent; handlers reach nothing else.
+// Counts of the interrupts and terminations that a rank received; handlers reach nothing else.
 volatile std::sig_atomic_t interrupts = 0, terminations = 0;
 
 struct Counts {
@@ -196,7 +196,7 @@ TEST(Signals, of_a_terminal_reach_each_rank_once) {
   close(terminal);
 }
 
-// Of a signal that was handled: by the process that installed the handler, and by its ranks.
+// Counts of handled signals: by the process that installed the handler, and by its ranks.
 struct Handled {
   SharedArray<int> by_caller, by_ranks;
   pid_t caller = getpid();

@@ -88,7 +88,7 @@ class RunOnProcesses : public TextFolder {
     }
     EXPECT_EQ(num_shards, 4) << "weights and states, on two ranks";
   }
-  // Of the last step, whichever mesh saved it.
+  // Returns the tensors of the last step, whichever mesh saved it.
   std::map<std::string, at::Tensor> tensors_of(const std::string& run) const {
     const std::string step = path(cat(run, "/step-", kSteps));
     std::map<std::string, at::Tensor> tensors;

@@ -1,4 +1,4 @@
-// What is special about ranks that are processes: areas that are used again, rings that messages overtake each other
+// Properties of process ranks: areas that are used again, rings that messages overtake each other
 // in, works that outlive their communicator, more ranks than cores.
 #include <gtest/gtest.h>
 #include <poll.h>

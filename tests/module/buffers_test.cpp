@@ -31,7 +31,7 @@ std::vector<at::Tensor> rows() {
   return all;
 }
 
-// What a BatchNorm notes that sees `rank`'s rows alone, `parts` of them after another; after each step.
+// Returns the statistics of a BatchNorm that sees `rank`'s rows alone, `parts` of them after another; after each step.
 std::vector<Tensors> notes_of(int rank, int parts) {
   Net net;
   std::vector<Tensors> notes;

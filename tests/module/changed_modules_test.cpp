@@ -1,4 +1,4 @@
-// What users do to their modules after these were handed over: values loaded, other types, parameters frozen, released
+// Changes of users' modules after construction: values loaded, other types, parameters frozen, released
 // or replaced. It is followed, or refused by name.
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
@@ -155,7 +155,7 @@ TEST(ChangedModules, ValuesLoadedOnSomeRanksOnlyEndInAnError) {
   }
 }
 
-// What training says when `change` was made after the first step.
+// Returns the error of training when `change` is made after the first step.
 std::string said_after(const SyncSpec& sync, const std::function<void(Twice&)>& change) {
   std::vector<Twice> nets{Twice(1), Twice(1)};
   for (Twice& net : nets) net->head->bias.requires_grad_(false);

@@ -57,7 +57,7 @@ struct Result {
   Tensors gradients;
 };
 
-// Of two batches, the second of which is the first one backwards.
+// Returns the result of two batches, the second of which is the first one backwards.
 Result whole_batch(const std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>& loss) {
   Tagger model;
   const Ragged data = ragged();
@@ -168,7 +168,7 @@ TEST(CountedLoss, AFunctionMayGiveSumAndCount) {
   expect_equal(piped(as_pair, LossKind::Sum), whole_batch(sum_of));
 }
 
-// What the header of DataParallel says of such losses.
+// The recipe of DataParallel's header for such losses.
 TEST(CountedLoss, UnderDataParallelASumIsDividedByTheMeanCount) {
   const Result expected = whole_batch([](const auto& x, const auto& y) { return F::cross_entropy(x, y); });
   std::vector<Tagger> replicas(2);

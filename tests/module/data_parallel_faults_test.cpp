@@ -1,4 +1,4 @@
-// What DataParallel refuses; and what ranks tell each other beside gradients.
+// Refusals of DataParallel, and messages of ranks beside gradients.
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/activation.h>

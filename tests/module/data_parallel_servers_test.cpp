@@ -1,4 +1,4 @@
-// What a parameter server makes of a user's gradients: their mean or their sum, each clipped by its own norm, pushed
+// A user's gradients on a parameter server: their mean or their sum, each clipped by its own norm, pushed
 // whole, and decayed where the field decays.
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>

@@ -41,7 +41,7 @@ void show(DeferredBatchNorm& norm, const at::Tensor& x, const std::vector<int64_
   norm->end_step(data);
 }
 
-// Of the twelve rows of x eight are one data rank's, in two microbatches, and four the other's: both end with the
+// The twelve rows of x: eight are one data rank's, in two microbatches, and four the other's: both end with the
 // statistics of `whole`.
 void expect_shared(std::vector<DeferredBatchNorm>& replicas, const at::Tensor& x, const BatchNorm2d& whole) {
   run_ranks(2, [&](Communicator& data) {

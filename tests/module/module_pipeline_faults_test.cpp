@@ -1,4 +1,4 @@
-// What a pipeline of user modules refuses, and how it ends when a module fails.
+// Refusals of a pipeline of user modules, and its end when a module fails.
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>

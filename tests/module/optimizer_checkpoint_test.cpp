@@ -30,7 +30,7 @@ class OptimizerCheckpoints : public ScratchFolder {
     };
     on({nullptr}, nets({nullptr}, 1), body, make);
   }
-  // What a step after loading is refused with, and nothing else has changed then.
+  // Returns the problems of a step after loading; nothing else has changed then.
   std::vector<Problem> refused(const Ranks& ranks, const MakeOptimizer& make) {
     const Batch rows = batch(1);
     std::vector<Problem> problems;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace two_pipelines;
 
-// Of the first stage's ranks, where only gradients are summed.
+// Returns the all-reduces of the first stage's ranks, where only gradients are reduced.
 int all_reduces_of_a_step(const SyncSpec& sync) {
   Pair pair = replicas();
   int counted = 0;

@@ -156,7 +156,7 @@ TEST_F(PipelineCheckpoints, LeaveGraphsOfTheTimeBeforeWithoutABackward) {
 
 class RefusedCheckpoints : public PipelineCheckpoints {
  protected:
-  // What loading "saved" is refused with, the same on all ranks; the model is then as it was.
+  // Returns the refusal of loading "saved", the same on all ranks; the model is then as it was.
   std::string refused(const Ranks& ranks, const Lists& lists, const MakeOptimizer& make) {
     std::vector<std::string> said(static_cast<size_t>(ranks.pipe * ranks.data));
     const auto attempt = [&](const Trained& rank) {

@@ -27,7 +27,7 @@ namespace braid::saved_models {
 
 inline constexpr int kRows = 24;
 
-// Who trains: DataParallel where there is no schedule.
+// The ranks that train: DataParallel if there is no schedule.
 struct Ranks {
   const char* schedule;
   int pipe = 1, data = 1, zero = 0;
@@ -128,7 +128,7 @@ inline Lists nets(const Ranks& ranks, uint64_t seed) {
   return lists;
 }
 
-// Of the checkpoint, put together.
+// Returns the values of the checkpoint, assembled.
 inline std::map<std::string, at::Tensor> values(const std::string& directory) {
   std::map<std::string, at::Tensor> all;
   std::vector<ckpt::PlacedTensor> tensors;

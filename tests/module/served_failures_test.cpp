@@ -31,7 +31,7 @@ void step(DataParallel& parallel) {
   parallel.step(0.1);
 }
 
-// What the user hears; empty: nothing.
+// Returns the user's error; empty without one.
 std::string outcome(const std::function<void(Communicator&)>& body) {
   try {
     run_ranks(kRanks, body);

@@ -67,7 +67,7 @@ struct Model {
 };
 using Pair = std::vector<Model>;
 
-// Of two replicas, of which the second goes without the side.
+// Returns two replicas, of which the second skips the side branch.
 inline Pair replicas() {
   Pair made{Model(1), Model(2)};
   made[1].branches->takes_side = false;
@@ -108,7 +108,7 @@ inline void on_two_pipelines(Pair& pair, const SyncSpec& sync, const Schedule& s
 inline Schedule one_stage_each() { return schedule::one_f_one_b(2, 3); }
 inline Schedule two_stages_each() { return make_schedule("interleaved", {.ranks = 2, .microbatches = 2, .chunks = 2}); }
 
-// Of two slices the first, then of three.
+// Buckets of two slices first, then of three.
 inline SyncSpec small_buckets() { return {.bucket_mb = 0.02, .first_bucket_mb = 0.01, .overlap = OverlapChoice::On}; }
 
 }  // namespace braid::two_pipelines

@@ -52,7 +52,7 @@ TEST_F(WeightsFiles, AreTheSameFromAllRanksAndGoIntoAll) {
   }
 }
 
-// What was imported is what the next step updates, on every data rank.
+// Imported values are those that the next step updates, on every data rank.
 TEST_F(WeightsFiles, AreTrainedOn) {
   exported({nullptr}, 1, "weights");
   const Batch rows = batch(0);
@@ -105,7 +105,7 @@ TEST_F(WeightsFiles, StayWhereAnotherCannotBeWritten) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << "nothing else is left";
 }
 
-// Of replicas that train apart the mean, and they go on with their own.
+// Replicas that train independently give their mean and continue with their own weights.
 TEST_F(WeightsFiles, HaveTheMeanOfReplicasApart) {
   Lists lists;
   std::vector<torch::nn::Linear> fcs;

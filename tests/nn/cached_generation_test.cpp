@@ -227,7 +227,7 @@ TEST(RowProduct, IsTheProductAndTheSameOnAllProcessors) {
   expect_equal_sets<c10::BFloat16>(at::kBFloat16);
 }
 
-// Of evaluations: the loss of the last tokens alone.
+// Evaluations: the loss of the last tokens alone.
 TEST(LastTargets, GiveTheLossOfTheLastTokens) {
   run_ranks(1, [&](Communicator& world) {
     const at::NoGradGuard no_grad;

@@ -94,8 +94,8 @@ int64_t peak_bytes(const char* recompute, int layers, int in_flight = 1) {
   return bytes_of({ModelFamily::Gpt2, layers, recompute, WeightPass::AtOnce, in_flight}).peak;
 }
 
-// Of one GPT-2 block, in units of the stream: its input, normed, qkv 3, attention, the sum, normed, up 4, GELU 4; and
-// per row two statistics of two norms, one of each head's softmax.
+// The bytes of one GPT-2 block, in units of the stream: its input, normed, qkv 3, attention, the sum, normed, up 4,
+// GELU 4; and per row two statistics of two norms, one of each head's softmax.
 constexpr int64_t kGpt2Block = 16 * kHidden + kRows * (4 + kHeads) * kFloat;
 // Input, qkv 3, sum, up 4.
 constexpr int64_t kGpt2Selected = 9 * kHidden + kRows * 4 * kFloat;

@@ -134,7 +134,7 @@ TEST_P(ActivationKernel, GivesTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-// What other devices run, tried on the CPU.
+// The kernels of other devices, run on the CPU.
 TEST(ComposedKernels, KeepTheFusedOnesContracts) {
   namespace k = kernels;
   for (const at::ScalarType dtype : {at::kDouble, at::kBFloat16}) {

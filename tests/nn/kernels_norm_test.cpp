@@ -82,7 +82,7 @@ TEST_P(NormKernel, AgreesWithComposedOperations) {
   }
 }
 
-// What other devices run, tried on the CPU.
+// The kernels of other devices, run on the CPU.
 TEST_P(NormKernel, ComposedKeepsTheContract) {
   const Inputs in(GetParam(), at::kDouble);
   namespace composed_kernels = kernels::composed;

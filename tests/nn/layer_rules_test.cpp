@@ -1,4 +1,5 @@
-// What single layers promise beyond their numbers: dropout's mask, the loss's buffer, the queue's silence, same bits.
+// The guarantees of single layers beyond their numbers: dropout's mask, the loss's buffer, the queue's silence, same
+// bits.
 #include <ATen/Parallel.h>
 #include <ATen/ops/ones.h>
 
@@ -120,7 +121,7 @@ TEST(Linear, MakesItsInputAgainInBackwardOnceAndLetsGoOfHow) {
     };
     const at::Tensor kept = formula_tensor("x", {2, 3, 4});
     const auto calls = std::make_shared<int>(0);
-    // What forward saw is spoilt before backward: only what is made again counts.
+    // Spoils the inputs of forward before backward: only recomputed values count.
     const at::Tensor passing = kept.clone();
     const Activation made{passing, [kept, calls] {
                             ++*calls;

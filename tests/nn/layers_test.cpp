@@ -24,7 +24,7 @@ using Tensors = std::map<std::string, at::Tensor>;
 constexpr int64_t kBatch = 2, kTime = 5, kVocab = 19;
 constexpr int kMicrobatches = 2;
 
-// What the case may use of the model's shape.
+// The part of the model's shape that a case uses.
 struct Cut {
   int part, parts, heads;
   int64_t width() const { return heads * 2; }

@@ -136,7 +136,7 @@ TEST_P(Documents, ATokenSeesItsOwnOnly) {
     EXPECT_LT(relative_error(masked[1], causal[1]), 1e-14);
     EXPECT_LT(relative_error(masked[0].narrow(0, 0, 3), causal[0].narrow(0, 0, 3)), 1e-14);
     EXPECT_GT(relative_error(masked[0].narrow(0, 3, 5), causal[0].narrow(0, 3, 5)), 1e-3);
-    // What another document says changes nothing.
+    // Other documents change nothing.
     const at::Tensor other = tokens.clone();
     other[0].narrow(0, 0, 3).copy_(tokens[0].narrow(0, 0, 3).add(1).remainder(19));
     const at::Tensor after = logits(model, other, two_and_one());

@@ -13,7 +13,7 @@ namespace {
 
 class LowPrecision : public testing::TestWithParam<at::ScalarType> {
  protected:
-  // Of one rounding.
+  // Returns the error of one rounding.
   double epsilon() const { return GetParam() == at::kHalf ? 5e-4 : 4e-3; }
   at::Tensor input(const char* name, at::IntArrayRef shape) const {
     return formula_tensor(name, shape).to(GetParam()).requires_grad_();

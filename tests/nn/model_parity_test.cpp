@@ -99,7 +99,7 @@ std::map<std::string, double> bfloat16_errors(ModelRun run) {
   return squares;
 }
 
-// What Hugging Face's model is off by bounds what ours may be off by.
+// The error of Hugging Face's model bounds the error of ours.
 void expect_bfloat16_parity(const std::string& file, const ModelRun& run) {
   const auto allowed = reference_numbers(file);
   const auto errors = bfloat16_errors(run);

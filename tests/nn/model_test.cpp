@@ -25,8 +25,8 @@ TEST(Presets, HaveAsManyParametersAsPublished) {
   EXPECT_EQ(seen, published.size());
 }
 
-// Of Llama-3.2-1B, by transformers' ROPE_INIT_FUNCTIONS["llama3"] in float32: wavelengths that stay, are between, are
-// divided.
+// Values of Llama-3.2-1B, by transformers' ROPE_INIT_FUNCTIONS["llama3"] in float32: wavelengths that stay, are
+// between, are divided.
 TEST(Rotary, FrequenciesAreThoseOfLlama3) {
   const auto frequencies = rotary_frequencies({64, 8192, 500000, {{32, 1, 4, 8192}}});
   ASSERT_EQ(frequencies.size(), 32u);

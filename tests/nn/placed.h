@@ -20,7 +20,7 @@ inline at::Tensor box_of(at::Tensor tensor, const mesh::Index& begin, const mesh
   return tensor;
 }
 
-// What a rank holds of `global`; zeros in the padding.
+// Returns a rank's shard of `global`; zeros in the padding.
 inline at::Tensor place(const at::Tensor& global, const mesh::Placement& placement) {
   const at::Tensor local = at::zeros(placement.local_shape, global.options());
   for (const mesh::Piece& piece : placement.pieces) {

@@ -57,7 +57,7 @@ TEST_P(Product, OverwritesGarbageAndAddsInTheSlotsPrecision) {
   }
 }
 
-// What autograd hands over: slices of wider rows, transposed and expanded tensors.
+// Strides as autograd gives them: slices of wider rows, transposed and expanded tensors.
 TEST_P(Product, TakesAnyStrides) {
   const at::Tensor wide = operand("wide", {9, 40}), tall = operand("tall", {20, 9});
   const at::Tensor slot = at::full({20, 17}, 0, sums());

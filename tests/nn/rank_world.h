@@ -1,4 +1,4 @@
-// What one rank of a test holds: parameters with formula values, a sink whose slots start as NaN, a queue.
+// The state of one rank of a test: parameters with formula values, a sink whose slots start as NaN, a queue.
 #pragma once
 
 #include <ATen/core/grad_mode.h>

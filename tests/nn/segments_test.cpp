@@ -1,4 +1,5 @@
-// What runs when: second runs in the right order, ahead on demand, never of the head, and nothing kept in evaluation.
+// Order of the runs: recomputation in the right order, ahead on demand, never of the head, and nothing kept in
+// evaluation.
 #include "braid/nn/segments.h"
 
 #include <ATen/ops/full.h>
@@ -36,7 +37,7 @@ class SegmentsTest : public testing::Test {
   Segments segments(const char* policy, const StageBlocks& counts) {
     return {blocks_, plan_segments(*spec::recompute_policy(policy), counts), queue_};
   }
-  // What ran since the last call.
+  // Returns the runs since the last call.
   std::string ran() { return std::exchange(log_, {}); }
   static at::Tensor backward(const Segments& s, Passage& passage) {
     return s.backward(std::move(passage), ones(), WeightPass::Later);

@@ -179,7 +179,7 @@ TEST(Optimizers, OrthogonalMeansSingularValuesNearOne) {
   EXPECT_EQ(orthogonalized(at::zeros({3, 4})).abs().max().item<float>(), 0);
 }
 
-// What an optimizer keeps for each of some_model()'s 2,330 elements, 480 and 1,200 of which are in matrices.
+// The bytes that an optimizer keeps for each of some_model()'s 2,330 elements, 480 and 1,200 of which are in matrices.
 TEST(Optimizers, KeepWhatTheyNeed) {
   param::ParamStore store(some_model(), Reduction::Fast, at::kFloat, 5);
   const auto kept = [&](const OptimizerSpec& spec) {

@@ -164,7 +164,7 @@ TEST(TreeSink, SumsInTheBalancedTreeWhateverTheOrder) {
   }
 }
 
-// What a data rank of `n` sums of its contiguous block of 8 microbatches.
+// Returns the sum that a data rank of `n` forms of its contiguous block of 8 microbatches.
 at::Tensor block_sum(int rank, int n) {
   ParamStore store(tied_model(), Reduction::Reproducible, at::kFloat, 1);
   const auto sink = tree_sink(store);

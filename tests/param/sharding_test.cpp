@@ -78,7 +78,7 @@ TEST(Sharding, ValuesAreThoseOfAStoreThatSharesNothing) {
   }
 }
 
-// Of the parameters a and b.
+// Expects that the memory of the parameters a and b is released.
 void expect_released(const at::Tensor& view) {
   EXPECT_EQ(view.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get(), nullptr);
   for (const auto& use : std::vector<std::function<void()>>{[&] { view.sum(); }, [&] { view.zero_(); }}) {

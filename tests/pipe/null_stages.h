@@ -39,7 +39,7 @@ struct Complaint : std::logic_error {
 
 class NullStages final : public pipe::StageExecutor {
  public:
-  // Of that rank. `schedule` outlives this.
+  // The stages of that rank. `schedule` outlives this.
   NullStages(const Schedule& schedule, int rank) : schedule_(schedule), rank_(rank) {
     for (const Program& program : schedule.programs) {
       for (const Action& action : program) {
@@ -138,7 +138,7 @@ class NullStages final : public pipe::StageExecutor {
   }
 
  private:
-  // Of one stage and microbatch.
+  // The state of one stage and microbatch.
   struct Pass {
     std::set<Op> ran;
     at::Tensor input, output_gradient;
@@ -228,7 +228,7 @@ class NullStages final : public pipe::StageExecutor {
     require(static_cast<int>(kept.size()) <= schedule_.promise.weight_versions, "makes too many versions of weights");
   }
 
-  // What travels: a number of its own for every tensor.
+  // Activations: a number of its own for every tensor.
   static int64_t activation(int stage, int micro) { return (int64_t{stage} << 32) + 2 * micro; }
   static int64_t gradient(int stage, int micro) { return (int64_t{stage} << 32) + 2 * micro + 1; }
   static at::Tensor number(int64_t value) {

@@ -1,4 +1,4 @@
-// What the runtime did, in what order, against the simulator's timeline of the same schedule.
+// The runtime's actions and their order, against the simulator's timeline of the same schedule.
 #include <gtest/gtest.h>
 
 #include "braid/comm/local/run_ranks.h"

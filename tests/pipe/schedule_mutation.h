@@ -25,7 +25,7 @@ class Mutation {
     return schedule;
   }
 
-  // What apply() did.
+  // Returns a description of what apply() did.
   const std::string& text() const { return text_; }
 
  private:

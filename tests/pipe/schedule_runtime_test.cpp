@@ -109,7 +109,7 @@ TEST(ScheduleRuntime, TheSpansOfAFusedPairAreTheSameTime) {
   });
 }
 
-// What an executor gets of a pair.
+// Records the fused pairs that an executor gets.
 class Overlapping final : public FakeStages {
  public:
   using FakeStages::FakeStages;

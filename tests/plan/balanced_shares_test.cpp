@@ -20,7 +20,7 @@ double last_done(const std::vector<double>& seconds, const std::vector<int>& uni
   return last;
 }
 
-// Of all ways to share `left` units among those from `who` on, one each at least.
+// Returns the best of all ways to split `left` units among those from `who` on, one each at least.
 double best_of_all(const std::vector<double>& seconds, std::vector<int> units, int left) {
   if (units.size() + 1 == seconds.size()) {
     units.push_back(left);

@@ -1,4 +1,4 @@
-// What one pass of a stage works with; all else is held against runs (tests/cli/predicted_memory_test.py).
+// The working memory of one pass of a stage; all else is compared with runs (tests/cli/predicted_memory_test.py).
 #include "braid/plan/braid_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a cluster's failures and disks make of a run, counted by hand.
+// The cost of a cluster's failures and disks for a run, counted by hand.
 #include <gtest/gtest.h>
 
 #include "braid/plan/goodput.h"

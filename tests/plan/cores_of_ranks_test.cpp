@@ -111,7 +111,7 @@ TEST(CoresOfRanks, AreOfAllKindsOrNone) {
   EXPECT_EQ(prediction_problems(llama(), mixed)[0].key, "shared_cores");
 }
 
-// What ranks of one host exchange is work of the cores that compute; what goes to another host is on its way meanwhile.
+// Exchanges inside a host are work of the cores that compute; those between hosts overlap.
 TEST(CoresOfRanks, HideNoExchangesOfTheirHost) {
   RunSpec run = llama();
   run.mesh.data = 2;

@@ -1,4 +1,4 @@
-// What ways of keeping replicas in step send and keep, beside plain sums of gradients.
+// Bytes that kinds of replication send and keep, beside plain all-reduce.
 #include "braid/plan/data_exchange.h"
 
 #include <gtest/gtest.h>

@@ -159,7 +159,7 @@ TEST(Experts, OneForAllTokensIsADenseBranchWithARouter) {
   }
 }
 
-// Of a microbatch of 256 tokens and both blocks: what came and what went back, the choice in float32, and as much of
+// A microbatch of 256 tokens and both blocks: the rows received and returned, the choice in float32, and as much of
 // the branch for the second expert as for the first.
 TEST(Experts, KeepTheirRows) {
   RunSpec run = small(), dense = run;
@@ -174,7 +174,7 @@ TEST(Experts, KeepTheirRows) {
   EXPECT_EQ(kept(run) - kept(dense), 2 * (rows + choice + branch * 2 / 3));
 }
 
-// What has one copy is not shared out, and no buffers bring it.
+// Parameters with one copy are not sharded, and need no buffers.
 TEST(Experts, NoBuffersAreForWhatNoRanksShare) {
   RunSpec run = small(), untouched = small();
   for (RunSpec* one : {&run, &untouched}) one->mesh.expert = 8;
@@ -182,7 +182,7 @@ TEST(Experts, NoBuffersAreForWhatNoRanksShare) {
   const auto buffers = [&] { return predict_run(run, a100_nodes(8)).memory[0].communication; };
   const double attention = 4 * 1024 * 1024 + 2 * 1024, router = 8 * 1024, block = attention + router;
   const double ends = 2 * 1024 * 1024 + 1024;
-  // Of both blocks gradients in float32 and weights in bfloat16.
+  // Gradients of both blocks in float32 and weights in bfloat16.
   EXPECT_EQ(buffers(), static_cast<int64_t>((4 + 2) * (2 * block + ends)));
   run.mesh = {.data = 8};
   run.sync.zero_group = 1;

@@ -45,7 +45,8 @@ double drawn_goodput(const FailureModel& model, double interval, int intervals, 
   return interval * intervals / clock;
 }
 
-// Of nodes that one failure in `mean_between` takes and `repair` brings back, whether or not a spare stands in.
+// Simulates nodes that fail every `mean_between` on average and return after `repair`, whether or not a spare stands
+// in.
 double drawn_share_without_waiting(double mean_between, size_t spares, double repair, int count) {
   DrawnFailures failures(mean_between, 11);
   std::deque<double> back;  // when those under repair are

@@ -1,4 +1,4 @@
-// Who holds how many microbatches of a stage, read off schedules.
+// The microbatches that ranks hold of a stage, read off schedules.
 #include <gtest/gtest.h>
 
 #include "braid/plan/partition.h"

@@ -32,7 +32,7 @@ struct Most {
   double bytes;
 };
 
-// Of all p, m, last stages and transfers below. Held bytes are those of the fullest rank.
+// The largest errors over all p, m, last stages and transfers below. Held bytes are those of the fullest rank.
 constexpr Most kMost[] = {
     {"naive", 0.000, 0.000},       {"gpipe", 0.000, 0.000},          {"1f1b", 0.004, 0.000},
     {"interleaved", 0.008, 0.000}, {"looped-bfs", 0.008, 0.000},     {"zb-h1", 0.032, 0.000},
@@ -67,7 +67,7 @@ TEST(PipelineEstimate, IsNearTheSimulator) {
   }
 }
 
-// What is computed again before backward is held until the weight gradient, and may be more than what is kept.
+// Recomputed activations are held until the weight gradient, and may exceed the kept ones.
 TEST(PipelineEstimate, WeightGradientsThatWaitMayHoldMoreThanActivations) {
   for (const char* name : {"zb-1p", "zb-2p", "zb-v", "v-half", "v-min"}) {
     PipelineQuestion asked = question(name, 4, 16, 1, 0);

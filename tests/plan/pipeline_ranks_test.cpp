@@ -1,4 +1,4 @@
-// What each rank of a pipeline holds of the model: halves of blocks, tied tables, mirrored stages, versions.
+// The part of the model on each rank of a pipeline: halves of blocks, tied tables, mirrored stages, versions.
 #include <gtest/gtest.h>
 
 #include "braid/plan/predict_run.h"
@@ -28,7 +28,7 @@ TEST(PipelineRanks, HalvesOfABlockDiffer) {
   EXPECT_LT(cut.seconds.compute - whole.seconds.compute, 0.5 * (more.seconds.compute - whole.seconds.compute));
 }
 
-// Of all pipeline ranks.
+// Returns the parameters of all pipeline ranks.
 int64_t parameters(const RunSpec& run) {
   int64_t bytes = 0;
   for (const RankMemory& rank : predict_run(run, a100_nodes(1)).memory) bytes += rank.parameters;

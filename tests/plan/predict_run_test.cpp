@@ -1,4 +1,5 @@
-// Of one prediction: its parts add up, no step is shorter than its bound, and it moves the way the layout does.
+// Properties of one prediction: its parts add up, no step is shorter than its bound, and it moves the way the layout
+// does.
 #include "braid/plan/predict_run.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What compression keeps and sends of one gradient, counted by hand.
+// Bytes that compression keeps and sends for one gradient, counted by hand.
 #include "braid/plan/reducer_state.h"
 
 #include <gtest/gtest.h>

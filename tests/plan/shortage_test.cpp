@@ -1,4 +1,4 @@
-// What is said where nothing fits, beside what searches of larger clusters find.
+// The message where nothing fits, beside what searches of larger clusters find.
 #include <gtest/gtest.h>
 
 #include <regex>

@@ -36,7 +36,8 @@ TEST(Transfer, OnlyStagesOfTwoNodesUseTheNetwork) {
   }
 }
 
-// Of the ranks of two nodes, one pair has the network between it; all of them would wait for it if it were everywhere.
+// Among the ranks of two nodes one pair has the network between it; all of them would wait for it if it were
+// everywhere.
 TEST(Transfer, RanksOfMegatronWaitForWhatTheySendAndReceiveThemselves) {
   Cluster two = a100_nodes(2), single = a100_nodes(16);
   single.devices.front().per_node = 1;

@@ -1,4 +1,4 @@
-// What happened stays, byte for byte; what did not goes; and no moment has half a file.
+// Lines of steps that stay are kept byte for byte, undone ones are removed, and the file is never half written.
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"

@@ -8,7 +8,7 @@
 namespace braid::report::progress_pace_test {
 namespace {
 
-// Of the steps first .. last, each of which takes `seconds`.
+// Returns the shown ones of the steps first .. last, each of which takes `seconds`.
 std::vector<int64_t> shown(ProgressPace pace, int64_t first, int64_t last, double seconds) {
   std::vector<int64_t> steps;
   for (int64_t step = first; step <= last; ++step) {

@@ -143,7 +143,7 @@ TEST(ValidateRules, EveryMutationOfEveryScheduleIsFoundAtItsCell) {
   }
 }
 
-// Of every two neighbours that depend on each other the later one may not come first.
+// If two neighbours depend on each other, the later one may not come first.
 TEST(ValidateRules, EverySwapOfAPassAndItsTransferIsFoundAtItsCell) {
   for (const auto& name : schedule_names()) {
     const Schedule schedule = with_comms(make_schedule(name, {.ranks = 2, .microbatches = 6}));

@@ -1,4 +1,4 @@
-// What a careful engineer would say to a wrong file: one value at a time, and many at once.
+// Messages about wrong files: one value at a time, and many at once.
 #include "tests/spec/complaint.h"
 
 namespace braid::spec::bad_input_test {

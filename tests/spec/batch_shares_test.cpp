@@ -1,4 +1,4 @@
-// Who has which microbatches of a step.
+// The microbatches of each data rank in a step.
 #include "braid/spec/batch_shares.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What may change when a run goes on, key by key, and what train.allow_change may name.
+// Keys that may change on resume, one by one, and those that train.allow_change may name.
 #include "braid/spec/change_on_resume.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What braid says to a configuration, for tables of bad inputs.
+// The message about a configuration, for tables of bad inputs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ inline void expect_complaints(const std::vector<Case>& cases, const spec::HostLi
   }
 }
 
-// What pipeline.schedule must be.
+// Returns the rule of pipeline.schedule.
 inline std::string schedules() {
   return "\"naive\", \"gpipe\", \"1f1b\", \"interleaved\", \"looped-bfs\", \"zb-h1\", \"zb-h2\", "
          "\"interleaved-zb\", \"zb-v\", \"dualpipev\", \"dualpipe\", \"zb-1p\", \"zb-2p\", \"v-half\", \"v-min\", "

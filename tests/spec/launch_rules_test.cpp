@@ -1,4 +1,4 @@
-// What ranks that are processes cannot do is refused by name, and threads are offered.
+// Features that process ranks lack are refused by name, and threads are offered.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What must hold between the keys of compression, nodes and the mesh.
+// Rules between the keys of compression, nodes and the mesh.
 #include <gtest/gtest.h>
 
 #include "tests/spec/complaint.h"

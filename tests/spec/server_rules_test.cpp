@@ -1,4 +1,4 @@
-// What parameter servers ask of the mesh, by their consistency.
+// Requirements of parameter servers on the mesh, by their consistency.
 #include <gtest/gtest.h>
 
 #include "tests/spec/complaint.h"

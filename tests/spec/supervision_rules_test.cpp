@@ -1,4 +1,4 @@
-// What spikes and comparisons of replicas ask of the way replicas and stages are kept in step.
+// Requirements of spikes and comparisons of replicas on replication and schedules.
 #include <gtest/gtest.h>
 
 #include "tests/spec/complaint.h"

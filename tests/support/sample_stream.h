@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// Of samples [first, first + count), in this order.
+// Returns the hash of samples [first, first + count), in this order.
 inline uint64_t stream_hash(const data::Sampler& sampler, int context, int64_t first, int64_t count) {
   std::vector<int64_t> tokens(static_cast<size_t>(context) + 1);
   uint64_t all = 0;

@@ -1,4 +1,4 @@
-// Of many variants a run of the tests looks at some, and under BRAID_FULL at all.
+// Samples of many variants: a run of the tests takes some, and under BRAID_FULL all.
 #pragma once
 
 #include <cstdlib>

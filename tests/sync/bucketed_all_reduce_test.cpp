@@ -40,7 +40,7 @@ void expect_all(const at::Tensor& tensor, float value) {
   for (int64_t i = 0; i < tensor.numel(); ++i) ASSERT_EQ(p[i], value);
 }
 
-// What rank `rank` adds to parameter number `param` by use `use`.
+// Returns what rank `rank` adds to parameter number `param` by use `use`.
 float contribution(int rank, int param, int use) { return static_cast<float>(rank + 1 + 10 * param + 100 * use); }
 
 void write_gradients(param::ParamStore& store, int rank) {

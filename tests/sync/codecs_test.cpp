@@ -1,4 +1,4 @@
-// What compressors say of a run, by hand; that they tell a part of it and keep the rest; that they pass on NaN.
+// Messages of compressors, by hand; that the rest becomes the residual; that NaN passes through.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>

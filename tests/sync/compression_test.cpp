@@ -1,4 +1,4 @@
-// What every kind of compression promises: replicas with the same bits, nothing lost but the last residual, exact
+// The guarantees of every kind of compression: replicas with the same bits, nothing lost but the last residual, exact
 // bytes, state that can be saved, and results that do not depend on buckets.
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST_P(EveryKind, AllReplicasEndWithTheSameBits) {
   }
 }
 
-// What was applied, and what every rank still owes, add up to all gradients.
+// The applied sums and the residuals of all ranks add up to all gradients.
 TEST_P(EveryKind, NothingIsLostButTheLastResiduals) {
   if (std::string(GetParam()).ends_with("float16")) return;  // rounding is not fed back
   const int ranks = 3, num_steps = 12;

@@ -80,7 +80,7 @@ TEST(PowerSgd, AGradientOfThatRankTravelsWhole) {
   }
 }
 
-// Of a constant gradient the warm start finds the leading direction: algorithm 1 is a power iteration.
+// For a constant gradient the warm start finds the leading direction: algorithm 1 is a power iteration.
 TEST(PowerSgd, TheWarmStartFindsTheLeadingDirection) {
   const at::Tensor u = doubles({1, 2, -1, 0, 3, 1}), v = doubles({2, 0, 1, -1, 4});
   const at::Tensor u2 = doubles({2, -1, 0, 1, 0, 0}), v2 = doubles({0, 3, -1, -1, 0});  // orthogonal to both

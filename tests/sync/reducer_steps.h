@@ -60,7 +60,7 @@ inline void set(const at::Tensor& tensor, int64_t i, double value) {
   }
 }
 
-// What `rank` contributes in `step`: numbers of several magnitudes, zero between slices.
+// Returns the gradients of `rank` in `step`: numbers of several magnitudes, zero between slices.
 inline at::Tensor gradients(const GradLayout& layout, int rank, int64_t step) {
   at::Tensor flat = at::zeros({num_flat(layout)}, layout.options);
   for (const BucketShape& bucket : layout.buckets) {

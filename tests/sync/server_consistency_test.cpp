@@ -1,4 +1,4 @@
-// Who waits for whom: bounds on staleness under random delays.
+// Waiting of workers: bounds on staleness under random delays.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -28,7 +28,7 @@ class HeldBack : public testing::Test {
                             {{at::full({1}, kRow, at::kLong), at::full({1, kWidth}, 1.0, at::kFloat)}}};
     for (int i = 0; i < count; ++i) one_.push(ones, ++step_);
   }
-  // What the servers have subtracted from every element and from the row. A pull is answered after own pushes.
+  // Returns what the servers have subtracted from every element and from the row. A pull is answered after own pushes.
   double moved(ServerClient& client) const {
     KeyedTensors read{at::full({2000}, 0.0, at::kFloat), {{at::full({1}, kRow, at::kLong), {}}}};
     client.pull(read, ServerClient::Freshness::Newest);

@@ -1,4 +1,4 @@
-// What a parameter server computes: under BSP what one process would, whatever the number of servers and however badly
+// The updates of a parameter server: under BSP what one process would, whatever the number of servers and however badly
 // the transport behaves.
 #include <gtest/gtest.h>
 

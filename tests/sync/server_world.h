@@ -57,7 +57,7 @@ inline at::Tensor values(at::IntArrayRef sizes, at::ScalarType type, uint64_t ke
 
 inline uint64_t gradient_key(int worker, int64_t clock) { return static_cast<uint64_t>(worker) * 1000 + clock; }
 
-// Of all elements and of about half of the rows, none twice.
+// Returns a gradient of all elements and of about half of the rows, none twice.
 inline KeyedTensors gradient(const KeyShape& shape, int worker, int64_t clock) {
   const uint64_t key = gradient_key(worker, clock);
   KeyedTensors all;

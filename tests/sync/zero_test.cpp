@@ -1,4 +1,4 @@
-// What is shared out comes together: sums of gradients on whoever owns them, whole parameters around a block that runs.
+// Shards are combined: sums of gradients on their owners, whole parameters around a block that runs.
 #include "braid/sync/zero.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the reference tokenizer says of texts that are hard to cut (tools/reference/tokenizer.py).
+// Results of the reference tokenizer on texts that are hard to split (tools/reference/tokenizer.py).
 #pragma once
 
 #include <fstream>

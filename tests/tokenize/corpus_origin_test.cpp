@@ -1,4 +1,4 @@
-// What is remembered of where a corpus came from: bytes, not places.
+// The recorded origin of a corpus: bytes, not places.
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"

@@ -1,4 +1,4 @@
-// What prepared folders refuse: other requests, changed texts, folders of others, damaged files.
+// Refusals of prepared folders: other requests, changed texts, folders of others, damaged files.
 #include <filesystem>
 
 #include "braid/base/errors.h"
@@ -69,7 +69,7 @@ TEST_F(PrepareTest, FilesThatChangedAreNamed) {
   }
 }
 
-// What an older version left: of a finished folder sizes are compared, an unfinished one is not gone on with.
+// Folders of an older version: a finished one has its sizes compared, an unfinished one is refused.
 TEST_F(PrepareTest, WithoutARecordOfItsInputs) {
   const auto what = request({"text"});
   run(what);

@@ -110,7 +110,7 @@ TEST_F(TextCorpusTest, HiddenAndBinaryFilesInFoldersAreNamedAndPassedOver) {
   EXPECT_EQ(read_all().choices,
             (std::vector<std::string>{cat("what is text; passed over in folders: 2 binary (", at("d.png"), ", ",
                                           at("latin1"), "), 2 hidden (", at(".b"), ", ", at(".git"), ")")}));
-  // What is named itself is read.
+  // A file that is named itself is read.
   EXPECT_EQ(list_documents({.paths = {(folder_ / ".b").string(), (folder_ / "d.png").string()}}).documents.size(), 2u);
   fs::remove(folder_ / "a"), fs::remove(folder_ / "e"), fs::remove(folder_ / "f");
   EXPECT_EQ(message({.paths = {folder_.string()}}),

@@ -1,4 +1,4 @@
-// What is read of a tokenizer's files, and what is refused, all at once.
+// The parts of a tokenizer's files that are read, and refusals, all at once.
 #include "braid/tokenize/tokenizer_file.h"
 
 #include <gtest/gtest.h>

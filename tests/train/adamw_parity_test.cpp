@@ -9,7 +9,7 @@
 namespace braid::train::adamw_parity_test {
 namespace {
 
-// What tools/reference/model_numbers.py gives to torch.
+// The options that tools/reference/model_numbers.py gives to torch.
 OptimizerSpec reference_optimizer() {
   OptimizerSpec spec;
   spec.lr = 0.01;

@@ -37,7 +37,7 @@ param::ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int ten
   return all;
 }
 
-// What a piece gives, scaled by a router's outputs. Of these it hands in the mean of the squares, and for each expert
+// A piece's output, scaled by a router's outputs. It contributes the mean of their squares, and for each expert
 // for how many tokens it is the largest.
 class Routed final : public nn::Block {
  public:

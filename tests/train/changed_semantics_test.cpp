@@ -1,4 +1,4 @@
-// What the table of combinations says changes semantics does: with both features on the training is another one, and
+// Combinations that change semantics by the table do so: with both features on the training is another one, and
 // without what the row names it is the same.
 #include <gtest/gtest.h>
 

@@ -167,7 +167,7 @@ void expect_verdict(const RunSpec& spec, const spec::Combination& pair) {
   }
 }
 
-// Of those that are supported every fifth one, and all of them under BRAID_FULL: each trains twice.
+// Every fifth supported one, and all of them under BRAID_FULL: each trains twice.
 TEST(Combinations, EveryCellIsAsTheTableSays) {
   int num_cells = 0;
   for (const Switch& a : kSwitches) {

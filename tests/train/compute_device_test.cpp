@@ -1,4 +1,4 @@
-// What a device asks, as far as the host decides it.
+// Requirements of a device, as far as the host decides them.
 #include "braid/train/compute_device.h"
 
 #include <gtest/gtest.h>

@@ -62,7 +62,7 @@ double target(const std::string& name, int64_t element, int sample) {
   return std::sin(0.1 * static_cast<double>((element + 1) * (sample + 1)) + static_cast<double>(name.size()));
 }
 
-// Of the samples in order; the sum is a balanced tree over them.
+// Returns the gradient of the samples in order; the sum is a balanced tree over them.
 double gradient(const std::string& name, int64_t element, double value, std::span<const int> samples) {
   if (samples.size() == 1) return value - target(name, element, samples[0]);
   const size_t half = samples.size() / 2;

@@ -147,7 +147,7 @@ TEST_F(Changes, OfTheTrainingAreRefusedTogetherUnlessTheyAreAllowed) {
   EXPECT_EQ(refusal(is), cat("train.seed = 7: must be as in ", path("saved"), "; nearest valid is 1"));
 }
 
-// What does not change the training needs no leave; neither does another way of saying where the decay ends.
+// Changes that keep the training the same are free; so is another way of saying where the decay ends.
 TEST_F(Changes, OfTheLayoutAreFree) {
   RunSpec was = spec_of(kKinds[0]);
   was.optimizer.decay_steps = 4;

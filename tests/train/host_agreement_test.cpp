@@ -25,7 +25,7 @@ HostInput host_input(uint64_t text, uint64_t tokenizer) {
   return {{}, {.sources = {{.digest = {text, DigestKind::Xxh3}}}, .tokenizer = tokenizer}};
 }
 
-// What each host is told; "" of one that may begin.
+// Returns the message to each host; "" for one that may begin.
 std::vector<std::string> told(const std::vector<HostInput>& hosts) {
   std::vector<std::string> told(hosts.size());
   run_ranks(static_cast<int>(hosts.size()), [&](Communicator& world) {

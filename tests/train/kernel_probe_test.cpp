@@ -104,7 +104,7 @@ TEST(KernelProbe, ElementsHaveTheTimeThatProductsLeave) {
   const BlockRemainder block{.whole = 5, .products = 3, .bytes = 12};
   EXPECT_EQ(block.bytes_per_second(10), 6);
   EXPECT_EQ(block.bytes_per_second(4), 4);
-  // Of a device that computes while the host makes the next kernel ready.
+  // A device that computes while the host prepares the next kernel.
   EXPECT_EQ((BlockRemainder{.whole = 3, .products = 5, .bytes = 12}.bytes_per_second(10)), 10);
 }
 

@@ -15,7 +15,7 @@
 
 namespace braid {
 
-// What must not depend on the layout.
+// The results that must not depend on the layout.
 struct LayoutResult {
   std::vector<double> losses, grad_norms;
   std::vector<uint64_t> sample_hashes;

@@ -1,4 +1,4 @@
-// What replicas that train apart keep in a checkpoint, and with whom they go on from it.
+// The state of independent replicas in a checkpoint, and the replicas that may resume from it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

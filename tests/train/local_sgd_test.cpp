@@ -21,7 +21,7 @@
 namespace braid::train::local_sgd_test {
 namespace {
 
-// What the mesh is to train, written out.
+// The training of the mesh, written out.
 class Replay {
  public:
   Replay(const RunSpec& spec, Communicator& world)

@@ -1,4 +1,4 @@
-// What ranks measure of each other, on threads; and what is judged of numbers that are made up. Times themselves are
+// Measurements between ranks, on threads; and findings about made-up numbers. Times themselves are
 // not looked at.
 #include "braid/train/measure_job.h"
 

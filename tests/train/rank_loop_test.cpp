@@ -69,7 +69,7 @@ TEST_F(ComparedReplicas, EveryFewStepsAndBeforeASave) {
   EXPECT_EQ(observer.saved, std::vector<int64_t>{2});
 }
 
-// Of the measurements that follow the peak one fails.
+// Fails one of the measurements that follow the peak.
 class Unforeseen final : public RunObserver {
  public:
   void on_start(const RunStart&) override {}

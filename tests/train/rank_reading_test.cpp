@@ -1,4 +1,4 @@
-// What each rank reads of the data, and that the hash of a step tells what was read.
+// The samples that each rank reads, and that the hash of a step tells what was read.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 

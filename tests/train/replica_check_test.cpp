@@ -26,7 +26,7 @@ RunSpec spec_on(const MeshSpec& mesh) {
   return spec;
 }
 
-// Of the first number's: the rest may be padding.
+// Flips a bit of the first number: the rest may be padding.
 void flip_a_bit(const at::Tensor& values) { *static_cast<unsigned char*>(values.mutable_data_ptr()) ^= 4; }
 
 // The parts of a rank that holds copies.
@@ -36,7 +36,7 @@ struct RankParts {
   int rank;
 };
 
-// What all ranks hear once `damage` has been done on each; "" of those that hear nothing.
+// Returns the error of all ranks once `damage` has been done on each; "" without one.
 std::string heard(const RunSpec& spec, const std::function<void(const RankParts&)>& damage) {
   std::vector<std::string> all(static_cast<size_t>(mesh::DeviceMesh(spec.mesh).num_ranks()));
   run_ranks(static_cast<int>(all.size()), [&](Communicator& world) {

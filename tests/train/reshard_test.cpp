@@ -1,5 +1,5 @@
-// What one layout saves another goes on with: the state is the same bit for bit, the losses are those of a run that was
-// never interrupted. Pairs of 25 layouts of 1 to 8 ranks; all of them in a full run.
+// A checkpoint of one layout resumes on another: the state is the same bit for bit, the losses are those of a run that
+// was never interrupted. Pairs of 25 layouts of 1 to 8 ranks; all of them in a full run.
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 

@@ -23,7 +23,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// What counts, as an observer must keep it.
+// The steps that count, as an observer must keep them.
 class Listener final : public RunObserver {
  public:
   void on_start(const RunStart& start) override { spec = start.spec; }
@@ -162,7 +162,7 @@ class RemovesAtFirstStep final : public RunObserver {
   const std::string directory_;
 };
 
-// What the run began with is held until the first checkpoint of its own is there.
+// The checkpoint of the beginning is held until the first one of its own is there.
 TEST_F(Rollback, BeforeTheFirstSaveTheCheckpointOfTheBeginningIsThere) {
   RunSpec first = spec("first");
   first.train.steps = 4;

@@ -116,7 +116,7 @@ TEST_F(RunCheckpointsTest, OneRankLooksWhetherASaveIsNeeded) {
 
 class AsynchronousSaves : public RunCheckpointsTest {
  protected:
-  // Of the tensors' files, by step and name.
+  // Returns the bytes of the tensors' files, by step and name.
   std::map<std::string, std::string> bytes_in(const std::string& run) const {
     std::map<std::string, std::string> contents;
     for (const ckpt::SavedCheckpoint& saved : ckpt::saved_checkpoints(run)) {

@@ -1,4 +1,4 @@
-// What a run makes of the data it is given: which parts it measures.
+// The data of a run: which parts it measures.
 #include "braid/train/run_data.h"
 
 #include "braid/tokenize/prepare.h"

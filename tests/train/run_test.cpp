@@ -137,7 +137,7 @@ TEST_F(Run, AnEvaluationAfterASaveIsMadeOnceWhereverTheProcessEnds) {
   }
 }
 
-// Whoever makes the run longer has its steps, and the process may have ended before the evaluation at its end.
+// A longer run has the steps already, and the process may have ended before the evaluation at its end.
 TEST_F(Run, TheEvaluationAtTheEndIsMadeUpForByALongerRun) {
   for (const int every : {0, 4}) {  // 0: at the end alone
     RunSpec longer = spec(cat("run", every));

@@ -1,5 +1,5 @@
-// What schedules promise to hold, measured in bytes: an activation from its F to its I, what W needs from I to W, and
-// not a byte longer, on real stages.
+// The memory that schedules promise, measured in bytes: an activation from its F to its I, what W needs from I to W,
+// and not a byte longer, on real stages.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class Watched final : public pipe::StageExecutor {
     next({Op::WeightGrad, stage, micro}), inner_.weight_grad(stage, micro);
   }
   void reduce_grad(int stage) override { inner_.reduce_grad(stage); }
-  // What travels is counted apart: how long it stays depends on when the neighbour takes it.
+  // Transferred tensors are counted separately: how long it stays depends on when the neighbour takes it.
   Tensors outputs(int stage, int micro) override { return copied(inner_.outputs(stage, micro)); }
   Tensors input_gradients(int stage, int micro) override { return copied(inner_.input_gradients(stage, micro)); }
   Tensors input_buffers(int stage, int micro) override { return inner_.input_buffers(stage, micro); }
@@ -104,7 +104,7 @@ std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule)
   return all;
 }
 
-// What one microbatch holds on a stage.
+// The memory of one microbatch on a stage.
 struct Held {
   int64_t activation = 0;  // M_B: from F to I
   int64_t pending = 0;     // M_W: from I to W

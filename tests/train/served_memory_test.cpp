@@ -1,4 +1,4 @@
-// What parameter servers cost, byte for byte: on the rank that starts them, and nothing on the others.
+// The memory of parameter servers, byte for byte: on the rank that starts them, and nothing on the others.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 

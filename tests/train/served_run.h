@@ -24,10 +24,10 @@ inline RunSpec served_spec(const ScheduleOnMesh& layout, const std::string& cons
   return spec;
 }
 
-// What each rank has of the weights, by world rank; NaN elsewhere.
+// The weights of each rank, by world rank; NaN elsewhere.
 using EachRanks = std::vector<std::map<std::string, at::Tensor>>;
 
-// Whether ranks that have the same element have the same bits of it; `num_shared`: how many parameters several have.
+// Returns true if ranks with the same element have the same bits of it; `num_shared`: how many parameters several have.
 inline bool copies_agree(const EachRanks& ranks, int* num_shared = nullptr) {
   for (size_t a = 0; a < ranks.size(); ++a) {
     for (size_t b = 0; b < a; ++b) {

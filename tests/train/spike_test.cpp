@@ -95,7 +95,7 @@ TEST_P(Spikes, StopNamesTheWeightsThatAreNotFinite) {
   });
 }
 
-// Of microbatches that are not shared out alike.
+// Microbatches in unequal parts.
 TEST(SpikesOfUnequalShares, StopNamesTheDataRankOfTheMicrobatch) {
   RunSpec spec = spec_on({.data = 2, .batch_shares = "1,3"}, OnSpike::Stop);
   on_every_rank(spec, [](Trainer& trainer) {

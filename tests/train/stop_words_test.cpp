@@ -6,7 +6,7 @@
 namespace braid::train::stop_words_test {
 namespace {
 
-// What comes of a text in pieces of `size` bytes.
+// Returns the result of a text in pieces of `size` bytes.
 std::string cut(const std::string& text, size_t size, const std::vector<std::string>& words) {
   StopWords stops(words);
   std::string certain;

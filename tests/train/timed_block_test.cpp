@@ -1,4 +1,4 @@
-// What is timed of a block is what predictions count of it.
+// The timed parts of a block are those that predictions count.
 #include "braid/train/timed_block.h"
 
 #include <gtest/gtest.h>
@@ -36,9 +36,9 @@ double not_timed(const plan::BlockSizes& z, double tensor) {
   return heads / tensor + (z.rotary ? 0 : (z.q + 2 * z.kv + z.f) / tensor + 2 * z.h);
 }
 
-// Of each token, in elements: two norms and two sums with the residual 10 h there and 12 h back, dropout 4 h more back,
-// the heads gathered and in Llama turned each way, the activation, and in GPT-2 what gradients of biases sum; and
-// masks, of a byte, twice there and twice back.
+// Returns the elements of each token: two norms and two sums with the residual 10 h there and 12 h back, dropout 4 h
+// more back, the heads gathered and in Llama turned each way, the activation, and in GPT-2 what gradients of biases
+// sum; and masks, of a byte, twice there and twice back.
 double streamed_elements(const plan::BlockSizes& z) {
   const double heads = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0),
                biases = z.rotary ? 0 : z.q + 2 * z.kv + z.f + 2 * z.h;

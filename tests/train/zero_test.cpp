@@ -204,7 +204,7 @@ TEST(Zero, AStageThatStaysWholeIsGatheredOnce) {
   EXPECT_EQ(sizes.bytes_per_step, (1 + m) * (4 * sizes.flat / 2));
 }
 
-// Of a model of so many blocks.
+// Returns the sizes of a model of so many blocks.
 Sizes blocks_gathered_one_by_one(int layers) {
   RunSpec spec = spec_of({3, {.data = 4}});
   spec.model.layers = layers;

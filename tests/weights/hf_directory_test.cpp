@@ -1,4 +1,4 @@
-// What transformers saved gives the logits that transformers computes; what does not fit is refused, all at once.
+// Models saved by transformers give its logits; mismatches are refused, all at once.
 #include "braid/weights/hf_directory.h"
 
 #include <ATen/ops/tensor.h>
@@ -26,7 +26,7 @@ std::vector<double> expected_logits(const std::string& family) {
   return numbers;
 }
 
-// Of the first 24 tokens that the formula gives, in float64, put together from `ranks` tensor ranks.
+// Returns the logits of the first 24 tokens of the formula, in float64, assembled from `ranks` tensor ranks.
 at::Tensor logits_on(const HfDirectory& source, int ranks) {
   constexpr int64_t kTokens = 24;
   ModelRun run{source.model(), ranks};

@@ -11,7 +11,7 @@ namespace {
 
 using kernels::NormKind;
 
-// What comes with the residual: everything, or as little as there can be.
+// The inputs beside the residual: all, or as few as possible.
 enum class Company { Full, None };
 
 void check_norm_of(const Setting& s, const Shape& shape, NormKind kind, Company company, Verdict& verdict) {

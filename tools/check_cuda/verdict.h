@@ -19,9 +19,10 @@ struct Setting {
   at::ScalarType math() const { return wide() ? at::kDouble : at::kFloat; }  // what kernels compute and sum up in
 };
 
-// What one rounding of a dtype may cost, relative to 1 + |exact|, with a few roundings of the computation before it.
+// Returns the error of one rounding of a dtype, relative to 1 + |exact|, with a few roundings of the computation before
+// it.
 double rounding(at::ScalarType dtype);
-// Of a sum over `rows` values.
+// Returns the error of a sum over `rows` values.
 double sum_rounding(const Setting& setting, int64_t rows);
 
 // How far results were off, in parts of what is allowed: at most 1 where all is well.
