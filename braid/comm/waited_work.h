@@ -62,14 +62,14 @@ class WaitedWork final : public Work::State, public std::enable_shared_from_this
   const double issued_ = now_seconds();
 };
 
-// The ranks of the old group that have rank `me`'s colour, in the order of the new. A wish has a colour and a key.
-template <class Wish>
-std::vector<int> members_of_colour(const std::vector<Wish>& wishes, int me) {
+// The ranks of the old group that have rank `me`'s colour, in the order of the new. A request has a colour and a key.
+template <class SplitRequest>
+std::vector<int> members_of_colour(const std::vector<SplitRequest>& requests, int me) {
   std::vector<int> ranks;
-  for (int rank = 0; rank < static_cast<int>(wishes.size()); ++rank) {
-    if (wishes[rank].colour == wishes[me].colour) ranks.push_back(rank);
+  for (int rank = 0; rank < static_cast<int>(requests.size()); ++rank) {
+    if (requests[rank].colour == requests[me].colour) ranks.push_back(rank);
   }
-  std::ranges::stable_sort(ranks, {}, [&](int rank) { return wishes[rank].key; });
+  std::ranges::stable_sort(ranks, {}, [&](int rank) { return requests[rank].key; });
   return ranks;
 }
 

@@ -27,7 +27,7 @@
 namespace braid::train {
 namespace {
 
-// Steps between two meetings of replicas that run apart: what a wish to stop may take.
+// Steps between two meetings of replicas that run apart: the delay of a request to stop.
 constexpr int64_t kStepsApart = 32;
 
 int64_t largest(int64_t mine, Communicator& world) {
@@ -38,11 +38,11 @@ int64_t largest(int64_t mine, Communicator& world) {
 
 // The strongest request of all ranks, and whether any rank is busy with a save.
 struct Told {
-  RunRequest wish;
+  RunRequest request;
   bool busy;
 };
 Told told_by_all(Told mine, Communicator& world) {
-  auto values = at::tensor({static_cast<int64_t>(mine.wish), int64_t{mine.busy}}, at::kLong);
+  auto values = at::tensor({static_cast<int64_t>(mine.request), int64_t{mine.busy}}, at::kLong);
   world.all_reduce(values, ReduceOp::Max).wait_host();
   return {static_cast<RunRequest>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
 }
@@ -102,12 +102,12 @@ RunEnd RankLoop::run() {
     check_replicas();
     tell_of_graphs();
     tell_of_choices();
-    const RunRequest wish = agreed_wish();
-    stops = wish == RunRequest::Stop;
+    const RunRequest request = agreed_request();
+    stops = request == RunRequest::Stop;
     if (stops || trainer_.num_steps() == train_.steps) break;
     if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
     if (!has_foreseen_ && worth_foreseeing()) foresee();
-    stops = stops_after_work_between_steps(wish);
+    stops = stops_after_work_between_steps(request);
   }
   return ended(stops && trainer_.num_steps() < train_.steps);
 }
@@ -164,7 +164,7 @@ void RankLoop::raise_peak(double reached_per_rank) {
 }
 
 // This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
-RunRequest RankLoop::wish() {
+RunRequest RankLoop::request() {
   if (shared_.controls.stop_requested()) return RunRequest::Stop;
   if (shared_.controls.takes_save_request()) return RunRequest::Save;
   if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return RunRequest::GoOn;
@@ -173,22 +173,22 @@ RunRequest RankLoop::wish() {
 }
 
 // Replicas that run apart meet now and then, to ask.
-RunRequest RankLoop::agreed_wish() {
+RunRequest RankLoop::agreed_request() {
   if (spec::replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return RunRequest::GoOn;
-  return agreed(wish());
+  return agreed(request());
 }
 
 // A save that all ranks have done their part of goes on; nobody is asked for that alone.
 RunRequest RankLoop::agreed(RunRequest mine) {
   const Told all = told_by_all({mine, checkpoints_.busy()}, world_);
   if (checkpoints_.under_way() && !all.busy) checkpoints_.advance();
-  return all.wish;
+  return all.request;
 }
 
 // Saves and evaluates where it is time to. Both may take minutes: tells whether somebody wished to stop meanwhile.
-bool RankLoop::stops_after_work_between_steps(RunRequest wish) {
+bool RankLoop::stops_after_work_between_steps(RunRequest request) {
   const int64_t step = trainer_.num_steps();
-  const bool saves = wish == RunRequest::Save || is_multiple(step, train_.save_every);
+  const bool saves = request == RunRequest::Save || is_multiple(step, train_.save_every);
   const bool evaluates = is_multiple(step, train_.eval_every);
   if (saves) save();
   if (evaluates) evaluate();

@@ -57,10 +57,10 @@ class RankLoop {
   void doing(const std::string& what) const;
   void hear(StepReport report);
   void raise_peak(double reached_per_rank);
-  RunRequest wish();
-  RunRequest agreed_wish();
+  RunRequest request();
+  RunRequest agreed_request();
   RunRequest agreed(RunRequest mine);
-  bool stops_after_work_between_steps(RunRequest wish);
+  bool stops_after_work_between_steps(RunRequest request);
   void tell_of_graphs();
   void tell_of_choices();
   void measure_peak();

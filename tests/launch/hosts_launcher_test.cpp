@@ -186,8 +186,7 @@ std::string error_where_node_1(const std::function<void(JobRounds&)>& refuses) {
     const auto control = control::join_job(in_child(all[static_cast<size_t>(place.rank())]));
     JobRounds rounds(*control);
     if (place.rank() == 1) {
-      refuses(rounds);
-      control->advance();
+      refuses(rounds);  // control may be the heartbeat thread's afterwards
       return "";
     }
     try {

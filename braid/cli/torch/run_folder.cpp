@@ -162,7 +162,7 @@ void RunFolder::admit(const RunSpec& spec) {
   const bool used = !ckpt::saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetricsName);
   if (!used) return;
   if (!train.resume.empty() && run_of(train.resume) == resolved_path(path_)) {
-    fate_ = Fate::GoneOnFrom;
+    leftovers_ = Leftovers::Resumed;
     resumed_ = resolved_path(train.resume);
     return;
   }
@@ -173,7 +173,7 @@ void RunFolder::admit(const RunSpec& spec) {
   }
   refuse_what_others_put();
   refuse_own_inputs(spec);
-  fate_ = Fate::Removed;
+  leftovers_ = Leftovers::Removed;
 }
 
 // A run that is rolled back to its beginning reads them once more.
@@ -227,15 +227,15 @@ std::vector<std::string> RunFolder::leavings() const {
 }
 
 std::vector<std::string> RunFolder::removed_by_begin() const {
-  if (fate_ == Fate::GoneOnFrom) return left_by_interruptions(path_);
-  return fate_ == Fate::Removed ? leavings() : std::vector<std::string>();
+  if (leftovers_ == Leftovers::Resumed) return left_by_interruptions(path_);
+  return leftovers_ == Leftovers::Removed ? leavings() : std::vector<std::string>();
 }
 
 std::vector<std::string> RunFolder::begin(int64_t first_step) {
   std::vector<std::string> done;
   PosixFileSystem files;
-  if (fate_ == Fate::GoneOnFrom) done = go_back(first_step);
-  if (fate_ == Fate::Removed) {
+  if (leftovers_ == Leftovers::Resumed) done = go_back(first_step);
+  if (leftovers_ == Leftovers::Removed) {
     for (const std::string& path : removed_by_begin()) files.remove_all(path);
     done.push_back(cat("removed what an earlier run had left in ", path_));
   }

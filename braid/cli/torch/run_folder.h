@@ -50,7 +50,7 @@ class RunFolder {
   static bool is_of_job(const std::string& run, const std::string& job);
 
  private:
-  enum class Fate { Nothing, Removed, GoneOnFrom };
+  enum class Leftovers { None, Removed, Resumed };
 
   std::vector<std::string> checkpoints() const;
   std::vector<std::string> leavings() const;
@@ -63,7 +63,7 @@ class RunFolder {
   bool makes_lock_;                // there was no file for it
   int maker_;                      // the process that made them: forked ranks remove nothing
   FileLock lock_;
-  Fate fate_ = Fate::Nothing;
+  Leftovers leftovers_ = Leftovers::None;
   std::string job_;
   std::shared_ptr<std::atomic<bool>> begun_;  // in memory that forked processes share
   std::string resumed_;                       // the checkpoint of this folder that the run goes on from

@@ -1,4 +1,4 @@
-// Numbers and issues a rank's calls; the Work that it hands back; groups made of wishes; the world's end.
+// Numbers and issues a rank's calls; the Work that it hands back; groups made of requests; the world's end.
 #include "braid/comm/gloo/tcp_communicator.h"
 
 #include <ATen/ops/empty.h>
@@ -17,7 +17,7 @@ namespace {
 using GlooWork = comm::WaitedWork<comm::gloo::ProgressEngine, comm::gloo::Operation>;
 
 // What a rank says in a split. The first of the new group gives it its number.
-struct GlooWish {
+struct SplitRequest {
   int32_t colour, key;
   int64_t group;
 };
@@ -64,15 +64,15 @@ Work comm::gloo::TcpCommunicator::batch(std::span<const P2p> transfers) {
 }
 
 std::unique_ptr<Communicator> comm::gloo::TcpCommunicator::split(int colour, int key, std::string name) {
-  const GlooWish wish{colour, key, self_->next_group_id()};
-  const at::Tensor in = bytes_of(sizeof wish), out = bytes_of(sizeof wish * size());
-  std::memcpy(in.mutable_data_ptr(), &wish, sizeof wish);
-  issue({.kind = comm::CallKind::Split, .chunk = sizeof wish}, in, out).wait_host();
-  std::vector<GlooWish> wishes(size());
-  std::memcpy(wishes.data(), out.const_data_ptr(), sizeof wish * size());
-  const std::vector<int> ranks = comm::members_of_colour(wishes, rank());
+  const SplitRequest request{colour, key, self_->next_group_id()};
+  const at::Tensor in = bytes_of(sizeof request), out = bytes_of(sizeof request * size());
+  std::memcpy(in.mutable_data_ptr(), &request, sizeof request);
+  issue({.kind = comm::CallKind::Split, .chunk = sizeof request}, in, out).wait_host();
+  std::vector<SplitRequest> requests(size());
+  std::memcpy(requests.data(), out.const_data_ptr(), sizeof request * size());
+  const std::vector<int> ranks = comm::members_of_colour(requests, rank());
   auto group =
-      std::make_shared<comm::gloo::Group>(comm::gloo::Group{.id = wishes[ranks[0]].group, .name = std::move(name)});
+      std::make_shared<comm::gloo::Group>(comm::gloo::Group{.id = requests[ranks[0]].group, .name = std::move(name)});
   for (const int rank : ranks) group->world_ranks.push_back(group_->world_ranks[rank]);
   group->rank = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
   return std::make_unique<comm::gloo::TcpCommunicator>(self_, std::move(group), queue());

@@ -10,11 +10,11 @@ namespace braid::comm::local {
 
 void SplitCall::finish() {
   std::map<int, std::vector<int>> ranks_of;  // by colour, in the order of this group
-  for (int rank = 0; rank < members_->size(); ++rank) ranks_of[wishes_[rank].colour].push_back(rank);
+  for (int rank = 0; rank < members_->size(); ++rank) ranks_of[requests_[rank].colour].push_back(rank);
   for (auto& [colour, ranks] : ranks_of) {
-    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return wishes_[a].key < wishes_[b].key; });
+    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return requests_[a].key < requests_[b].key; });
     auto members = std::make_shared<Membership>();
-    members->name = wishes_[ranks[0]].name;
+    members->name = requests_[ranks[0]].name;
     members->fate = members_->fate;
     for (int rank : ranks) members->world_ranks.push_back(members_->world_ranks[rank]);
     auto group = std::make_shared<Group>(std::move(members));

@@ -17,7 +17,7 @@ class SplitCall final : public Collective {
  public:
   using Collective::Collective;
 
-  struct Wish {
+  struct SplitRequest {
     int colour, key;
     std::string name;
   };
@@ -26,14 +26,14 @@ class SplitCall final : public Collective {
     int rank = 0;
   };
   // Called before the rank arrives.
-  void wish(int rank, Wish wish) { wishes_[rank] = std::move(wish); }
+  void request(int rank, SplitRequest request) { requests_[rank] = std::move(request); }
   // Valid after the rank has waited for the operation.
   const Place& place(int rank) const { return places_[rank]; }
 
  private:
   void finish() override;
 
-  std::vector<Wish> wishes_ = std::vector<Wish>(members_->size());
+  std::vector<SplitRequest> requests_ = std::vector<SplitRequest>(members_->size());
   std::vector<Place> places_ = std::vector<Place>(members_->size());
 };
 

@@ -84,7 +84,7 @@ Work ThreadCommunicator::batch(std::span<const P2p> transfers) {
 
 std::unique_ptr<Communicator> ThreadCommunicator::split(int colour, int key, std::string name) {
   auto call = std::static_pointer_cast<SplitCall>(group_->join(rank_, next_number_++, {.kind = CallKind::Split}));
-  call->wish(rank_, {colour, key, std::move(name)});
+  call->request(rank_, {colour, key, std::move(name)});
   call->arrive(rank_);
   call->wait(rank_, now_seconds());
   const SplitCall::Place& place = call->place(rank_);

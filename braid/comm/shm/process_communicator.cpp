@@ -1,4 +1,4 @@
-// Numbers and issues a rank's calls; the Work that it hands back; groups made of wishes.
+// Numbers and issues a rank's calls; the Work that it hands back; groups made of requests.
 #include "braid/comm/shm/process_communicator.h"
 
 #include <ATen/ops/empty.h>
@@ -17,7 +17,7 @@ namespace {
 using ShmWork = WaitedWork<ProgressEngine, Operation>;
 
 // What a rank says in a split. Its area becomes the group's if it comes first in it.
-struct SplitWish {
+struct SplitRequest {
   int32_t colour, key;
   GroupId area;
 };
@@ -60,20 +60,20 @@ Work ProcessCommunicator::batch(std::span<const P2p> transfers) {
 }
 
 std::unique_ptr<Communicator> ProcessCommunicator::split(int colour, int key, std::string name) {
-  const SplitWish wish{colour, key, progress_->world().claim_group()};
-  const at::Tensor in = bytes(sizeof wish), out = bytes(sizeof wish * size());
-  std::memcpy(in.mutable_data_ptr(), &wish, sizeof wish);
-  issue({.kind = CallKind::Split, .chunk = sizeof wish}, in, out).wait_host();
-  std::vector<SplitWish> wishes(size());
-  std::memcpy(wishes.data(), out.const_data_ptr(), sizeof wish * size());
-  const std::vector<int> ranks = members_of_colour(wishes, rank_);
+  const SplitRequest request{colour, key, progress_->world().claim_group()};
+  const at::Tensor in = bytes(sizeof request), out = bytes(sizeof request * size());
+  std::memcpy(in.mutable_data_ptr(), &request, sizeof request);
+  issue({.kind = CallKind::Split, .chunk = sizeof request}, in, out).wait_host();
+  std::vector<SplitRequest> requests(size());
+  std::memcpy(requests.data(), out.const_data_ptr(), sizeof request * size());
+  const std::vector<int> ranks = members_of_colour(requests, rank_);
   const int num_users = ranks[0] == rank_ ? static_cast<int>(ranks.size()) : 0;
-  progress_->world().settle_group(wish.area, num_users);
+  progress_->world().settle_group(request.area, num_users);
   std::vector<int> world_ranks;
   for (int rank : ranks) world_ranks.push_back(group_->world_ranks[rank]);
   const int place = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
-  auto group =
-      std::make_shared<const Group>(progress_->world(), wishes[ranks[0]].area, std::move(name), std::move(world_ranks));
+  auto group = std::make_shared<const Group>(progress_->world(), requests[ranks[0]].area, std::move(name),
+                                             std::move(world_ranks));
   return std::make_unique<ProcessCommunicator>(progress_, std::move(group), place, queue());
 }
 
