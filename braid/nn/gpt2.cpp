@@ -38,8 +38,8 @@ class Gpt2Embedding final : public Block {
 };
 
 // x + attention(ln_1(x)), then + mlp(ln_2(..)).
-using Gpt2AttentionBranch = ResidualBranch<LayerNorm, Attention>;
-using Gpt2MlpBranch = ResidualBranch<LayerNorm, Mlp>;
+using Gpt2AttentionBranch = ResidualBranch<Attention>;
+using Gpt2MlpBranch = ResidualBranch<Mlp>;
 
 class Gpt2Head final : public Block {
  public:
@@ -52,7 +52,7 @@ class Gpt2Head final : public Block {
   }
 
  private:
-  LayerNorm ln_f_;
+  Norm ln_f_;
   LanguageHead head_;
 };
 
@@ -74,7 +74,7 @@ class Gpt2Params {
   const param::Parameter* param(const std::string& name) const {
     return &store_[cat("blocks.", block_ - 1, ".", name)];
   }
-  LayerNorm::Options norm(const std::string& name) const {
+  Norm::Options norm(const std::string& name) const {
     return {param(name + ".weight"), param(name + ".bias"), spec_.norm_eps};
   }
   ParallelLinearOptions product(const std::string& name) const { return {{param(name + ".weight"), 0}, nullptr}; }

@@ -30,13 +30,13 @@ class LlamaEmbedding final : public Block {
 };
 
 // x + attention(norm_1(x)), then + mlp(norm_2(..)).
-using LlamaAttentionBranch = ResidualBranch<RmsNorm, Attention>;
-using LlamaMlpBranch = ResidualBranch<RmsNorm, GatedMlp>;
+using LlamaAttentionBranch = ResidualBranch<Attention>;
+using LlamaMlpBranch = ResidualBranch<GatedMlp>;
 
 class LlamaHead final : public Block {
  public:
   LlamaHead(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
-      : norm_f_({&store["norm_f.weight"], spec.norm_eps}, rank),
+      : norm_f_({&store["norm_f.weight"], nullptr, spec.norm_eps, kernels::NormKind::Rms}, rank),
         head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
 
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) override {
@@ -44,7 +44,7 @@ class LlamaHead final : public Block {
   }
 
  private:
-  RmsNorm norm_f_;
+  Norm norm_f_;
   LanguageHead head_;
 };
 
@@ -74,11 +74,11 @@ class LlamaParams {
                              {},
                              spec_.window};
     if (spec_.qk_norm) layer.norms = {weight("attention.norm_q"), weight("attention.norm_k"), spec_.norm_eps};
-    return {{weight("norm_1"), spec_.norm_eps}, layer, nullptr, {spec_.dropout, block_, 0}};
+    return {norm("norm_1"), layer, nullptr, {spec_.dropout, block_, 0}};
   }
   LlamaMlpBranch::Options mlp() const {
     const GatedMlp::Options layer{linear("mlp.gate_up"), linear("mlp.down")};
-    return {{weight("norm_2"), spec_.norm_eps}, layer, nullptr, {spec_.dropout, block_, 1}};
+    return {norm("norm_2"), layer, nullptr, {spec_.dropout, block_, 1}};
   }
 
  private:
@@ -86,6 +86,9 @@ class LlamaParams {
     return &store_[cat("blocks.", block_ - 1, ".", name)];
   }
   const param::Parameter* weight(const std::string& name) const { return param(name + ".weight"); }
+  Norm::Options norm(const std::string& name) const {
+    return {weight(name), nullptr, spec_.norm_eps, kernels::NormKind::Rms};
+  }
   ParallelLinearOptions linear(const std::string& name) const { return {{weight(name), 0}, nullptr}; }
 
   const ModelSpec& spec_;

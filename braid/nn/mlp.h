@@ -1,5 +1,4 @@
-// The feed-forward branch: up (column), GELU in its tanh form, down (row).
-// Source: Hendrycks & Gimpel, "GELU" (2016); cut as in Shoeybi et al., "Megatron-LM" (2019), section 3.
+// The feed-forward branches: with GELU (GPT-2), and gated (Llama).
 #pragma once
 
 #include "braid/nn/linear.h"
@@ -32,6 +31,8 @@ class GatedMlp {
 // backward, which overwrites them with their gradient.
 at::Tensor swiglu(const at::Tensor& gate_up_btf);
 
+// The feed-forward branch: up (column), GELU in its tanh form, down (row).
+// Source: Hendrycks & Gimpel, "GELU" (2016); cut as in Shoeybi et al., "Megatron-LM" (2019), section 3.
 class Mlp {
  public:
   struct Options {

@@ -86,37 +86,20 @@ at::Tensor norm_heads_(const at::Tensor& qkv_btf, const HeadNormCall& call, cons
   return NormHeads::apply(qkv_btf, HeadNormState{call, &rank.tensor, &rank.weight_grads});
 }
 
-NormCall RmsNorm::call(const Microbatch& microbatch) const {
-  return {kernels::NormKind::Rms, options_.weight,  nullptr,   options_.eps,
-          &rank_.weight_grads,    microbatch.micro, rank_.keep};
+NormCall Norm::call(const Microbatch& microbatch) const {
+  return {options_.kind,       options_.weight,  options_.bias, options_.eps,
+          &rank_.weight_grads, microbatch.micro, rank_.keep};
 }
 
-at::Tensor RmsNorm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
+at::Tensor Norm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
   return open(x_btc, microbatch).normed_btc.value;
 }
 
-Residual RmsNorm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {
+Residual Norm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {
   return norm_residual(residual_btc, call(microbatch));
 }
 
-Residual RmsNorm::join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const {
-  return join_and_norm(residual_btc, branch, call(microbatch));
-}
-
-NormCall LayerNorm::call(const Microbatch& microbatch) const {
-  return {kernels::NormKind::Layer, options_.weight,  options_.bias, options_.eps,
-          &rank_.weight_grads,      microbatch.micro, rank_.keep};
-}
-
-at::Tensor LayerNorm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  return open(x_btc, microbatch).normed_btc.value;
-}
-
-Residual LayerNorm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {
-  return norm_residual(residual_btc, call(microbatch));
-}
-
-Residual LayerNorm::join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const {
+Residual Norm::join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const {
   return join_and_norm(residual_btc, branch, call(microbatch));
 }
 

@@ -1,5 +1,4 @@
-// Layer normalisation over the last dim, on replicated activations: every tensor rank computes the same. Source: Ba et
-// al., "Layer Normalization" (2016).
+// Layers that normalise: LayerNorm and RMSNorm of the hidden state, and RMSNorm of the query and key heads.
 #pragma once
 
 #include "braid/nn/block.h"
@@ -29,38 +28,19 @@ struct HeadNormCall {
 // norm's gradient reads them.
 at::Tensor norm_heads_(const at::Tensor& qkv_btf, const HeadNormCall& call, const RankContext& rank);
 
-// Normalisation by the root of the mean square over the last dim, on replicated activations: every tensor rank computes
-// the same. Source: Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
-class RmsNorm {
+// Normalisation over the last dim, on replicated activations: every tensor rank computes the same. Sources: Ba et al.,
+// "Layer Normalization" (2016); Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
+class Norm {
  public:
   struct Options {
     const param::Parameter* weight = nullptr;  // [c]
+    const param::Parameter* bias = nullptr;    // [c], Layer only
     double eps = 1e-5;
+    kernels::NormKind kind = kernels::NormKind::Layer;
   };
-  RmsNorm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
-  // btc, the same on every tensor rank: x / sqrt(mean x^2 + eps) * weight. Computed in float32 where x is narrower, and
-  // rounded once. No communication.
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
-  // The same fused with the residual stream: norm_residual and join_and_norm of residual_norm.h.
-  Residual open(const at::Tensor& residual_btc, const Microbatch& microbatch) const;
-  Residual join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const;
-
- private:
-  NormCall call(const Microbatch& microbatch) const;
-
-  Options options_;
-  RankContext rank_;
-};
-
-class LayerNorm {
- public:
-  struct Options {
-    const param::Parameter* weight = nullptr;  // [c]
-    const param::Parameter* bias = nullptr;    // [c]
-    double eps = 1e-5;
-  };
-  LayerNorm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
-  // btc, the same on every tensor rank. No communication.
+  Norm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
+  // btc, the same on every tensor rank. Layer: (x - mean) / sqrt(var + eps) * weight + bias. Rms: x / sqrt(mean x^2 +
+  // eps) * weight. Computed in float32 where x is narrower, and rounded once. No communication.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
   // The same fused with the residual stream: norm_residual and join_and_norm of residual_norm.h.
   Residual open(const at::Tensor& residual_btc, const Microbatch& microbatch) const;

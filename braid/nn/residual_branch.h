@@ -7,17 +7,18 @@
 #include <memory>
 
 #include "braid/nn/model.h"
+#include "braid/nn/norms.h"
 #include "braid/nn/residual_norm.h"
 
 namespace braid::nn {
 
 // The parts of x + dropout(layer(norm(x)) + bias). HalfBlock and WholeBlock put them together: with a branch before or
 // after it, addition and norm are fused.
-template <class Norm, class Layer>
+template <class Layer>
 class ResidualBranch {
  public:
   struct Options {
-    typename Norm::Options norm;
+    Norm::Options norm;
     typename Layer::Options layer;
     const param::Parameter* bias = nullptr;  // of the layer's last product; it joins with the branch. Null: none
     Dropout::Options dropout;

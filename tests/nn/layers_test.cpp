@@ -188,7 +188,7 @@ Case layer_norm_case() {
             return {cut.whole("ln_1.weight", {cut.width()}), cut.whole("ln_1.bias", {cut.width()})};
           },
           [](const Cut&, RankWorld& world, const at::Tensor& x, const Microbatch& m) {
-            return LayerNorm({&world.store["ln_1.weight"], &world.store["ln_1.bias"]}, world.context).forward(x, m);
+            return Norm({&world.store["ln_1.weight"], &world.store["ln_1.bias"]}, world.context).forward(x, m);
           },
           [](const Cut& cut, Tensors& p, const at::Tensor& x, const Microbatch&) {
             return at::layer_norm(x, {cut.width()}, p["ln_1.weight"], p["ln_1.bias"], 1e-5);
