@@ -1,5 +1,6 @@
-// A new file, written in blocks of some MiB that lie in memory as the disk wants them: past the page cache (O_DIRECT)
-// where the file system takes that, through it elsewhere.
+// Large files past the page cache: StagedFile writes, UncachedFile reads. A new file is written in blocks of some MiB
+// that lie in memory as the disk wants them: past the page cache (O_DIRECT) where the file system takes that, through
+// it elsewhere.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Making strings out of values, and finding the nearest of several words.
+// Strings made of values, counts with their nouns, and the nearest of several words.
 // fmt is not used: the LibTorch wheel carries headers of another version than the system's.
 #pragma once
 

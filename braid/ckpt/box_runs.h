@@ -1,4 +1,5 @@
-// The part of a stored box that goes to a tensor's memory, as runs of bytes that are contiguous on both sides.
+// From boxes in files to tensors: which boxes a rank reads, and the bytes of them. A run is the part of a stored box
+// that goes to a tensor's memory, as runs of bytes that are contiguous on both sides.
 //
 //   stored rows     . a a . | . b b . | . c c .        three runs; one where all of a row is wanted
 #pragma once

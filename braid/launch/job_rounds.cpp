@@ -34,13 +34,13 @@ JobRounds::~JobRounds() {
 
 void JobRounds::begin() {
   begun_ = now_seconds();
-  if (stand_in_) take(stand_in_->leave());
-  stand_in_.reset();
+  if (heartbeats_) take(heartbeats_->leave());
+  heartbeats_.reset();
   ++number_;
 }
 
 void JobRounds::end() {
-  if (nodes().size() > 1) stand_in_.emplace(control_, progress_seconds_);
+  if (nodes().size() > 1) heartbeats_.emplace(control_, progress_seconds_);
 }
 
 void JobRounds::say(RoundBody word) { control_.say(round_message_bytes({number_, std::move(word)})); }

@@ -41,7 +41,7 @@ class JobRounds {
   // The round is over, and the caller may be busy.
   void end();
   // There is no next round: nobody listens or beats any more.
-  void leave() { stand_in_.reset(); }
+  void leave() { heartbeats_.reset(); }
   int number() const { return number_; }
   // To all nodes, this one too, in this round.
   void say(RoundBody word);
@@ -78,7 +78,7 @@ class JobRounds {
 
   control::JobControl& control_;
   const double progress_seconds_;
-  std::optional<HeartbeatThread> stand_in_;  // between rounds
+  std::optional<HeartbeatThread> heartbeats_;  // between rounds
   int number_ = 0;
   std::deque<Waiting> waiting_;        // not heard yet
   std::vector<size_t> waiting_bytes_;  // of them and of what has come since, by node

@@ -1,4 +1,4 @@
-// One loop: sleep until a rank, a signal or the surroundings say something, pass on, bury, look, kill who is late. A
+// One loop: sleep until a rank, a signal or the delegate has something, pass it on, bury, look, kill who is late. A
 // failure of the world says nothing here, so it is looked for now and then.
 #include "braid/launch/supervisor.h"
 
@@ -76,11 +76,11 @@ void Supervisor::start(int rank, const std::function<void(int line)>& life) {
 }
 
 void Supervisor::run() {
-  while (any_runs() || parts_.surroundings.goes_on()) {
+  while (any_runs() || parts_.delegate.goes_on()) {
     sleep();
     for (int signal : parts_.signals.take()) pass_on(signal);
     for (int place = 0; place < num_ranks(); ++place) bury(place);
-    parts_.surroundings.advance(*this);
+    parts_.delegate.advance(*this);
     look();
     kill_late();
   }
@@ -93,7 +93,7 @@ bool Supervisor::any_runs() const {
 void Supervisor::leave_to_child() {
   for (const Rank& rank : ranks_) rank.process->forget();
   parts_.signals.leave_to_child();
-  parts_.surroundings.leave_to_child();
+  parts_.delegate.leave_to_child();
 }
 
 void Supervisor::sleep() {
@@ -102,7 +102,7 @@ void Supervisor::sleep() {
     watched.push_back({process->line(), POLLIN, 0});
     watched.push_back({process->descriptor(), POLLIN, 0});
   }
-  const int most = parts_.surroundings.watch(watched);
+  const int most = parts_.delegate.watch(watched);
   poll(watched.data(), watched.size(), std::min(kLookMilliseconds, most));
 }
 
@@ -119,7 +119,7 @@ void Supervisor::bury(int place) {
   ForkedProcess& process = *ranks_[place].process;
   if (!process.runs()) return;
   const auto how = process.end();
-  if (how && !parts_.surroundings.tells_end(*this, place)) fail(place, *how);
+  if (how && !parts_.delegate.tells_end(*this, place)) fail(place, *how);
 }
 
 void Supervisor::say(int place, const std::string& bytes) {
@@ -145,14 +145,14 @@ void Supervisor::look() {
   looked_at_ = now_seconds();
   std::vector<RankSample> signs;
   for (int place = 0; place < num_ranks(); ++place) signs.push_back(signs_of(place));
-  parts_.surroundings.look(*this, signs);
+  parts_.delegate.look(*this, signs);
 }
 
 RankSample Supervisor::signs_of(int place) {
   const ForkedProcess& process = *ranks_[place].process;
   RankSample signs;
   const auto seen = process.runs() ? process_status(process.pid()) : std::nullopt;
-  signs.ended = !seen || seen->state == 'Z' || parts_.surroundings.tells_end(*this, place);
+  signs.ended = !seen || seen->state == 'Z' || parts_.delegate.tells_end(*this, place);
   if (signs.ended) return signs;
   const comm::ActivitySnapshot doing = parts_.board.activity(place).look();
   signs.waits = !doing.waits_in.empty() && !is_stopped(*seen);

@@ -1,6 +1,5 @@
 // Watches the processes of one host's ranks from their parent: collects how each ended, fails the world when one ends
-// without a result, passes signals on, and leaves no process behind. What they do it knows only in their own words
-// (comm/rank_activity.h).
+// without a result, passes signals on, and leaves no process behind. It learns what they do from comm/rank_activity.h.
 #pragma once
 
 #include <poll.h>
@@ -81,7 +80,7 @@ class Supervisor {
     comm::FailureState& fate;  // of the world
     comm::RankBoard& board;    // of the ranks that will be started
     SignalRelay& signals;
-    SupervisorDelegate& surroundings;
+    SupervisorDelegate& delegate;
   };
   struct Patience {
     double grace_seconds;                                 // ranks that live on so long after a failure are killed
@@ -94,7 +93,7 @@ class Supervisor {
   // Forks the rank of the next place. `life` is its life (forked_process.h); it writes to its line how it ended. Throws
   // RunError.
   void start(int rank, const std::function<void(int line)>& life);
-  // Returns when all have ended or are left behind, and the surroundings wait for nothing. A rank that ends without
+  // Returns when all have ended or are left behind, and the delegate waits for nothing. A rank that ends without
   // saying how fails the world.
   void run();
   // The ranks that SIGKILL did not end, in words: rank, process, host, what it waits in. Empty: none.

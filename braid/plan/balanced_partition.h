@@ -1,4 +1,4 @@
-// pipeline.partition by what a prediction says of blocks, ends and devices.
+// Balanced pipeline.partition and mesh.batch_shares, from predicted times.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Why a layout is what it is, in sentences: beside the best of those that differ in one thing, and what it waits for.
+// Reasons in sentences: why a layout was chosen, beside the best of those that differ in one thing, and why none fits.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// One row for each way.
+// Rows of HTML.
 #include "braid/report/run_tables.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Data and model parallelism side by side, as a table of a run's page.
+// HTML tables of a run's page: kinds of parallelism, memory of ranks, configuration.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The durations of actions.
+// The durations of actions, and the file of measured stage times.
 #pragma once
 
 #include <optional>

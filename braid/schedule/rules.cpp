@@ -1,4 +1,4 @@
-// One table per op that occurs. It trusts stage and microbatch to be in range.
+// Positions: one table per op that occurs. It trusts stage and microbatch to be in range.
 #include "braid/schedule/rules.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Plays a schedule on a virtual clock.
+// Plays a schedule on a virtual clock, also with ranks that share cores.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// The part of the model that each pipeline stage holds, from pipeline.partition. It counts blocks; cut measures costs.
+// The part of the model that each pipeline stage holds, from pipeline.partition. It counts blocks; plan/partition.h
+// cuts by costs.
 #pragma once
 
 #include <optional>

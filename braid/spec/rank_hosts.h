@@ -1,4 +1,4 @@
-// The host of each rank, from run.placement.
+// The host of each rank, from run.placement, and its threads, from train.threads.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Nothing but the collective.
+// PlainReducer: nothing but the collective.
 #include "braid/sync/grad_reducer.h"
 
 #include <utility>

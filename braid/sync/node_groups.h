@@ -1,4 +1,5 @@
-// The replicas of a rank, cut into nodes: who is on the same one, and who has the same place on the others.
+// The replicas of a rank by node: those on the same one, and those with the same place on the others. Bytes sent by
+// rings.
 #pragma once
 
 #include <ATen/core/Tensor.h>

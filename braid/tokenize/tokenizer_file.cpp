@@ -1,5 +1,4 @@
-// Finding and reading the files. What a vocabulary and its merges mean is bpe_vocabulary.h's business, what a
-// tokenizer.json says tokenizer_file.h's.
+// Finds and reads the files, tokenizer.json among them. bpe_vocabulary.h interprets vocabulary and merges.
 #include "braid/tokenize/tokenizer_file.h"
 
 #include <algorithm>

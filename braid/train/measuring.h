@@ -1,5 +1,5 @@
-// Tensors for measurements. On CPUs their memory is their own, past the accounting allocator: a measurement must not
-// show up in the peaks of the run.
+// Tensors for measurements, and numbers combined over ranks. On CPUs their memory is their own, past the accounting
+// allocator: a measurement must not show up in the peaks of the run.
 #pragma once
 
 #include <ATen/core/Tensor.h>

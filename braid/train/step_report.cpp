@@ -1,4 +1,5 @@
-// One flat tensor, so that reading a step back from a device takes one copy however many routers there are.
+// StepAuxiliaries is one flat tensor, so that reading a step back from a device takes one copy however many routers
+// there are.
 #include "braid/train/step_report.h"
 
 #include <ATen/ops/zeros.h>

@@ -7,7 +7,7 @@ import unittest
 CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_components"
 
 
-class CheckRooms(unittest.TestCase):
+class CheckComponents(unittest.TestCase):
     def check(self, lines, files):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
@@ -18,7 +18,7 @@ class CheckRooms(unittest.TestCase):
             done = subprocess.run([CHECK, folder], capture_output=True, text=True)
             return done.returncode, done.stdout
 
-    def test_a_good_house_passes(self):
+    def test_a_good_tree_passes(self):
         code, said = self.check(
             ["braid_component(base)", "braid_component(spec COMPONENTS base)"],
             {"braid/spec/a.h": '#include "braid/base/errors.h"\n#include "braid/spec/b.h"\n'},
@@ -35,7 +35,7 @@ class CheckRooms(unittest.TestCase):
         code, said = self.check(["braid_component(base)"], {"braid/base/a.cpp": "#include <ATen/core/Tensor.h>\n"})
         self.assertEqual((code, said), (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
 
-    def test_a_house_in_a_folder_called_cuda_is_no_other(self):
+    def test_a_tree_in_a_folder_called_cuda_is_no_other(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder, "cuda")
             folder.mkdir()
@@ -54,7 +54,15 @@ class CheckRooms(unittest.TestCase):
         )
         self.assertEqual((code, said), (1, "braid/base/b.h:2: Fault is also defined in braid/base/a.h:1\n"))
 
-    def test_what_is_unnamed_is_once_in_its_room(self):
+    def test_namespaces_may_have_types_of_one_name(self):
+        header = "namespace braid::%s {\nstruct Fault {\n};\n}\n"
+        files = {"braid/base/a.h": header % "base", "braid/spec/a.h": header % "spec"}
+        components = ["braid_component(base)", "braid_component(spec)"]
+        self.assertEqual(self.check(components, files)[0], 0)
+        code, said = self.check(components, files | {"braid/spec/b.h": header % "spec"})
+        self.assertEqual((code, said), (1, "braid/spec/b.h:2: Fault is also defined in braid/spec/a.h:2\n"))
+
+    def test_what_is_unnamed_is_once_in_its_component(self):
         first = "namespace braid {\nnamespace {\n\nconstexpr int kMost = 3;\n\nint twice(int value) { return 2 * value; }\n\n}  // namespace\n}\n"
         files = {"braid/base/a.cpp": first, "braid/spec/a.cpp": first}
         components = ["braid_component(base)", "braid_component(spec COMPONENTS base)"]
@@ -75,7 +83,7 @@ class CheckRooms(unittest.TestCase):
         )
         self.assertEqual((code, said), (1, "tests/base/b_test.cpp:1: has no namespace braid::b_test\n"))
 
-    def test_rooms_are_listed_above_those_that_use_them(self):
+    def test_components_are_listed_above_those_that_use_them(self):
         code, said = self.check(["braid_component(spec COMPONENTS base)", "braid_component(base)"], {})
         self.assertEqual((code, said), (1, "CMakeLists.txt: spec names base, which is below it\n"))
 

@@ -125,7 +125,7 @@ class ThrowingJob final : public control::JobControl {
   const std::vector<control::JobNode> nodes_ = three_nodes();
 };
 
-TEST(LyingNodesRounds, what_ends_the_stand_in_is_thrown_where_it_is_left) {
+TEST(LyingNodesRounds, what_ends_the_heartbeat_thread_is_thrown_where_it_is_left) {
   ThrowingJob job;
   HeartbeatThread stand_in(job, 0);
   while (!job.thrown) poll(nullptr, 0, 1);
