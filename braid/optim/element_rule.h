@@ -2,7 +2,6 @@
 // trainer's update.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -21,19 +20,7 @@ struct ElementRule {
   double weight_decay = 0;
 
   // Returns the names of its per-element states: "adamw.first_moment", "adamw.second_moment".
-  std::vector<const char*> state_names() const {
-    switch (kind) {
-      case OptimizerKind::Adagrad:
-        return {"adagrad.squares"};
-      case OptimizerKind::Lion:
-        return {"lion.momentum"};
-      case OptimizerKind::AdamW:
-        return {"adamw.first_moment", "adamw.second_moment"};
-      default:
-        break;
-    }
-    return momentum > 0 ? std::vector{"sgd.momentum"} : std::vector<const char*>{};
-  }
+  std::vector<const char*> state_names() const;
   int num_states() const { return static_cast<int>(state_names().size()); }
 };
 
@@ -56,40 +43,6 @@ struct ElementStep {
   int64_t step = 1;  // of these elements, from 1: AdamW's t
 };
 
-// Formed in double and rounded once.
-template <class Factors>
-Factors factors_of(const ElementRule& rule, const ElementStep& step) {
-  using T = typename Factors::Number;
-  const T grad_scale = static_cast<T>(step.grad_scale), decay = static_cast<T>(step.weight_decay),
-          lr = static_cast<T>(step.lr), keep = static_cast<T>(1 - step.lr * step.weight_decay),
-          eps = static_cast<T>(rule.eps);
-  const T beta1 = static_cast<T>(rule.beta1), fresh1 = static_cast<T>(1 - rule.beta1);
-  const T beta2 = static_cast<T>(rule.beta2), fresh2 = static_cast<T>(1 - rule.beta2);
-  if constexpr (std::is_same_v<Factors, DescentFactors<T>>) {
-    return {grad_scale, decay, lr};
-  } else if constexpr (std::is_same_v<Factors, MomentumFactors<T>>) {
-    return {grad_scale, decay, static_cast<T>(rule.momentum), lr};
-  } else if constexpr (std::is_same_v<Factors, AdagradFactors<T>>) {
-    return {grad_scale, decay, lr, eps};
-  } else if constexpr (std::is_same_v<Factors, LionFactors<T>>) {
-    return {keep, grad_scale, beta1, fresh1, beta2, fresh2, lr};
-  } else {
-    static_assert(std::is_same_v<Factors, AdamWFactors<T>>);
-    const auto t = static_cast<double>(step.step);
-    return {
-        .keep = keep,
-        .grad_scale = grad_scale,
-        .beta1 = beta1,
-        .beta2 = beta2,
-        .fresh1 = fresh1,
-        .fresh2 = fresh2,
-        .step_size = static_cast<T>(step.lr / (1 - std::pow(rule.beta1, t))),
-        .root_correction = static_cast<T>(1 / std::sqrt(1 - std::pow(rule.beta2, t))),
-        .eps = eps,
-    };
-  }
-}
-
 // Calls `call` with a std::type_identity of the struct of factors that `rule` updates by, for elements of type T.
 template <class T, class Call>
 decltype(auto) with_factors_type(const ElementRule& rule, const Call& call) {
@@ -105,6 +58,13 @@ decltype(auto) with_factors_type(const ElementRule& rule, const Call& call) {
   }
   return rule.momentum > 0 ? call(std::type_identity<MomentumFactors<T>>())
                            : call(std::type_identity<DescentFactors<T>>());
+}
+
+inline std::vector<const char*> ElementRule::state_names() const {
+  return with_factors_type<float>(*this, [](auto type) {
+    const auto& names = decltype(type)::type::kStateNames;
+    return std::vector<const char*>(names.begin(), names.end());
+  });
 }
 
 // One after another, on the calling thread.

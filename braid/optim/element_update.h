@@ -1,9 +1,11 @@
-// The arithmetic of optimizers that update element by element, on raw memory, the same on CPU and CUDA. Of each rule
-// there is a struct with what elements have in common, and a function that updates one.
+// The optimizers that update element by element, on raw memory, the same on CPU and CUDA. Each is a struct of the
+// values that elements share, with the names of its states and how the values follow from a rule and a step
+// (element_rule.h), and a function that updates one element. Values are formed in double and rounded once.
 //
 // Zeros stay zeros where the gradient is zero, so padding may be part of a range (eps > 0).
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <variant>
@@ -17,9 +19,15 @@ template <class T>
 struct DescentFactors {
   using Number = T;
   static constexpr int kStates = 0;
+  static constexpr std::array<const char*, kStates> kStateNames = {};
   T grad_scale;  // of the norm clipping
   T decay;
   T step_size;
+
+  template <class Rule, class Step>
+  static DescentFactors of(const Rule& rule, const Step& step) {
+    return {T(step.grad_scale), T(step.weight_decay), T(step.lr)};
+  }
 };
 
 template <class T>
@@ -32,7 +40,13 @@ template <class T>
 struct MomentumFactors {
   using Number = T;
   static constexpr int kStates = 1;
+  static constexpr std::array<const char*, kStates> kStateNames = {"sgd.momentum"};
   T grad_scale, decay, momentum, step_size;
+
+  template <class Rule, class Step>
+  static MomentumFactors of(const Rule& rule, const Step& step) {
+    return {T(step.grad_scale), T(step.weight_decay), T(rule.momentum), T(step.lr)};
+  }
 };
 
 template <class T>
@@ -47,7 +61,13 @@ template <class T>
 struct AdagradFactors {
   using Number = T;
   static constexpr int kStates = 1;
+  static constexpr std::array<const char*, kStates> kStateNames = {"adagrad.squares"};
   T grad_scale, decay, step_size, eps;
+
+  template <class Rule, class Step>
+  static AdagradFactors of(const Rule& rule, const Step& step) {
+    return {T(step.grad_scale), T(step.weight_decay), T(step.lr), T(rule.eps)};
+  }
 };
 
 template <class T>
@@ -63,11 +83,23 @@ template <class T>
 struct LionFactors {
   using Number = T;
   static constexpr int kStates = 1;
+  static constexpr std::array<const char*, kStates> kStateNames = {"lion.momentum"};
   T keep;  // 1 - lr * decay
   T grad_scale;
   T beta1, fresh1;  // of the direction: fresh is 1 - beta
   T beta2, fresh2;  // of the momentum
   T step_size;
+
+  template <class Rule, class Step>
+  static LionFactors of(const Rule& rule, const Step& step) {
+    return {.keep = T(1 - step.lr * step.weight_decay),
+            .grad_scale = T(step.grad_scale),
+            .beta1 = T(rule.beta1),
+            .fresh1 = T(1 - rule.beta1),
+            .beta2 = T(rule.beta2),
+            .fresh2 = T(1 - rule.beta2),
+            .step_size = T(step.lr)};
+  }
 };
 
 template <class T>
@@ -84,6 +116,7 @@ template <class T>
 struct AdamWFactors {
   using Number = T;
   static constexpr int kStates = 2;
+  static constexpr std::array<const char*, kStates> kStateNames = {"adamw.first_moment", "adamw.second_moment"};
   T keep;             // 1 - lr * decay
   T grad_scale;       // of the norm clipping
   T beta1, beta2;     // of the moments
@@ -91,6 +124,20 @@ struct AdamWFactors {
   T step_size;        // lr / (1 - beta1^t)
   T root_correction;  // 1 / sqrt(1 - beta2^t)
   T eps;
+
+  template <class Rule, class Step>
+  static AdamWFactors of(const Rule& rule, const Step& step) {
+    const auto t = static_cast<double>(step.step);
+    return {.keep = T(1 - step.lr * step.weight_decay),
+            .grad_scale = T(step.grad_scale),
+            .beta1 = T(rule.beta1),
+            .beta2 = T(rule.beta2),
+            .fresh1 = T(1 - rule.beta1),
+            .fresh2 = T(1 - rule.beta2),
+            .step_size = T(step.lr / (1 - std::pow(rule.beta1, t))),
+            .root_correction = T(1 / std::sqrt(1 - std::pow(rule.beta2, t))),
+            .eps = T(rule.eps)};
+  }
 };
 
 template <class T>

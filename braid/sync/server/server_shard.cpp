@@ -38,7 +38,7 @@ template <class T>
 void apply_rule(const optim::ElementRule& rule, const optim::ElementStep& step, const optim::ElementRange<T>& range) {
   optim::with_factors_type<T>(rule, [&](auto type) {
     using Factors = typename decltype(type)::type;
-    optim::update_elements(optim::factors_of<Factors>(rule, step), range);
+    optim::update_elements(Factors::of(rule, step), range);
   });
 }
 
