@@ -8,6 +8,7 @@
 #include "braid/nn/attention.h"
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/parallel_rows.h"
+#include "braid/nn/kernels/processor.h"
 
 namespace braid::nn {
 namespace {
@@ -55,7 +56,7 @@ void attend_head(const CachedRows<T>& a, const CachedCall& call, int64_t row, in
   const int64_t end = a.place(row) + 1, begin = call.window > 0 ? std::max<int64_t>(0, end - call.window) : 0;
   std::vector<MathOf<T>> scores(static_cast<size_t>(a.blocks * kernels::kKeyBlock));
   for (int64_t query = head * group; query < (head + 1) * group; ++query) {
-    kernels::generation_kernels<T>().attend(
+    kernels::best_kernels<kernels::GenerationKernels<T>>().attend(
         {a.row_begin(row) + query * a.width, a.keys_of(row, head), a.values_of(row, head),
          y_nhd + (row * a.heads + query) * a.width, a.width, begin, end,
          static_cast<MathOf<T>>(1 / std::sqrt(static_cast<double>(a.width))), scores.data()});

@@ -6,6 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/nn/cached_attention.h"
 #include "braid/nn/kernels/generation_rows.h"
+#include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/product.h"
 #include "tests/nn/model_run.h"
 
@@ -205,7 +206,7 @@ void expect_equal_sets(at::ScalarType dtype) {
   std::vector<std::vector<T>> results;
   for (const auto processor : {kernels::Processor::Baseline, kernels::Processor::Avx512}) {
     std::vector<T> y(kRows * kOutputs);
-    kernels::generation_kernels<T>(processor).product(
+    kernels::kernels_for<kernels::GenerationKernels<T>>(processor).product(
         {kRows, kInputs, kOutputs, x.const_data_ptr<T>(), w.const_data_ptr<T>(), nullptr, y.data()}, {0, kOutputs});
     results.push_back(y);
   }

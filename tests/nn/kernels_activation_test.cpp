@@ -9,6 +9,7 @@
 
 #include "braid/nn/kernels/activations.h"
 #include "braid/nn/kernels/composed.h"
+#include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/rotary.h"
 #include "braid/nn/kernels/rows.h"
 #include "tests/nn/kernel_case.h"
@@ -200,7 +201,7 @@ TEST(RowKernels, GiveTheSameBitsOnEveryProcessor) {
     using T = decltype(zero);
     const at::Tensor h = hard_values().to(c10::CppTypeToScalarType<T>::value), dy = h.nan_to_num().flip(0).clamp(-9, 9);
     const at::Tensor y = at::zeros_like(h), dh = at::zeros_like(h), sums = at::zeros({h.numel()}, at::kFloat);
-    const RowKernels<T>& set = row_kernels<T>(processor);
+    const RowKernels<T>& set = kernels_for<RowKernels<T>>(processor);
     set.gelu_forward({h.numel(), h.data_ptr<T>(), dy.data_ptr<T>(), y.data_ptr<T>()}, {0, 1});
     set.gelu_backward({h.numel(), dy.data_ptr<T>(), h.data_ptr<T>(), dy.data_ptr<T>(), dh.data_ptr<T>()}, {0, 1},
                       sums.data_ptr<float>());

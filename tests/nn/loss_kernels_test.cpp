@@ -9,6 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/nn/kernels/cross_entropy.h"
 #include "braid/nn/kernels/cross_entropy_rows.h"
+#include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/row_sum.h"
 #include "braid/nn/kernels/scatter.h"
 #include "tests/nn/formula_values.h"
@@ -84,7 +85,7 @@ void expect_same_bits_on_all_processors(const at::Tensor& logits) {
   at::Tensor first;
   for (const Processor processor : {Processor::Baseline, Processor::Avx512}) {
     if (!can_run(processor)) continue;
-    const auto& kernels = cross_entropy_kernels<T>(processor);
+    const auto& kernels = kernels_for<CrossEntropyKernels<T>>(processor);
     const at::Tensor x = logits.clone(), sums = at::full({3, n}, kNan, at::kFloat);
     M* const max = sums.mutable_data_ptr<M>();
     const int64_t* columns = column.const_data_ptr<int64_t>();

@@ -6,6 +6,7 @@
 #include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
+#include "braid/nn/kernels/processor.h"
 
 namespace braid::kernels {
 
@@ -19,7 +20,8 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
   with_type(gate_up, [&](auto zero) {
     using T = decltype(zero);
     const SwigluForwardRows<T> rows{sizes.back(), read<T>(gate_up), write<T>(y)};
-    parallel_rows(num_rows(y), rows.width, [&](RowRange range) { row_kernels<T>().swiglu_forward(rows, range); });
+    parallel_rows(num_rows(y), rows.width,
+                  [&](RowRange range) { best_kernels<RowKernels<T>>().swiglu_forward(rows, range); });
   });
   return y;
 }
@@ -32,7 +34,8 @@ void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
   with_type(gate_up, [&](auto zero) {
     using T = decltype(zero);
     const SwigluBackwardRows<T> rows{dy.size(-1), read<T>(dy), read<T>(gate_up), write<T>(gate_up)};
-    parallel_rows(num_rows(dy), rows.width, [&](RowRange range) { row_kernels<T>().swiglu_backward(rows, range); });
+    parallel_rows(num_rows(dy), rows.width,
+                  [&](RowRange range) { best_kernels<RowKernels<T>>().swiglu_backward(rows, range); });
   });
 }
 
@@ -53,7 +56,8 @@ at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
   with_type(h, [&](auto zero) {
     using T = decltype(zero);
     const GeluForwardRows<T> rows{h.size(-1), read<T>(h), read<T>(bias), write<T>(y)};
-    parallel_rows(num_rows(h), h.size(-1), [&](RowRange range) { row_kernels<T>().gelu_forward(rows, range); });
+    parallel_rows(num_rows(h), h.size(-1),
+                  [&](RowRange range) { best_kernels<RowKernels<T>>().gelu_forward(rows, range); });
   });
   return y;
 }
@@ -68,7 +72,7 @@ at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, cons
     using T = decltype(zero);
     const GeluBackwardRows<T> rows{h.size(-1), read<T>(dy), read<T>(h), read<T>(bias), write<T>(h)};
     dbias = sums_over_rows<T>(h, 1, [&](RowRange range, MathOf<T>* to) {
-              row_kernels<T>().gelu_backward(rows, range, to);
+              best_kernels<RowKernels<T>>().gelu_backward(rows, range, to);
             }).select(0, 0);
   });
   return dbias;

@@ -9,6 +9,7 @@
 #include "braid/nn/kernels/cross_entropy_rows.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
+#include "braid/nn/kernels/processor.h"
 
 namespace braid::kernels {
 namespace {
@@ -50,7 +51,7 @@ SoftmaxSums softmax_sums(const at::Tensor& logits_nv, int64_t real, const at::Te
     using M = MathOf<T>;
     const LogitRows<const T> logits{read<T>(logits_nv), width, real, read<int64_t>(column_n)};
     const SoftmaxSumRows<T> rows{logits, write<M>(sums.max_n), write<M>(sums.sum_n), write<M>(sums.target_n)};
-    parallel_rows(n, width, [&](RowRange range) { cross_entropy_kernels<T>().sums(rows, range); });
+    parallel_rows(n, width, [&](RowRange range) { best_kernels<CrossEntropyKernels<T>>().sums(rows, range); });
   });
   return sums;
 }
@@ -65,7 +66,7 @@ void softmax_gradient_(const at::Tensor& logits_nv, const SoftmaxGradient& of) {
     using M = MathOf<T>;
     const LogitRows<T> logits{write<T>(logits_nv), width, of.real, read<int64_t>(of.column_n)};
     const SoftmaxGradientRows<T> rows{logits, read<M>(max_n), read<M>(scale_n), of.step.item<M>()};
-    parallel_rows(n, width, [&](RowRange range) { cross_entropy_kernels<T>().gradient(rows, range); });
+    parallel_rows(n, width, [&](RowRange range) { best_kernels<CrossEntropyKernels<T>>().gradient(rows, range); });
   });
 }
 

@@ -92,8 +92,4 @@ constexpr CrossEntropyKernels<T> kCrossEntropy{softmax_sums<T>, softmax_gradient
 
 }  // namespace BRAID_ROWS
 
-// The set of cross_entropy_avx512.cpp. What it returns runs only where can_run(Processor::Avx512).
-template <class T>
-const CrossEntropyKernels<T>& avx512_cross_entropy();
-
 }  // namespace braid::kernels

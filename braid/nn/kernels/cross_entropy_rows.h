@@ -38,10 +38,4 @@ struct CrossEntropyKernels {
   void (*gradient)(const SoftmaxGradientRows<T>&, RowRange);
 };
 
-template <class T>
-const CrossEntropyKernels<T>& cross_entropy_kernels(Processor processor);
-// Returns the kernels for the best processor that can_run.
-template <class T>
-const CrossEntropyKernels<T>& cross_entropy_kernels();
-
 }  // namespace braid::kernels

@@ -148,8 +148,4 @@ constexpr GenerationKernels<T> kGeneration{row_product<T>, attend<T>};
 
 }  // namespace BRAID_ROWS
 
-// The set of generation_avx512.cpp. What it returns runs only where can_run(Processor::Avx512).
-template <class T>
-const GenerationKernels<T>& avx512_generation();
-
 }  // namespace braid::kernels

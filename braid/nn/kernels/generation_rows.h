@@ -43,10 +43,4 @@ struct GenerationKernels {
   void (*attend)(const CachedHead<T>&);
 };
 
-template <class T>
-const GenerationKernels<T>& generation_kernels(Processor processor);
-// Returns the kernels for the best processor that can_run.
-template <class T>
-const GenerationKernels<T>& generation_kernels();
-
 }  // namespace braid::kernels

@@ -6,6 +6,7 @@
 #include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
+#include "braid/nn/kernels/processor.h"
 
 namespace braid::kernels {
 namespace {
@@ -42,7 +43,7 @@ void run_forward(const Addends& in, const NormParams& params, const Normed& out)
                                   .mean = write<MathOf<T>>(out.mean),
                                   .rstd = write<MathOf<T>>(out.rstd)};
     parallel_rows(num_rows(in.residual), rows.width,
-                  [&](RowRange range) { row_kernels<T>().norm_forward(rows, range); });
+                  [&](RowRange range) { best_kernels<RowKernels<T>>().norm_forward(rows, range); });
   });
 }
 
@@ -86,8 +87,9 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
                                    .mean = read<MathOf<T>>(normed.mean),
                                    .rstd = read<MathOf<T>>(normed.rstd),
                                    .dx = write<T>(out.dx)};
-    const at::Tensor sums = sums_over_rows<T>(
-        normed.sum, 2, [&](RowRange range, MathOf<T>* to) { row_kernels<T>().norm_backward(rows, range, to); });
+    const at::Tensor sums = sums_over_rows<T>(normed.sum, 2, [&](RowRange range, MathOf<T>* to) {
+      best_kernels<RowKernels<T>>().norm_backward(rows, range, to);
+    });
     out.dweight = sums.select(0, 0);
     out.dbias = sums.select(0, 1);
   });

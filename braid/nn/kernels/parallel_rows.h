@@ -12,6 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/host_device.h"
 #include "braid/device/launch_shape.h"
+#include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/rows.h"
 
 namespace braid::kernels {
@@ -110,7 +111,7 @@ at::Tensor sums_over_rows(const at::Tensor& x, int64_t num_sums, const Body& bod
       body(RowRange{i * block, std::min(rows, (i + 1) * block)}, sums + i * width);
   });
   parallel_rows(width, num_blocks, [&](RowRange columns) {
-    row_kernels<T>().sum_parts({sums, num_blocks, width, sums}, columns);
+    best_kernels<RowKernels<T>>().sum_parts({sums, num_blocks, width, sums}, columns);
   });
   return parts.select(0, 0);
 }

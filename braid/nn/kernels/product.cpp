@@ -11,6 +11,7 @@
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
+#include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/product_bf16.h"
 
 namespace braid::kernels {
@@ -33,7 +34,7 @@ at::Tensor row_product(const at::Tensor& x, const at::Tensor& weight_oi, const a
                                 read<T>(weight_oi), read<T>(bias_o), write<T>(y)};
     const int64_t grain = std::max<int64_t>(4, kGrainWeights / std::max<int64_t>(1, inputs));
     at::parallel_for(0, outputs, grain, [&](int64_t begin, int64_t end) {
-      generation_kernels<T>().product(product, {begin, end});
+      best_kernels<GenerationKernels<T>>().product(product, {begin, end});
     });
   });
   return y;

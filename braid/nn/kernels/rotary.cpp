@@ -4,6 +4,7 @@
 #include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
+#include "braid/nn/kernels/processor.h"
 
 namespace braid::kernels {
 
@@ -23,7 +24,7 @@ void rotate_(const at::Tensor& x, const Rotation& rotation, Turn turn) {
     using M = MathOf<T>;
     const RotaryRows<T> rows{write<T>(x),  x.size(2),    rotation.heads, cos.size(1),
                              read<M>(cos), read<M>(sin), x.size(1),      turn == Turn::Forward ? M(1) : M(-1)};
-    parallel_rows(num_rows(x), turned, [&](RowRange range) { row_kernels<T>().rotary(rows, range); });
+    parallel_rows(num_rows(x), turned, [&](RowRange range) { best_kernels<RowKernels<T>>().rotary(rows, range); });
   });
 }
 

@@ -108,16 +108,4 @@ struct RowKernels {
   void (*sum_parts)(const SumParts<M>&, RowRange columns);
 };
 
-enum class Processor {
-  Baseline,  // what the whole build is compiled for
-  Avx512,
-};
-
-bool can_run(Processor processor);
-template <class T>
-const RowKernels<T>& row_kernels(Processor processor);
-// Returns the kernels for the best processor that can_run.
-template <class T>
-const RowKernels<T>& row_kernels();
-
 }  // namespace braid::kernels

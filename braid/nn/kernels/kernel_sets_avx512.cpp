@@ -1,0 +1,21 @@
+// The sets on 64-byte registers. Standard headers come before the pragma: what they define must not be compiled for a
+// processor that may not be there.
+#if defined(__x86_64__)
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "braid/nn/kernels/cross_entropy_rows.h"
+#include "braid/nn/kernels/generation_rows.h"
+#include "braid/nn/kernels/processor.h"
+#include "braid/nn/kernels/rows.h"
+
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#define BRAID_PROCESSOR Processor::Avx512
+#define BRAID_ROWS avx512
+#define BRAID_ROWS_REGISTER 64
+#include "braid/nn/kernels/kernel_sets.h"
+#endif
