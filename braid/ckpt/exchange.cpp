@@ -1,4 +1,3 @@
-// Length first, then bytes.
 #include "braid/ckpt/exchange.h"
 
 #include <ATen/ops/empty.h>
@@ -12,50 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/errors.h"
+#include "braid/base/packed.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 
 namespace braid::ckpt {
-namespace {
-
-void put(std::string& text, int64_t number) {
-  char bytes[sizeof number];
-  std::memcpy(bytes, &number, sizeof number);
-  text.append(bytes, sizeof number);
-}
-
-void put(std::string& text, const mesh::Index& index) {
-  for (const int64_t number : index) put(text, number);
-}
-
-class ListingReader {
- public:
-  explicit ListingReader(std::string_view text) : text_(text) {}
-
-  bool at_end() const { return text_.empty(); }
-  std::string_view bytes(size_t count) {
-    check(count <= text_.size(), "a listing is as long as it says");
-    const auto taken = text_.substr(0, count);
-    text_.remove_prefix(count);
-    return taken;
-  }
-  int64_t number() {
-    int64_t value = 0;
-    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
-    return value;
-  }
-  mesh::Index index(size_t dims) {
-    mesh::Index index;
-    for (size_t d = 0; d < dims; ++d) index.push_back(number());
-    return index;
-  }
-
- private:
-  std::string_view text_;
-};
-
-}  // namespace
-
 std::vector<ListedTensor> listed(const std::vector<PlacedTensor>& tensors) {
   std::vector<ListedTensor> listing;
   for (const auto& [name, placement, local] : tensors) {
@@ -70,39 +30,17 @@ std::vector<ListedTensor> listed(const std::vector<PlacedTensor>& tensors) {
   return listing;
 }
 
-std::string packed(const std::vector<ListedTensor>& listing) {
-  std::string text;
-  for (const auto& [info, boxes] : listing) {
-    put(text, static_cast<int64_t>(info.name.size()));
-    text += info.name;
-    put(text, static_cast<int64_t>(info.type));
-    put(text, static_cast<int64_t>(info.shape.size()));
-    put(text, info.shape);
-    put(text, static_cast<int64_t>(boxes.size()));
-    for (const mesh::Box& box : boxes) {
-      put(text, box.begin);
-      put(text, box.end);
-    }
-  }
-  return text;
+template <class Pack>
+void members(Pack& pack, ListedTensor& item) {
+  pack(item.info.name, item.info.type, item.info.shape, item.boxes);
 }
 
+std::string packed(const std::vector<ListedTensor>& listing) { return braid::packed(listing); }
+
 std::vector<ListedTensor> unpacked_listing(std::string_view text) {
-  std::vector<ListedTensor> listing;
-  for (ListingReader reader(text); !reader.at_end();) {
-    ListedTensor item;
-    item.info.name = reader.bytes(static_cast<size_t>(reader.number()));
-    item.info.type = static_cast<ElementType>(reader.number());
-    const auto dims = static_cast<size_t>(reader.number());
-    item.info.shape = reader.index(dims);
-    for (int64_t left = reader.number(); left > 0; --left) {
-      mesh::Box box{reader.index(dims), {}};
-      box.end = reader.index(dims);
-      item.boxes.push_back(std::move(box));
-    }
-    listing.push_back(std::move(item));
-  }
-  return listing;
+  auto listing = unpacked<std::vector<ListedTensor>>(text);
+  check(listing.has_value(), "a listing is as long as it says");
+  return std::move(*listing);
 }
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "braid/control/job_control.h"
 #include "braid/launch/heartbeat_thread.h"
-#include "braid/launch/packed.h"
+#include "braid/base/packed.h"
 #include "braid/launch/round_message.h"
 
 namespace braid::launch {

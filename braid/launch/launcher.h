@@ -12,7 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/comm/communicator.h"
-#include "braid/launch/packed.h"
+#include "braid/base/packed.h"
 #include "braid/spec/launch_spec.h"
 
 namespace braid {
@@ -57,8 +57,8 @@ auto values_by_rank(const Launcher& start, int num_ranks, const Body& body, cons
   using Value = std::invoke_result_t<const Body&, Communicator&>;
   std::vector<Value> values;
   for (const auto& bytes : start.run(
-           num_ranks, [&](Communicator& world) { return launch::packed(body(world)); }, options)) {
-    auto value = launch::unpacked<Value>(bytes);
+           num_ranks, [&](Communicator& world) { return packed(body(world)); }, options)) {
+    auto value = unpacked<Value>(bytes);
     const int rank = static_cast<int>(values.size());
     if (!value) throw CommError({"what ranks return", rank, 0, "has returned what cannot be read"});
     values.push_back(std::move(*value));

@@ -11,7 +11,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/launch/packed.h"
+#include "braid/base/packed.h"
 #include "braid/launch/rank_life.h"
 
 namespace braid::launch {

@@ -12,7 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/launch/packed.h"
+#include "braid/base/packed.h"
 #include "braid/launch/rank_frames.h"
 
 namespace braid::launch {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "braid/base/text.h"
-#include "braid/launch/packed.h"
+#include "braid/base/packed.h"
 #include "braid/launch/rank_outcome.h"
 
 namespace braid::launch {

@@ -19,6 +19,10 @@ struct Box {
   bool empty() const { return num_elements() == 0; }
   bool operator==(const Box&) const = default;
 };
+template <class Pack>
+void members(Pack& pack, Box& box) {  // base/packed.h
+  pack(box.begin, box.end);
+}
 Box intersection(const Box& a, const Box& b);  // empty boxes have end == begin in some dim
 int64_t num_elements(const Index& shape);
 

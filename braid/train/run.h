@@ -49,7 +49,7 @@ struct RunEnd {
   schedule::Timeline timeline;  // of the last step, one row per world rank
   bool interrupted = false;
 };
-// The fields that world rank 0 returns (launch/packed.h). The caller has spec and bigram_entropy.
+// The fields that world rank 0 returns (base/packed.h). The caller has spec and bigram_entropy.
 template <class Pack>
 void members(Pack& pack, RunEnd& end) {
   pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);

@@ -4,7 +4,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/launch/node_agent.h"
-#include "braid/launch/packed.h"
+#include "braid/base/packed.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 #include "tests/fuzz/target.h"

@@ -6,7 +6,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/launch/packed.h"
+#include "braid/base/packed.h"
 
 namespace braid::launch::rank_outcome_test {
 namespace {

@@ -1,13 +1,17 @@
-// Values as bytes, to be read by another process of the same program, which need not be trusted. Plain data are copied
-// as they are, and must point to nothing. Of a struct that holds strings, vectors or truth values, a function beside it
-// says the members, once for both directions:
+// Values as bytes for another process, which need not be trusted. Plain data are copied as they are, little-endian, and
+// must point to nothing. A struct that holds strings, vectors or truth values has a function in its namespace that
+// lists its members, once for both directions:
 //
 //   template <class Pack>
 //   void members(Pack& pack, Unit& unit) {
 //     pack(unit.name, unit.forward);
 //   }
+//
+// Strings and vectors begin with their length, a Length. An optional begins with a byte that is 1 if it has a value, a
+// variant with a byte that is its index.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -18,7 +22,9 @@
 #include <variant>
 #include <vector>
 
-namespace braid::launch {
+namespace braid {
+
+static_assert(std::endian::native == std::endian::little);
 
 // A struct with a members() function is packed member by member.
 template <class Pack, class Value>
@@ -26,8 +32,11 @@ concept HasMembers = requires(Pack& pack, Value& value) {
   members(pack, value);
 };
 
-class Packer {
+template <class Length>
+class BasicPacker {
  public:
+  static constexpr bool kReads = false;
+
   template <class... Values>
   void operator()(Values&... values) {
     (add(values), ...);
@@ -38,7 +47,7 @@ class Packer {
   template <class Value>
   void add(Value& value) {
     static_assert(!std::is_pointer_v<Value> && !std::is_same_v<Value, std::string_view>, "read by another process");
-    if constexpr (HasMembers<Packer, Value>) {
+    if constexpr (HasMembers<BasicPacker, Value>) {
       members(*this, value);
     } else {
       static_assert(std::is_trivially_copyable_v<Value>, "its members() are missing");
@@ -59,12 +68,12 @@ class Packer {
   }
   template <class Value>
   void add(std::vector<Value>& values) {
-    uint64_t count = values.size();
+    auto count = static_cast<Length>(values.size());
     add(count);
     for (Value& value : values) add(value);
   }
   void add(std::string& text) {
-    uint64_t count = text.size();
+    auto count = static_cast<Length>(text.size());
     add(count);
     bytes_ += text;
   }
@@ -72,11 +81,14 @@ class Packer {
   std::string bytes_;
 };
 
-// Reads what a Packer wrote, member by member; after a place where bytes are missing or wrong, nothing. Memory grows
-// with the bytes that are there, not with the counts that they claim.
-class Unpacker {
+// Reads what a BasicPacker wrote, member by member; after a place where bytes are missing or wrong, nothing. Memory
+// grows with the bytes that are there, not with the counts that they claim.
+template <class Length>
+class BasicUnpacker {
  public:
-  explicit Unpacker(std::string_view bytes) : left_(bytes) {}
+  static constexpr bool kReads = true;
+
+  explicit BasicUnpacker(std::string_view bytes) : left_(bytes) {}
 
   template <class... Values>
   void operator()(Values&... values) {
@@ -84,11 +96,14 @@ class Unpacker {
   }
   // Returns true if everything that was read was there and nothing is left.
   bool exact() const { return whole_ && left_.empty(); }
+  // For members(): values that must not be, and bytes that nobody knows.
+  void require(bool holds) { whole_ = whole_ && holds; }
+  void skip_rest() { left_ = {}; }
 
  private:
   template <class Value>
   void add(Value& value) {
-    if constexpr (HasMembers<Unpacker, Value>) {
+    if constexpr (HasMembers<BasicUnpacker, Value>) {
       members(*this, value);
     } else {
       const std::string_view bytes = next(sizeof value);
@@ -98,7 +113,7 @@ class Unpacker {
   void add(bool& value) {
     uint8_t byte = 0;
     add(byte);
-    whole_ = whole_ && byte <= 1;
+    require(byte <= 1);
     value = whole_ && byte == 1;
   }
   template <class Value>
@@ -111,7 +126,7 @@ class Unpacker {
   void add(std::variant<Kinds...>& value) {
     uint8_t kind = 0;
     add(kind);
-    whole_ = whole_ && kind < sizeof...(Kinds);
+    require(kind < sizeof...(Kinds));
     if (whole_) add_kind<0>(kind, value);
   }
   template <size_t Kind, class... Kinds>
@@ -123,18 +138,18 @@ class Unpacker {
   }
   template <class Value>
   void add(std::vector<Value>& values) {
-    uint64_t count = 0;
+    Length count = 0;
     add(count);
-    whole_ = whole_ && count <= left_.size();  // none takes less than a byte
+    require(count <= left_.size());  // none takes less than a byte
     for (values.clear(); whole_ && values.size() < count;) add(values.emplace_back());
   }
   void add(std::string& text) {
-    uint64_t count = 0;
+    Length count = 0;
     add(count);
     text = next(count);
   }
-  std::string_view next(uint64_t count) {
-    whole_ = whole_ && count <= left_.size();
+  std::string_view next(size_t count) {
+    require(count <= left_.size());
     if (!whole_) return {};
     const std::string_view bytes = left_.substr(0, count);
     left_.remove_prefix(count);
@@ -145,20 +160,20 @@ class Unpacker {
   bool whole_ = true;
 };
 
-template <class Value>
+template <class Length = uint64_t, class Value>
 std::string packed(Value value) {
-  Packer pack;
+  BasicPacker<Length> pack;
   pack(value);
   return pack.take();
 }
 
 // Nothing where `bytes` are not all that packed() gave, or have something behind it.
-template <class Value>
+template <class Value, class Length = uint64_t>
 std::optional<Value> unpacked(std::string_view bytes) {
-  Unpacker unpack(bytes);
+  BasicUnpacker<Length> unpack(bytes);
   Value value{};
   unpack(value);
   return unpack.exact() ? std::optional(std::move(value)) : std::nullopt;
 }
 
-}  // namespace braid::launch
+}  // namespace braid
