@@ -80,8 +80,8 @@ class PlanReading {
     spec::ParseOptions options(spec::any_hosts(spec::Purpose::Plan));
     if (request_.what == PlanTarget::Best) options.open = searched_keys();
     request_.run = spec::read_run(given_.file, overrides_, options);
-    const bool bytes = request_.run.data.tokenizer == "bytes";
-    if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = tokenize::make_tokenizer("bytes")->vocab();
+    const bool bytes = request_.run.data.tokenizer == kByteTokenizer;
+    if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = tokenize::byte_tokenizer()->vocab();
   }
 
   std::set<std::string> searched_keys() const {

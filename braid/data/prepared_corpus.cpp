@@ -6,6 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/spec/data_spec.h"
 
 namespace braid::data {
 namespace {
@@ -139,7 +140,7 @@ std::vector<PreparedFolder> prepared_folders(const std::vector<std::string>& pat
 
 std::string tokenizer_name(const PreparedFolder& folder) {
   const std::string& name = folder.manifest.tokenizer.name;
-  return name == "bytes" ? name : folder.path + "/" + name;
+  return name == kByteTokenizer ? name : folder.path + "/" + name;
 }
 
 Corpus prepared_corpus(const std::vector<PreparedFolder>& folders, const std::vector<double>& weights) {

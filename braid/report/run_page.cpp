@@ -12,6 +12,7 @@
 #include "braid/report/predicted.h"
 #include "braid/report/progress.h"
 #include "braid/report/run_tables.h"
+#include "braid/spec/data_spec.h"
 #include "braid/spec/toml_document.h"
 
 namespace braid::report {
@@ -114,7 +115,7 @@ class Page {
                       ? "nats per token"
                       : cat(loss < bigram ? "below" : "not below", " the bigram\u2019s ", fixed(bigram, 3)));
     }
-    if (!record_.validation_per_byte.empty() && config("data", "tokenizer") != "bytes") {
+    if (!record_.validation_per_byte.empty() && config("data", "tokenizer") != kByteTokenizer) {
       all += tile("Validation loss per byte", fixed(record_.validation_per_byte.back().y, 4), "nats per byte of text");
     }
     const Series& loss = series("loss");

@@ -144,7 +144,8 @@ std::vector<CrossRule> data_rules() {
        [](const View&) { return std::string("must hold numbers from 1e-9 to 1e9"); }},
       {{"model.vocab", "data.tokenizer"},
        [](const View& at) {
-         return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens || at.spec.data.tokenizer != "bytes";
+         return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens ||
+                at.spec.data.tokenizer != kByteTokenizer;
        },
        [](const View& at) {
          return cat("must be 0 or at least ", kByteTokens, ", the tokens of data.tokenizer (\"", at.spec.data.tokenizer,

@@ -9,6 +9,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
+#include "braid/spec/data_spec.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
 namespace braid::tokenize {
@@ -177,8 +178,8 @@ PreparePlan prepare_plan(const PrepareRequest& request) {
   if (!found.empty()) throw ConfigError(std::move(found));
 
   auto& manifest = plan.manifest;
-  manifest.tokenizer = {request.tokenizer == "bytes" ? "bytes" : "tokenizer", tokenizer_identity(request.tokenizer),
-                        plan.tokenizer->vocab(), plan.tokenizer->end_of_text()};
+  manifest.tokenizer = {request.tokenizer == kByteTokenizer ? kByteTokenizer : "tokenizer",
+                        tokenizer_identity(request.tokenizer), plan.tokenizer->vocab(), plan.tokenizer->end_of_text()};
   manifest.validation_fraction = request.validation_fraction;
   manifest.shard_tokens = request.shard_tokens;
   manifest.include = request.include;

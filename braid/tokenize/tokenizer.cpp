@@ -4,6 +4,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/spec/data_spec.h"
 #include "braid/spec/fields.h"
 #include "braid/tokenize/tokenizer_file.h"
 
@@ -44,14 +45,14 @@ void Tokenizer::encode_append(std::string_view text, std::vector<uint32_t>& toke
 std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
 
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
-  if (name == "bytes") return byte_tokenizer();
+  if (name == kByteTokenizer) return byte_tokenizer();
   if (path_kind(name) != PathKind::Nothing) return bpe_tokenizer(read_bpe(name));
   const bool is_bytes = nearest(name, {"bytes"}) == "bytes";
   throw ConfigError(
       {{"data.tokenizer", spec::toml_text(name),
         "must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and merges.txt; there is "
         "no such file",
-        is_bytes ? spec::toml_text(std::string("bytes")) : ""}});
+        is_bytes ? spec::toml_text(std::string(kByteTokenizer)) : ""}});
 }
 
 }  // namespace braid::tokenize

@@ -10,6 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/spec/data_spec.h"
 
 namespace braid::tokenize {
 namespace {
@@ -23,7 +24,7 @@ std::string tokenizer_bytes(const std::string& path) { return file_content(path,
 }  // namespace
 
 std::vector<std::string> tokenizer_files(const std::string& name) {
-  if (name == "bytes") return {};
+  if (name == kByteTokenizer) return {};
   const auto is_there = [](const fs::path& path) { return path_kind(path) != PathKind::Nothing; };
   const bool folder = path_kind(name) == PathKind::Folder;
   const fs::path home = folder ? fs::path(name) : fs::path(name).parent_path();
@@ -41,7 +42,7 @@ std::vector<std::string> tokenizer_files(const std::string& name) {
 
 uint64_t tokenizer_identity(const std::string& name) {
   Digest digest(DigestKind::Xxh64);
-  if (name == "bytes") digest.add(std::as_bytes(std::span(std::string_view("braid tokenizer: bytes"))));
+  if (name == kByteTokenizer) digest.add(std::as_bytes(std::span(std::string_view("braid tokenizer: bytes"))));
   for (const auto& path : tokenizer_files(name)) {
     if (fs::path(path).filename() != kConfigName) add_sized(digest, tokenizer_bytes(path));
   }

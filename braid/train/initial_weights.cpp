@@ -26,8 +26,6 @@
 namespace braid::train {
 namespace {
 
-constexpr const char* kBytes = "bytes";
-
 // The tokenizer of a run's data.
 struct TokenizerInUse {
   std::string key;   // that chooses it
@@ -49,19 +47,19 @@ std::string tokenizer_of_weights(const std::string& init) {
   if (checkpoint.empty()) return "";
   const std::string saved = ckpt::tokenizer_folder(checkpoint);
   if (!saved.empty()) return saved;
-  return ckpt::read_checkpoint_info(checkpoint).tokenizer == kBytes ? kBytes : "";
+  return ckpt::read_checkpoint_info(checkpoint).tokenizer == kByteTokenizer ? kByteTokenizer : "";
 }
 
 std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
   const std::string& init = spec.train.init;
   const std::string& named = spec.data.tokenizer;
   // A tokenizer that is missing is refused where it is opened.
-  if (init.empty() || (named != kBytes && path_kind(named) == PathKind::Nothing)) return {};
+  if (init.empty() || (named != kByteTokenizer && path_kind(named) == PathKind::Nothing)) return {};
   const TokenizerInUse used = tokenizer_in_use(spec.data);
   const std::string of_weights = tokenizer_of_weights(init);
   if (of_weights.empty()) {
     const int vocab = spec.model.vocab;
-    if (used.name != kBytes || vocab == 0 || vocab == tokenize::byte_tokenizer()->vocab()) return {};
+    if (used.name != kByteTokenizer || vocab == 0 || vocab == tokenize::byte_tokenizer()->vocab()) return {};
     const bool prepared = used.key == "data.paths";
     return {{used.key, prepared ? spec::toml_text(spec.data.paths) : spec::toml_text(used.name),
              cat("must be ", prepared ? "prepared with " : "", "the tokenizer of the weights of ", init,

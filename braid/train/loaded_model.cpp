@@ -78,7 +78,7 @@ ModelToLoad model_to_load(const std::string& directory, const LoadOptions& optio
   ckpt::verify_checkpoint(directory);
   ModelToLoad load{directory, spec_to_compute(ckpt::read_checkpoint_info(directory), directory, options),
                    ckpt::tokenizer_folder(directory)};
-  if (load.tokenizer.empty() && load.spec.data.tokenizer == "bytes") load.tokenizer = "bytes";
+  if (load.tokenizer.empty() && load.spec.data.tokenizer == kByteTokenizer) load.tokenizer = kByteTokenizer;
   if (num_ranks(load.spec.mesh) > 1) refuse_impossible_mesh(load.spec);
   return load;
 }

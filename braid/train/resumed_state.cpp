@@ -63,7 +63,7 @@ namespace {
 
 void take_tokenizer(ResumedState& run, const ckpt::CheckpointInfo& info) {
   const std::string &name = run.spec.data.tokenizer, &directory = run.spec.train.resume;
-  if (name != info.tokenizer || name == "bytes") return;
+  if (name != info.tokenizer || name == kByteTokenizer) return;
   run.tokenizer_place = ckpt::tokenizer_folder(directory);
   if (run.tokenizer_place.empty()) {
     run.choices.push_back(cat("the tokenizer at ", name, ": ", directory, " was saved without its own"));

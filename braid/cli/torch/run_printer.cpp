@@ -112,7 +112,7 @@ report::Progress progress_of(const train::StepReport& report, int64_t steps) {
 
 // ", 0.6123 per byte"; nothing where tokens are bytes: the two numbers are one then, but for the ends of documents.
 std::string per_byte(const train::Evaluation& evaluation, const RunSpec& spec) {
-  if (spec.data.tokenizer == "bytes" || std::isnan(evaluation.loss_per_byte)) return "";
+  if (spec.data.tokenizer == kByteTokenizer || std::isnan(evaluation.loss_per_byte)) return "";
   return cat(", ", fixed(evaluation.loss_per_byte, 4), " per byte");
 }
 
