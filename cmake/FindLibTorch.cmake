@@ -1,6 +1,6 @@
 # Finds LibTorch without the wheel's own TorchConfig.cmake, which on a CUDA wheel asks for a CUDA toolkit and links
-# every CUDA library. Looks in -DTorch_ROOT=DIR first, then where a parent's find_package(Torch) has found one, then in the
-# project's .venv.
+# every CUDA library. Looks in -DTorch_ROOT=DIR first, then where a parent's find_package(Torch) has found one, then in
+# CMAKE_PREFIX_PATH, then in the folders LibTorch_otherwise.
 #
 #   LibTorch::cpu    headers, libtorch_cpu, libc10
 #   LibTorch_CUDA_LIBRARIES   libtorch_cuda and libc10_cuda, empty for a CPU-only LibTorch
@@ -16,7 +16,7 @@ elseif(TORCH_INSTALL_PREFIX)
 elseif(Torch_DIR)  # DIR/share/cmake/Torch
   get_filename_component(libtorch_candidates ${Torch_DIR}/../../.. ABSOLUTE)
 else()
-  file(GLOB libtorch_candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  set(libtorch_candidates ${CMAKE_PREFIX_PATH} ${LibTorch_otherwise})
 endif()
 
 find_path(LibTorch_DIR_FOUND NAMES include/ATen/core/Tensor.h PATHS ${libtorch_candidates} NO_DEFAULT_PATH NO_CACHE)
@@ -34,7 +34,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_DIR_FOUND
   VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "run scripts/setup, or name yours with -DTorch_ROOT=DIR, or build the pure wing with -DBRAID_TORCH=OFF")
+  REASON_FAILURE_MESSAGE "name a LibTorch with -DTorch_ROOT=DIR, or to build braid run scripts/setup, or leave LibTorch out with -DBRAID_TORCH=OFF")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   add_library(LibTorch::c10 SHARED IMPORTED)

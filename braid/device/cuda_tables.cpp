@@ -94,8 +94,14 @@ std::string table_problem(const CudaTable* table, int64_t bytes) {
 }
 
 CudaPlaces cuda_places() {
-  const std::string torch = folder_of_loaded("libtorch_cpu.so"), program = folder_of_program();
-  return {(torch.empty() ? "" : torch + "/") + "libtorch_cuda.so", program + "/libbraid_cuda.so"};
+  const std::string torch = folder_of_loaded("libtorch_cpu.so");
+  const std::filesystem::path program = folder_of_program(), name = "libbraid_cuda.so";
+  const std::filesystem::path installed = program.parent_path() / "lib/braid" / name;
+  std::error_code failure;
+  const bool is_installed =
+      !std::filesystem::exists(program / name, failure) && std::filesystem::exists(installed, failure);
+  return {(torch.empty() ? "" : torch + "/") + "libtorch_cuda.so",
+          (is_installed ? installed : program / name).string()};
 }
 
 void load_cuda(const CudaPlaces& places) {

@@ -129,7 +129,7 @@ void ElementPass::run_as(const OptimizerStep& step, int64_t number, std::span<co
     using Factors = typename decltype(type)::type;
     std::vector<Factors> of_groups;
     for (const auto& [lr_scale, weight_decay] : groups_.rates()) {
-      of_groups.push_back(Factors::of(rule_, {step.lr * lr_scale, step.grad_scale, weight_decay, number}));
+      of_groups.push_back(Factors::of(rule_, ElementStep{step.lr * lr_scale, step.grad_scale, weight_decay, number}));
     }
     for (const StateStretch& stretch : stretches_) update(stretch, of_groups, states);
   });

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "braid/plan/pipeline_estimate.h"
 #include "braid/schedule/simulate.h"
 
 namespace braid::plan {
@@ -61,13 +60,40 @@ PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule&
   const schedule::Timeline timeline = question.cores > 0 ? schedule::simulate_sharing(schedule, cost, question.cores)
                                                          : schedule::simulate(schedule, cost);
   PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}};
-  if (question.end == StepEnd::PostValidated) {
+  if (question.end == schedule::StepEnd::PostValidated) {
     outcome.seconds = 0;
     for (const auto& spans : timeline.ranks) {
       outcome.seconds = std::max(outcome.seconds, spans.back().end - spans.front().begin);
     }
   }
   for (const Program& program : schedule.programs) outcome.held_bytes.push_back(most_held(program, question.held));
+  return outcome;
+}
+
+PipelineOutcome estimated_outcome(const PipelineQuestion& question, const ScheduleTraits& traits) {
+  const schedule::StepSums sums({.ranks = question.request.ranks,
+                                 .microbatches = question.request.microbatches,
+                                 .group = question.request.group,
+                                 .placement = traits.placement,
+                                 .stages = question.stages,
+                                 .transfer = question.transfer,
+                                 .end = question.end});
+  const double all = static_cast<double>(sums.m) * sums.v;
+  PipelineOutcome outcome{traits.form->seconds(sums), sums.m * sums.busiest, std::vector<double>(sums.p)};
+  std::vector<double> working(sums.p);
+  for (size_t i = 0; i < question.held.size(); ++i) {
+    const int rank = schedule::owner_of_stage(traits.placement, sums.p, static_cast<int>(i));
+    schedule::UnderWay count = traits.form->under_way(sums, rank);
+    count.activations = std::min(count.activations, all);
+    count.pending = std::min(count.pending, all - count.activations);
+    count.either = std::min(count.either, all);
+    const HeldBytes& held = question.held[i];
+    outcome.held_bytes[rank] += (count.activations * held.activation + count.pending * held.pending +
+                                 count.either * std::max(held.activation, held.pending)) /
+                                sums.v;
+    working[rank] = std::max(working[rank], held.working);
+  }
+  for (int rank = 0; rank < sums.p; ++rank) outcome.held_bytes[rank] += working[rank];
   return outcome;
 }
 

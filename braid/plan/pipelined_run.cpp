@@ -87,7 +87,7 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
   const std::vector<double> to_next = transfers(run, traits);
   question.transfer = *std::ranges::max_element(to_next);
   if (const double crowd = ranks_per_core(run); crowd > 1) question.cores = cores_of_replica(run, crowd);
-  if (megatron && traits.splits_backward) question.end = StepEnd::PostValidated;
+  if (megatron && traits.splits_backward) question.end = schedule::StepEnd::PostValidated;
   for (size_t i = 0; i < stages.size(); ++i) {
     const StagePasses& passes = stages[i].passes;
     // Megatron-LM's ranks compute nothing while they send or receive, as tests/schedule/published_steps_test.cpp shows.

@@ -150,14 +150,4 @@ Plan search(const SearchRequest& request, Predictor& foresight) {
   return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
 }
 
-Plan exhaustive_search(const SearchRequest& request, Predictor& foresight) {
-  const double begin = now_seconds();
-  const std::vector<LayoutPoint> layouts = layout_space(request.space);
-  Best best(static_cast<size_t>(request.top));
-  for (size_t place = 0; place < layouts.size(); ++place) {
-    best.consider(place, planned_layout(request, layouts[place], foresight));
-  }
-  return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
-}
-
 }  // namespace braid::plan

@@ -54,9 +54,6 @@ struct SearchRequest {
 // space. Without reasons (reasons.h).
 Plan search(const SearchRequest& request, Predictor& foresight);
 
-// The same by predicting every layout.
-Plan exhaustive_search(const SearchRequest& request, Predictor& foresight);
-
 // Why braid does not train a run, whatever data there are; none for a legal one, which is_legal() says sooner.
 std::vector<Problem> problems_to_train(RunSpec spec);
 bool is_legal(RunSpec spec);

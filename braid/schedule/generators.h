@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/schedule/closed_form.h"
 #include "braid/schedule/generators/flush.h"
 #include "braid/schedule/generators/stage_placement.h"
 #include "braid/schedule/schedule.h"
@@ -20,6 +21,7 @@ namespace braid {
 struct ScheduleTraits {
   std::string_view name;
   std::string_view summary;  // half a line for help texts
+  const schedule::ClosedForm* form = nullptr;
   schedule::StagePlacement placement = schedule::StagePlacement::Linear;
   int chunks = 1;                // stages / ranks; 0: ScheduleRequest::chunks, 2 unless given
   bool splits_backward = false;  // it has I and W

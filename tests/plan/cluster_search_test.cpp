@@ -11,6 +11,7 @@
 #include "braid/plan/reasons.h"
 #include "braid/plan/search.h"
 #include "braid/spec/partition.h"
+#include "tests/plan/exhaustive_search.h"
 
 namespace braid::plan::cluster_search_test {
 namespace {

@@ -9,6 +9,7 @@
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
 #include "braid/plan/reasons.h"
+#include "tests/plan/exhaustive_search.h"
 
 namespace braid::plan::search_test {
 namespace {
