@@ -20,6 +20,7 @@ else()
 endif()
 
 find_path(LibTorch_DIR_FOUND NAMES include/ATen/core/Tensor.h PATHS ${libtorch_candidates} NO_DEFAULT_PATH NO_CACHE)
+string(REGEX REPLACE "/+$" "" LibTorch_DIR_FOUND "${LibTorch_DIR_FOUND}")
 find_library(LibTorch_CPU_LIBRARY torch_cpu PATHS ${libtorch_candidates} PATH_SUFFIXES lib NO_DEFAULT_PATH NO_CACHE)
 find_library(LibTorch_C10_LIBRARY c10 PATHS ${libtorch_candidates} PATH_SUFFIXES lib NO_DEFAULT_PATH NO_CACHE)
 find_library(LibTorch_CUDA_LIBRARY torch_cuda PATHS ${libtorch_candidates} PATH_SUFFIXES lib NO_DEFAULT_PATH NO_CACHE)

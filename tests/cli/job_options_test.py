@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 from braid_binary import braid
+from tiny_run import write_inputs
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "TORCHELASTIC_RESTART_COUNT": "0"}
@@ -16,10 +17,10 @@ BY_HAND = ["--nodes", "2", "--node", "0", "--root", "127.0.0.1:9"]
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "OMPI_", "SLURM_", "PMI_", "PET_", "JOB_COMPLETION_", "BRAID_TOKEN")
 
 
-def braid_in(variables, *words):
+def braid_in(variables, *words, **options):
     """`braid WORDS` where these are the only variables of a launcher."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
-    return braid(*words, env=kept | variables)
+    return braid(*words, env=kept | variables, **options)
 
 
 class JobOptions(unittest.TestCase):
@@ -146,11 +147,12 @@ class JobOptions(unittest.TestCase):
         self.assertRegex(done.stderr, r"^--root = 192.0.2.1:29500: is reached by other hosts, so the job needs a token [^\n]*\n$")
 
     def test_a_launcher_of_one_process_is_none(self):
-        for alone in (TORCHRUN | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"},
-                      OPEN_MPI | {name: "01"[name.endswith("SIZE")] for name in OPEN_MPI}):
-            done = braid_in(alone, "doctor", "--ranks", "2", "--out", "/proc")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertIn("\npairs     1 in a host: ", done.stdout)
+        write_inputs(self.path)
+        for out, alone in (("a", TORCHRUN | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}),
+                           ("b", OPEN_MPI | {name: "01"[name.endswith("SIZE")] for name in OPEN_MPI})):
+            done = braid_in(alone, "train", "run.toml", "mesh.data=2", f"train.out={out}", cwd=self.path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"\nmesh .* = 2 ranks ")
 
 
 if __name__ == "__main__":

@@ -10,23 +10,23 @@ LLAMA = ['model.family="llama"', "model.kv_heads=2", "model.ffn=384"]
 LAYOUTS = [
     [],
     [*LLAMA, 'memory.recompute="full"'],
-    ['memory.recompute="selective"'],
     ["model.dropout=0.1", "mesh.pipe=2", 'pipeline.schedule="gpipe"', "train.batch=48"],  # masks of 12 microbatches
     [*LLAMA, "mesh.data=2", "sync.zero=2"],
     ["mesh.data=2", "sync.zero=3"],
-    ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
     [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-v"'],
-    ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],
     ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"],
-    ["mesh.pipe=2", 'pipeline.partition="2.5,1.5"'],
     ['optimizer.kind="muon"'],
     ["model.layers=1", "model.vocab=40000"],  # logits in two chunks
-    ["mesh.data=2", 'optimizer.kind="sgd"', "optimizer.momentum=0", 'sync.compression="top-k"'],
     [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
     ["mesh.data=2", 'sync.replication="parameter-server"'],
 ]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
+        ['memory.recompute="selective"'],
+        ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
+        ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],
+        ["mesh.pipe=2", 'pipeline.partition="2.5,1.5"'],
+        ["mesh.data=2", 'optimizer.kind="sgd"', "optimizer.momentum=0", 'sync.compression="top-k"'],
         LLAMA,
         ['memory.recompute="full"'],
         [*LLAMA, 'memory.recompute="selective"'],
