@@ -68,7 +68,7 @@ double median_seconds(std::barrier<>& everyone, const std::function<void()>& wor
 
 // All buckets of the gradients over the ranks. An all-reduce of n tensors reads and writes each once.
 void exchange(braid::param::ParamStore& store, braid::Communicator& world, std::barrier<>& everyone) {
-  const braid::sync::BucketPlan plan = sync::bucket_plan(store, {});
+  const braid::sync::BucketPlan plan = braid::sync::bucket_plan(store, {});
   const at::Tensor mine = at::zeros_like(store.flat_grads());
   const double seconds = median_seconds(everyone, [&] {
     std::vector<braid::Work> works;

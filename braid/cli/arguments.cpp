@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/command_page.h"
 #include "braid/cli/option_rules.h"
-#include "braid/spec/meant_key.h"
+#include "braid/spec/suggested_key.h"
 #include "braid/spec/peer_names.h"
 
 namespace braid::cli {
@@ -98,7 +98,7 @@ Problem unknown_option(const CLI::App& app, const std::string& word, const std::
   }
   const std::string name = word.substr(0, word.find('=')), rule = "is not an option of " + app.get_name();
   const bool takes_keys = app.get_option_no_throw(kOverrides) != nullptr;
-  const std::string meant = takes_keys ? spec::meant_override(name, value_behind(word, list)) : "";
+  const std::string meant = takes_keys ? spec::suggested_override(name, value_behind(word, list)) : "";
   if (meant.empty()) return {name, "", rule, spec::nearest_word(name, known)};
   return {name, "", rule + ", which takes keys of the configuration without dashes", meant};
 }

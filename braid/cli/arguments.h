@@ -1,5 +1,5 @@
-// Reading a command's words with CLI11, with braid's exit codes and messages. Options are described to CLI11 in names
-// that all its versions take.
+// Reads a command's words with CLI11, with braid's exit codes and messages. Option names given to CLI11 are valid in
+// all its versions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,19 +14,21 @@
 
 namespace braid::cli {
 
-// Empty when the command is to go on, else its exit code: --help was asked for and printed, or words.on_options has
-// heard what the command takes. Throws ConfigError with everything that is wrong with the words: options that there are
-// not, each with the nearest there is, values that break a rule (option_rules.h) or are none, words that are missing or
-// too many. A command with allow_extras() judges the words that fit no option itself (app.remaining()).
+// Parses the words. Returns nullopt if the command should run. Otherwise returns its exit code: --help was printed, or
+// words.on_options was called with the command's options.
+//
+// Throws ConfigError with everything that is wrong with the words: unknown options, each with the nearest known one;
+// values that break a rule (option_rules.h) or have the wrong type; missing or surplus words. A command with
+// allow_extras() itself checks the words that fit no option (app.remaining()).
 std::optional<int> parse_words(CLI::App& app, const Words& words);
 
-// The name of overrides of configuration keys in lists of a command's arguments.
+// The name for overrides of configuration keys in lists of a command's arguments.
 inline constexpr const char* kOverride = "KEY=VALUE";
 
-// The configuration of a run, which stands before its overrides.
+// Adds the argument for a run's configuration file, which comes before its overrides.
 CLI::Option* add_run_file(CLI::App& app, std::string& path);
 
-// All further words of the command, as overrides of the configuration's keys.
+// Adds all further words of the command as overrides of configuration keys.
 void add_overrides(CLI::App& app, std::vector<std::string>& overrides);
 
 }  // namespace braid::cli

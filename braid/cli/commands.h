@@ -1,5 +1,5 @@
-// The commands. Each takes the words after its name and returns the exit code; main() turns exceptions into messages
-// and codes. Which command is called what is command_page.h's business.
+// The commands. Each takes the words after its name and returns the exit code. main() turns exceptions into messages
+// and codes. The names of commands are in command_page.h.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,7 @@ namespace braid::cli {
 
 struct Words {
   std::vector<std::string> list;
-  // In place of words, the question what the command takes: hears its options, and nothing else happens
-  // (parse_words). Empty: the command is to run.
+  // If set, the command does not run: parse_words() calls this with the command's options. Empty: the command runs.
   std::function<void(const CLI::App&)> on_options = nullptr;
 };
 
@@ -26,16 +25,16 @@ int config_command(const Words& words);
 int completion_command(const Words& words);
 int man_command(const Words& words);
 int token_command(const Words& words);
-int prepare_command(const Words& words);    // of braid data
-int inspect_command(const Words& words);    // of braid data
-int train_bpe_command(const Words& words);  // of braid data
+int prepare_command(const Words& words);    // braid data prepare
+int inspect_command(const Words& words);    // braid data inspect
+int train_bpe_command(const Words& words);  // braid data train-bpe
 #ifdef BRAID_TORCH
 int train_command(const Words& words);
 int sample_command(const Words& words);
 int evaluate_command(const Words& words);
 int doctor_command(const Words& words);
-int scaling_command(const Words& words);       // of braid bench
-int ckpt_inspect_command(const Words& words);  // of braid ckpt, as those below
+int scaling_command(const Words& words);       // braid bench scaling
+int ckpt_inspect_command(const Words& words);  // in the group braid ckpt, as are those below
 int ckpt_verify_command(const Words& words);
 int ckpt_diff_command(const Words& words);
 int ckpt_reshard_command(const Words& words);

@@ -9,7 +9,7 @@
 
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
-#include "braid/spec/meant_key.h"
+#include "braid/spec/suggested_key.h"
 
 namespace braid::cli {
 

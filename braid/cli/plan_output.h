@@ -1,4 +1,4 @@
-// The output of braid plan: a table with reasons, a JSON object.
+// The output of braid plan: a table with reasons, or a JSON object.
 #pragma once
 
 #include <string>
@@ -10,9 +10,11 @@
 
 namespace braid::cli {
 
-// Reasons why braid cannot train a layout. A search proposes only layouts without any, --fixed may name others.
+// Returns the reasons why braid cannot train a layout. Layouts from a search have none; a layout named by --fixed may
+// have some.
 std::vector<std::string> not_in_braid(const RunSpec& spec);
-// Sentences about predictions that are not of braid on measured devices, a line each; empty where they are.
+// Returns a line for each reason why predictions are not those of braid on measured devices: formulas of another
+// program, rates from data sheets. Empty if there is no such reason.
 std::string rates_note(const plan::Cluster& cluster, plan::FormulaSet formulas);
 std::string plan_text(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas);
 std::string plan_json(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas);

@@ -11,7 +11,7 @@
 #include "braid/plan/cluster_presets.h"
 #include "braid/plan/layout_space.h"
 #include "braid/plan/predict_run.h"
-#include "braid/spec/meant_key.h"
+#include "braid/spec/suggested_key.h"
 #include "braid/spec/parse.h"
 #include "braid/tokenize/tokenizer.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 // Returns the key of a layout that `key` means, by its spelling or as a peer's name.
 std::string meant_layout_key(const std::string& key) {
-  const std::string meant = spec::meant_key(key);
+  const std::string meant = spec::suggested_key(key);
   return std::ranges::find(plan::layout_keys(), meant) != plan::layout_keys().end() ? meant
                                                                                     : nearest(key, plan::layout_keys());
 }

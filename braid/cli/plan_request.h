@@ -16,19 +16,19 @@ enum class PlanTarget { Best, Fixed, Comparison };
 enum class PlanOutput { Text, Json };
 
 struct PlanRequest {
-  RunSpec run;  // its vocabulary is known
+  RunSpec run;  // the run, with its vocabulary resolved
   plan::Cluster cluster;
   PlanTarget what = PlanTarget::Best;
   PlanOutput output = PlanOutput::Text;
   plan::FormulaSet formulas = plan::FormulaSet::Braid;
   int top = 5;
-  int tried = 0;                       // layouts that are run for some steps
-  std::set<std::string> pinned;        // keys
-  std::vector<std::string> pin_words;  // overrides that pins are: "mesh.tensor=8"
-  std::string calibrate;               // file to write what this host has into, and nothing else; empty: none
+  int tried = 0;                       // number of layouts to run for some steps
+  std::set<std::string> pinned;        // pinned keys
+  std::vector<std::string> pin_words;  // the pins as overrides: "mesh.tensor=8"
+  std::string calibrate;  // file to write the measurements of this host into, and do nothing else; empty: none
 };
 
-// Empty when --help was asked for and printed. Throws ConfigError with everything that is wrong.
+// Returns the request, or nullopt if --help was printed. Throws ConfigError with everything that is wrong.
 std::optional<PlanRequest> plan_request(const Words& words);
 
 }  // namespace braid::cli

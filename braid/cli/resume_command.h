@@ -1,4 +1,4 @@
-// Commands to be pasted into a shell, such as the one that takes a run up again.
+// Commands to paste into a shell, such as the one that resumes a run.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace braid::cli {
 
-// Words as a shell reads them: those that it would read otherwise are quoted. What comes of it is shown as it is: words
-// with control characters or bytes that are no UTF-8 have these as escapes in $'...', which bash, zsh, ksh and POSIX's
-// sh of 2024 read, so that nothing needs printable() (text.h), which no shell takes back.
+// Joins words for a shell, and quotes those that it would interpret. Control characters and bytes that are not UTF-8
+// are escaped in $'...', which bash, zsh, ksh and the sh of POSIX 2024 read. The result is therefore safe to print
+// without printable() (text.h), whose escapes no shell reads.
 std::string for_the_shell(const std::vector<std::string>& words);
 
-// `program`, `file` and `overrides` as they were given, but for what they say of train.resume, which is `checkpoint`,
-// and of train.overwrite. Words that a shell would read otherwise are quoted for it.
+// Returns the command with `program`, `file` and `overrides` as they were given, except that train.resume is
+// `checkpoint` and train.overwrite is left out. Words that a shell would interpret are quoted.
 std::string resume_command(const std::string& program, const std::string& file,
                            const std::vector<std::string>& overrides, const std::string& checkpoint);
 

@@ -1,5 +1,5 @@
-// The schedules that a command line names: generators' names and file:PATH, an action table. It does not prove them
-// (validate.h).
+// The schedules that a command line names: names of generators, and file:PATH for an action table. Schedules are not
+// validated here (validate.h).
 #pragma once
 
 #include <optional>
@@ -16,15 +16,18 @@ struct NamedSchedule {
   std::string name;
 };
 
-// True for file:PATH.
+// Returns true for file:PATH.
 bool is_file(const NamedSchedule& named);
 // Returns PATH. REQUIRES: is_file(named).
 std::string table_path(const NamedSchedule& named);
 
-// The schedules in the order of the names. `request` has 0 for ranks, microbatches and chunks that were not given; a
-// table needs none of them, and must agree with those that were. With several names, chunks are for those schedules
-// that take them. Problems, of the schedule's conditions too, have the options' names as keys; the schedules that have
-// any are empty. When the request's numbers are known to be wrong, only names and tables are judged.
+// Returns the schedules in the order of the names.
+// * `request` has 0 for ranks, microbatches and chunks that were not given. A table needs none of them, but must agree
+//   with those given.
+// * With several names, chunks apply only to the schedules that take them.
+// * Problems, including those of a schedule's conditions, have the options' names as keys. A schedule with problems is
+//   nullopt.
+// * With Numbers::Wrong, the request's numbers are known to be wrong: only names and tables are checked.
 enum class Numbers { Good, Wrong };
 std::vector<std::optional<Schedule>> make_schedules(const std::vector<NamedSchedule>& names,
                                                     const ScheduleRequest& request, Numbers numbers,

@@ -1,4 +1,4 @@
-// Properties of the terminal that the output is connected to.
+// Properties of the terminal that standard output is connected to.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -18,23 +18,23 @@ inline bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 // UTF-8: a "dumb" terminal and the C locale do not. Such terminals get plain lines of ASCII.
 bool terminal_takes_escapes();
 
-// A terminal whose last line may be written again.
+// Returns true if standard output is a terminal whose last line can be rewritten.
 inline bool stdout_is_interactive() { return stdout_is_terminal() && terminal_takes_escapes(); }
 
-// Columns of the terminal on standard output; 100 when it does not say.
+// Returns the columns of the terminal on standard output; 100 if unknown.
 inline int terminal_width() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
-// Lines of the terminal on standard output; 40 when it does not say.
+// Returns the lines of the terminal on standard output; 40 if unknown.
 inline int terminal_height() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 40;
 }
 
-// Text of a model or a file, to be written to standard output: control characters but tabs and line ends are escaped on
-// a terminal; a pipe or a file gets the text as it is.
+// Returns text of a model or a file in a form that is safe for standard output. On a terminal, control characters
+// except tabs and line ends are escaped. A pipe or a file gets the text as it is.
 inline std::string shown_on_stdout(std::string_view text) {
   if (!stdout_is_terminal()) return std::string(text);
   std::string shown;
@@ -47,7 +47,7 @@ inline std::string shown_on_stdout(std::string_view text) {
   return shown;
 }
 
-// A name or a path, on one line.
+// Returns a name or a path in a form that fits on one line.
 inline std::string shown_on_line(std::string_view name) { return printable(name, 20'000); }
 
 }  // namespace braid::cli

@@ -5,10 +5,11 @@ namespace braid::cli {
 
 constexpr const char* kTokenVariable = "BRAID_TOKEN";
 
-// The value in an entry "NAME=VALUE" of the environment that sets the token; null in any other entry.
+// Returns the value in an entry "NAME=VALUE" of the environment if it sets the token, else null.
 char* token_value(char* entry);
 
-// Removes the variable from the environment, which ranks and what they start inherit, and overwrites its value there.
+// Removes the variable from the environment and overwrites its value there. Ranks and the programs they start would
+// inherit it.
 void forget_token_variable();
 
 }  // namespace braid::cli

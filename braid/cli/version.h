@@ -5,12 +5,12 @@
 
 namespace braid::cli {
 
-// Lines: version and commit, LibTorch, CUDA sources.
+// Returns lines with version and commit, LibTorch, and CUDA sources.
 std::string version_text();
 
-// The commit that was checked out when the binary was built, "with changes" where files differed from it; empty when it
-// was not built from a checkout. A source of its own that the build makes (cmake/WriteCommit.cmake), so that another
-// commit compiles nothing else again.
+// Returns the commit that was checked out when the binary was built, "with changes" if files differed from it. Empty if
+// it was not built from a checkout. The build generates a separate source for it (cmake/WriteCommit.cmake), so another
+// commit recompiles nothing else.
 const char* build_commit();
 
 }  // namespace braid::cli

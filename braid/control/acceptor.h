@@ -1,4 +1,4 @@
-// Accepts authenticated connections on node 0: the TLS handshake, then the hello.
+// Accepts connections on node 0: authentication, then the TLS handshake, then the hello.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,16 @@
 
 namespace braid::control {
 
-// Lines on which nothing is expected any more, held until what was last said has reached the other host: a socket that
-// is closed earlier may take it back.
+// Connections that stay open only until the other host has acknowledged the last bytes sent to it. Closing a socket
+// earlier may discard those bytes.
 class LingeringConnections {
  public:
-  // Holds it for at most `seconds`.
+  // Keeps `line` open for at most `seconds`.
   void add(std::unique_ptr<TlsConnection> line, double seconds);
   void watch(std::vector<pollfd>& watched) const;
+  // Sends, discards received messages, and closes connections that are done. Does not block.
   void advance();
-  // Blocks until all have gone, for at most `seconds`.
+  // Blocks until all connections are closed, for at most `seconds`.
   void wait(double seconds);
   bool empty() const { return lines_.empty(); }
 
@@ -34,37 +35,39 @@ class LingeringConnections {
 
 struct AcceptedConnection {
   std::unique_ptr<TlsConnection> line;
-  std::optional<JobHello> hello;  // once it has come
-  double since = 0;               // seconds of the clock
+  std::optional<JobHello> hello;  // empty until the hello has arrived
+  double since = 0;               // when the connection was accepted (now_seconds())
 };
 
 class Acceptor {
  public:
-  // Connections that have not said hello. Each may hold a hello of 16 MiB that is not whole yet: 1 GiB together.
+  // The most connections whose hello has not arrived. Each may buffer an incomplete hello of up to 16 MiB, so together
+  // they use at most 1 GiB.
   static constexpr size_t kMostUnheard = 64;
-  // When all places are taken, the oldest connection is dropped for a new one after this time; before that the new one
-  // is closed, and its node reconnects.
+  // When kMostUnheard connections wait and another arrives, the oldest is dropped if it has waited for longer than
+  // this. Otherwise the new connection is closed, and its node reconnects.
   static constexpr double kPatienceSeconds = 1;
 
-  // `context` outlives it, and the lines that it makes.
+  // REQUIRES: `context` outlives this and the connections that it accepts. `most_queued` is that of TlsConnection.
   Acceptor(Authenticator gate, const TlsContext& context, size_t most_queued);
 
   void watch(std::vector<pollfd>& watched) const;
-  // The seconds of the clock at which to call advance() though nothing is heard.
+  // Returns the time (now_seconds()) at which to call advance() even if no descriptor is ready.
   double due() const;
-  // Drops connections that have closed, have sent anything but a hello, or are late with it.
+  // Accepts connections. Drops connections that closed, sent anything but one hello and heartbeats, or sent no hello
+  // within 10 s.
   void advance();
-  // In the order in which they came. Owners of their lines may take them out.
+  // Returns the authenticated connections, oldest first. The caller may remove those that it takes over.
   std::vector<AcceptedConnection>& arrivals() { return arrivals_; }
   const Authenticator& gate() const { return gate_; }
-  // Why the last went before its hello; empty when none did.
+  // Returns the address of the last connection that failed before its hello, and the reason; empty if there is none.
   const std::string& last_fault() const { return last_fault_; }
 
-  // Tells it why, and lets it go.
+  // Sends `reasons` in a JobRefusal. The connection lingers for up to 5 s.
   void refuse(AcceptedConnection arrival, const std::vector<std::string>& reasons);
-  // Held until what was said to it has arrived.
+  // Keeps `line` open until the other host has acknowledged all bytes sent, for at most `seconds`.
   void part(std::unique_ptr<TlsConnection> line, double seconds) { farewell_.add(std::move(line), seconds); }
-  // Blocks until those that go have gone, for at most `seconds`.
+  // Blocks until all lingering connections are closed, for at most `seconds`.
   void finish(double seconds) { farewell_.wait(seconds); }
 
  private:

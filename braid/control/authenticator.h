@@ -1,5 +1,6 @@
-// The door of node 0: who connects is sent 32 random bytes and answers with 32 that only a node of the job can make, or
-// is closed. Strangers take a descriptor and those 64 bytes, for a short while, and no more than 64 of them at a time.
+// Authenticates connections to node 0. Node 0 sends each new connection a nonce of 32 random bytes. The peer must
+// answer with 32 bytes that only a node of the job can compute; otherwise its connection is closed. An unauthenticated
+// peer uses a descriptor and those 64 bytes. At most 64 such peers are held at a time, each for at most 5 s.
 #pragma once
 
 #include <poll.h>
@@ -13,26 +14,27 @@
 
 namespace braid::control {
 
-// The byte that tells the answer's sender.
+// The byte that node 0 sends after an answer: accepted or refused.
 constexpr char kGateOpen = 1, kGateShut = 0;
 
 class Authenticator {
  public:
   static constexpr size_t kMostPending = 64;
-  // The deadline of an answer. When all places are taken, a connection older than kPatienceSeconds is dropped for a new
-  // one.
+  // kAnswerSeconds is the deadline of an answer. When kMostPending connections wait and another arrives, the oldest is
+  // dropped if it is older than kPatienceSeconds.
   static constexpr double kAnswerSeconds = 5, kPatienceSeconds = 0.25;
 
   Authenticator(Socket listener, std::shared_ptr<const JobKeys> keys);
 
   void watch(std::vector<pollfd>& watched) const;
-  // The seconds of the clock at which to call advance() though nothing is heard.
+  // Returns the time (now_seconds()) at which to call advance() even if no descriptor is ready.
   double due() const;
-  // Lets in, and closes. The connections of those who have been let in.
+  // Reads answers, closes refused and late connections, and accepts new ones. Returns the connections that this call
+  // has authenticated.
   std::vector<Socket> advance();
 
   size_t num_pending() const { return pending_.size(); }
-  // Wrong answers so far, and where the last came from.
+  // Return the number of wrong answers so far, and the numeric address that sent the last.
   int num_refused() const { return num_refused_; }
   const std::string& last_refused() const { return last_refused_; }
 

@@ -1,4 +1,4 @@
-// Messages in a stream of bytes: each behind its length.
+// Frames: messages in a stream of bytes, each preceded by its length.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,30 @@ namespace braid::control {
 
 constexpr size_t kMostFrameBytes = size_t{64} << 20;
 
-constexpr size_t kFrameHeadBytes = 4;  // the length of the message
+constexpr size_t kFrameHeadBytes = 4;  // header: the length of the message
 
-// A frame on its way, shared by all that it goes to.
+// An encoded frame, shared by all connections that send it.
 using Frame = std::shared_ptr<const std::string>;
 
-// kFrameHeadBytes of length, little-endian, and the message, of at most kMostFrameBytes.
+// Returns the frame of `message`: its length in kFrameHeadBytes, little-endian, and the message.
+// REQUIRES: `message` has at most kMostFrameBytes.
 Frame framed(std::string_view message);
 
-// Puts messages together as their bytes come.
+// A reader that assembles messages from a stream of bytes.
 class FrameReader {
  public:
-  // Messages of more than `bytes` are refused from the next on; kMostFrameBytes until this is called.
+  // Sets the largest message that is accepted, from the next message on. The default is kMostFrameBytes.
   void limit(size_t bytes) { most_ = bytes; }
-  // False, now and ever after, where a length is claimed that no frame has: no memory is taken for it.
+  // Adds bytes of the stream. Returns false, now and in all later calls, if a header claims a longer message than is
+  // accepted; no memory is allocated for that message.
   bool add(std::string_view bytes);
-  // The whole messages, oldest first. Whoever takes them removes them.
+  // Returns the complete messages, oldest first. The caller removes the messages that it takes.
   std::deque<std::string>& messages() { return messages_; }
 
  private:
   std::string header_, message_;
   size_t most_ = kMostFrameBytes;
-  size_t missing_ = 0;  // of message_
+  size_t missing_ = 0;  // bytes of message_ that have not arrived
   bool broken_ = false;
   std::deque<std::string> messages_;
 };

@@ -1,4 +1,4 @@
-// When a node says that it lives, and for how long it has not heard others.
+// Schedules the heartbeats of a node and measures for how long other nodes have been silent.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +8,17 @@
 
 namespace braid::control {
 
-// For poll(2): until the clock shows `at`, but a minute at most.
+// Returns a timeout for poll(2): the time until `at` (now_seconds()), at most one minute.
 inline int milliseconds_until(double at) {
   return static_cast<int>(std::ceil(std::clamp(at - now_seconds(), 0.0, 60.0) * 1000));
 }
 
-// Counts the seconds in which this node listened. In those that it slept through (its process was stopped, its machine
-// held still, its owner busy) others may have spoken as they should or been held still with it.
+// The heartbeat schedule of this node, and the number of seconds for which the node has listened. Between two calls of
+// listen() at most a third of `lost_seconds` counts. So other nodes are not blamed for time in which this process was
+// stopped, its machine was suspended, or its owner was busy.
 class Heartbeat {
  public:
-  // The time between two heartbeats, as a fraction of the seconds after which a silent node counts as failed.
+  // The time between two heartbeats, as a fraction of `lost_seconds`.
   static constexpr double kBeat = 1.0 / 6;
 
   // A node that is silent for `lost_seconds` has failed.
@@ -31,7 +32,7 @@ class Heartbeat {
   double listened() const { return listened_; }
   double lost_seconds() const { return lost_seconds_; }
 
-  // The seconds of the clock at which to beat.
+  // Returns the time (now_seconds()) at which the next heartbeat is due.
   double due() const { return next_; }
   // Returns true once per heartbeat, when it is due.
   bool take_due() {
@@ -46,7 +47,7 @@ class Heartbeat {
   double last_, next_, listened_ = 0;
 };
 
-// The liveness of another node, in seconds that this node has listened.
+// The liveness of another node. `heard_at` is the value of Heartbeat::listened() when its last bytes arrived.
 struct PeerLiveness {
   double heard_at = 0;
 

@@ -1,5 +1,5 @@
-// The address on which node 0 of a job listens: a host's name or number and a port, and the numeric addresses behind
-// it.
+// The address on which node 0 of a job listens: the name or numeric address of a host, and a port. A name is resolved
+// to numeric addresses.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,10 +16,10 @@ struct JobAddress {
 
 // Parses "HOST:PORT" or "[IPV6]:PORT". Throws ConfigError about `key`.
 JobAddress parse_job_address(const std::string& key, const std::string& text);
-// The way back.
+// Returns `address` in the form that parse_job_address() accepts.
 std::string text(const JobAddress& address);
 
-// An address as system calls take it.
+// A numeric address in the form that system calls expect.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
@@ -27,24 +27,25 @@ struct SocketAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-// "10.77.0.11:29500", "[::1]:29500".
+// Returns the numeric address and the port: "10.77.0.11:29500", "[::1]:29500".
 std::string text(const SocketAddress& address);
-// The same bytes on all hosts: 16 of the number (of IPv4 as IPv6 holds it), 2 of the port, in network order.
+// Returns 18 bytes, in network order and equal on all hosts: 16 bytes of IPv6 address (IPv4 as ::ffff:a.b.c.d) and 2
+// bytes of port.
 std::string endpoint_bytes(const SocketAddress& address);
-// Returns true if only programs of this host reach it.
+// Returns true if only processes of the same host can connect to `address`.
 bool is_loopback(const SocketAddress& address);
-// Returns true if it stands for all interfaces of a host.
+// Returns true if `address` stands for all interfaces of a host.
 bool is_wildcard(const SocketAddress& address);
 
-// Resolved addresses; if there are none, `fault` has the system's message.
+// The addresses of a host. If there are none, `fault` is the error.
 struct ResolvedAddress {
   std::vector<SocketAddress> found;
   std::string fault;
 };
-// Asks the system, which may ask the network and take its time.
+// Resolves the host with getaddrinfo(3). May block, because the system may query the network.
 ResolvedAddress resolve(const JobAddress& address);
-// As other hosts reach this one: the numeric address, without a port, from which it would speak to `other`. Throws
-// ConfigError about `key`, which has named that.
+// Returns the numeric address, without a port, from which this host connects to `other`. Other hosts reach this host at
+// that address. Throws ConfigError about `key`, the option that named `other`, if `other` is unknown or unreachable.
 std::string own_address(const std::string& key, const JobAddress& other);
 
 }  // namespace braid::control

@@ -1,9 +1,9 @@
-// The control channel between the nodes of a job. A node is one command: a host, or a rank where a launcher starts
-// each. All nodes receive all broadcasts in one order.
+// The control channel between the nodes of a job. A node is one command: it starts the ranks of a host, or a single
+// rank if a launcher starts one command for each rank. All nodes receive all broadcasts in the same order.
 //
-// A job of one node has a JobControl too, which receives its own broadcasts. It has no threads: its owner polls the
-// descriptors together with others and calls advance(). An owner that does not within the heartbeat's time counts as
-// failed.
+// A job of one node has a JobControl too, which receives its own broadcasts. A JobControl has no threads: its owner
+// polls the descriptors of watch() together with others and calls advance(). A node whose owner does not call advance()
+// within the heartbeat time counts as failed.
 #pragma once
 
 #include <poll.h>
@@ -16,15 +16,15 @@
 namespace braid::control {
 
 struct JobNode {
-  std::string host;   // its name, as it calls itself
-  int num_ranks = 1;  // that it starts
+  std::string host;   // host name as the node reports it
+  int num_ranks = 1;  // number of ranks that the node starts
 };
 
 struct JobEvent {
   enum class Kind {
-    Said,      // by `node`, this one too: `bytes`
-    Progress,  // heard by node 0 only: the newest report_progress() of `node`
-    Lost,      // `node` has closed its connection or been silent too long: `bytes` says which and for how long
+    Said,      // `node`, which may be this node, has broadcast `bytes`
+    Progress,  // node 0 only: `bytes` is the newest report_progress() of `node`
+    Lost,      // `node` has failed: `bytes` is the reason, such as "was silent for 3.0 s"
   };
   Kind kind = Kind::Said;
   int node = 0;
@@ -42,24 +42,25 @@ class JobControl {
   virtual int node() const = 0;
   virtual const std::vector<JobNode>& nodes() const = 0;
 
-  // To all nodes, this one included: they hear what all say in one order. Never blocks.
+  // Broadcasts `bytes` to all nodes, including this one. Never blocks.
   virtual void say(const std::string& bytes) = 0;
-  // Goes to node 0 with the next heartbeat; an older one that has not gone is forgotten.
+  // Sends `bytes` to node 0 with the next heartbeat. Replaces an older report that has not been sent.
   virtual void report_progress(const std::string& bytes) = 0;
 
-  // Sets the validator that advance() calls for every message of another node, before anybody receives it; on node 0
-  // before it is relayed. The sender of an invalid message counts as failed; on a member that is node 0, which relayed
-  // it.
+  // Sets the validator of messages received from other nodes. advance() calls the validator before it returns a
+  // message, and on node 0 before it relays the message. The sender of an invalid message counts as failed. On a
+  // member, node 0 counts as failed, because it relayed the message.
   virtual void judge_by(MessageValidator) {}
-  // The caller has found that another node said what cannot be, though each message was well-formed. On node 0 that
-  // node is lost and all hear why; on the others nothing happens, because they have heard the same and say the same.
+  // Reports that another node has sent a message that is well-formed but impossible in the current state of the job. On
+  // node 0 that node counts as failed, and all nodes receive the reason. On members the call does nothing: node 0
+  // receives the same messages, so its owner makes the same call.
   virtual void lose(int, const std::string&) {}
 
-  // Adds the descriptors to wait for, and says how long at most, in milliseconds.
+  // Adds the descriptors to poll. Returns the timeout for poll(2) in milliseconds.
   virtual int watch(std::vector<pollfd>& watched) const = 0;
-  // Reads and writes what can be without waiting, sends heartbeats that are due, and returns what was heard.
+  // Reads and writes without blocking, sends a heartbeat if one is due, and returns the events received.
   virtual std::vector<JobEvent> advance() = 0;
-  // In a forked child: closes its copies of descriptors and says nothing to anybody.
+  // Called in a forked child. Closes its copies of the descriptors and sends nothing.
   virtual void leave_to_child() = 0;
 };
 

@@ -1,4 +1,4 @@
-// A job's control on every node but 0: one line, to node 0.
+// The JobControl of every node but node 0. It has one connection, to node 0.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The messages of a job's control channel and their bytes (docs/many_hosts.md has them as a table).
+// The messages of a job's control channel and their encoding. docs/many_hosts.md lists them in a table.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,49 @@ namespace braid::control {
 
 constexpr uint32_t kJobProtocol = 4;
 
-// Limits of what parse_job_message() accepts, whoever has sent it.
+// Limits of messages. parse_job_message() accepts no message above them from any sender. Only the limits of refusals
+// are not checked there; framed_message() applies them.
 constexpr int kMostRanksOfNode = 1024;
-constexpr size_t kMostHostBytes = 1024;  // of a host's name
+constexpr size_t kMostHostBytes = 1024;  // length of a host's name
 constexpr size_t kMostHelloBytes = size_t{16} << 20;
-constexpr size_t kMostReportBytes = size_t{1} << 20;    // of a heartbeat's progress
-constexpr size_t kMostReasonBytes = size_t{64} << 10;   // of one sentence that says why
-constexpr size_t kMostRefusalBytes = size_t{16} << 20;  // of all reasons of a refusal
+constexpr size_t kMostReportBytes = size_t{1} << 20;    // the report in a heartbeat
+constexpr size_t kMostReasonBytes = size_t{64} << 10;   // one reason of a refusal or failure
+constexpr size_t kMostRefusalBytes = size_t{16} << 20;  // all reasons of a refusal together
 
-// A node to node 0, first of all. Of one that speaks another protocol, only that is known.
+// Sent by a node to node 0 as its first message. If `protocol` is another version, the other fields are not read.
 struct JobHello {
   uint32_t protocol = kJobProtocol;
   int node = 0;
   int num_nodes = 1;
-  std::string boot_id;                // of the machine's system: the same for all containers on it
-  std::string engines;                // with their versions, as they are compared
-  std::vector<std::string> settings;  // as they are compared, "train.steps = 50"
+  std::string boot_id;                // identifies the machine: equal in all containers on it
+  std::string engines;                // names and versions, compared as text
+  std::vector<std::string> settings;  // compared as text: "train.steps = 50"
   JobNode self;
 };
-// Node 0 to all: they are complete.
+// Sent by node 0 to all nodes once all have joined: the job begins.
 struct JobTable {
   std::vector<JobNode> nodes;
 };
-// Node 0 to a node that cannot take part: why, in sentences.
+// Sent by node 0 to a node that cannot join. Each reason is a sentence.
 struct JobRefusal {
   std::vector<std::string> reasons;
 };
-// A node to node 0, for all.
+// Sent by a node to node 0, which relays `bytes` to all nodes.
 struct JobBroadcastRequest {
   std::string bytes;
 };
-// Node 0 to all: what `node` has said.
+// Sent by node 0 to all nodes: the broadcast of `node`.
 struct JobBroadcast {
   int node = 0;
   std::string bytes;
 };
-// Either way: who sends it lives.
+// Sent by node 0 and by members: the sender is alive.
 struct JobHeartbeat {
-  std::optional<std::string> progress;  // before the table, of node 0: for whom it waits
+  // From a member, its report_progress(). From node 0 before the table, the nodes that it waits for.
+  std::optional<std::string> progress;
 };
-// Node 0 to all, and to the node itself. In place of the table: who did not come.
+// Sent by node 0 to all nodes, including the failed one. If it is sent instead of the table, it names a node that did
+// not join.
 struct NodeFailure {
   int node = 0;
   std::string why;
@@ -63,13 +66,13 @@ struct NodeFailure {
 using JobMessage =
     std::variant<JobHello, JobTable, JobRefusal, JobBroadcastRequest, JobBroadcast, JobHeartbeat, NodeFailure>;
 
-// The most that a node may say at once: it fits into a frame when it is relayed.
+// The largest broadcast of a node. When relayed, it fits into a frame.
 constexpr size_t kMostSaidBytes = kMostFrameBytes - 64;
-// Shortens reasons to their limits.
+// Returns the frame of `message`. Shortens reasons to their limits.
 Frame framed_message(JobMessage message);
-// Returns nothing if `bytes` are no message: cut short, followed by other bytes, of an unknown kind, above one of the
-// limits, or with a node of fewer than 1 or more than kMostRanksOfNode ranks. The memory it takes is a small multiple
-// of `bytes`.
+// Returns nothing if `bytes` are not a valid message: cut short, followed by other bytes, of an unknown kind, above one
+// of the limits, or with a node of fewer than 1 or more than kMostRanksOfNode ranks. Allocates at most a small multiple
+// of the size of `bytes`.
 std::optional<JobMessage> parse_job_message(std::string_view bytes);
 
 }  // namespace braid::control

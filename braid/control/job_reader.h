@@ -1,5 +1,5 @@
-// The reader of everything that comes over the lines of a job once it has begun, on node 0 and on the others. Nothing
-// that another node sends is trusted: what the reader returns names nodes that there are, and a judge has accepted it.
+// Reads the messages on the connections of a job after the job has begun, on node 0 and on members. Messages of other
+// nodes are not trusted: the reader returns only events that name existing nodes and that the validator has accepted.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace braid::control {
 
-// Either an event or what is wrong with its sender, which continues the sentence "node 1 on h1 "; neither for a
-// heartbeat without news.
+// The result of reading a message: an event, or the sender's fault, which continues the sentence "node 1 on h1 ". Both
+// are empty for a heartbeat without a report.
 struct ReadMessage {
   std::optional<JobEvent> event;
   std::string fault;
@@ -27,11 +27,11 @@ class JobReader {
   // See JobControl::judge_by().
   void judge_by(MessageValidator judge) { judge_ = std::move(judge); }
 
-  // Never throw: whatever goes wrong, want of memory included, is the sender's fault.
-  // By node 0, of what member `node` has sent.
+  // Called on node 0: reads a message from member `node`. Never throws: any exception, including std::bad_alloc, is
+  // returned as the sender's fault.
   ReadMessage from_member(int node, std::string_view bytes) const;
-  // By a member, of what node 0 has sent. Node 0 relays nothing that its own judge has not accepted, so that whatever
-  // is wrong with it is node 0's fault.
+  // Called on a member: reads a message from node 0. Node 0 relays only messages that its own validator has accepted,
+  // so an invalid message is node 0's fault. Never throws, like from_member().
   ReadMessage from_root(std::string_view bytes) const;
 
  private:

@@ -1,4 +1,4 @@
-// A job's control on node 0, which hears all nodes and puts what they say in one order.
+// The JobControl of node 0. It receives the messages of all nodes and puts their broadcasts in one order.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace braid::control {
 
 struct RootParts {
   std::unique_ptr<TlsContext> context;
-  std::unique_ptr<Acceptor> reception;                // where who comes late is refused
-  std::vector<std::unique_ptr<TlsConnection>> lines;  // by node, none to node 0
+  std::unique_ptr<Acceptor> reception;                // accepts late nodes, to refuse them
+  std::vector<std::unique_ptr<TlsConnection>> lines;  // by node; null for node 0 and failed nodes
   std::vector<JobNode> nodes;
   Heartbeat heartbeat;
 };
@@ -47,7 +47,7 @@ class JobRoot final : public JobControl {
   RootParts parts_;
   JobReader reader_;
   std::vector<PeerLiveness> lives_;
-  std::vector<std::string> faults_;  // by node: what it has done wrong
+  std::vector<std::string> faults_;  // by node: the node's fault; empty if there is none
   std::vector<JobEvent> events_;
 };
 

@@ -1,5 +1,6 @@
-// The secret of a job, which its nodes know and nobody else does: 64 hexadecimal digits, in a file that only its owner
-// may read, or in a variable. Nothing prints it, no error holds any of it, and no copy of it is left in memory.
+// The secret token of a job, known only to its nodes: 64 hexadecimal digits, in a file that only its owner may read, or
+// in an environment variable. No log or error contains any part of the token. Functions that read a token leave no copy
+// of it in memory.
 #pragma once
 
 #include <array>
@@ -19,45 +20,45 @@ struct JobToken {
 
 constexpr size_t kTokenDigits = 2 * Secret::kBytes;
 
-// Writes the digits of a new token, from the system's random numbers. Throws RunError when the system has none.
+// Writes the digits of a new random token. Throws RunError if the system has no random numbers.
 void draw_token_digits(std::span<unsigned char, kTokenDigits> digits);
-// The same as text, for whoever shows it to the user.
+// Returns the digits of a new random token as text, to be shown to the user or written to a file.
 std::string new_token_text();
 
-// Reads a token from a file, with or without white space at its ends. Throws ConfigError about `file.key` if the file
-// cannot be read, is no regular file, belongs to another user, may be read or written by others, or holds no token.
-JobToken token_of_file(const NamedFile& file);
-// The same of a file that is open, which it closes; -1: opening has failed, as errno says.
-JobToken token_of_descriptor(int descriptor, const NamedFile& file);
-// The same of text that `key` was set to.
-JobToken token_of_text(const std::string& key, std::string_view text);
-
-// The keys derived from a job's token: the answer that authenticates a node, and the key of TLS. Neither reveals the
+// Reads a token from a file; white space before and after it is ignored. Throws ConfigError about `file.key` if the
+// file cannot be read, is not a regular file, belongs to another user, may be read or written by others, or holds no
 // token.
+JobToken token_of_file(const NamedFile& file);
+// Does the same with an open file, and closes it. A descriptor of -1 means that opening failed with errno.
+JobToken token_of_descriptor(int descriptor, const NamedFile& file);
+// Reads a token from the text that `key` was set to. Throws ConfigError about `key` if it is not a token.
+JobToken token_of_text(const std::string& key, std::string_view text);
 
 using AuthenticationBytes = std::array<char, 32>;
 
 // The two ends of a connection to node 0.
 struct JobConnection {
-  SocketAddress node, root;  // who dials, and where it is answered
+  SocketAddress node, root;  // the end of the node that connects, and node 0's end
 };
 
-// Holds two secrets (secret.h): a forked child must not use it. Does not keep the token.
+// The keys derived from a job's token: the authentication key and the pre-shared key of TLS. Neither reveals the token,
+// which is not kept. Both are in pages that a forked child does not have (secret.h), so a child must not use this.
 class JobKeys {
  public:
-  // Both by HKDF (RFC 5869) with SHA-256: the gate's from the token, that of TLS from token and attempt.
+  // Derives both keys by HKDF (RFC 5869) with SHA-256: the authentication key from the token, the TLS key from the
+  // token and the attempt.
   JobKeys(const JobToken& token, int attempt);
 
-  // HMAC-SHA-256 over the role of a node, the attempt, both ends of its connection and the nonce: an answer is of no
-  // use on any other connection.
+  // Returns the answer that authenticates a node: HMAC-SHA-256 over a node's role, the attempt, both ends of the
+  // connection and the nonce. The answer is not valid on any other connection.
   AuthenticationBytes gate_answer(const AuthenticationBytes& nonce, const JobConnection& connection) const;
-  // Random bytes; false where the system has none.
+  // Fills `nonce` with random bytes. Returns false if the system has none.
   static bool draw(AuthenticationBytes& nonce);
-  // In a time that does not tell where two differ.
+  // Compares in constant time.
   static bool equal(const AuthenticationBytes& a, const AuthenticationBytes& b);
 
   const Secret& tls() const { return tls_; }
-  // The name of the key of TLS, sent in clear text: it says the attempt.
+  // Returns the identity of the TLS key. It contains the attempt and is sent in clear text.
   const std::string& identity() const { return identity_; }
 
  private:
@@ -65,16 +66,17 @@ class JobKeys {
   Secret gate_, tls_;
 };
 
-// The token of jobs that stay on one host, which their commands make themselves: a file that only their user may read.
-// All such jobs of a user share it; what they are told apart by is the address of node 0 (job_token.h).
-
-// The folder of the file, named for the user's number: in /tmp, which all processes of a host see. XDG_RUNTIME_DIR is
-// set for some of a user's processes and not for others, such as those of cron and sshd: they would have two tokens.
+// Returns the folder of the token of jobs that stay on one host: /tmp/braid-UID. All processes of a host see /tmp.
+// XDG_RUNTIME_DIR is not used, because some processes of a user lack it, such as those of cron and sshd. They would use
+// another token.
 std::string host_token_folder();
 
-// The token in `folder`. Makes the folder (mode 0700) and the file (mode 0600) where they are missing; of processes
-// that do so at the same time all get the same token. Throws ConfigError where the folder is a link, belongs to
-// somebody else or is open to others, or the file is unfit as token_of_file() says; IoError where they cannot be made.
+// Returns the token of jobs that stay on one host, from the file in `folder`. All such jobs of a user share this token;
+// the address of node 0 distinguishes them. Creates the folder (mode 0700) and the file (mode 0600) if they are
+// missing. Processes that do so at the same time get the same token.
+//
+// Throws ConfigError if the folder cannot be opened, is a link, belongs to another user or is open to others, or if
+// token_of_file() would refuse the file. Throws IoError if the file cannot be created.
 JobToken token_of_host(const std::string& folder);
 
 }  // namespace braid::control

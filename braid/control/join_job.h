@@ -1,4 +1,4 @@
-// Joins the nodes of a job: node 0 listens, all others connect to it (docs/many_hosts.md has the protocol).
+// Joins the nodes of a job: node 0 listens, and all others connect to it. docs/many_hosts.md describes the protocol.
 #pragma once
 
 #include <functional>
@@ -14,38 +14,43 @@ namespace braid::control {
 
 struct JoinOptions {
   int node = 0, num_nodes = 1;
-  JobAddress root;                      // of node 0, which listens there and nowhere else
-  std::shared_ptr<const JobKeys> keys;  // of the job's token and its attempt: only equal ones meet
+  JobAddress root;                      // address of node 0, the only one on which it listens
+  std::shared_ptr<const JobKeys> keys;  // from the job's token and attempt, both equal on all nodes
   bool on_this_host = false;            // the token is this host's own (job_token.h), so node 0 must be on loopback
-  std::string root_key = "root", token_key = "token";  // how errors name these two
+  std::string root_key = "root", token_key = "token";  // names of `root` and of the token in errors
   JobNode self;
-  std::vector<int> ranks_of_nodes;    // that each must start, this one too; empty: any number
-  std::string engines;                // their names and versions, which must be equal on all nodes
-  std::vector<std::string> settings;  // which must be equal too, "train.steps = 50", in the same order
-  double join_seconds = 60;           // after which who has not come is missing
-  double name_seconds = 30;           // after which a host that nobody knows by name is refused
-  double fault_seconds = 5;           // for others to come, so that what is wrong with them is said too
-  // Is told now and then, and first after so many seconds, what is waited for: "node 1", "node 0: ... does not answer".
+  std::vector<int> ranks_of_nodes;    // number of ranks that each node must start, by node; empty: any number
+  std::string engines;                // names and versions of the engines; must be equal on all nodes
+  std::vector<std::string> settings;  // "train.steps = 50"; must be equal on all nodes, in the same order
+  double join_seconds = 60;           // time limit for all nodes to join
+  double name_seconds = 30;           // time limit for the host name of `root` to become known
+  double fault_seconds = 5;           // time from a fault to its report, so that faults of later nodes are included
+  // Called every `on_wait_seconds` with the missing nodes or the obstacle: "node 1", "node 0: ... does not answer".
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};
   double on_wait_seconds = 10;
-  double heartbeat_seconds = 3;                  // after which who is silent is lost; equal on all nodes
-  size_t most_queued_bytes = size_t{256} << 20;  // who lets more than that wait for it is lost
+  double heartbeat_seconds = 3;                  // a node silent for longer has failed; must be equal on all nodes
+  size_t most_queued_bytes = size_t{256} << 20;  // a node for which more bytes are queued has failed
 };
 
-// Blocks until all nodes have joined. Throws ConfigError, on every node that has joined, with all problems of all
-// nodes: duplicate numbers, differing settings, engines and numbers of nodes, and missing nodes. Also throws it if the
-// host's name is unknown, the address is not node 0's to listen on, or it is not a loopback address though the job
-// stays on this host. Throws RunError if node 0 is not reached in time, and on every node that has joined if others are
-// missing and nothing else is wrong. Until node 0 has proved that it has the keys, none of its messages ends a node,
-// not even a refusal: the node reconnects until the deadline and then reports why the last attempt failed. Only node 0
-// keeps the keys, to refuse late nodes.
+// Blocks until all nodes have joined, and returns the control channel. Errors:
+// * ConfigError, on every node that has joined, with all problems of all nodes: duplicate numbers, differing settings,
+//   engines and numbers of nodes, and, beside these, missing nodes.
+// * ConfigError if the host name of `root` is unknown, if `root` is not an address of node 0's host or its port is
+//   taken, or if it is not a loopback address in a job that stays on this host.
+// * RunError on every node that has joined if the only problem is that nodes are missing.
+// * RunError on a node that does not reach node 0 in time.
+// * CommError on a node to which node 0 sends a wrong list of nodes.
 //
-// job_control.h describes progress and node failures. When node 0 fails, all others receive that and nothing more. A
-// live node that counts as failed is notified of that, if it can be reached, and receives nothing more. The destructor
-// waits up to a second until the last messages have reached the other hosts.
+// Until node 0 has proved that it has the keys, none of its messages ends a node, not even a refusal. The node
+// reconnects until the deadline and then reports the failure of the attempt that came furthest. After joining only node
+// 0 keeps the keys, to refuse late nodes.
+//
+// job_control.h describes progress and node failures. When node 0 fails, all other nodes receive its failure and no
+// further events. A live node that counts as failed receives its own failure, if it can be reached, and no further
+// events. The destructor waits up to a second for the last messages to reach the other hosts.
 std::unique_ptr<JobControl> join_job(const JoinOptions& options);
 
-// A job of one node.
+// Returns the control channel of a job of one node.
 std::unique_ptr<JobControl> make_solo_job(JobNode self);
 
 }  // namespace braid::control

@@ -1,4 +1,4 @@
-// The two sides of joining a job, and what they share.
+// The two sides of joining a job, node 0 and the members, and their common code.
 #pragma once
 
 #include <memory>
@@ -19,20 +19,21 @@ struct UnknownHostError : RetryableError {
   using RetryableError::RetryableError;
 };
 
-// The deadline of a node's wait for the others, and its messages meanwhile.
+// The deadline of a node that waits for other nodes, and its reports of the missing nodes.
 class JoinWait {
  public:
-  // `options` outlives this.
+  // REQUIRES: `options` outlives this.
   explicit JoinWait(const JoinOptions& options);
 
-  double deadline() const { return begin_ + options_.join_seconds; }  // seconds of the clock
-  double due() const { return say_at_; }                              // at which to say it again
+  double deadline() const { return begin_ + options_.join_seconds; }  // in now_seconds()
+  double due() const { return say_at_; }                              // time of the next report, in now_seconds()
   double waited() const;
-  // Says what is waited for, where it is time.
+  // Calls JoinOptions::on_wait with `what` if a report is due.
   void say(const std::string& what);
-  // Says it where it is time, and waits a little. Throws RunError with `why` once the time has passed.
+  // Reports that node 0 cannot be reached, if a report is due, and sleeps for 100 ms. Throws RunError with `why` after
+  // the deadline.
   void for_node_0(const std::string& why);
-  // The same for an unknown host name; throws ConfigError once it has been unknown for too long.
+  // Does the same if the host name is unknown. Throws ConfigError if it stays unknown for JoinOptions::name_seconds.
   void for_name(const std::string& why);
 
  private:
@@ -41,8 +42,8 @@ class JoinWait {
   double say_at_, unnamed_since_ = -1;
 };
 
-// Returns node 0's addresses. Throws UnknownHostError for an unknown name, and ConfigError if it stands for all
-// interfaces or is not loopback though the job stays on this host.
+// Returns node 0's addresses. Throws UnknownHostError for an unknown name. Throws ConfigError if an address stands for
+// all interfaces, or is not a loopback address in a job that stays on this host.
 std::vector<SocketAddress> root_addresses(const JoinOptions& options);
 JobHello hello_of(const JoinOptions& options);
 

@@ -1,4 +1,4 @@
-// Values by name that all ranks of a job see: what engines exchange to find each other.
+// A key-value store that all ranks of a job share. Communication engines use it to find each other.
 #pragma once
 
 #include <condition_variable>
@@ -14,13 +14,14 @@ class KeyValueStore {
  public:
   virtual ~KeyValueStore() = default;
 
-  // A name is set once.
+  // Sets `key` for all ranks. REQUIRES: no rank has set `key` before.
   virtual void set(const std::string& key, const std::string& value) = 0;
-  // Blocks until somebody has set it, or `seconds` have passed: then nothing. Throws CommError when the job has failed.
+  // Blocks until a rank has set `key`, and returns its value. Returns nothing if `seconds` pass before. Throws
+  // CommError if the job has failed.
   virtual std::optional<std::string> get(const std::string& key, double seconds) = 0;
 };
 
-// The store of one process.
+// The store of the threads of one process.
 class LocalStore final : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override;

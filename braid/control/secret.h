@@ -1,4 +1,4 @@
-// Memory for what nobody else may know: pages that core dumps leave out and that forked children do not have.
+// Memory for secrets: pages that core dumps omit and that forked children do not have.
 #pragma once
 
 #include <sys/types.h>
@@ -8,13 +8,13 @@
 
 namespace braid::control {
 
-// One page of zeros (MADV_DONTDUMP, MADV_DONTFORK). The destructor overwrites it. A forked child must not read or write
-// it; the destructor does nothing there.
+// A page for secrets (MADV_DONTDUMP, MADV_DONTFORK), zero at first. The destructor overwrites the page. A forked child
+// must not read or write it; in a child the destructor does nothing.
 class SecretPage {
  public:
   static constexpr size_t kBytes = 4096;
 
-  // Throws RunError when the system has no such page.
+  // Throws RunError if the system cannot provide such a page.
   SecretPage();
   SecretPage(SecretPage&& other) noexcept;
   SecretPage& operator=(SecretPage&& other) noexcept;
@@ -29,7 +29,7 @@ class SecretPage {
   pid_t owner_ = 0;
 };
 
-// 256 bits in a page of their own.
+// A secret of 256 bits in a page of its own.
 class Secret {
  public:
   static constexpr size_t kBytes = 32;

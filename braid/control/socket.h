@@ -1,4 +1,4 @@
-// A socket of TCP that never blocks, closed with its owner and on exec.
+// A non-blocking TCP socket, closed by its destructor and by exec(2).
 #pragma once
 
 #include <optional>
@@ -17,25 +17,27 @@ struct IoResult {
 
 class Socket {
  public:
-  Socket() = default;  // none
+  Socket() = default;  // no descriptor
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
   Socket(Socket&& other) noexcept : descriptor_(other.release()) {}
   Socket& operator=(Socket&& other) noexcept;
   ~Socket() { close(); }
 
-  // A listener; none where this host has no such address. Throws ConfigError about `key` where the port is taken or not
-  // for this user, RunError where the system refuses otherwise.
+  // Returns a socket that listens on `address`, or an empty one if this host has no such address. Throws ConfigError
+  // about `key` if the port is taken or this user may not use it. Throws RunError for other errors of the system.
   static Socket listening(const std::string& key, const SocketAddress& address);
-  // Begins to connect; fault() says when that has failed. None where that is so at once (errno says why).
+  // Begins to connect. fault() returns the error if that fails later. Returns an empty socket if it fails at once, with
+  // the error in errno.
   static Socket connecting(const SocketAddress& address);
 
-  // The next connection to a listener. None: there is nobody, or the system has no descriptor left (errno says).
+  // Returns the next connection to a listening socket. Returns an empty socket if there is none or the system has no
+  // descriptor left; errno says which.
   Socket accept() const;
   // Returns and clears the socket's pending error (SO_ERROR); empty if there is none.
   std::string fault() const;
-  // Numeric, of the other end.
+  // Returns the numeric address of the other end, with its port.
   std::string peer() const;
-  // The addresses of both ends of a connection, as this host sees them. Their length is 0 if there is none.
+  // Return the addresses of both ends of the connection, as this host sees them. An unknown address has length 0.
   SocketAddress own_end() const;
   SocketAddress peer_end() const;
   // Returns true if the other host has acknowledged all bytes sent.

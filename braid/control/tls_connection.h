@@ -1,5 +1,4 @@
-// A connection of TLS 1.3 by a key that both ends have (RFC 8446, 4.2.11), on which whole messages travel. It never
-// waits.
+// A non-blocking connection that carries whole messages over TLS 1.3 with a pre-shared key (RFC 8446, 4.2.11).
 #pragma once
 
 #include <poll.h>
@@ -22,7 +21,7 @@ class TlsContext {
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  // Lines that are established go on; no new one can begin.
+  // Drops the keys. Established connections continue; new ones cannot be established.
   void forget_keys();
 
  private:
@@ -36,7 +35,7 @@ enum class TlsSide { Server, Client };
 
 class TlsConnection {
  public:
-  // `context` outlives it. What waits to be sent is at most `most_queued` bytes.
+  // REQUIRES: `context` outlives this. At most `most_queued` bytes may wait to be sent.
   TlsConnection(const TlsContext& context, Socket socket, TlsSide side, size_t most_queued);
   ~TlsConnection();
   TlsConnection(const TlsConnection&) = delete;
@@ -44,25 +43,25 @@ class TlsConnection {
 
   // Refuses messages of more than `bytes`; kMostFrameBytes until this is called.
   void limit_messages(size_t bytes) { reader_.limit(bytes); }
-  // Queues it. A line on which too much waits is one whose other end does not read: it ends.
+  // Queues `frame`. If more than `most_queued` bytes wait, the other end does not read, and the connection ends.
   void send(const Frame& frame);
-  // Reads, up to 1 MiB, and writes.
+  // Reads up to 1 MiB, and writes. Does not block.
   void advance();
   void flush();  // writes only
-  // The next message that has come whole. Those that came before fault() arose are there too.
+  // Returns the next complete message; nothing if there is none. Also returns messages received before a fault().
   std::optional<std::string> next_message();
 
   // Returns true if anything has arrived since the last call.
   bool take_heard();
-  // Both ends have shown that they have the key.
+  // Returns true if both ends have proved that they have the key.
   bool established() const;
-  // Why the line has ended ("has closed its connection"); empty while it stands.
+  // Returns why the connection has ended, "has closed its connection"; empty while it is open.
   const std::string& fault() const { return fault_; }
-  // All that was sent has been acknowledged by the other host's system, or nothing can be sent.
+  // Returns true if the other host's system has acknowledged all bytes, or if nothing more can be sent.
   bool drained() const;
-  // To wait for; a descriptor of -1 when it has ended.
+  // Returns the descriptor and events to poll. The descriptor is -1 if the connection has ended.
   pollfd wanted() const;
-  // Numeric.
+  // Returns the numeric address of the other end, with its port.
   const std::string& peer() const { return peer_; }
 
  private:
@@ -78,9 +77,9 @@ class TlsConnection {
   const std::string peer_;
   FrameReader reader_;
   std::deque<Frame> queue_;
-  size_t queued_bytes_ = 0, begun_bytes_ = 0;  // of all the queue; of its first frame, those that are encrypted
-  std::string outgoing_;                       // encrypted
-  bool heard_ = false, deaf_ = false;          // deaf: the other end takes nothing any more
+  size_t queued_bytes_ = 0, begun_bytes_ = 0;  // bytes of queue_ not yet encrypted; encrypted bytes of its first frame
+  std::string outgoing_;                       // encrypted bytes to send
+  bool heard_ = false, deaf_ = false;          // deaf_: a send has failed, so nothing more is sent
   std::string fault_;
 };
 

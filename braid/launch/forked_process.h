@@ -1,6 +1,6 @@
-// A process forked from this one, held by a descriptor. The system may give a pid to another process as soon as the
-// first has ended and been waited for: by a handler of SIGCHLD, by a wait for any child, or by the kernel where SIGCHLD
-// is ignored. The descriptor (pidfd_open(2), Linux 5.4 or later) means this process for ever.
+// A process forked from this one, identified by a descriptor instead of its pid. The system may reuse a pid as soon as
+// its process has ended and has been waited for: by a handler of SIGCHLD, by a wait for any child, or by the kernel if
+// SIGCHLD is ignored. The descriptor (pidfd_open(2), Linux 5.4 or later) always refers to this process.
 #pragma once
 
 #include <sys/types.h>
@@ -13,37 +13,41 @@ namespace braid::launch {
 
 class ForkedProcess {
  public:
-  // The time that a process may take to die of SIGKILL: the kernel frees its memory first. A process in uninterruptible
+  // The time that a process may take to die of SIGKILL, while the kernel frees its memory. A process in uninterruptible
   // sleep (a dead NFS server, a faulty disk) does not die.
   static constexpr double kDeathSeconds = 30;
 
-  // Forks. The new process dies with the calling thread, is in a process group of its own, so that the terminal's
-  // signals reach it only by send(), and runs `life`, which does not return; what it writes to the descriptor `line` is
-  // heard() here. Throws RunError, with `name`, when the system refuses.
+  // Forks a process that runs `life`. REQUIRES: `life` does not return. heard() returns the bytes that `life` writes to
+  // the descriptor `line`. The kernel kills the process when the calling thread ends. The process is in its own process
+  // group, so the terminal's signals reach it only through send(). Throws RunError, with `name`, if the system refuses.
   ForkedProcess(const std::string& name, const std::function<void(int line)>& life);
-  // Kills the process, if it still runs, and waits for its end for kDeathSeconds.
+  // Kills the process if it still runs, and waits up to kDeathSeconds for its end.
   ~ForkedProcess();
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
 
-  bool runs() const { return descriptor_ >= 0; }  // as far as end() has noticed
-  pid_t pid() const { return pid_; }              // another process's, perhaps, once it does not run any more
-  // Does nothing to a process that has ended.
+  // Returns true until end() has returned that the process has ended, or forget() is called.
+  bool runs() const { return descriptor_ >= 0; }
+  // After the process has ended, this pid may belong to another process.
+  pid_t pid() const { return pid_; }
+  // Sends `signal` to the process. Does nothing if the process has ended.
   void send(int signal) const;
-  // Reads what the process has written since, and returns how it ended, in words; nullopt while it runs.
+  // Reads the bytes that the process has written. Returns how the process ended, in words; nullopt while it runs.
   std::optional<std::string> end();
-  // All that the process has written, as far as end() has read it.
+  // Returns all bytes of the process that end() has read.
   const std::string& heard() const { return heard_; }
 
-  // Writes to its line without waiting: whether there was room.
+  // Writes `bytes` to the process without blocking. Returns false if they do not all fit into the socket's buffer.
+  // Returns true if they do, or if the process has ended.
   bool say(const std::string& bytes) const;
 
-  // Readable when it has ended; -1 after end() has said so.
+  // Returns a descriptor that is readable once the process has ended; -1 after end() has returned how it ended.
   int descriptor() const { return descriptor_; }
-  // Readable when it has written, and when it can write no more; -1 once end() has noticed that.
+  // Returns a descriptor that is readable when the process has written, or has closed its end of the stream; -1 after
+  // end() has noticed the close.
   int line() const { return line_; }
-  // Closes the descriptors: in another forked process, since they are for the parent; in the parent, to leave a process
-  // behind that does not die.
+  // Closes the descriptors without killing the process. Another forked process calls this because the descriptors are
+  // the parent's. The parent calls it to leave behind a process that does not die.
   void forget();
 
  private:

@@ -1,5 +1,5 @@
-// When a rank counts as hung: for so long there has been no sign of it. Pure: it is shown the signs, and looks at no
-// process.
+// Detects hung ranks: those that have made no progress for a given time. HangDetector judges samples that the caller
+// takes; it does not read the state of processes itself.
 #pragma once
 
 #include <sys/types.h>
@@ -13,29 +13,29 @@ namespace braid::launch {
 
 // A process's status from /proc.
 struct ProcessStatus {
-  char state = '?';        // as ps shows it: R, S, D, T
-  double cpu_seconds = 0;  // of all its threads
-  int64_t io_bytes = 0;    // read and written by system calls; 0 where the kernel does not say
+  char state = '?';        // the letter that ps shows: R, S, D, T
+  double cpu_seconds = 0;  // CPU time of all threads
+  int64_t io_bytes = 0;    // bytes read and written by system calls; 0 if the kernel does not report them
 };
 
 inline bool is_stopped(const ProcessStatus& signs) { return signs.state == 'T'; }
 
-// Nothing where there is no such process.
+// Returns nothing if there is no such process.
 std::optional<ProcessStatus> process_status(pid_t process);
 
-// The kernel's function that the process sleeps in ("nfs_wait_bit_killable"); "unknown" where it may not be read.
+// Returns the kernel function in which the process sleeps, "nfs_wait_bit_killable"; "unknown" if it may not be read.
 std::string kernel_wait(pid_t process);
 
 // A sample of a rank's state; counts only grow.
 struct RankSample {
-  bool ended = false;         // it has, or its life is over: nothing is expected of it
-  bool waits = false;         // for other ranks
-  bool of_storage = false;    // it reads or writes files
-  bool held_outside = false;  // by a disk, a debugger, or whoever reads what it says
-  int64_t activities = 0;     // begun
-  int64_t io_bytes = 0;       // read and written
+  bool ended = false;         // the process has ended, or the rank has sent its outcome
+  bool waits = false;         // the rank waits for other ranks
+  bool of_storage = false;    // the rank reads or writes files
+  bool held_outside = false;  // a disk, a debugger, or the reader of the rank's output holds it up
+  int64_t activities = 0;     // number of activities begun
+  int64_t io_bytes = 0;       // bytes read and written by system calls
   double cpu_seconds = 0;
-  double slowest_step = 0;  // seconds
+  double slowest_step = 0;  // duration of the slowest step, in seconds
 };
 template <class Pack>
 void members(Pack& pack, RankSample& signs) {
@@ -43,17 +43,19 @@ void members(Pack& pack, RankSample& signs) {
        signs.cpu_seconds, signs.slowest_step);
 }
 
-// A rank shows a sign when it begins an activity, when bytes of files move, and while it is held from outside. One that
-// waits for other ranks needs to show none, unless all do: then none can go on. After `progress_seconds`, or ten times
-// the slowest step where that is longer, without a sign it is hung. Ten times as long where it computes meanwhile, or
-// is at files.
+// The detector of hung ranks. A rank makes progress when it begins an activity, when it reads or writes bytes, and
+// while it is held up from outside. A rank is silent after `progress_seconds` without progress, or after ten times the
+// slowest step of any rank if that is longer. A rank that computes or accesses files meanwhile is silent after ten
+// times that limit.
+//
+// A silent rank is hung, unless it waits for other ranks. If all ranks are silent and wait, none can continue.
 class HangDetector {
  public:
   HangDetector(int num_ranks, double progress_seconds);
 
-  // The rank that is hung; when all wait, the one that has begun the fewest activities. Where `progress_seconds` is 0,
-  // none ever is. Asked about once a second; where longer than kGap passes between two calls the caller itself was
-  // stopped, and all ranks have the time anew.
+  // Returns the hung rank. If all ranks are silent and wait, returns the one that has begun the fewest activities.
+  // Returns nothing if no rank is hung, or if `progress_seconds` is 0. The caller calls this about once a second. If
+  // more than kGap passes between two calls, the caller itself was stopped, and the time of all ranks begins again.
   std::optional<int> look(double now_seconds, const std::vector<RankSample>& ranks);
 
   static constexpr double kGap = 3;  // seconds

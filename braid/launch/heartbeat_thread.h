@@ -10,20 +10,23 @@
 
 namespace braid::launch {
 
-// A process that is stopped, or whose host is, does not beat, and is lost by its silence. That this thread lives is no
-// sign that the node gets on: the beats end when its other threads have computed nothing for ten times
-// `progress_seconds`, unless a disk or a debugger holds the first of them; 0: they never end. Threads that compute in
-// vain are not told from others.
+// The heartbeat thread of a node. If the process or its host is stopped, the node sends no heartbeats and counts as
+// failed.
+//
+// A running heartbeat thread does not prove that the node makes progress. So heartbeats stop when the other threads
+// have used no CPU time for ten times `progress_seconds`, unless a disk or a debugger holds up the main thread. They
+// never stop if `progress_seconds` is 0. Threads that compute without progress are not detected.
 class HeartbeatThread {
  public:
-  // `control` outlives this, and is this one's alone until leave().
+  // REQUIRES: `control` outlives this, and no other code uses `control` before leave() returns or this is destroyed.
   HeartbeatThread(control::JobControl& control, double progress_seconds);
   ~HeartbeatThread();
   HeartbeatThread(const HeartbeatThread&) = delete;
   HeartbeatThread& operator=(const HeartbeatThread&) = delete;
 
-  // Ends the thread and returns the messages and node failures received meanwhile; outdated progress reports are
-  // dropped. Afterwards the kernel has no such thread either: this process may fork. Throws the thread's exception.
+  // Ends the thread. Returns the messages and node failures that it has received, without progress reports, which are
+  // outdated. Afterwards the kernel does not list the thread any more, so this process may fork. Throws the exception
+  // that ended the thread, if any.
   std::vector<control::JobEvent> leave();
 
  private:
@@ -38,7 +41,7 @@ class HeartbeatThread {
   std::exception_ptr failure_;
   double computed_seconds_ = 0, looked_at_, sign_at_;
   std::atomic<bool> leaving_{false};
-  int wake_;  // a descriptor
+  int wake_;  // descriptor of an eventfd that wakes the thread
   std::atomic<int> thread_id_{0};
   std::thread thread_;
 };

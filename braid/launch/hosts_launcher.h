@@ -1,4 +1,5 @@
-// Ranks as processes of several hosts: each node of a job starts its own, and all are one world over Gloo.
+// Launches ranks as processes on several hosts. Each node of a job starts its own ranks; all ranks form one world over
+// Gloo.
 #pragma once
 
 #include <string>
@@ -10,26 +11,28 @@
 
 namespace braid {
 
-// Called on all nodes of a job, each of which forks the ranks that are its own; what ranks return or throw comes home
-// to every node, the same everywhere. Signals and process_ranks.h's rules of forking are as there, on each host.
+// A launcher of ranks on all nodes of a job. All nodes call run(), and each forks its own ranks. run() has the
+// same result on every node: the values of all ranks, or one error. process_ranks.h describes signals and the rules of
+// forking, which hold on each host.
 //
-// When a rank is killed, exits or hangs, its host's supervisor says so to all, the ranks of all hosts end, and each
-// node throws the same CommError, which names rank, host, process, and what it was doing. When a node is lost, all
-// others throw a CommError that names it.
+// When a rank is killed or exits, its host reports that to all nodes. Node 0 reports a rank that hangs. Then the ranks
+// of all hosts end, and every node throws the same CommError. The error names the rank, its host, its activity, and
+// the process of a rank that was killed or exited. When a node fails, all other nodes throw a CommError that names
+// it.
 //
-// A rank returns at most kMostReturned bytes: where it would more, an InternalError is thrown.
+// A rank returns at most kMostReturned bytes. A longer value is an InternalError.
 class HostsLauncher final : public Launcher {
  public:
   static constexpr size_t kMostReturned = size_t{60} << 20;
 
   struct Options {
-    std::vector<int> node_of_rank;  // by rank of the world
-    std::string address;            // of this host, that the other hosts' ranks reach
+    std::vector<int> node_of_rank;  // node of each rank of the world
+    std::string address;            // address of this host that the ranks of other hosts can reach
     ReductionOrder sums = ReductionOrder::Tree;
-    double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // of the job (join_job.h)
+    double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // the job's (join_job.h)
   };
 
-  // `rounds` outlives this.
+  // REQUIRES: `rounds` outlives this.
   HostsLauncher(launch::JobRounds& rounds, Options options) : rounds_(rounds), options_(std::move(options)) {}
 
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
@@ -39,8 +42,8 @@ class HostsLauncher final : public Launcher {
   const Options options_;
 };
 
-// So many ranks for each node, one after another: neighbouring ranks, which the inner axes of a mesh connect, share a
-// host.
+// Returns the node of each rank. Each node has a block of JobNode::num_ranks consecutive ranks, so neighbouring ranks,
+// which the inner axes of a mesh connect, share a host.
 std::vector<int> nodes_of_ranks(const std::vector<control::JobNode>& nodes);
 
 }  // namespace braid

@@ -1,9 +1,9 @@
 // Rounds of messages between the nodes of a job. All nodes pass through the same rounds in the same order, each at its
-// own pace, and receive in a round the messages sent in it. Launching ranks is a round; so is agreeing on the next
-// step. Between two rounds a node may be busy for any time, for example with its data: a HeartbeatThread answers and
-// sends heartbeats for it.
+// own pace. In each round a node receives the messages sent in that round. Launching ranks is a round; so is agreeing
+// on the next step. Between two rounds a node may be busy for any time, for example with its data. A HeartbeatThread
+// then answers and sends heartbeats for the node.
 //
-// Messages of other nodes are not trusted: all of them have passed the reader of round_message.h.
+// Messages of other nodes are not trusted: RoundReader (round_message.h) validates all of them.
 #pragma once
 
 #include <deque>
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "braid/base/packed.h"
 #include "braid/control/job_control.h"
 #include "braid/launch/heartbeat_thread.h"
-#include "braid/base/packed.h"
 #include "braid/launch/round_message.h"
 
 namespace braid::launch {
@@ -25,65 +25,70 @@ struct RoundEvent {
 
 class JobRounds {
  public:
-  // `control` outlives this. A node that is busy and makes no progress is lost (heartbeat_thread.h); 0: it never is for
-  // that.
+  // REQUIRES: `control` outlives this. A node that is busy between rounds and makes no progress stops its heartbeats
+  // after ten times `progress_seconds` (heartbeat_thread.h), and so fails; 0: never.
   explicit JobRounds(control::JobControl& control, double progress_seconds = 0);
   ~JobRounds();
 
-  // In a round.
+  // REQUIRES: a round is open.
   control::JobControl& control() { return control_; }
   int node() const { return control_.node(); }
   const std::vector<control::JobNode>& nodes() const { return control_.nodes(); }
 
-  // Begins the next; what was said in those before and is not heard yet never is. From here on it is the caller who
-  // listens and beats.
+  // Begins the next round. Discards messages of earlier rounds that heard() has not returned. Until end() the caller
+  // receives messages and sends heartbeats: it polls control() and calls heard().
   void begin();
-  // The round is over, and the caller may be busy.
+  // Ends the round. The caller may be busy now: a HeartbeatThread takes over.
   void end();
-  // There is no next round: nobody listens or beats any more.
+  // Called after the last round: stops the HeartbeatThread. This node receives no more messages and sends no more
+  // heartbeats.
   void leave() { heartbeats_.reset(); }
   int number() const { return number_; }
-  // To all nodes, this one too, in this round.
+  // Sends `word` to all nodes, including this one, in this round.
   void say(RoundBody word);
   // Returns the messages of this round since the last call, in the same order on all nodes. Does not block.
   std::vector<RoundEvent> heard();
-  // Goes to node 0 with the next heartbeat; its round is this one.
+  // Sends `report` to node 0 with the next heartbeat. Sets `report.round` to this round.
   void report(RanksReport report);
   // Returns the newest report() of each node since the last call, by node. Node 0 only.
   std::vector<std::optional<RanksReport>> take_reports();
-  // Returns the node failure, "node 1 on h1 was silent for 3.0 s"; empty if there is none. It is final.
+  // Returns the first node failure, "node 1 on h1 was silent for 3.0 s"; empty if there is none.
   const std::string& loss() const { return loss_; }
+  // Returns the node of loss(); -1 if there is none.
   int lost_node() const { return lost_node_; }
-  // By all nodes alike: `node` has said what it cannot have to say here, and is lost for `why`, "has said ...".
+  // Fails `node` because it has sent a message that is impossible in this round. `why` says which, "has said ...". All
+  // nodes receive the same messages, so all make the same call.
   void lose(int node, const std::string& why);
 
-  // A round of its own: every node contributes a value that packed() knows, and gets those of all, by node. Blocks.
-  // Throws CommError when a node is lost. A node is lost whose contribution cannot be read or for which
-  // contribution_fault(), found beside its type, says what is wrong with it, "has said ...".
+  // Runs a round in which every node contributes a value of a type that packed() supports. Returns the values of all
+  // nodes, by node. Collective. Blocks. Throws CommError if a node fails.
+  //
+  // A node fails if its contribution cannot be read. If the namespace of Value has a function contribution_fault(), a
+  // node also fails if that function returns a fault of its value, "has said ...", instead of "".
   template <class Value>
   std::vector<Value> exchange(const Value& own);
 
  private:
   struct Waiting {
     int round;
-    size_t bytes;  // of memory
+    size_t bytes;  // memory that the message uses
     RoundEvent said;
   };
 
   std::string judge(const control::JobEvent& event);
   void take(std::vector<control::JobEvent> events);
-  std::vector<std::string> exchange_bytes(std::string own);  // within the round, which it begins
+  std::vector<std::string> exchange_bytes(std::string own);  // begins the round and does not end it
   void take(std::vector<std::optional<std::string>>& all, RoundEvent& said);
   [[noreturn]] void throw_loss() const;
 
   control::JobControl& control_;
   const double progress_seconds_;
-  std::optional<HeartbeatThread> heartbeats_;  // between rounds
+  std::optional<HeartbeatThread> heartbeats_;  // set between rounds only
   int number_ = 0;
-  std::deque<Waiting> waiting_;        // not heard yet
-  std::vector<size_t> waiting_bytes_;  // of them and of what has come since, by node
+  std::deque<Waiting> waiting_;        // messages that heard() has not returned
+  std::vector<size_t> waiting_bytes_;  // by sender: memory of waiting_ and of messages received since
   std::vector<std::optional<RanksReport>> reports_;
-  double begun_ = 0;  // the round, in seconds of the clock
+  double begun_ = 0;  // when the round began (now_seconds())
   std::string loss_;
   int lost_node_ = -1;
 };

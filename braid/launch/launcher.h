@@ -1,7 +1,7 @@
-// Starting the ranks of a world: one function runs on each of them, and what it returns or throws comes home as a
-// value. How ranks start is the implementation's business: as threads of this process (comm/local/run_ranks.h), as
-// processes of this host (process_ranks.h) or of several (hosts_launcher.h). Nobody may rely on what a rank changes in
-// memory beyond its communicator.
+// Launches the ranks of a world: one function runs on each rank, and the caller receives the values that it returns or
+// the error that it throws. A rank is a thread of this process (comm/local/run_ranks.h), a process of this host
+// (process_ranks.h) or a process of one of several hosts (hosts_launcher.h), depending on the implementation. Callers
+// must not rely on changes that a rank makes in memory, except through its communicator.
 #pragma once
 
 #include <functional>
@@ -11,30 +11,35 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/comm/communicator.h"
 #include "braid/base/packed.h"
+#include "braid/comm/communicator.h"
 #include "braid/spec/launch_spec.h"
 
 namespace braid {
 
-// The receiver of SIGHUP, SIGINT, SIGQUIT and SIGTERM sent to the caller of process ranks while they run. Ranks: each
-// gets the signal, and the caller when all have ended. Caller: it alone, at once; ranks die with it.
+// The receiver of SIGHUP, SIGINT, SIGQUIT and SIGTERM that are sent to the caller of process ranks while the ranks run.
+// * Ranks: each rank receives the signal at once, and the caller after all ranks have ended.
+// * Caller: only the caller receives the signal, at once. If the caller dies, its ranks die too.
 enum class SignalsTo { Ranks, Caller };
 
-// LaunchOptions::deadline_seconds of commands: ranks that fail or end are known at once, so a deadline would only end a
-// run of which one rank is held up from outside (a paused terminal, a debugger, a slow disk).
+// The LaunchOptions::deadline_seconds of commands, in effect no deadline. Ranks that fail or end are noticed at once.
+// So a deadline would only end runs in which something outside holds up a rank: a paused terminal, a debugger, a slow
+// disk.
 inline constexpr double kNoDeadline = 1e8;
 
 struct LaunchOptions {
-  double deadline_seconds = 300;  // of every wait, less time in which a process is stopped; passing it aborts the world
-  int threads_per_rank = 0;       // that LibTorch computes with; 0: an equal share of the cores, at least one
-  // Makes rank `rank`'s queue, where the rank is; null: HostQueue.
+  // The deadline of every wait, not counting time in which a process is stopped. A wait that passes it aborts the
+  // world.
+  double deadline_seconds = 300;
+  int threads_per_rank = 0;  // LibTorch threads of each rank; 0: the host's cores divided by its ranks, at least one
+  // Makes the queue of `rank`. Called in the thread or process of the rank. Null: HostQueue.
   std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
-  // Process ranks only. When a rank has failed, the others throw at their next wait; those that live longer are killed.
+  // Process ranks only. After a rank has failed, the others throw at their next wait. Ranks that still run after this
+  // time are killed.
   double grace_seconds = 10;
   // Process ranks only. A rank without progress for this time is killed (hang_detector.h); 0: never.
   double progress_seconds = 0;
-  SignalsTo signals = SignalsTo::Ranks;  // of processes
+  SignalsTo signals = SignalsTo::Ranks;  // process ranks only
 };
 
 class Launcher {
@@ -43,15 +48,15 @@ class Launcher {
 
   virtual ~Launcher() = default;
 
-  // Runs `body` on `num_ranks` ranks, each with its communicator of the world, and returns by rank what it returned.
-  // When a body throws, the world is aborted with its message and, after all ranks have ended, the error of the one
-  // that failed first is thrown here: errors of base/errors.h with their type and all they carry.
+  // Runs `body` on `num_ranks` ranks, each with its communicator of the world. Returns the values of the bodies, by
+  // rank. When a body throws, the world is aborted with its message. After all ranks have ended, run() throws the error
+  // of the rank that failed first. Errors of base/errors.h keep their type and fields.
   virtual std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const = 0;
 };
 
 const Launcher& launcher(RanksAs ranks);
 
-// Launcher::run() for a body that returns a value which packed() knows.
+// Calls Launcher::run() with a body that returns a value of a type that packed() supports. Returns the values by rank.
 template <class Body>
 auto values_by_rank(const Launcher& start, int num_ranks, const Body& body, const LaunchOptions& options = {}) {
   using Value = std::invoke_result_t<const Body&, Communicator&>;
@@ -66,7 +71,8 @@ auto values_by_rank(const Launcher& start, int num_ranks, const Body& body, cons
   return values;
 }
 
-// For launchers, on the rank's thread: LibTorch computes with the rank's threads from here on.
+// Called by launchers on the thread of a rank: sets the number of LibTorch threads of the rank, one of `num_ranks` on
+// this host, by LaunchOptions::threads_per_rank.
 void take_threads(int num_ranks, const LaunchOptions& options);
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// One node's part in a launch: what its ranks say goes to the other nodes, and what these say to its ranks. It does not
-// start ranks.
+// The agent of one node in a launch. It relays messages of the node's ranks to the other nodes, and messages of other
+// nodes to the ranks. It does not start ranks.
 #pragma once
 
 #include <map>
@@ -15,14 +15,15 @@
 
 namespace braid::launch {
 
-// By a node that will not launch its ranks, in the round in which the others do: they fail, and say why.
+// Called by a node that refuses to launch its ranks, in the round of the launch. The launch fails on all other nodes,
+// with `why` in the error.
 void send_refusal(JobRounds& rounds, const std::string& why);
 
 class NodeAgent final : public SupervisorDelegate {
  public:
-  // All of it outlives this. A round has begun, of which this is all. `ranks` are those of this node, in the order in
-  // which they are started.
-  // A rank of which node 0 sees no sign for `progress_seconds` hangs; 0: however long.
+  // REQUIRES: the arguments outlive this; a round is open, and no other code uses that round. `node_of_rank` is by rank
+  // of the world. This node starts its ranks in ascending order. Node 0 counts a rank as hung if it has received no
+  // sign of progress for `progress_seconds`; 0: never.
   NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds);
 
   int watch(std::vector<pollfd>& watched) const override { return rounds_.control().watch(watched); }
@@ -32,17 +33,17 @@ class NodeAgent final : public SupervisorDelegate {
   bool goes_on() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
 
-  // The first failure of the job, as all nodes have heard it.
+  // Returns the first failure of the job, as all nodes have received it.
   const std::optional<comm::Failure>& failure() const { return failure_; }
-  // By rank of the world: how it ended; empty where nobody knows.
+  // Returns the outcomes (rank_outcome.h) by rank of the world; empty for a rank whose outcome is unknown.
   const std::vector<std::string>& outcomes() const { return outcomes_; }
   const std::vector<int>& ranks_here() const { return ranks_here_; }
 
  private:
-  // The bytes that a rank has written.
+  // The stream of bytes from a rank.
   struct Line {
     control::FrameReader reader;
-    size_t read = 0;  // bytes that the reader has had
+    size_t read = 0;  // number of bytes passed to the reader
     bool ended = false, broken = false;
   };
   struct Question {
@@ -75,12 +76,12 @@ class NodeAgent final : public SupervisorDelegate {
   std::vector<int> ranks_here_;
   std::vector<Line> lines_;  // by place
   std::map<std::string, std::string> values_;
-  std::vector<size_t> value_bytes_;  // by node: of the values that it has set
+  std::vector<size_t> value_bytes_;  // by node: memory of the values that the node has set
   std::multimap<std::string, Question> open_;
   std::vector<std::string> outcomes_;
   std::optional<comm::Failure> failure_;
   bool told_of_failure_ = false, told_of_end_ = false;
-  std::vector<bool> at_end_;  // by node: its ranks are gone
+  std::vector<bool> at_end_;  // by node: true if all its ranks have ended
   HangDetector hangs_;
   std::vector<RankSample> signs_;    // of all ranks
   std::vector<std::string> states_;  // of all ranks, in words

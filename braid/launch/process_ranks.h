@@ -1,5 +1,5 @@
-// Ranks as processes of this host: the same program, forked, with a communicator over shared memory. For modules that
-// use state of which a process has one, such as the default random generator: thread ranks would share it.
+// Launches ranks as forked processes of this host, with a communicator over shared memory. Use them for modules that
+// have state per process, such as the default random generator, which thread ranks would share.
 //
 //   run_process_ranks(2, [&](Communicator& world) {
 //     torch::manual_seed(world.rank());
@@ -7,7 +7,7 @@
 //     world.all_reduce(gradient, ReduceOp::Sum).wait_host();
 //   });
 //
-// What `body` changes in memory stays in its process. It may print, write files, or return a value (launcher.h).
+// Changes of memory by `body` stay in its process. `body` may print, write files, or return a value (launcher.h).
 #pragma once
 
 #include <functional>
@@ -16,30 +16,33 @@
 
 namespace braid {
 
-// Forks `num_ranks` processes, runs `body` in each with its communicator of the world, and waits for all of them. They
-// leave without destructors of globals and without exit handlers; what they printed is flushed.
+// The launcher of process ranks. run() forks `num_ranks` processes, runs `body` in each with its communicator of the
+// world, and waits for all of them. The processes end without destructors of globals and without exit handlers, but
+// flush their output.
 //
-// When a body throws, its error is thrown here, with its type for the errors of base/errors.h and as std::runtime_error
-// for all others. A rank that is killed or exits aborts the world too: a CommError with its rank. No process and no
-// mapping is left behind, however this returns.
+// When a body throws, run() throws its error: with its type if base/errors.h has it, as std::runtime_error otherwise.
+// When a rank is killed or exits, the world is aborted, and run() throws a CommError with that rank. When run() ends,
+// no process and no mapping is left behind, except a process that does not die of SIGKILL, which the error names.
 //
-// It does not depend on the exit status of the ranks' processes: SIGCHLD may be ignored, and a handler may wait for any
-// child. Where another has taken the status, a rank that neither returned nor threw is reported without how it ended.
+// run() does not depend on the exit status of the processes: SIGCHLD may be ignored, and a handler may wait for any
+// child. If other code has taken the status of a rank that neither returned nor threw, the error does not say how it
+// ended.
 //
-// Each rank is in a process group of its own, so that a signal reaches it once, by way of the caller: SIGHUP, SIGINT,
-// SIGQUIT and SIGTERM are passed on to the ranks and, when all have ended, raised here, unless `options.signals` leaves
-// them to the caller; SIGTSTP stops the ranks and the caller until that is continued. Ranks die with the calling
-// thread.
+// Each rank is in its own process group, so a signal of the terminal reaches it only through the caller.
+// * SIGHUP, SIGINT, SIGQUIT and SIGTERM are passed on to the ranks, and raised in the caller when all ranks have ended.
+//   With SignalsTo::Caller in `options.signals`, the ranks do not receive them.
+// * SIGTSTP stops the ranks and the caller until the caller is continued.
+// * The kernel kills the ranks when the calling thread ends.
 //
-// Throws ConfigError, and forks nothing, for more than 64 ranks and when the process runs another thread already: a
-// fork would leave the locks which that thread may hold locked for ever. LibTorch starts threads with the first large
-// operation, so processes come first.
+// Throws ConfigError, and forks nothing, if there are more than 64 ranks or if the process already runs another thread.
+// In the forked processes, locks held by that thread would stay locked for ever. LibTorch starts threads with its first
+// large operation, so launch process ranks before that.
 class ProcessLauncher final : public Launcher {
  public:
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
 };
 
-// The same for a body that brings nothing home.
+// Does the same for a body that returns no value.
 void run_process_ranks(int num_ranks, const std::function<void(Communicator& world)>& body,
                        const LaunchOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Messages between a rank's process and its supervisor over a stream: lists of texts, each in a frame.
+// Messages between a rank's process and its supervisor over a stream, each in a frame (control/frame.h).
 #pragma once
 
 #include <mutex>
@@ -14,39 +14,39 @@ namespace braid::launch {
 
 using Texts = std::vector<std::string>;
 
-// A rank sets a value for all ranks of the job.
+// Sent by a rank: sets a value for all ranks of the job.
 struct SetRequest {
   std::string key, value;
 };
-// A rank asks for a value.
+// Sent by a rank: asks for a value. The answer repeats the number `question`.
 struct GetRequest {
   int64_t question = 0;
   std::string key;
 };
-// The rank's last frame: how it ended (rank_outcome.h).
+// Sent by a rank as its last frame: its outcome (rank_outcome.h).
 struct EndReport {
   std::string outcome;
 };
-// The supervisor's answer.
+// Sent by the supervisor: the answer to a GetRequest.
 struct GetAnswer {
   int64_t question = 0;
-  std::optional<std::string> value;  // none: the answer comes when there is one
+  std::optional<std::string> value;  // nullopt: not set yet; a second answer follows once it is
 };
 using RankFrame = std::variant<SetRequest, GetRequest, EndReport, GetAnswer>;
 
 std::string frame_of(RankFrame frame);
-// The oldest frame that has come whole; nothing where none has. Throws CommError for bytes that are no frame.
+// Returns the oldest complete frame; nothing if there is none. Throws CommError if the frame is malformed.
 std::optional<RankFrame> next_frame(control::FrameReader& reader);
 
-// The rank's side: values that all ranks of a job see. Thread-safe.
+// A rank's access to the values that all ranks of the job share. Thread-safe.
 class StoreOverStream final : public control::KeyValueStore {
  public:
-  // `line` outlives this; nobody else reads it.
+  // REQUIRES: the descriptor `line` stays open as long as this exists, and no other code reads from it.
   explicit StoreOverStream(int line) : line_(line) {}
 
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> get(const std::string& key, double seconds) override;
-  // The rank's last word: how it ended. Ends the process (rank_life.h); other threads say nothing any more.
+  // Sends the outcome of the rank and ends the process (rank_life.h). Other threads can send nothing after this call.
   [[noreturn]] void leave(const std::string& outcome) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// The life of a rank in its own process, whatever its world is made of.
+// Common code of ranks that run in their own process, for worlds of every kind.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace braid::launch {
 
 class RankProcess {
  public:
-  // `fate` outlives this.
+  // REQUIRES: `fate` outlives this.
   RankProcess(comm::FailureState& fate, int rank) : fate_(fate), rank_(rank) {}
 
   // Runs a step. The first exception of any step fails the world and becomes the outcome.
@@ -36,14 +36,15 @@ class RankProcess {
   std::string thrown_;
 };
 
-// Prepares this process to be `rank`, one of so many on this host: its name, its threads, its queue.
+// Prepares this process to run `rank`, one of `num_ranks_here` on this host: sets its name and its LibTorch threads.
+// Returns the rank's queue.
 std::unique_ptr<Queue> enter_rank(int rank, int num_ranks_here, const LaunchOptions& options);
 
-// Everything of a rank's function was said before this: flushes what it printed, writes `last` to its line, and ends
-// the process.
+// Ends the process of a rank after its function: flushes its output, writes `last` to the descriptor `line`, and
+// exits.
 [[noreturn]] void leave_rank(int line, const std::string& last) noexcept;
 
-// Writes all of it, or as much as the other end takes.
+// Blocks until all `bytes` are written, or until the other end accepts no more.
 void write_all(int line, const std::string& bytes);
 
 void flush_all();
@@ -51,8 +52,7 @@ void flush_all();
 // Returns the signals to the caller that are passed on to ranks.
 std::vector<int> relayed(SignalsTo to);
 
-// Throws ConfigError, about "process ranks", where `num_ranks` processes cannot be forked from this one
-// (process_ranks.h).
+// Throws ConfigError, about "process ranks", if this process cannot fork `num_ranks` processes (process_ranks.h).
 void refuse_what_cannot_fork(int num_ranks);
 
 }  // namespace braid::launch

@@ -10,23 +10,24 @@ namespace braid::launch {
 
 class RankOutcome {
  public:
-  // It returned `value`.
+  // Encodes that the function returned `value`.
   static std::string returned(std::string value);
-  // It threw the exception being handled.
+  // Encodes that the function threw the exception being handled.
   static std::string thrown();
-  // what() of the exception being handled, to abort the other ranks with.
+  // Returns what() of the exception being handled, for the failure that aborts the other ranks.
   static std::string text_of_thrown();
 
-  // Returns true if `bytes` are a whole result of returned() or thrown(): a rank may be killed while it writes, and
-  // another node may send anything.
+  // Returns true if `bytes` are a whole result of returned() or thrown(). They are not if a rank was killed while it
+  // wrote, or if another node sent invalid bytes.
   static bool complete(const std::string& bytes);
   // Returns the value. If the function threw, throws its error: errors of base/errors.h with all their fields, others
   // as std::runtime_error. REQUIRES: `bytes` are complete.
   static std::string value(const std::string& bytes);
-  // An error of the rank itself: bad data, a diverged loss, a failed check. Not one that reports the loss of a peer
-  // (CommError), nor bytes that are not complete.
+  // Returns true for an error of the rank itself: bad data, a diverged loss, a failed check. Returns false for a value,
+  // for a CommError, which reports the failure of a peer, and for bytes that are not complete.
   static bool is_own_error(const std::string& bytes);
-  // `bytes`, which are complete; an error says `note` behind its own text.
+  // Returns `bytes` with `note` appended to the text of their error; a value stays as it is.
+  // REQUIRES: `bytes` are complete.
   static std::string with_note(const std::string& bytes, const std::string& note);
 };
 
@@ -35,13 +36,16 @@ struct FailedLaunch {
   std::string what;  // "process ranks"
   comm::Failure failure;
   double elapsed_seconds = 0;
-  std::string left_behind;  // ranks that did not end, in words; empty: none
+  std::string left_behind;  // ranks whose processes did not end, in words; empty: none
 };
 
-// Throws one error for all ranks of a launch; `outcomes` are by rank, empty or cut short where a rank died. That of the
-// reporter comes first. Where it only reports a peer, and that peer did not die, an error of any rank's own comes
-// before it: a restart would run into it again. CommError where nobody has said what was wrong. `left_behind` is a note
-// of it.
+// Throws one error for all ranks of a launch. `outcomes` are by rank; the outcome of a rank that died is empty or cut
+// short. The error is the first of these that exists:
+// 1. the reporter's own error (is_own_error());
+// 2. another rank's own error, if the rank that the reporter blames did not die: a restart would meet that error again;
+// 3. the reporter's CommError;
+// 4. a CommError with the text of `launch.failure`.
+// `launch.left_behind` is appended to the error's text.
 [[noreturn]] void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& outcomes);
 
 }  // namespace braid::launch

@@ -1,5 +1,4 @@
-// Messages that the nodes of a job send in rounds and with heartbeats: one struct for each, and the one reader of their
-// bytes.
+// Messages that the nodes of a job send in rounds and with heartbeats, and the one reader of their bytes.
 #pragma once
 
 #include <optional>
@@ -14,22 +13,22 @@
 
 namespace braid::launch {
 
-// A value that some rank has set, for the ranks of all nodes.
+// A value that a rank of the sender has set for the ranks of all nodes.
 struct ValueSet {
   std::string key, value;
 };
-// The first failure that a node knows of; ranks are those of the world, or -1.
+// The first failure that the sender knows. Its ranks are ranks of the world, or -1.
 struct RanksFailed {
   comm::Failure failure;
 };
-// The outcome of a rank of the node (rank_outcome.h).
+// The outcome (rank_outcome.h) of a rank of the sender.
 struct RankEnded {
   int rank = 0;
   std::string outcome;
 };
-// No rank of the node runs any more.
+// The end of all ranks of the sender.
 struct RanksGone {};
-// A node's part in an exchange; its type is the exchange's (job_rounds.h).
+// The sender's packed value in an exchange, which determines its type (job_rounds.h).
 struct Contribution {
   std::string bytes;
 };
@@ -39,7 +38,7 @@ struct RoundMessage {
   int round = 0;
   RoundBody word;
 };
-// The signs of a node's ranks in the order in which they were started, and what each is doing, in words.
+// Samples of the sender's ranks and their activities in words, in the order in which the ranks were started.
 struct RanksReport {
   int round = 0;
   std::vector<RankSample> signs;

@@ -1,5 +1,6 @@
-// Watches the processes of one host's ranks from their parent: collects how each ended, fails the world when one ends
-// without a result, passes signals on, and leaves no process behind. It learns what they do from comm/rank_activity.h.
+// Watches the processes of one host's ranks from their parent process. The supervisor collects how each rank ended,
+// fails the world if one ends without an outcome, passes signals on, and kills ranks that do not end after a failure.
+// It reads the activities of ranks from comm/rank_activity.h.
 #pragma once
 
 #include <poll.h>
@@ -16,25 +17,25 @@
 
 namespace braid::launch {
 
-// SIGTERM and the signals by which a terminal ends or stops a program, as a descriptor to read from, for a thread that
-// passes them on to other processes.
-
-// Blocks `signals` in the thread that constructs it, until it is destroyed. A signal that the thread had blocked before
-// stays blocked and is not taken here.
+// A relay that receives signals through a descriptor, for a thread that passes them on to other processes. The signals
+// are SIGTERM and those by which a terminal ends or stops a program. They are blocked in the thread that constructs the
+// relay until the relay is destroyed. A signal that the thread had blocked before stays blocked, and the relay does not
+// take it.
 class SignalRelay {
  public:
-  // Throws RunError when the system refuses.
+  // Throws RunError if the system refuses.
   explicit SignalRelay(const std::vector<int>& signals);
-  // Signals taken meanwhile are raised now, with their usual effect on this process; SIGTSTP is stop()'s.
+  // Restores the thread's signal mask and raises the signals that were taken, with their usual effect on this process.
+  // SIGTSTP is not raised here but in stop().
   ~SignalRelay();
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
 
-  // Readable when a signal has come.
+  // Returns a descriptor that is readable when a signal has arrived.
   int descriptor() const { return descriptor_; }
-  // Those that have come since the last call.
+  // Returns the signals that have arrived since the last call.
   std::vector<int> take();
-  // Gives SIGTSTP its usual effect on this process. Returns when the process is continued, or at once where it was not
+  // Gives SIGTSTP its usual effect on this process. Returns when the process is continued, or at once if it was not
   // stopped.
   void stop();
   // Called in a forked child: restores its signal mask and closes the descriptor.
@@ -46,68 +47,68 @@ class SignalRelay {
   std::vector<int> taken_;
 };
 
-// The supervisor's delegate: it connects the ranks of one host with the other hosts of a job, or does nothing where all
-// ranks are on this host.
-
 class Supervisor;
 
+// The supervisor's delegate. It connects the ranks of one host with the other hosts of a job, or watches for hung ranks
+// if all ranks are on this host.
 class SupervisorDelegate {
  public:
   virtual ~SupervisorDelegate() = default;
 
-  // Adds descriptors that the supervisor is to wait for, beside its own; how long at most, in milliseconds.
+  // Adds descriptors for the supervisor to poll, beside its own. Returns the longest time to wait, in milliseconds.
   virtual int watch(std::vector<pollfd>& watched) const = 0;
-  // Does all work that does not block; called after every wait.
+  // Does all work that does not block. Called after every wait.
   virtual void advance(Supervisor& supervisor) = 0;
-  // Returns true if the bytes that the rank of a place has written so far contain its outcome.
+  // Returns true if the bytes that the rank at `place` has written so far contain its outcome.
   virtual bool tells_end(Supervisor& supervisor, int place) = 0;
-  // About once a second: what is seen of this host's ranks, in the order they were started.
+  // Called about once a second with samples of this host's ranks, in the order in which they were started.
   virtual void look(Supervisor& supervisor, const std::vector<RankSample>& signs) = 0;
-  // Returns true while there is something to wait for although no rank of this host runs any more.
+  // Returns true while the supervisor must continue even if no rank of this host runs any more.
   virtual bool goes_on() const = 0;
-  // In a forked child: closes its copies of descriptors.
+  // Called in a forked child. Closes its copies of the delegate's descriptors.
   virtual void leave_to_child() = 0;
 };
 
-// Its destructor kills the processes that still run. A rank's place is its number on the board, its rank that in the
-// world.
+// The supervisor of one host's ranks. A rank's place is its index on the board; its rank is its number in the world.
+// The destructor kills the processes that still run.
 class Supervisor {
  public:
-  static constexpr double kSignSeconds = 1;  // between two looks at signs of progress
+  static constexpr double kSignSeconds = 1;  // time between two samples of the ranks
 
   // The supervisor's collaborators. All of them outlive it.
   struct Parts {
-    comm::FailureState& fate;  // of the world
-    comm::RankBoard& board;    // of the ranks that will be started
+    comm::FailureState& fate;  // failure state of the world
+    comm::RankBoard& board;    // board of the ranks that will be started
     SignalRelay& signals;
     SupervisorDelegate& delegate;
   };
   struct Patience {
-    double grace_seconds;                                 // ranks that live on so long after a failure are killed
-    double death_seconds = ForkedProcess::kDeathSeconds;  // ranks that live on so long after that are left behind
+    double grace_seconds;                                 // time from a failure until running ranks are killed
+    double death_seconds = ForkedProcess::kDeathSeconds;  // time from then until running ranks are left behind
   };
   Supervisor(const Parts& parts, const Patience& patience) : parts_(parts), patience_(patience) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Forks the rank of the next place. `life` is its life (forked_process.h); it writes to its line how it ended. Throws
-  // RunError.
+  // Forks the rank at the next place. Its process runs `life` (forked_process.h), which writes the rank's outcome to
+  // the descriptor `line`. Throws RunError if the system refuses.
   void start(int rank, const std::function<void(int line)>& life);
-  // Returns when all have ended or are left behind, and the delegate waits for nothing. A rank that ends without
-  // saying how fails the world.
+  // Blocks until all ranks have ended or are left behind, and the delegate need not continue. A rank that ends without
+  // an outcome fails the world.
   void run();
-  // The ranks that SIGKILL did not end, in words: rank, process, host, what it waits in. Empty: none.
+  // Returns the ranks that SIGKILL did not end, in words: rank, process, host, and the kernel function that it waits
+  // in. Empty if there are none.
   const std::string& left_behind() const { return left_behind_; }
 
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
-  // Returns the bytes that the rank of a place has written; cut short if it was killed meanwhile.
+  // Returns the bytes that the rank at `place` has written; cut short if it was killed while it wrote.
   const std::string& message(int place) const { return ranks_[place].process->heard(); }
-  // Writes to its line, without waiting. What finds no room fails the world.
+  // Writes `bytes` to the rank without blocking. If they do not fit into the stream's buffer, the world fails.
   void say(int place, const std::string& bytes);
   bool any_runs() const;
-  // Fails the world because the rank has gone wrong: `how`, with its process and what it was doing.
+  // Fails the world because of the rank at `place`. The reason is `how`, with the rank's process, host and activity.
   void fail(int place, const std::string& how);
-  // The rank, its activity, for how long.
+  // Returns, in words, the rank, its activity, and the time since the activity began.
   std::string state(int place) const;
   void kill(int place) const { ranks_[place].process->send(SIGKILL); }
 
@@ -129,9 +130,9 @@ class Supervisor {
 
   const Parts parts_;
   const Patience patience_;
-  double looked_at_ = 0;  // at signs of progress, in seconds of the clock
+  double looked_at_ = 0;  // time of the last sample of the ranks (now_seconds())
   std::vector<Rank> ranks_;
-  double failed_at_ = -1;  // seconds of the clock; -1: not seen to have failed
+  double failed_at_ = -1;  // when the world was found to have failed (now_seconds()); -1: it has not
   std::string left_behind_;
 };
 

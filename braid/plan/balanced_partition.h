@@ -1,4 +1,4 @@
-// Balanced pipeline.partition and mesh.batch_shares, from predicted times.
+// Chooses a balanced pipeline.partition and balanced mesh.batch_shares from predicted times.
 #pragma once
 
 #include <string>
@@ -12,19 +12,21 @@
 
 namespace braid::plan {
 
-// mesh.batch_shares by what a prediction says of replicas (hardware-aware load balancing of Whale, Jia et al. 2022).
-
-// Shares out so many equal units of work, whole ones and at least one each, so that the one that is done last is done
-// as early as can be. `seconds` of a unit, by who does it. There is a unit for everybody (check).
+// Distributes `num_units` equal units of work over workers. `seconds` has the time of one unit on each worker. Returns
+// the number of units of each worker, at least 1, such that the last worker finishes as early as possible. REQUIRES:
+// there are workers, and at least as many units as workers; check() fails otherwise.
 std::vector<int> balanced_units(const std::vector<double>& seconds, int num_units);
 
-// The shares of data ranks of which a microbatch takes so many seconds on the slowest rank of pipe, under which the one
-// that computes longest computes least; "equal" where that is so of equal ones, or the schedule takes no such numbers
-// of microbatches. `step` has those of all data ranks, of which each gets one at least (check).
+// Returns mesh.batch_shares that minimize the compute time of the slowest data rank (hardware-aware load balancing of
+// Whale, Jia et al. 2022). `seconds` has, for each data rank, the time of one microbatch on its slowest pipeline rank.
+// `step.microbatches` counts the microbatches of all data ranks together. Each data rank gets at least one of them.
+// Returns "equal" if equal shares are best, if there are fewer microbatches than data ranks, or if the schedule does
+// not accept such numbers of microbatches.
 std::string balanced_shares(const std::vector<double>& seconds, std::string_view schedule, ScheduleRequest step);
 
-// The cut whose slowest rank computes least, whatever its memory: fewer blocks beside the embedding and the head, more
-// on faster devices. "even" where no cut has a faster one. `spec` is cut evenly, and has no problems for a plan.
+// Returns the pipeline.partition whose slowest rank computes least, regardless of memory. Stages with the embedding or
+// the head get fewer blocks, and faster devices get more. Returns "even" if no cut has a faster slowest rank than the
+// even one. REQUIRES: `spec` has an even cut and no problems for a plan.
 std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
 }  // namespace braid::plan

@@ -1,4 +1,4 @@
-// The widths of a model's blocks, in elements, as formulas name them.
+// The widths of a model's blocks, in elements, with the names that the formulas use.
 #pragma once
 
 #include "braid/spec/model_shape.h"
@@ -6,12 +6,12 @@
 namespace braid::plan {
 
 struct BlockSizes {
-  double h;      // the hidden state
-  double q, kv;  // all heads' queries; keys, or values
-  double f;      // the feed-forward branch's features
+  double h;      // hidden state
+  double q, kv;  // q: queries of all heads; kv: keys of all heads, or values of all heads
+  double f;      // features of the feed-forward branch
   bool gated, rotary;
-  double experts;  // 0: one branch for all tokens
-  double k;        // branches that a token goes through
+  double experts;  // number of experts; 0: one branch for all tokens
+  double k;        // number of branches that each token uses
 
   explicit BlockSizes(const ModelSpec& model)
       : h(model.width),

@@ -1,20 +1,49 @@
-// The work of a model's parts on one rank for one microbatch: matrix products, passes over memory, communication.
+// The work of a model's parts on one rank for one microbatch: matrix products, memory-bound kernels, communication.
 //
-// n tokens of the rank, e bytes of an element, t tensor ranks, h width, q = heads x head width, kv likewise of the
-// keys, f the feed-forward branch's features. Products on the way forward: queries, keys and values h x (q + 2 kv) / t,
-// output q/t x h, up h x f/t (gated: twice), down f/t x h; each again for the gradient of its input, and of its weight,
-// which is added in float32. Attention, in the set Megatron: scores and weighted values, 2 n s q / t operations each,
-// with n s heads / t scores in memory (Korthikanti et al. 2022, section 4.1), twice that in backward; in the set Braid
-// one pass over the tokens seen, and five products for two in backward (Dao et al., "FlashAttention", 2022).
+// Symbols: n tokens of the rank, s tokens of a sequence, e bytes of an element, t tensor ranks, h width, q = heads x
+// head width, kv the same for keys, f features of the feed-forward branch.
 //
-// Passes over memory, elements read and written for each token: a norm 2h forward and 3h backward, a sum with the
-// residual 3h and 3h, dropout's mask a byte, the activation 2f (gated 3f) and 3f (5f), heads gathered 2q each way,
-// rotary positions 2 (q + kv) each way, gradients of biases what they sum; softmax and its dropout, where scores are in
-// memory, 2 + 2 each score forward, 3 + 2 backward. With E experts of which k are a token's own: the router's product
-// h x E, its softmax 2E and 3E; each expert's products have n k e / E rows, where e expert ranks route to each other as
-// many tokens as each has, all experts equally many; tokens are copied to rows 2 k h and summed back (k + 1) h, and in
-// backward (2 k + 1) h and (k + 1) h; e n k h bytes go to the experts and come back, by an all-to-all each. With
-// sequence parallelism norms, residuals and their dropout are shared by the tensor ranks.
+// Matrix products of the forward pass:
+//
+//   queries, keys and values   h x (q + 2 kv)/t
+//   attention's output         q/t x h
+//   up                         h x f/t, twice in a gated branch
+//   down                       f/t x h
+//
+// Backward has two more products for each of them: one for the gradient of its input, one for the gradient of its
+// weight. Weight gradients are accumulated in float32.
+//
+// Attention has one of two forms (stores_scores() in formula_set.h):
+//
+//   stored scores   Two products, scores and weighted values, have 2 n s q / t operations each. The n s heads / t
+//                   scores are in memory. Backward has twice the operations (Korthikanti et al. 2022, section 4.1).
+//   fused           One pass covers the visible tokens. Backward has five products instead of two (Dao et al.,
+//                   "FlashAttention", 2022).
+//
+// Memory-bound kernels, by elements read and written for each token, or for each stored score:
+//
+//                                      forward       backward
+//   norm                               2 h           3 h
+//   sum with the residual              3 h           3 h
+//   dropout                            mask          2 h + mask
+//   activation                         2 f           3 f
+//   gated activation                   3 f           5 f
+//   gather of heads                    2 q           2 q
+//   rotary positions                   2 (q + kv)    2 (q + kv)
+//   biases                             -             the gradients that are summed
+//   softmax, for each score            2             3
+//   its dropout, for each score        2 + mask      2 + mask
+//   softmax of the router              2 E           3 E
+//   copy of tokens to experts' rows    2 k h         (2 k + 1) h
+//   sum of the rows that come back     (k + 1) h     (k + 1) h
+//
+// A mask has one byte for each element that dropout may drop.
+//
+// There are E experts on x expert ranks, and each token uses k of them. The router's product is h x E. All experts get
+// equally many tokens, and all expert ranks send equally many, so each product of an expert has n k x / E rows. One
+// all-to-all sends e n k h bytes to the experts, and another brings them back.
+//
+// Under sequence parallelism the tensor ranks split the work of norms, residuals and their dropout.
 #pragma once
 
 #include <vector>
@@ -26,31 +55,31 @@ namespace braid::plan {
 
 struct PassWork {
   std::vector<Product> products;
-  Product attention;          // fused; none where it has no operations
-  double streamed_bytes = 0;  // through tensors of a microbatch's hidden state, about
-  double reduced_bytes = 0;   // by an all-reduce of tensor ranks, or as a gather and a scattered sum: as long
-  int num_reductions = 0;     // all alike
-  double context_bytes = 0;   // gathered from context ranks
-  int num_gathers = 0;
-  double routed_bytes = 0;  // to and from experts by an all-to-all of expert ranks
-  int num_routes = 0;
+  Product attention;          // fused attention; none if it has no operations
+  double streamed_bytes = 0;  // bytes of memory-bound kernels; their tensors are about as large as the hidden state
+  double reduced_bytes = 0;   // bytes of each all-reduce over tensor ranks; gather plus reduce-scatter takes as long
+  int num_reductions = 0;     // number of these all-reduces
+  double context_bytes = 0;   // bytes of each all-gather over context ranks
+  int num_gathers = 0;        // number of these all-gathers
+  double routed_bytes = 0;    // bytes of each all-to-all over expert ranks
+  int num_routes = 0;         // number of these all-to-alls
 };
 
-// The passes of one part of the model.
+// The work of each pass of one part of the model.
 struct PartWork {
   PassWork forward, input_grad, weight_grad;
   PassWork selected;  // recomputed under selective recompute
-  PassWork full;      // recomputed under full recompute: of blocks alone
+  PassWork full;      // recomputed under full recompute; only blocks have it
 };
 
-// The two halves of a block.
+// Return the work of the two halves of a block.
 PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 PartWork embedding_work(const RunSpec& spec, const RunLayout& layout);
-// The last norm, the product with the vocabulary and the cross-entropy.
+// Returns the work of the last norm, the product with the vocabulary and the cross-entropy.
 PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 
-// Bytes of an element of weights and activations.
+// Returns the bytes of one element of weights or activations.
 double element_bytes(DType type);
 
 }  // namespace braid::plan

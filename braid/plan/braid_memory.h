@@ -1,53 +1,67 @@
-// Activations of braid's own blocks, tensor by tensor as their layers keep them.
+// Activations of braid's own blocks, tensor by tensor, as their layers keep them.
 #pragma once
 
 #include "braid/plan/data_exchange.h"
 
 namespace braid::plan {
 
-// The bytes of one block and one microbatch on a rank, with n tokens, e bytes of an element, t tensor ranks, h width, q
-// = heads x head width, kv likewise of keys, f features of the feed-forward branch, g = 2 where it is gated, else 1:
+// Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an
+// element, t tensor ranks, h width, q = heads x head width, kv the same for keys, f features of the feed-forward
+// branch, and g = 2 if that is gated, else 1, each block keeps:
 //
 //   kept by                                        none               selective
 //   both norms: the sum that is normalised         2 e n h            2 e n h
-//   the products behind them: the normed sum       2 e n h            made again
+//   the products behind them: the normed sum       2 e n h            recomputed
 //   attention: queries, keys and values            e n (q + 2 kv)/t   e n (q + 2 kv)/t
-//   the product behind it: its output              e n q/t            made again
+//   the product behind it: its output              e n q/t            recomputed
 //   the activation: its input                      e n g f/t          e n g f/t
-//   the product behind it: its output              e n f/t            made again
+//   the product behind it: its output              e n f/t            recomputed
 //   dropout of both branches: its masks            2 n h              2 n h
 //   statistics in float32: rows of norms (2 each, 1 of RMSNorm), scores of a head   4 n (2 (3 - g) + heads/t)
 //
-// With experts the rows of the feed-forward branch are k tokens for each token, all experts having equally many: its
-// input and output are k times as large, and beside them are the rows that came, e n k h, those that went back, e n k
-// h, of which the router's gradient is made, and its choice in float32, 4 n E. Braid has no such layers yet: an
-// estimate of what they must keep.
+// A stage without the head also keeps its output, e n h, until the output's gradient arrives. Dropout of the embedding
+// keeps a mask, n h. The head keeps the sum that is normalised, the normed sum (recomputed under "selective") and the
+// logits. A head that computes logits in chunks keeps 2 e n h.
 //
-// Under sequence parallelism each e n h is shared by the tensor ranks. Under full recompute the input of each segment,
-// e n h. A stage whose output goes to another keeps it until its gradient comes, e n h; the first segment of the
-// stage with the embedding has tokens as its input. Dropout of the embedding keeps a mask too, n h.
+// Under full recompute a stage keeps only the input of each segment, e n h, and the tensors of the head. The first
+// segment of the stage with the embedding has tokens as its input, which are not counted here.
+//
+// With E experts, of which each token uses k, the activation's input and output are k times as large. All experts get
+// equally many tokens. Also kept are the rows sent to the experts, e n k h, the rows that come back, e n k h, for the
+// router's gradient, and the router's choice in float32, 4 n E. Braid has no such layers yet: this is an estimate.
+//
+// Under sequence parallelism e n h, e n k h, 4 n E and the masks are divided by t.
 double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
-// After the input-gradient pass, where the weight-gradient pass comes later: each product's input and the gradient of
-// its output, which is the activation's input overwritten.
+// Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
+// pass: each product's input and the gradient of its output. The gradient of the up product's output overwrites the
+// activation's input.
 double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
-// The most that one pass of the stage holds beside what is kept of all microbatches. In the head: the gradient of its
-// input. In the last block: the gradient that comes and that of the activation's output; in its attention the gradients
-// of its output, queries, keys and values; with dropout the gradient behind its mask. What is made again beside. On
-// CPUs the products of weight gradients copy factors of narrow types.
+// Returns the most bytes that one pass of the stage holds beside what is kept of all microbatches:
+//
+//   in the head                 the gradient of its input
+//   in the last block           the gradient that comes from the head, and the gradient of the activation's output
+//   in that block's attention   the gradients of its output, queries, keys and values
+//   with dropout                the gradient behind the mask
+//
+// Recomputed tensors are added to these. On CPUs the products of weight gradients also copy factors of 16-bit types.
 double working_most_bytes(const PlannedRun& run, const StageLoad& load);
 
-// Buffers of a rank under ZeRO 2 and 3, which stay from microbatch to microbatch: gradients of three blocks' parameters
-// and of each table's uses on their way to their owners; under 3 also the weights of the block that runs and of the
-// next, and of embedding and head, or those of the stages that are gathered as a whole. Of what ranks share out alone.
+// Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
+// microbatch. Only sharded parameters count. The buffers hold:
+//
+//   gradients on their way to their owners    those of three blocks' parameters and of each use of a table
+//   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
+//                                             those of the stages that sync.zero_gather "stage" keeps gathered
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
-// Returns the bytes that are always there: the step's tokens and the rotary tables of each block.
+// Returns the bytes that are allocated during the whole step: its tokens and the rotary tables of each block.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
-// Tensors between stages that are on their way at once: two, or four where a rank has several stages, or
-// neighbours on both sides that do not wait for its weight gradients.
+// Returns the bytes of hidden states that are in transit between stages at once. There are two of them. There are four
+// if a rank has several stages. There are also four with more than two pipeline ranks, unless the schedule is linear
+// and has separate weight-gradient passes. Returns 0 with one pipeline rank.
 double passed_bytes(const PlannedRun& run);
 
 }  // namespace braid::plan

@@ -1,4 +1,4 @@
-// The devices that a run may have: their rates, memory, links and failures. Plain numbers; cluster_file.h reads them.
+// The devices that a run may have: their rates, memory, links and failures. Plain numbers, read by cluster_file.h.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace braid::plan {
 
-using braid::operator<<;  // enums as their words
+using braid::operator<<;  // writes enums as their words
 
 // The units of cluster files and tables.
 inline constexpr double kMib = 1 << 20, kGib = 1 << 30;  // bytes
 inline constexpr double kGiga = 1e9, kTera = 1e12, kMicro = 1e-6;
 inline constexpr double kHour = 3600;  // seconds
 
-// The share of a device's peak that a matrix product of `flops` operations reaches.
+// The fraction of a device's peak that a matrix product of `flops` operations reaches.
 struct ProductShare {
   DType type = DType::Float32;
   double flops = 0;
@@ -26,7 +26,8 @@ struct ProductShare {
   bool operator==(const ProductShare&) const = default;
 };
 
-// The rate of fused attention over sequences of `context` tokens: operations per second, of visible tokens only.
+// The rate of fused attention over sequences of `context` tokens, in operations per second. Only operations on visible
+// tokens count.
 struct AttentionRate {
   DType type = DType::Float32;
   double context = 0;
@@ -35,7 +36,8 @@ struct AttentionRate {
   bool operator==(const AttentionRate&) const = default;
 };
 
-// The rate at which tensors of this size are read and written; in caches it is higher than memory's.
+// The rate at which tensors of `bytes` bytes are read and written. Tensors that fit into a cache exceed the memory's
+// rate.
 struct StreamRate {
   double bytes = 0;
   double bytes_per_second = 0;
@@ -45,16 +47,16 @@ struct StreamRate {
 
 struct PeakRate {
   DType type = DType::Float32;
-  double flops = 0;  // a second
+  double flops = 0;  // operations per second
 
   bool operator==(const PeakRate&) const = default;
 };
 
-// Memory of a device that the tensors of a run cannot have, in bytes, by its use.
+// Memory of a device that is not available to the run's tensors, in bytes, by its use.
 struct Reserve {
   double context = 0;        // the driver's context and the kernels of loaded libraries
   double nccl = 0;           // buffers of NCCL's communicators
-  double fragmentation = 0;  // blocks that the allocator holds and cannot give out
+  double fragmentation = 0;  // blocks that the allocator holds but cannot hand out
 
   double total() const { return context + nccl + fragmentation; }
   bool operator==(const Reserve&) const = default;
@@ -67,20 +69,20 @@ struct ReservePart {
 inline constexpr ReservePart kReserveParts[] = {
     {"context", &Reserve::context}, {"nccl", &Reserve::nccl}, {"fragmentation", &Reserve::fragmentation}};
 
-// Devices of one kind, the same number on each of its nodes.
+// Devices of one kind. Each node of the group has the same number of them.
 struct DeviceGroup {
   std::string name;
   int per_node = 1;
   int nodes = 1;
-  double memory_bytes = 0;             // of each device
-  double memory_bytes_per_second = 0;  // to and from its memory
+  double memory_bytes = 0;             // memory of each device
+  double memory_bytes_per_second = 0;  // rate of each device's memory
   std::vector<PeakRate> peaks;
-  std::vector<ProductShare> shares;      // in order of type, then flops; none: all products reach the peak
-  std::vector<AttentionRate> attention;  // in order of type, then context; none: attention is a product
-  std::vector<StreamRate> streams;       // in order of bytes; none: all as memory
-  double skew = 0;                       // of what they compute, that tensor ranks wait for the slower one
-  bool shared_cores = false;             // threads or processes that share their node's cores
-  bool bfloat16_products = false;        // of such cores: they add products of bfloat16 up in float32 without copies
+  std::vector<ProductShare> shares;      // sorted by type, then flops; empty: all products reach the peak
+  std::vector<AttentionRate> attention;  // sorted by type, then context; empty: attention is a product
+  std::vector<StreamRate> streams;       // sorted by bytes; empty: the memory's rate for all tensors
+  double skew = 0;                       // fraction of compute time that tensor ranks wait for the slowest
+  bool shared_cores = false;             // true: threads or processes that share their node's cores
+  bool bfloat16_products = false;        // true: cores that sum bfloat16 products in float32 without copies
   Reserve reserve;
 
   int64_t num_devices() const { return int64_t{per_node} * nodes; }
@@ -88,7 +90,7 @@ struct DeviceGroup {
   bool operator==(const DeviceGroup&) const = default;
 };
 
-// The cost of one message: `latency_seconds` + bytes / `bytes_per_second`, one way, for each device by itself.
+// The link of one device. One message takes `latency_seconds` + bytes / `bytes_per_second`, in one direction.
 struct Link {
   double bytes_per_second = 0;
   double latency_seconds = 0;
@@ -96,7 +98,7 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-// A measured all-reduce of so many bytes on each of `ranks` ranks, `per_node` of them on each node.
+// The measured time of an all-reduce of `bytes` on each of `ranks` ranks, `per_node` of them on each node.
 struct AllReduceTime {
   int ranks = 2, per_node = 2;
   double bytes = 0;
@@ -106,25 +108,25 @@ struct AllReduceTime {
   bool operator==(const AllReduceTime&) const = default;
 };
 
-// The disk of a node; 0: there is none.
+// The disk of a node. Rates are 0 if there is none.
 struct Disk {
   double read_bytes_per_second = 0;
   double write_bytes_per_second = 0;
-  double save_seconds = 0;  // of a save however little it writes: files are created, ranks agree, names are moved
+  double save_seconds = 0;  // fixed cost of a save: files are created, ranks agree, names are moved
 
   bool operator==(const Disk&) const = default;
 };
 
-// The host memory of a node for offloading; 0: there is none.
+// The host memory of a node for offloading. Both numbers are 0 if there is none.
 struct HostMemory {
-  double bytes = 0;             // of a node
-  double bytes_per_second = 0;  // between it and each device, one way
+  double bytes = 0;             // memory of one node
+  double bytes_per_second = 0;  // rate between host memory and each device, in one direction
 
   bool operator==(const HostMemory&) const = default;
 };
 
 struct Failures {
-  double mtbf_seconds_per_device = 0;  // 0: none fails
+  double mtbf_seconds_per_device = 0;  // mean time between failures of one device; 0: no device fails
   double restart_seconds = 0;
 
   bool operator==(const Failures&) const = default;
@@ -136,19 +138,19 @@ constexpr auto words(RatesFrom) { return std::to_array<std::string_view>({"data-
 
 struct Cluster {
   std::string name;
-  std::vector<DeviceGroup> devices;  // at least one; ranks come on the nodes of the first kind first
-  Link node;                         // between devices of a node
-  Link network;                      // between nodes
+  std::vector<DeviceGroup> devices;  // at least one; the first ranks are on the nodes of the first kind
+  Link node;                         // link between devices of one node
+  Link network;                      // link between nodes
   Disk disk;
   Failures failures;
   HostMemory host;
   RatesFrom rates = RatesFrom::DataSheet;
-  std::vector<AllReduceTime> all_reduces;  // in order of ranks, per_node, bytes
+  std::vector<AllReduceTime> all_reduces;  // sorted by ranks, per_node, bytes
 
   int num_nodes() const;
   int64_t num_devices() const;
   int least_per_node() const;
-  const DeviceGroup& with_least_memory() const;  // the kind whose devices have the least usable_bytes()
+  const DeviceGroup& with_least_memory() const;  // the kind with the smallest usable_bytes()
   bool operator==(const Cluster&) const = default;
 };
 

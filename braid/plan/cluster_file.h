@@ -1,4 +1,4 @@
-// A cluster as TOML (docs/cluster_file.md), read and written.
+// Reads and writes a cluster as TOML (docs/cluster_file.md).
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,27 @@
 
 namespace braid::plan {
 
-inline constexpr int64_t kMostDevices = 1 << 24;  // of a cluster
+inline constexpr int64_t kMostDevices = 1 << 24;  // limit for one cluster
 
-// Throws ConfigError with everything that is wrong: keys that are missing, unknown or break their rule, rates that the
-// numbers of nodes and devices call for. `origin` names the text. Kinds of devices are in the order of their highest
-// peaks, whatever their order in the file.
+// Parses a cluster file. Sorts the kinds of devices by their highest peak, the fastest first. `origin` names the text
+// in messages. Throws ConfigError with all errors: missing keys, unknown keys, values that break their rule, and
+// missing rates of links that several devices or nodes need.
 Cluster parse_cluster(const std::string& text, const std::string& origin);
 
-// parse_cluster() of it gives an equal cluster, but for that order and the last digits of numbers.
+// Returns the cluster as TOML. parse_cluster() makes an equal cluster of it, except for the order of kinds and the last
+// digits of numbers.
 std::string cluster_text(const Cluster& cluster);
 
-// The preset of that name, or the file at that path. Throws ConfigError at `key` where it is neither, and as
-// parse_cluster().
+// Returns the preset of that name, or the cluster in the file at that path. Throws ConfigError at `key` if there is
+// neither, and the errors of parse_cluster().
 Cluster load_cluster(const std::string& name_or_path, const std::string& key);
 
-// The smallest cluster in which each kind has the same share of the nodes.
+// Returns the number of nodes of the smallest cluster in which each kind has the same fraction of the nodes.
 int fewest_nodes(const Cluster& cluster);
 
-// With so many nodes, of the only kind; of several, as many of each as their shares are. `num_nodes` is at least 1.
-// Throws ConfigError at `key` where several kinds cannot be shared out so.
+// Returns the cluster with `num_nodes` nodes, in which each kind keeps its fraction of them. REQUIRES: `num_nodes` is
+// at least 1. Throws ConfigError at `key` if `num_nodes` is not a multiple of fewest_nodes(), if several nodes lack a
+// network, or if there would be more than kMostDevices devices.
 Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key);
 
 }  // namespace braid::plan

@@ -1,4 +1,5 @@
-// Predictor of a cluster. What the layouts asked for last share is computed once.
+// Predicts the layouts of a search on one cluster. ClusterPredictor caches its latest runs, so that layouts that differ
+// only in ZeRO share most of the computation.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +13,22 @@
 
 namespace braid::plan {
 
-// The interface through which a search gets predictions of layouts.
+// The interface through which a search predicts layouts.
 class Predictor {
  public:
   virtual ~Predictor() = default;
 
   virtual Prediction predict(const RunSpec& spec) = 0;
-  // The cut into as many stages as `spec` has whose slowest rank computes least, as pipeline.partition says it.
+  // Returns the pipeline.partition whose slowest rank computes least, with as many stages as `spec` has.
   virtual std::string balanced_partition(const RunSpec& spec) = 0;
-  // Shares of the batch in proportion to the speed of data ranks, as mesh.batch_shares says them. `spec` has equal
-  // ones.
+  // Returns the mesh.batch_shares that are in proportion to the speeds of the data ranks. REQUIRES: `spec` has equal
+  // shares.
   virtual std::string balanced_shares(const RunSpec& spec) = 0;
-  // Bounds that cost little. Never more than the step of predict(spec) takes, and the same for all layouts of the same
-  // work (layout_space.h).
+  // Returns a lower bound, cheap to compute, of the step time of predict(spec). Layouts with the same work
+  // (layout_space.h) have the same bound.
   virtual double least_seconds(const RunSpec& spec) = 0;
-  // Never more than the fullest rank of predict(spec) holds, whatever is computed again.
+  // Returns a lower bound, cheap to compute, of the memory of the fullest rank in predict(spec), for every recompute
+  // policy.
   virtual int64_t least_bytes(const RunSpec& spec) = 0;
 };
 
@@ -48,9 +50,9 @@ class ClusterPredictor final : public Predictor {
 
   const Cluster& cluster_;
   const PredictOptions options_;
-  std::list<PipelinedRun> runs_;  // the last ones asked for, the latest first
-  RunSpec cut_of_;                // that was asked for last
-  std::string cut_;               // it; empty: none was
+  std::list<PipelinedRun> runs_;  // the latest runs that were predicted, the newest first
+  RunSpec cut_of_;                // the run of the latest balanced_partition()
+  std::string cut_;               // the result of that call; empty: there was none
 };
 
 }  // namespace braid::plan

@@ -11,8 +11,9 @@ namespace braid::plan {
 
 std::vector<std::string> cluster_preset_names();
 
-// One node of it (with_nodes()). Peaks, memories and links are those of data sheets, rates but for the part that is
-// reached:
+// Returns the preset of that name with one node (with_nodes() makes larger ones), or nothing if the name is unknown.
+//
+// Peaks, memory sizes and links are those of data sheets:
 //
 //   dgx-a100-80gb    NVIDIA, "A100 Tensor Core GPU" data sheet (2022): 312 TFLOP/s in bfloat16, 19.5 in float32, 80 GB
 //                    at 2,039 GB/s, NVLink 600 GB/s both ways; DGX A100 (2021): eight 200 Gbit/s InfiniBand links
@@ -23,21 +24,20 @@ std::vector<std::string> cluster_preset_names();
 //   dgx2-v100-32gb   "Tesla V100" data sheet (2020), SXM3: 125 TFLOP/s in float16, 15.7 in float32, 32 GB at 900 GB/s,
 //                    NVLink 300 GB/s both ways; DGX-2: sixteen GPUs, eight 100 Gbit/s links
 //
-// Hosts have 2, 2, 2 and 1.5 TB, each device a link to them by PCIe 4, 5, 5 and 3 of 16 lanes: 64, 128, 128 and 32 GB/s
-// both ways.
+// Hosts have 2, 2, 2 and 1.5 TB of memory, in this order. Each device has a link to its host: 16 lanes of PCIe 4, 5, 5
+// and 3, with 64, 128, 128 and 32 GB/s both ways.
 //
-// Of those rates a run reaches a part: a product 0.7 of the peak at 10 and at 100 GFLOP, 0.78 at 1,000; memory 0.613,
-// links of the node 0.8, of the network 0.88. They are fitted for the A100, from where such parts commonly lie, so that
-// predictions (predict_run.h) of four published rows come near (docs/published_rows.md names them), and taken over for
-// the others. 0.35 at 1 GFLOP is a guess on which no published row depends.
+// Rates are the fraction of the data sheet's rate that runs reach. A product reaches 0.7 of the peak at 10 and at 100
+// GFLOP, and 0.78 at 1,000 GFLOP. Memory reaches 0.613, links within a node 0.8, and the network 0.88. These fractions
+// are fitted for the A100, starting from common values, to four published rows (docs/published_rows.md names them). The
+// other presets use the same fractions. At 1 GFLOP the fraction 0.35 is a guess; no published row depends on it.
 //
-// Products of H100s reach 0.92 of those shares, at 500 W 0.67 of that; their attention is that of PyTorch, 300 TFLOP/s
-// forward and 250 backward; docs/published_rows.md has the sources. The memory of h100-96gb-500w reaches 0.85.
+// Products of H100s reach 0.92 of these fractions, and at 500 W 0.67 of that. Attention of H100s has PyTorch's rates,
+// 300 TFLOP/s forward and 250 backward (sources: docs/published_rows.md). The memory of h100-96gb-500w reaches 0.85.
 //
-// Reserved are of 80 GiB 0.9 for the context (the driver keeps 0.4 for itself, kernels take 0.5), 1.5 for NCCL and 1.6,
-// one fiftieth, for fragmentation; of 32 GiB 0.6, 0.8 and 0.6. A save costs 5 s at least. Both are estimates.
-//
-// Nothing when there is none of that name.
+// Devices of 80 GiB and more reserve 0.9 GiB for the context (0.4 for the driver, 0.5 for kernels), 1.5 GiB for NCCL,
+// and 1.6 GiB, one fiftieth of 80, for fragmentation. Devices of 32 GiB reserve 0.6, 0.8 and 0.6 GiB. A save costs at
+// least 5 s. Reserves and this cost are estimates.
 std::optional<Cluster> cluster_preset(const std::string& name);
 
 }  // namespace braid::plan

@@ -1,4 +1,4 @@
-// Times of communication between ranks, by the alpha-beta model: a latency for each message of a chain, and bytes over
+// Times of communication between ranks by the alpha-beta model: a latency for each message of a chain, plus bytes over
 // the rate of the slowest link.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace braid::plan {
 
-// Ranks that exchange something, the same number of them on each node that has any.
+// A group of ranks that communicate. Each node of the group has `per_node` of them.
 struct RankGroup {
   int size = 1;
   int per_node = 1;
@@ -16,32 +16,36 @@ struct RankGroup {
   bool across_nodes() const { return size > per_node; }
 };
 
-// The links of a group. Within a node every device has the node's link; a ring across nodes enters each of them through
-// as many network links as members are there, since as many rings turn at once (NCCL's).
+// The links of a group. Within a node every device has the node's link. Across nodes NCCL runs as many rings at once as
+// the group has ranks on a node. Together they use that many network links of each node.
 class GroupLinks {
  public:
   GroupLinks(const Cluster& cluster, RankGroup group);
 
   int size() const { return size_; }
 
-  // Returns the seconds of an all-reduce of `bytes` on every rank. Ring: 2 (n-1) messages, 2 (n-1)/n of the bytes;
-  // tree: 2 log2(n) messages, 2 x the bytes; the faster of the two (Thakur et al., "Optimization of Collective
-  // Communication Operations in MPICH", 2005). Where the cluster has measurements (Cluster::all_reduces), the formula
-  // is multiplied by measured over predicted time of the same group, or of the group nearest in size that also stays in
-  // a node or also leaves it. The factor is interpolated between two sizes of message and constant beyond them.
+  // Returns the seconds of an all-reduce of `bytes` on every rank: the faster of a ring and a tree (Thakur et al.,
+  // "Optimization of Collective Communication Operations in MPICH", 2005).
+  //
+  //   ring   2 (n-1) messages, 2 (n-1)/n of the bytes
+  //   tree   2 log2(n) messages, 2 x the bytes
+  //
+  // If the cluster has measurements (Cluster::all_reduces), the formula is multiplied by measured over predicted time.
+  // The measurements are those of the same group, or else of the group nearest in size that also stays within a node or
+  // also spans nodes. The factor is interpolated between two measured sizes and constant beyond them.
   double all_reduce_seconds(double bytes) const;
-  // Multiplied by the same factor as all-reduces. Rings, n-1 messages and (n-1)/n of the bytes: of `bytes` on every
-  // rank after the gather, or before the sum.
+  // Return the seconds of a ring: n-1 messages, (n-1)/n of the bytes. Every rank has `bytes` after the all-gather, or
+  // before the reduce-scatter. The factor of all-reduces applies here too.
   double all_gather_seconds(double bytes) const;
   double reduce_scatter_seconds(double bytes) const { return all_gather_seconds(bytes); }
-  // Returns the time of an all-to-all of `bytes` on every rank: n-1 messages, (n-1)/n of the bytes over the slowest
+  // Returns the seconds of an all-to-all of `bytes` on every rank: n-1 messages, (n-1)/n of the bytes over the slowest
   // link of the group.
   double all_to_all_seconds(double bytes) const;
-  // One message to a neighbour, over the slowest link that lies between two of them.
+  // Returns the seconds of one message to a neighbour, over the slowest link between two neighbours of the group.
   double send_seconds(double bytes) const;
 
  private:
-  // Seconds measured over those of the formula, by the logarithm of bytes.
+  // Measured seconds divided by the formula's seconds, for one message size.
   struct Measured {
     double log_bytes = 0, ratio = 1;
   };
@@ -50,8 +54,8 @@ class GroupLinks {
   double ratio(double bytes) const;
 
   int size_;
-  double rate_, latency_;  // of a ring
-  double link_rate_;       // of one pair
+  double rate_, latency_;  // of a ring: bytes per second, seconds of a message
+  double link_rate_;       // bytes per second between one pair of neighbours
   std::vector<Measured> measured_;
 };
 

@@ -1,9 +1,12 @@
 // Exact dynamic programming over the cuts of a partition, for one criterion at a time.
 //
-// Stages are placed from both ends of the model inwards; the next one is of a rank that has some of its stages already,
-// where there is one. A state is the range of units still to be placed and the load of every rank that has some of its
-// stages but not all; a state that is better in nothing than another of the same range is dropped. With one stage per
-// rank there is no such rank, and with nested stages (0 and S - 1 on one rank, 1 and S - 2 on the next) at most one.
+// Stages are placed from both ends of the model inwards. The next stage is one whose rank already has a stage, if there
+// is such a stage. A rank is open while some of its stages are placed and others are not. A state is the range of units
+// that are still to be placed, and the load of each open rank. A state is dropped if another state of the same range is
+// at least as good in everything.
+//
+// With one stage per rank no rank is ever open. With nested stages (0 and S - 1 on one rank, 1 and S - 2 on the next)
+// at most one is.
 #pragma once
 
 #include <limits>
@@ -24,12 +27,12 @@ struct Caps {
 
 struct CutSearch {
   enum class End { Found, NoneFits, TooManyStates } end;
-  std::vector<int> first_unit;  // when found, as in Partition
-  double value = 0;             // of the criterion, as the caps count it
+  std::vector<int> first_unit;  // as in Partition, if one was found
+  double value = 0;             // the criterion's value; it can be used as a cap
 };
 
-// The partition within the caps for which the largest bytes or seconds of a rank, the largest seconds of a stage, or
-// the sum of squares is smallest. Deterministic.
+// Returns the partition within the caps that minimizes the criterion: the largest bytes of a rank, the largest seconds
+// of a rank, the largest seconds of a stage, or the sum of the squares of the stages' seconds. Deterministic.
 CutSearch search_cuts(const StageCosts& costs, const Caps& caps, Criterion criterion);
 
 }  // namespace braid::plan

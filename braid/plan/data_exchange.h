@@ -9,22 +9,22 @@
 
 namespace braid::plan {
 
-// The optimizer's states elsewhere than on the device that updates: memory.offload.
-
-// Returns the time in which `state_bytes` of a rank's offloaded states reach its device and return after the update; 0
-// without offloading. It does not overlap backward passes, since the norm is known only after them; the update overlaps
-// it part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2). Host: both directions at once, over the
-// device's own link. Disk: reads, then writes, by all ranks of a node on its one disk, as if each had equally many
-// bytes, and no faster than the device's link if the cluster has its rate.
+// Returns the seconds that `state_bytes` of a rank's offloaded optimizer states (memory.offload) take to its device and
+// back; 0 without offloading. This transfer does not overlap backward passes, because the gradient norm is known only
+// after them. The update overlaps the transfer part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2).
+//
+//   host   both directions at once, over the device's own link
+//   disk   reads, then writes; all ranks of a node share its one disk, and each is assumed to have equally many bytes.
+//          The device's link is a limit too, if the cluster has its rate.
 double offload_seconds(const PlannedRun& run, double state_bytes);
 
-// One pipeline rank: its parameters and its passes over all its stages.
+// The share of one pipeline rank: its parameters and its passes over all its stages.
 struct RankShare {
   StageParameters parameters;
   double blocks = 0;
-  StageParameters block;  // of each of them
+  StageParameters block;  // parameters of one block
   StagePasses passes;
-  size_t devices = 0;  // as of its stages (run_layout.h)
+  size_t devices = 0;  // kind of the rank's devices, as in StageLoad
 
   bool operator==(const RankShare&) const = default;
 };
@@ -32,29 +32,41 @@ struct RankShare {
 // The most stages of a rank that sync.zero_gather "stage" keeps gathered at once (schedule/passes.h).
 inline constexpr int kMostStagesGathered = 3;
 
-// Returns the number of updates in a step: several in an asynchronous pipeline (schedule/generators/asynchronous.h).
+// Returns the number of updates in a step. Asynchronous pipelines have several (schedule/generators/asynchronous.h).
 int num_updates(const PlannedRun& run);
 
-// An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a scattered sum for each
-// microbatch (2); two gathers and a scattered sum for each (3) (ZeRO, section 7), or with sync.zero_gather "stage" one
-// gather for all. Under the set Megatron nothing is hidden but what zero 3 gathers; under Braid sums hide behind the
-// last microbatch's backward but for the last bucket, unless sync.overlap is off, and what is done for each microbatch
-// behind its passes. Within a host whose cores ranks share nothing is hidden: exchanges are work of the same cores.
-// Experts are exchanged over the ranks that hold copies of them, after the rest.
+// Returns the seconds of gradient and weight exchanges in a step that computation does not hide (ZeRO, section 7):
+//
+//   ZeRO 0   an all-reduce of the gradients
+//   ZeRO 1   a reduce-scatter of the gradients, an all-gather of the weights
+//   ZeRO 2   a reduce-scatter for each microbatch, one all-gather
+//   ZeRO 3   two all-gathers and a reduce-scatter for each microbatch; with sync.zero_gather "stage" one all-gather
+//            a step, if a rank has at most kMostStagesGathered stages
+//
+// Under ZeRO 3 the exchanges of each microbatch overlap its passes. Otherwise it depends on the set:
+//
+//   Megatron     nothing overlaps
+//   Braid        the reduction of gradients overlaps the backward passes of the last microbatch, or under ZeRO 2 of
+//                each microbatch; nothing overlaps if sync.overlap is off
+//   Torchtitan   all exchanges overlap
+//
+// The last bucket is never hidden. On one host with shared cores nothing overlaps, because exchanges occupy the same
+// cores. Experts are exchanged after all other parameters, over the ranks that hold copies of them.
 double data_seconds(const PlannedRun& run, const RankShare& share);
 
-// Weights are written, gradients read three times (their norm, the update, the zeroing), states read and written; and
-// the norm is summed over all ranks. Ranks that shard update their part. Where states are offloaded, they come and go
-// meanwhile (data_exchange.h).
+// Returns the seconds of the optimizer's step. It writes weights, reads gradients three times (their norm, the update,
+// the zeroing), and reads and writes states. Ranks that shard update only their part. The norm is all-reduced over all
+// ranks. offload_seconds() overlaps the update.
 double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
-// The gradient of a tied weight that the first and the last stage both have, on two ranks, is summed over the two when
-// the step's last backward pass has ended, shard by shard under ZeRO; `last_rank` is the pipeline rank of the last
-// stage.
+// Returns the seconds of the all-reduce of a tied weight's gradient between the ranks of the first and the last stage.
+// It follows the step's last backward pass, and under ZeRO covers only the rank's shard. `last_rank` is the pipeline
+// rank of the last stage; if that is 0, one rank has both stages and nothing is sent.
 double tied_seconds(const PlannedRun& run, int last_rank);
 
-// Returns the bytes that a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of
-// what is all-reduced (Patarasuk & Yuan 2009). To parameter servers: its gradients, at every push.
+// Returns the bytes that a rank sends in a step: (n-1)/n of all data that is gathered or scattered over n ranks, and
+// twice that of all data that is all-reduced (Patarasuk & Yuan 2009). To parameter servers it sends its gradients at
+// every push.
 double sync_bytes(const PlannedRun& run, const RankShare& share);
 double tied_bytes(const PlannedRun& run, int last_rank);
 

@@ -7,7 +7,8 @@
 
 namespace braid::plan {
 
-// A matrix product, or a batch of them: its operations (a multiply-add is two), and what it moves to and from memory.
+// A matrix product, or a batch of them: its operations (a multiply-add counts as two), and the bytes that it moves to
+// and from memory.
 struct Product {
   double flops = 0;
   double bytes = 0;
@@ -17,24 +18,27 @@ enum class AttentionPass { Forward, Backward };
 
 class DeviceRates {
  public:
-  // The rates of matrix products of one type. If the group has no peak or efficiencies of that type, those of the other
-  // 16-bit type are used, else float32's; without any, 1e12 a second.
+  // Takes the rates of `type` from the group. If a table of the group (peaks, shares, attention) has no rows of `type`,
+  // other rows replace them: for a 16-bit type the rows of the other 16-bit type, or else those of float32. If no peak
+  // is found, it is 1e12 operations per second.
   DeviceRates(const DeviceGroup& group, DType type);
 
-  // The roofline: max(flops / (peak x share), bytes / memory rate). The share is linear in the logarithm of flops
-  // between the rows of the group, and that of the nearest row outside of them; 1 without rows.
+  // Returns the seconds of a product by the roofline: max(flops / (peak x share), bytes / memory rate). Between two
+  // rows of the group the share is linear in the logarithm of flops. Beyond them it is that of the nearest row. Without
+  // rows it is 1.
   double seconds(const Product& product) const;
-  // Fused attention over sequences of `context` tokens, whose rows stand for each other as those of products do.
+  // Returns the seconds of fused attention over sequences of `context` tokens. Rates are interpolated like shares, by
+  // the logarithm of `context`. Without rows attention is an ordinary product.
   double attention_seconds(const Product& product, double context, AttentionPass pass) const;
-  // Passes over memory that compute next to nothing: `bytes` in all, through tensors of `tensor_bytes`.
+  // Returns the seconds of memory-bound kernels that move `bytes` in all, in tensors of `tensor_bytes` each.
   double stream_seconds(double bytes, double tensor_bytes) const;
 
-  double peak() const { return peak_; }  // flops a second
-  double best_rate() const;              // of the best row: no product is faster
+  double peak() const { return peak_; }  // operations per second
+  double best_rate() const;              // operations per second of the best row; no product is faster
   double share(double flops) const;
 
  private:
-  // A row of a table that is linear in the logarithm of a size between rows.
+  // A row of a table. Between rows, values are linear in the logarithm of the size.
   struct Row {
     double log_size = 0;
     double value = 1;

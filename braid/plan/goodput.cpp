@@ -14,7 +14,8 @@ double mean_between_failures(double mtbf_per_device, int64_t num_devices) {
 }
 
 double goodput(const FailureModel& model, double interval) {
-  if (model.mean_between == 0) return std::isinf(interval) ? 1 : interval / (interval + model.stall);
+  if (std::isinf(interval)) return model.mean_between == 0 ? 1 : 0;  // without saves a failure undoes the whole run
+  if (model.mean_between == 0) return interval / (interval + model.stall);
   const double mean = model.mean_between;
   if (interval + model.stall == 0) return std::exp(-model.restart / mean);
   return interval / (mean * std::exp(model.restart / mean) * std::expm1((interval + model.stall) / mean));

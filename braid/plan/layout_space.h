@@ -1,4 +1,5 @@
-// Every layout of a run on so many devices that could be legal. What is legal in the end problems() says.
+// Lists every layout of a run on a number of devices that could be legal. problems() (spec/problems.h) decides which of
+// them are legal.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +13,32 @@
 
 namespace braid::plan {
 
-using braid::operator<<;  // enums as their words
+using braid::operator<<;  // writes enums as their words
 
-// One way of sharing a run out over devices, in a few numbers: what a search varies.
-
-// The recompute policy of stages, as memory.recompute has it. ByStage: for each stage the least that keeps its rank
+// The recompute policy of stages, for memory.recompute. ByStage: each stage recomputes the least that keeps its rank
 // within its memory.
 enum class RecomputeChoice { None, ByStage, Selective, Full, AsGiven };
 constexpr auto words(RecomputeChoice) {
   return std::to_array<std::string_view>({"none", "by stage", "selective", "full", "as given"});
 }
 
-// Balanced: fewer blocks beside the embedding and the head, more on faster devices (plan/balanced_partition.h).
+// The cut of the model. Balanced: stages with the embedding or the head have fewer blocks, and faster devices have more
+// (plan/balanced_partition.h).
 enum class CutChoice { Even, Balanced, AsGiven };
 constexpr auto words(CutChoice) { return std::to_array<std::string_view>({"even", "balanced", "as given"}); }
 
-// Balanced: more microbatches on data ranks that are faster (plan/balanced_partition.h).
+// The split of the batch. Balanced: faster data ranks have more microbatches (plan/balanced_partition.h).
 enum class BatchSplitChoice { Equal, Balanced, AsGiven };
 constexpr auto words(BatchSplitChoice) {
   return std::to_array<std::string_view>({"equal", "in proportion to speed", "as given"});
 }
 
+// One layout of a run on its devices: the values that a search varies.
 struct LayoutPoint {
   int pipe = 1, data = 1, tensor = 1;
   int microbatch = 1;
   const ScheduleTraits* schedule = nullptr;
-  int chunks = 0;  // 0: the schedule's own number
+  int chunks = 0;  // stages per rank; 0: the schedule's own number
   int zero = 0, zero_group = 0;
   RecomputeChoice recompute = RecomputeChoice::None;
   CutChoice cut = CutChoice::Even;
@@ -50,30 +51,37 @@ struct LayoutPoint {
 // splits and ZeRO stages.
 bool same_work(const LayoutPoint& a, const LayoutPoint& b);
 
-// Gives the run this layout, in place of another; recompute that is chosen by stage is "none", a balanced cut "even"
-// and balanced shares "equal" to begin with. What is as given stays.
+// Replaces the layout of the run. Recompute ByStage becomes "none", a balanced cut "even" and balanced shares "equal",
+// until they are chosen. Values that are AsGiven stay.
 void set_layout(RunSpec& run, const LayoutPoint& layout);
 
-// The keys of a layout.
+// Returns the keys of a run file that a layout sets.
 const std::vector<std::string>& layout_keys();
 
-// "mesh.pipe=4" for each key of a layout in which `spec` differs from the run.
+// Returns an override such as "mesh.pipe=4" for each key of a layout in which `spec` differs from `run`.
 std::vector<std::string> overrides(const RunSpec& run, const RunSpec& spec);
 
 struct SpaceRequest {
   RunSpec run;
   int64_t num_devices = 1;
   int devices_per_node = 1;
-  std::set<std::string> pinned = {};  // keys of a layout that stay as the run has them
-  int num_kinds = 1;                  // of devices
+  std::set<std::string> pinned = {};  // keys of a layout that keep the run's values
+  int num_kinds = 1;                  // number of kinds of devices
 };
 
-// Meshes of pipe x data x tensor ranks that take all devices beside the run's own context and expert ranks,
-// microbatches that divide what a share of the batch has, ZeRO's stages on all data ranks or on those of a node,
-// schedules with two, three .. stages per rank where that is open, even cuts and balanced ones, equal shares of the
-// batch and, on devices of several kinds, balanced ones, and what is computed again. One rank of pipe has one schedule.
-// In an order that is always the same, in which layouts of the same work are neighbours, and of these those that differ
-// in ZeRO alone.
+// Returns the layouts that combine:
+//
+//   meshes         pipe x data x tensor ranks that, with the run's own context and expert ranks, take all devices
+//   microbatches   divisors of the number of sequences of one share of the batch
+//   ZeRO           all stages, over all data ranks or over those of a node
+//   schedules      all that are not asynchronous, with two, three .. stages per rank if the schedule leaves that
+//                  open; a single schedule if there is one pipeline rank
+//   cuts           even and balanced
+//   batch splits   equal and, with several kinds of devices, balanced
+//   recompute      each policy
+//
+// The order is always the same. Layouts of the same work are neighbours. Among these, layouts that differ only in ZeRO
+// are neighbours.
 std::vector<LayoutPoint> layout_space(const SpaceRequest& request);
 
 }  // namespace braid::plan

@@ -7,19 +7,19 @@
 
 namespace braid::plan {
 
-// Parameters of a rank that the same ranks hold copies of.
+// A set of parameters of one rank. All of them are replicated on the same ranks.
 struct ParameterSum {
-  double count = 0;           // with the gaps between them
-  double moments = 0;         // numbers that the optimizer keeps of them, beside masters
-  ReducerBytes reduced = {};  // of their gradients, where these are compressed
+  double count = 0;           // elements, with the padding between parameters
+  double moments = 0;         // elements of optimizer states, without the masters
+  ReducerBytes reduced = {};  // state and messages of gradient compression; zeros without it
 
   ParameterSum& operator+=(const ParameterSum& other);
   bool operator==(const ParameterSum&) const = default;
 };
 ParameterSum operator*(double times, const ParameterSum& sum);
 
-// Copies of `shared` are on all ranks that see other samples, data x context x expert; those of `experts` on data x
-// context (mesh/placement.h).
+// The parameters of a stage. `shared` is replicated on all ranks that see other samples, data x context x expert.
+// `experts` is replicated on data x context (mesh/placement.h).
 struct StageParameters {
   ParameterSum shared, experts;
 
@@ -28,16 +28,21 @@ struct StageParameters {
   bool operator==(const StageParameters&) const = default;
 };
 
-// Returns the moments of a parameter: AdamW 2, SGD with a momentum, Adagrad and Lion 1, SGD without 0. Muon has 1 for
-// matrices inside blocks and AdamW's 2 for all others.
+// The kind of a parameter. BlockMatrix: a matrix inside a block.
 enum class ParameterKind { Vector, Table, BlockMatrix };
+// Returns the number of moments of a parameter: AdamW 2, SGD with momentum 1, Adagrad and Lion 1, SGD without momentum
+// 0. Muon has 1 for matrices inside blocks and AdamW's 2 for all others.
 int num_moments(const OptimizerSpec& spec, ParameterKind kind);
 
-// Bytes of so many parameters before sharding. Adam in 16 bits, for each: 2 of weights, 2 or 4 of gradients, 12 of
-// float32 masters and moments; 16 in all with gradients of 16 bits (Rajbhandari et al., "ZeRO", 2020, section 3.1), 18
-// with float32 main gradients, as braid has them, and Megatron-LM for bfloat16, while for float16 it keeps 16 bits
-// unless told not to. torchtitan gathers weights of the run's type, and holds float32 weights, gradients and moments:
-// 16 as well.
+// Model states in bytes, before sharding. For each parameter in 16 bits, Adam has:
+//
+//   weights     2
+//   gradients   4 in float32 (main gradients) under braid, and under Megatron-LM for bfloat16; 2 under Megatron-LM for
+//               float16, its default
+//   optimizer   12 of float32 masters and moments
+//
+// That is 16 with gradients of 16 bits (Rajbhandari et al., "ZeRO", 2020, section 3.1), and 18 with float32 gradients.
+// torchtitan holds float32 weights, gradients and moments, 16 as well, and gathers weights of the run's type.
 struct StateBytes {
   double weights = 0;
   double gradients = 0;
@@ -48,41 +53,46 @@ struct StateBytes {
 };
 StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum);
 
-// On one of `shards` ranks under ZeRO's stage `zero`: 1 shards the optimizer, 2 gradients too, 3 weights too (ZeRO,
-// figure 1).
+// Returns the bytes on one of `shards` ranks under ZeRO stage `zero`: 1 shards the optimizer states, 2 also gradients,
+// 3 also weights (ZeRO, figure 1).
 StateBytes sharded(StateBytes bytes, int zero, int shards);
 
-// Parameters of a rank with those that hold copies of them.
+// Parameters of a rank, and the ranks that hold copies of them.
 struct CopiedParameters {
   StateBytes bytes;         // before sharding
-  double summed_bytes = 0;  // of gradients, as they travel
+  double summed_bytes = 0;  // bytes of their gradients as they are sent, compressed or not
   RankGroup copies;
-  int shards = 1;  // ranks among them that share out what ZeRO shards: sync.zero_group, or all data ranks; both copies
-                   // of a mirrored stage where these are several
+  int shards = 1;  // number of ranks that shard them (num_shards())
 };
-// Returns an entry for each kind that the rank has: shared parameters, experts.
+// Returns an entry for each kind of parameters that the rank has: shared parameters, experts.
 std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                                                 const StageParameters& parameters);
-// The ranks that shard, of `copies`; 1: nothing is sharded.
+// Returns the number of ranks among `copies` over which ZeRO shards; 1: nothing is sharded. Parameters are sharded over
+// sync.zero_group data ranks, or over all ranks of `copies` if that is 0. Both copies of a mirrored stage share in
+// this, unless there is a single data rank.
 int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
-// All that it holds of them under the run's sync.zero.
+// Returns the bytes that a rank holds of `parameters` under the run's sync.zero.
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
 
-// Returns the further copies of a parameter's master that replication takes: under DiLoCo 2, the last average and
-// the outer momentum. Under parameter servers, on the rank that has them, 2, what they hold and what
-// workers read; and on each rank the gradients that are clipped before they leave, and those that are added up. Pushes
-// on their way come on top, while there are no activations.
+// Returns the bytes for each parameter that replication takes, in copies of the master:
+//
+//   DiLoCo              2: the last average and the outer momentum
+//   parameter servers   2 for the servers, counted on every rank: the parameters that they hold and those that workers
+//                       read; 1 for gradients that are clipped before they are sent; 1 for gradients that are added up
+//                       between pushes
+//
+// Pushes in flight are not included; they come while there are no activations.
 double replication_bytes(const RunSpec& spec);
 
-// Returns the table that embedding and head share, on a tensor rank; zero where each has its own.
+// Returns the table that embedding and head share, on one tensor rank; zero if each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);
 
-// The parts that stages are made of, on a tensor rank, and of experts those of an expert rank.
+// Parameters of the parts that stages are made of, on one tensor rank. Experts are those of one expert rank.
 struct PartParameters {
   ParameterSum attention;
   StageParameters feed;
-  ParameterSum tokens, positions;  // tables; positions none where they are turned
+  ParameterSum tokens, positions;  // tables; `positions` is zero with rotary positions
   ParameterSum last_norm;
   OutputWeights head = OutputWeights::Tied;
 
@@ -90,8 +100,8 @@ struct PartParameters {
 };
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout);
 
-// Parameters of a stage on one of its tensor ranks, and of its experts those of one of its expert ranks. A tied head
-// that is not in the embedding's stage has the table too; a rank with both stages has it once.
+// Return the parameters of a stage on one tensor rank, with the experts of one expert rank. A stage with a tied head
+// but without the embedding has the table too. A rank with both of these stages has the table once (rank_shares()).
 StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load);
 StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 

@@ -10,38 +10,39 @@
 
 namespace braid::plan {
 
-// Played: the schedule is made and simulated, unless it has more than kMostActions actions. Estimated: by its closed
-// form (schedule/closed_form.h).
+// The method that predicts a pipeline.
 //
-// Ranks that share C cores take m S / C at least, and each is busy p / C times as long.
+//   Played      generates the schedule and simulates it; a schedule of more than kMostActions actions is Estimated
+//   Estimated   uses the schedule's closed form (schedule/closed_form.h). If p ranks share C cores, a step of m
+//               microbatches with S seconds each takes at least m S / C, and each rank is busy p / C times as long.
 enum class PipelineDetail { Estimated, Played };
 inline constexpr int64_t kMostActions = 400'000;
 
-// The bytes held for one stage and microbatch.
+// The bytes that a rank holds for one stage and one microbatch.
 struct HeldBytes {
-  double activation = 0;  // from its forward to the input-gradient pass
-  double pending = 0;     // from there to the weight-gradient pass, where these are apart
-  double working = 0;     // while a pass runs
+  double activation = 0;  // held from the forward to the input-gradient pass
+  double pending = 0;     // held from there to the weight-gradient pass, if the two are separate
+  double working = 0;     // held while a pass runs
 };
 
 struct PipelineQuestion {
-  std::string schedule;     // a name of schedule/generators.h
-  ScheduleRequest request;  // ranks, microbatches, chunks, group; the times are filled in from the stages
-  std::vector<schedule::StageTimes> stages;  // one for each
-  std::vector<HeldBytes> held;               // one for each
+  std::string schedule;                      // a name of schedule/generators.h
+  ScheduleRequest request;                   // ranks, microbatches, chunks, group; times are set from the stages
+  std::vector<schedule::StageTimes> stages;  // times of each stage
+  std::vector<HeldBytes> held;               // memory of each stage
   double transfer = 0;
   schedule::StepEnd end = schedule::StepEnd::Flush;
-  const Schedule* table = nullptr;  // to play in place of `schedule`; null: none
-  double cores = 0;                 // that the ranks share (schedule/simulate.h); 0: each has its own
+  const Schedule* table = nullptr;  // a schedule to play instead of `schedule`; null: none
+  double cores = 0;                 // number of cores that the ranks share (schedule/simulate.h); 0: each has its own
 };
 
 struct PipelineOutcome {
   double seconds = 0;
-  double busiest_seconds = 0;      // of the rank that computes longest, with waits for a core
-  std::vector<double> held_bytes;  // of each rank, at its fullest
+  double busiest_seconds = 0;      // busy time of the busiest rank, with waits for a core
+  std::vector<double> held_bytes;  // the most that each rank holds at a time
 };
 
-// `question` is one that schedule_problems() has nothing against.
+// Predicts a pipeline. REQUIRES: schedule_problems() finds no problem in `question`.
 PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetail detail);
 
 }  // namespace braid::plan

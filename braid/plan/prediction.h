@@ -6,15 +6,13 @@
 
 namespace braid::plan {
 
-// The predicted peak memory of a rank, by category.
-
-// Bytes, at the moment of the step at which their sum is largest.
+// The predicted peak memory of a rank, by category: bytes at the moment of the step when their sum is largest.
 struct RankMemory {
-  int64_t parameters = 0;  // weights as the model computes with them
+  int64_t parameters = 0;  // weights in the type in which the model computes
   int64_t gradients = 0;
-  int64_t moments = 0;        // all that the optimizer keeps, float32 masters of narrow weights included
-  int64_t activations = 0;    // saved for backward, and what backward works with
-  int64_t communication = 0;  // tensors on their way between stages, weights gathered
+  int64_t moments = 0;        // all states of the optimizer, with float32 masters of 16-bit weights
+  int64_t activations = 0;    // saved for backward, and working memory of backward
+  int64_t communication = 0;  // tensors in transit between stages, gathered weights
 
   int64_t total() const;
   bool operator==(const RankMemory&) const = default;
@@ -30,11 +28,11 @@ inline constexpr MemoryPart kMemoryParts[] = {{"parameters", &RankMemory::parame
                                               {"activations", &RankMemory::activations},
                                               {"communication", &RankMemory::communication}};
 
-// The parts of a step's time on its slowest rank; of communication, what computation does not hide. Their sum is the
-// step.
+// The parts of a step's time on its slowest rank. Their sum is the step. Only communication that computation does not
+// hide counts.
 struct StepSeconds {
   double compute = 0;   // forward, backward, recomputation
-  double tensor = 0;    // exchanges of tensor and sequence ranks
+  double tensor = 0;    // exchanges of tensor ranks, also with sequence parallelism
   double context = 0;   // exchanges of context and expert ranks
   double pipeline = 0;  // bubbles and transfers
   double data = 0;      // exchanges of gradients and sharded parameters
@@ -63,16 +61,16 @@ struct StepRange {
 struct Prediction {
   StepSeconds seconds;
   StepRange range;
-  double bound_step_seconds = 0;  // a lower bound: no layout on these devices takes less
-  double bubble = 0;              // idle share of the pipeline, as Summary::bubble_fraction
-  double sync_bytes = 0;          // that the first rank sends in a step for gradients and sharded weights, in rings
+  double bound_step_seconds = 0;  // lower bound: no layout on these devices takes less
+  double bubble = 0;              // idle fraction of the pipeline, as Summary::bubble_fraction
+  double sync_bytes = 0;          // gradients and sharded weights that the first rank sends in a step, in rings
   double tokens_per_second_per_device = 0;
-  double mfu = 0;                  // operations of the model alone over what the devices could do
-  std::vector<RankMemory> memory;  // of each pipeline rank; its other axes hold the same
-  int64_t memory_bytes = 0;        // of a device that has the least
-  int64_t offloaded_bytes = 0;     // of a node's ranks, each as the one that offloads most
-  int64_t host_bytes = 0;          // that a node has for them; 0: more than they need, or nobody says
-  double goodput = 1;              // share of the time that makes steps which count, failures considered
+  double mfu = 0;                  // model operations, without recomputation, over the devices' peak
+  std::vector<RankMemory> memory;  // memory of each pipeline rank; the same along all other axes
+  int64_t memory_bytes = 0;        // usable memory of the smallest device
+  int64_t offloaded_bytes = 0;     // bytes offloaded by a node's ranks, if each offloads as much as the largest
+  int64_t host_bytes = 0;          // host memory of a node for them; 0: no limit
+  double goodput = 1;              // fraction of the time that is spent on steps that no failure undoes
 
   double step_seconds() const { return seconds.total(); }
   // Returns the memory of the fullest rank.
@@ -81,8 +79,8 @@ struct Prediction {
   bool operator==(const Prediction&) const = default;
 };
 
-// Merges the predictions of two replicas of a run: the step waits for the slower one, and a pipeline rank has the
-// memory of the fuller one. The bubble is the larger one.
+// Merges the predictions of two replicas of a run. The step is that of the slower one, each pipeline rank has the
+// memory of the fuller one, and the bubble is the larger one.
 Prediction of_both_replicas(Prediction one, Prediction other);
 
 }  // namespace braid::plan

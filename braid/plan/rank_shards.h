@@ -1,4 +1,4 @@
-// The demands of each pipeline stage, and of each rank with all its stages.
+// The time and memory that each pipeline stage takes, and each rank with all its stages.
 #pragma once
 
 #include <vector>
@@ -10,28 +10,30 @@
 
 namespace braid::plan {
 
-// The cores of ranks on hosts whose cores are shared (DeviceGroup::shared_cores; a device is a core). Either all kinds
-// of a cluster share cores or none.
+// Returns the cluster as the ranks of the run see it. Only clusters with shared cores (DeviceGroup::shared_cores)
+// change; all kinds of a cluster share cores, or none. There a device becomes the cores that one rank computes with
+// (spec/rank_hosts.h). It is as many times as fast, and its memory is one rank's part of the host's memory.
 //
-// R ranks on a host of N cores have up to N / R cores each, as many as they have threads. Where R is more than N, those
-// that compute at a time share the cores alike (schedule/simulate.h): who idles in a bubble leaves its core to the
-// others, replicas being at the same action; on a cluster of one kind those that have done all their microbatches leave
-// theirs too. A pipeline on several kinds of hosts is as crowded as the fullest.
+// R ranks on a host of N cores have up to N / R cores each, but no more than they have threads. If R is larger than N:
 //
-// Tensor ranks wait at every exchange for the slower one, DeviceGroup::skew of what they compute, unless the ranks of
-// another replica compute on their cores meanwhile.
-
-// The cluster as the ranks of the run see it: where they share cores, a device has those that a rank computes with
-// (spec/rank_hosts.h), and is so many times as fast.
+// * The ranks that compute at the same time get equal shares of the cores (schedule/simulate.h). A rank that idles in a
+//   bubble leaves its core to others.
+// * All replicas are assumed to be at the same action. On a cluster of one kind, replicas that have finished all their
+//   microbatches leave their cores to others.
+// * A pipeline on several kinds of hosts has as many ranks per core as its fullest host.
+//
+// Tensor ranks wait at every exchange for the slowest one, DeviceGroup::skew of their compute time. They do not if R is
+// larger than N and there are several replicas, because ranks of other replicas compute on their cores meanwhile.
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
 
-// Returns the number of ranks per core of a host; 0 where cores are not shared.
+// Returns the number of ranks per core of a host; 0 if cores are not shared.
 double ranks_per_core(const PlannedRun& run);
 
-// Returns the number of cores of a replica's pipeline with `crowd` ranks per core.
+// Returns the number of cores that one replica's pipeline has, with `crowd` ranks per core.
 double cores_of_replica(const PlannedRun& run, double crowd);
 
-// Passes of a microbatch, parameters, and what a schedule holds of activations.
+// The passes of one microbatch through a stage, the parameters of the stage, and the bytes that it holds for the
+// schedule.
 struct StageFacts {
   StagePasses passes;
   StageParameters parameters;
@@ -40,7 +42,7 @@ struct StageFacts {
 
 std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts);
 
-// Returns the demands of each pipeline rank; `stages` are the run's.
+// Returns the share of each pipeline rank. `stages` are the stages of the run.
 std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
                                    const std::vector<StageFacts>& stages, const PartParameters& parts);
 

@@ -1,4 +1,4 @@
-// The state and messages of gradient compression on a rank, from the sizes of tensors.
+// The state and messages of gradient compression on a rank, computed from the sizes of tensors.
 #pragma once
 
 #include "braid/spec/run_spec.h"
@@ -7,31 +7,32 @@ namespace braid::plan {
 
 struct GradientShape {
   double rows = 1, columns = 1;
-  double held = 0;  // elements in memory, with the gap behind them
+  double held = 0;  // elements in memory, with the padding behind them
 };
 
-// Bytes.
+// The bytes of a compressed gradient.
 struct ReducerBytes {
-  double kept = 0;
-  double summed = 0;  // a ring that sums so many sends as much; of gradients that are not compressed not said
+  double kept = 0;    // buffers on the rank
+  double summed = 0;  // bytes of a ring all-reduce that sends as much; 0 without compression
 
   bool operator==(const ReducerBytes&) const = default;
 };
 
-// Returns the bytes for one gradient that is all-reduced over `ranks`, n; G bytes of the gradient, 4 or 8 for each
-// element:
+// Returns the bytes for one gradient that is all-reduced over `ranks` ranks (n). G is the size of the gradient in
+// bytes, with 4 or 8 for each element. The residual is the compression error that the next step adds (error feedback).
 //
 //                              kept                                  summed
 //   bfloat16, float16          the message                           2 for each element
-//   top-k, one-bit, eight-bit  G of what is owed, and n messages     n/2 messages: all go to all. 8 of each element
-//   that
-//                                                                    is told; of each 1,024 elements 8 and a bit of
-//                                                                    each, or 4 and a byte of each
-//   power-sgd                  G of what is owed, both factors of a  both factors; of what is no matrix all of it
-//                              matrix and their messages, the
+//   top-k, one-bit, eight-bit  the residual (G), n messages          n/2 messages, as each rank sends to all others
+//   power-sgd                  the residual (G), both factors of a   both factors of a matrix, or all of a gradient
+//                              matrix and their messages, the        that factors do not make smaller
 //                              directions of the last step
 //
-// braid/sync/reducers has the tensors. Without regard to mesh.ranks_per_node and sync.compression_start.
+// A message of top-k has 8 bytes for each element that is sent. A message of one-bit has 8 bytes for each 1,024
+// elements, and 1 bit for each element. A message of eight-bit has 4 bytes for each 1,024 elements, and 1 byte for each
+// element.
+//
+// braid/sync/reducers has these tensors. mesh.ranks_per_node and sync.compression_start are ignored.
 ReducerBytes reducer_bytes(const RunSpec& spec, const GradientShape& shape, int ranks);
 
 }  // namespace braid::plan

@@ -1,4 +1,4 @@
-// A run's ranks on a cluster: sizes of the axes, which groups share a node, microbatches, what each stage holds.
+// A run's ranks on a cluster: sizes of the axes, groups that share a node, microbatches, the load of each stage.
 #pragma once
 
 #include <vector>
@@ -13,18 +13,18 @@
 
 namespace braid::plan {
 
-inline constexpr int kBraidAlignment = 1024;  // of parameters, in elements: ParamStore::kAlign
+inline constexpr int kBraidAlignment = 1024;  // alignment of parameters, in elements: ParamStore::kAlign
 
 // The part of the model that a pipeline stage holds.
 struct StageLoad {
   double blocks = 0;
-  int more_feeds = 0;  // feed-forward halves than attention halves: 1 or -1 where a cut goes through a block
+  int more_feeds = 0;  // feed-forward halves minus attention halves: 1 or -1 if a cut divides a block
   bool embedding = false;
   bool head = false;
   spec::Recompute recompute;
-  size_t devices = 0;  // the kind of the cluster that it runs on; of its copies' several the slowest
+  size_t devices = 0;  // index into Cluster::devices; if copies are on several kinds, the slowest
 
-  // Returns the sum over all blocks, given the value of a half of each sort.
+  // Returns the sum over all blocks, given the value of one attention half and of one feed-forward half.
   double of_blocks(double attention, double feed) const {
     return blocks * (attention + feed) + more_feeds / 2.0 * (feed - attention);
   }
@@ -33,49 +33,50 @@ struct StageLoad {
 
 struct RunLayout {
   int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
-  int chunks = 1;        // stages of a pipeline rank
-  int microbatches = 1;  // of a rank in a step; of data ranks with unequal shares the most
-  double tokens = 0;     // of a microbatch on one rank
-  int64_t vocab = 0;     // padded
-  int aligned_to = 1;    // elements that a parameter's place in memory is a multiple of
+  int chunks = 1;        // stages of each pipeline rank
+  int microbatches = 1;  // microbatches of a rank in a step; with unequal batch shares the most of any data rank
+  double tokens = 0;     // tokens of a microbatch on one rank
+  int64_t vocab = 0;     // vocabulary with padding
+  int aligned_to = 1;    // alignment of parameters in memory, in elements
   std::vector<StageLoad> stages;
-  int most_of_node = 1;  // ranks on a node
+  int most_of_node = 1;  // the most ranks on a node
 
-  // Nodes are counted as if all had as many ranks as the one with the fewest.
+  // Groups are computed as if every node had as many ranks as the node with the fewest.
   RankGroup all_ranks, tensor_group, context_group, expert_group, pipe_group;
-  int copies_in_pipe = 1;           // of a stage: 2 under a mirrored schedule
-  RankGroup gradient_group;         // holds copies of a parameter: those, x data x context x expert
-  RankGroup expert_gradient_group;  // of an expert's: those, x data x context
+  int copies_in_pipe = 1;           // copies of a stage in a pipeline: 2 under a mirrored schedule
+  RankGroup gradient_group;         // ranks with copies of a parameter: copies_in_pipe x data x context x expert
+  RankGroup expert_gradient_group;  // ranks with copies of an expert's parameters: copies_in_pipe x data x context
 
   int num_ranks() const { return pipe * data * context * expert * tensor; }
 };
 
-// Neighbours, from inner to outer: tensor, context, pipe, expert, data in braid's mesh (mesh/device_mesh.h); tensor,
-// context, expert, data, pipe in Megatron-LM's. `spec` has no problems for a plan, and its vocabulary is resolved.
+// Lays a run out on a cluster. The axes from inner (neighbouring ranks) to outer are tensor, context, pipe, expert,
+// data in braid's mesh (mesh/device_mesh.h). In all other formula sets they are Megatron-LM's: tensor, context, expert,
+// data, pipe. REQUIRES: `spec` has no problems for a plan, and its vocabulary is resolved.
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
-// The same for each data rank by itself: its microbatches, on its devices. Of replicas that are alike in both there is
-// one.
+// The layout of each data rank by itself, with its own microbatches on its own devices. Replicas that are alike in both
+// share one layout.
 struct ReplicaLayouts {
   std::vector<RunLayout> each;
-  std::vector<size_t> of_data_rank;  // their places in `each`; empty where all are alike
+  std::vector<size_t> of_data_rank;  // index into `each` by data rank; empty: all are alike
 };
 ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
-// layout_of() with all of the model on one stage, whose blocks do again what all stages of the run do, or nothing where
-// these differ. Groups of ranks stay those of the run.
+// Returns layout_of() with the whole model on one stage and without alignment of parameters. Its blocks recompute what
+// all stages of the run recompute, or nothing if stages differ in that. Groups of ranks stay those of the run.
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
 // Returns the rates of each kind of device, in the type of the run.
 std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster);
 
-// A run laid out on a cluster, all of which outlive it.
+// A run laid out on a cluster. All objects that it refers to outlive it.
 struct PlannedRun {
   const RunSpec& spec;
   const Cluster& cluster;
   FormulaSet formulas;
   const RunLayout& layout;
-  const std::vector<DeviceRates>& rates;  // of each kind of devices
+  const std::vector<DeviceRates>& rates;  // rates of each kind of devices
 };
 
 }  // namespace braid::plan

@@ -1,7 +1,8 @@
-// The best layouts of a run on a cluster, found without looking at all of them.
+// Finds the best layouts of a run on a cluster without predicting all of them.
 //
-// Layouts are taken in the order of a lower bound of their step. When the bound of the next one is above the step of
-// the worst that would be kept, all the rest are no better. The result is that of predicting every one.
+// Layouts are visited in the order of a lower bound of their step. The search ends when the next bound exceeds the step
+// of the worst layout that is kept, because no remaining layout is better. The result is the same as if every layout
+// were predicted.
 #pragma once
 
 #include <cstdint>
@@ -18,49 +19,49 @@
 
 namespace braid::plan {
 
-// The result of a search: the best layouts, each with its prediction and the reason why it is among them.
-
-// Measurements of some steps on this host.
+// Measurements of some steps of a layout on this host.
 struct MeasuredLayout {
   double step_seconds = 0;
   double bubble = 0;
-  double peak_bytes = 0;  // of the fullest rank
+  double peak_bytes = 0;  // peak memory of the fullest rank
 };
 
+// A layout with its prediction and the reason why it was chosen.
 struct PlannedLayout {
   LayoutPoint layout;
-  RunSpec spec;  // the run with it
+  RunSpec spec;  // the run with this layout
   Prediction prediction;
-  FailureModel failures;                   // of the ranks on their cluster
-  std::vector<std::string> overrides;      // that make the run this one: "mesh.pipe=4"
-  std::string why;                         // sentences: beside its neighbours, and what limits it
-  std::optional<MeasuredLayout> measured;  // where it was tried
+  FailureModel failures;                   // failures of its ranks on the cluster
+  std::vector<std::string> overrides;      // arguments that give the run this layout: "mesh.pipe=4"
+  std::string why;                         // sentences: a comparison with its neighbours, and what limits it
+  std::optional<MeasuredLayout> measured;  // set if it was tried
 };
 
+// The result of a search.
 struct Plan {
-  int64_t searched = 0;                // layouts that were looked at or proven to be no better
-  double seconds = 0;                  // of searching
-  std::vector<PlannedLayout> layouts;  // the best first
-  std::string shortage;  // where no layout fits: what is short, and the smallest cluster that would do. Else empty
+  int64_t searched = 0;                // number of layouts that were predicted, or proven to be no better
+  double seconds = 0;                  // duration of the search
+  std::vector<PlannedLayout> layouts;  // best first
+  std::string shortage;                // if no layout fits: what is missing, and a cluster that suffices; else empty
 };
 
 struct SearchRequest {
   SpaceRequest space;
-  int64_t memory_bytes = 0;  // of a device
-  int top = 5;
+  int64_t memory_bytes = 0;  // usable memory of the smallest device
+  int top = 5;               // number of layouts to find
 };
 
-// The `top` layouts that fit, have no problems(), and take the shortest step; of equals the one that comes first in the
-// space. Without reasons (reasons.h).
+// Returns the `top` layouts with the shortest steps that fit and have no problems(). Among equal steps, the layout that
+// comes first in the space wins. Reasons are not set (reasons.h).
 Plan search(const SearchRequest& request, Predictor& foresight);
 
-// Why braid does not train a run, whatever data there are; none for a legal one, which is_legal() says sooner.
+// Returns the reasons why braid cannot train a run, whatever its data; empty for a legal run. is_legal() is faster.
 std::vector<Problem> problems_to_train(RunSpec spec);
 bool is_legal(RunSpec spec);
 
-// A layout as it is predicted and run: a balanced cut and balanced shares are made, and recompute that is still to be
-// chosen is chosen stage by stage, from "none" to "selective" to "full" where a rank is above its memory. Nothing where
-// the balanced cut is the even one, or balanced shares are equal, which is another layout's.
+// Returns a layout as it is predicted and run, with its balanced cut and balanced shares. Recompute ByStage is chosen
+// here: each stage of a rank that exceeds its memory goes from "none" to "selective" to "full". Returns nothing if the
+// balanced cut is the even one or the balanced shares are equal, because another layout has these.
 std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
                                             Predictor& foresight);
 

@@ -1,4 +1,4 @@
-// The costs of a stage of units [begin, end), and of a whole partition on each rank.
+// The costs of a stage that holds the units [begin, end), and of a whole partition on each rank.
 #pragma once
 
 #include "braid/plan/partition.h"
@@ -15,11 +15,11 @@ class StageCosts {
   double speed(int rank) const { return speeds_[rank]; }
   const std::vector<Holder>& holders(int stage) const { return holders_[stage]; }
 
-  double slowest_speed(int stage) const { return slowest_[stage]; }  // of its holders
+  double slowest_speed(int stage) const { return slowest_[stage]; }  // speed of the stage's slowest holder
 
-  // On a rank of speed 1. Equal units give equal sums, wherever they are.
+  // Returns the seconds on a rank of speed 1. Equal units give equal sums, wherever they are in the model.
   double seconds(int begin, int end) const { return seconds_[begin * (num_units_ + 1) + end]; }
-  // On the slowest rank that holds it.
+  // Returns the seconds on the slowest rank that holds the stage.
   double stage_seconds(int stage, int begin, int end) const { return seconds(begin, end) / slowest_[stage]; }
   // Return the time and the memory that the stage adds to its holder.
   double load(const Holder& holder, int begin, int end) const {
@@ -27,19 +27,19 @@ class StageCosts {
   }
   int64_t bytes(const Holder& holder, int begin, int end) const;
 
-  // `first_unit` as in Partition.
+  // Returns the partition with these cuts. `first_unit` is as in Partition.
   Partition partition(std::vector<int> first_unit) const;
 
  private:
   int num_units_, num_stages_;
   std::vector<double> speeds_, slowest_, seconds_;
-  std::vector<int64_t> fixed_before_, activation_before_;  // of the units before each
-  std::vector<std::vector<Holder>> holders_;               // by stage
+  std::vector<int64_t> fixed_before_, activation_before_;  // sums over the units before each unit
+  std::vector<std::vector<Holder>> holders_;               // holders of each stage
 };
 
-// The score of a partition; smaller is better, in the lexicographic order of partition.h.
+// The score of a partition. Smaller is better, in the lexicographic order of the fields (partition.h).
 struct Score {
-  int64_t bytes_over = 0;  // of the fullest rank, beyond the limit
+  int64_t bytes_over = 0;  // bytes by which the fullest rank exceeds the limit
   double rank_seconds = 0, stage_seconds = 0, squares = 0;
   auto operator<=>(const Score&) const = default;
 };

@@ -8,7 +8,7 @@
 
 namespace braid::plan {
 
-// Seconds of a pass, by what they are for.
+// The seconds of a pass, by their use.
 struct PassSeconds {
   double compute = 0;
   double tensor = 0;
@@ -28,7 +28,7 @@ struct StagePasses {
   bool operator==(const StagePasses&) const = default;
 };
 
-// One for each stage of the layout, on the devices that it names.
+// Returns the passes of each stage of the layout, on that stage's kind of device.
 std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
                                       FormulaSet formulas);
 

@@ -1,5 +1,5 @@
-// Reads one table of a cluster file key by key, and remembers all that is wrong: values that break their rule, keys
-// that are missing or that nobody knows.
+// Reads one table of a cluster file key by key, and collects its errors: values that break their rule, missing keys,
+// unknown keys.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,37 @@ enum class TableSource { Needed, Optional };
 
 struct NumberRule {
   double least = 0, most = 1e18;
-  // Open: `least` itself is not allowed, as 0 is no rate.
+  // Open: `least` itself is not allowed. An example is 0 for a rate.
   enum class End { Closed, Open } lower = End::Open;
   TableSource given = TableSource::Needed;
 };
 
-// The largest number of nodes, and of devices of a node.
+// The largest number of nodes, and the largest number of devices of a node.
 inline constexpr int kMostCounted = 1 << 20;
 
 class TableReader {
  public:
-  // `path` names the table in messages, "devices[0]"; empty: the whole file. Both outlive this.
+  // `path` names the table in messages, such as "devices[0]"; empty: the table is the whole file. `table`, `origin` and
+  // `problems` outlive this.
   TableReader(const spec::TomlTable& table, std::string path, const std::string& origin,
               std::vector<Problem>& problems);
 
-  // Into `to`, multiplied by `unit`; left as it is where the key is missing or wrong.
+  // Stores the number times `unit` in `to`. Leaves `to` unchanged if the key is missing or its value breaks the rule.
   void read(const char* key, const NumberRule& rule, double unit, double& to);
-  // A count, from 1 to kMostCounted.
+  // Reads a count from 1 to kMostCounted.
   void read(const char* key, int& to, TableSource given = TableSource::Needed);
   void read(const char* key, std::string& to);
   void read(const char* key, bool& to);
-  // Null where it is missing or, with a problem, no such thing.
+  // Return the table or list at `key`, or null if the key is missing or has another type. Another type is a problem,
+  // and so is a missing key that is Needed.
   const spec::TomlTable* table(const char* key, TableSource given);
   const spec::TomlList* list(const char* key, TableSource given);
 
-  // At a key of the table, or at the table itself where `key` is empty.
+  // Adds a problem at a key of the table, or at the table itself if `key` is empty.
   void refuse(const std::string& key, const std::string& rule, const std::string& nearest = "");
   std::string path_of(const std::string& key) const;
-  // Last: keys that were never asked for. `meant` says which known key one stands for; null: the most alike.
+  // Adds a problem for each key that was never read. Call it last. `meant` returns the known key that an unknown key
+  // stands for; null: the most similar known key is used.
   void refuse_unknown_keys(std::string (*meant)(const std::string& key) = nullptr);
 
  private:

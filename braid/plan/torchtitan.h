@@ -1,8 +1,8 @@
-// Memory of a rank under torchtitan with FSDP2, December 2024: what its caching allocator has reserved at its fullest,
-// which is the number that torchtitan prints. Memory once taken for a pass and freed again stays reserved.
+// Work and memory of a rank under torchtitan with FSDP2, December 2024. Memory is the most that its caching allocator
+// reserves, which is the number that torchtitan prints. Memory that a pass took and freed stays reserved.
 //
-// Parameters are float32 and sharded, as are gradients and AdamW's moments: 16 bytes each. Weights in the run's type
-// are gathered for a pass (torchtitan_weight_bytes()).
+// Parameters, gradients and AdamW's moments are float32 and sharded: 16 bytes for each parameter. Weights in the run's
+// type are gathered for each pass (torchtitan_weight_bytes()).
 #pragma once
 
 #include "braid/plan/block_work.h"
@@ -10,53 +10,68 @@
 
 namespace braid::plan {
 
-// Passes over memory of torchtitan's Llama blocks, December 2024, and what its activation checkpointing computes again.
-// Products and the volumes of exchanges are those of block_work.h.
+// Replace braid's counts in `work` by those of torchtitan's Llama blocks, December 2024. They change memory-bound
+// kernels and what activation checkpointing recomputes. Products and the volumes of exchanges stay those of
+// block_work.h.
 //
-// Bytes for each token, e of an element, 4 of float32, widths as in block_work.h. Eager: one kernel for each operation
-// of ATen, counted from the Python of torchtitan/models/llama/model.py:
+// Bytes of memory-bound kernels for each token, with e bytes of an element, 4 of float32, and the widths of
+// block_work.h. Eager mode has one kernel for each ATen operation, counted from the Python of
+// torchtitan/models/llama/model.py:
 //
 //                                                          forward            backward
 //   RMSNorm: to float32, square, mean, scale, back, weight (24 + 4e) h        (60 + 8e) h
 //   rotary: to float32, complex product, back              (16 + 2e) (q + kv) the same
-//   keys and values repeated for each query head           2e (q + kv)        2e (q + kv), none where q = kv
+//   keys and values repeated for each query head           2e (q + kv)        2e (q + kv), none if q = kv
 //   silu, product with the gate                            5e f               9e f
 //   sum with the residual                                  3e h               3e h
 //
-// Compiled: Inductor fuses each row, and sums with the residual into the norm behind: norms 2e h and 4e h forward, 6e h
-// each backward; rotary with repetition e (4q + 2kv) each way; the activation 3e f and 6e f; the last sum 3e h forward.
-// The loss is never compiled: logits to float32, log-softmax, its gradient, back: (16 + e) V and (24 + e) V.
-
-// Braid's counts, in `work`, become torchtitan's. Activation checkpointing (torchtitan/parallelisms, `_save_list`):
-// "selective" saves the outputs of every second product, of attention and of sums over tensor ranks, so that keys, the
-// output projection and the gate's product are computed again, and all of elementwise; "full" stops once the input of
-// the last product is there.
+// When compiled, Inductor fuses each row, and fuses sums with the residual into the norm behind them:
+//
+//   first norm of a block                                  2e h               6e h
+//   second norm, with the sum before it                    4e h               6e h
+//   rotary, with repetition                                e (4q + 2kv)       the same
+//   silu, product with the gate                            3e f               6e f
+//   last sum                                               3e h               none
+//
+// The loss is never compiled: (16 + e) V forward, (24 + e) V backward, for logits to float32, log-softmax, its
+// gradient, and back to the run's type.
+//
+// Activation checkpointing (torchtitan/parallelisms, `_save_list`): "selective" saves the outputs of every second
+// product, of attention, and of reductions over tensor ranks. It recomputes keys, the output projection, the gate's
+// product, and all elementwise kernels. "full" recomputation stops at the input of the last product.
 void count_torchtitan_attention(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas, PartWork& work);
 void count_torchtitan_feed(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas, PartWork& work);
 void count_torchtitan_loss(const RunSpec& spec, const RunLayout& layout, PartWork& work);
 
-// Returns the bytes kept of one stage and microbatch until its backward, in n tokens, t tensor ranks, e bytes, widths
-// of block_work.h:
+// Returns the bytes that a stage keeps of one microbatch until its backward. For n tokens, t tensor ranks, e bytes of
+// an element and the widths of block_work.h, each block (under "full" each segment) keeps:
 //
-//   none, eager        e n (4h/t + (4q + 4f)/t) + 8 n h/t of the norms in float32 + 2 e n h gathered where t > 1
+//   none, eager        e n (4h/t + (4q + 4f)/t) + 8 n h/t of the norms in float32 + 2 e n h gathered if t > 1
 //   none, compiled     e n (2h/t + (2q + 2kv + 2f)/t)
-//   selective          e n (h/t + (2q + kv + f)/t), and eager the output of the last product, e n h, and where t > 1
-//                      scattered sums, e n h/t (two eager, one compiled)
+//   selective          e n (h/t + (2q + kv + f)/t); in eager mode also the output of the last product, e n h; if t > 1
+//                      also the reduce-scattered sums, e n h/t (two in eager mode, one compiled)
 //   full               e n h/t
 //
-// and 4 n heads/t of attention's statistics but for "full".
+// All but "full" also keep the statistics of attention, 4 n heads/t.
 double torchtitan_kept_bytes(const PlannedRun& run, const StageLoad& load);
 
-// Beside that, while a stage works. In a stage with the head, from the forward pass on: its logits, e n V/t, and three
-// tensors of them in float32, four where tensor ranks share the loss (torch/distributed/tensor/parallel/loss.py); the
-// head's gathered input; and the tensors of a block's forward pass. In others: a block that is recomputed, and
-// gradients as wide as its feed-forward branch.
+// Returns the bytes that a stage holds in addition while it works. Without the head these are the tensors of one block
+// or of a recomputed segment, three gradients as wide as the feed-forward branch, and two hidden states.
+//
+// A stage with the head holds that much, or the following from the forward pass on, if that is more:
+//
+//   the logits, e n V/t
+//   three float32 tensors of that shape, or four if tensor ranks share the loss
+//   (torch/distributed/tensor/parallel/loss.py)
+//   the gathered input of the head
+//   the tensors that a block's forward pass frees at its end
 double torchtitan_working_bytes(const PlannedRun& run, const StageLoad& load);
 
-// Weights in the run's type beside the shards. Embedding, last norm and head are FSDP's root group, which stays
-// gathered; of blocks two are gathered at a time, and a third in the buffer that the gather fills. With pipeline ranks,
-// or under another stage of ZeRO than 3, all weights stay gathered; with pipeline ranks gradients are added up in
-// float32 until the last microbatch.
+// Returns the bytes of weights in the run's type beside the shards. Embedding, last norm and head are FSDP's root
+// group, which stays gathered. Two blocks are gathered at a time, and a third is in the buffer that the gather fills.
+//
+// With pipeline ranks, or under a ZeRO stage other than 3, all weights stay gathered. With pipeline ranks gradients are
+// also added up in float32 until the last microbatch.
 double torchtitan_weight_bytes(const PlannedRun& run, const RankShare& share);
 
 }  // namespace braid::plan

@@ -1,5 +1,5 @@
-// Giving a field a value that came out of TOML.
-// It judges the type only; whether the value is allowed is for broken_rule() in fields.h.
+// Assigns TOML values to fields. It checks the type only; broken_rule() in fields.h checks whether the value is
+// allowed.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 
 namespace braid::spec {
 
-// The value of an override: TOML, or bare words where the field holds strings, since shells eat quotes.
-
-// Without the blanks and tabs at both ends.
+// Returns `text` without the blanks and tabs at both ends.
 std::string trimmed(const std::string& text);
 
-// `text` as a value for `field`, whose type need not fit. Nothing where it is no TOML value.
+// Returns the TOML value of an override's `text`; assign() checks its type. Strings and the strings of a list may be
+// bare words, since shells remove quotes. Returns nothing if `text` has quotes and is not a TOML value.
 std::optional<TomlValue> override_value(const Field& field, const std::string& text);
 
-// Why a value could not be given, and the value that was probably meant ("" when there is no telling).
+// The reason why a value could not be assigned.
 struct AssignFault {
-  std::string rule;
-  std::string nearest;
+  std::string rule;     // "must be an integer"
+  std::string nearest;  // the value that was probably meant; empty if unknown
 };
 
-// Sets the field in `spec`, or leaves it and says why. An integer that its field cannot store is a fault here.
+// Sets the field in `spec`. If it cannot, it leaves the field unchanged and returns the fault. An integer that the
+// field cannot store is a fault here.
 std::optional<AssignFault> assign(const Field& field, const TomlValue& value, RunSpec& spec);
 
 }  // namespace braid::spec

@@ -6,12 +6,12 @@
 namespace braid::spec {
 
 enum class ChangeOnResume {
-  Free,     // what is trained stays the same, or what the key names is compared by its content
-  ByLeave,  // a number of the training: where train.allow_change names the key
-  Never,    // the model, the seed, what decides which samples come in which order
+  Free,     // may change: training stays the same, or the content that the key names is compared instead
+  ByLeave,  // may change if train.allow_change lists the key, since it affects training
+  Never,    // may not change: the model, the seed, and the keys that determine the order of samples
 };
 
-// Every key of a section is as the section, but for those that have a row of their own.
+// Returns the rule of the field's own key if the table has one, else the rule of its section.
 ChangeOnResume change_on_resume(const Field& field);
 
 }  // namespace braid::spec

@@ -1,6 +1,6 @@
-// The combinations of features: the one table of pairs that are refused or that change semantics together, for
-// configured runs and for programs with their own torch modules. Features are on or off here; rules about their values
-// are in problems.h, and those of programs in module/refused_options.h.
+// The table of feature pairs that are refused or that change semantics together. It covers configured runs and programs
+// with their own torch modules. Here a feature is either on or off. Rules about values are in cross_rules.h, and those
+// of programs in module/refused_options.h.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ enum class Feature {
   FlushPipeline,         // one stage per rank, full backwards: gpipe, 1f1b
   ChunkedPipeline,       // several stages per rank in a loop, full backwards: interleaved
   ZeroBubblePipeline,    // weight gradients are deferred: zb-h1, interleaved-zb
-  VShapedPipeline,       // two stages per rank, there and back: zb-v
+  VShapedPipeline,       // two stages per rank in a V: zb-v
   MirroredPipeline,      // every stage on two ranks: dualpipe
   TablePipeline,         // file:PATH
   AsynchronousPipeline,  // updates within the step: pipedream
@@ -46,12 +46,12 @@ enum class Feature {
   MatrixUpdates,         // optimizer.kind "muon"
   RatesByName,           // optimizer.groups is not empty
   ProcessRanks,          // run.ranks "processes"
-  UserModules,           // no key: a program's own torch modules, kept in step on data ranks
+  UserModules,           // no key: data parallelism of a program's own torch modules
   UserPipeline,          // no key: a program's own torch modules as a pipeline
 };
 inline constexpr int kNumFeatures = static_cast<int>(Feature::UserPipeline) + 1;
 
-// NotBuilt: nobody trains that way as yet, but it may be planned.
+// NotBuilt: training is not implemented, so it is refused; planning is allowed.
 enum class Verdict { Supported, Refused, NotBuilt, ChangesSemantics };
 // The purpose that a run is validated for.
 enum class Purpose { Train, Plan };
@@ -60,27 +60,28 @@ bool refused(Verdict verdict, Purpose purpose = Purpose::Train);
 struct Combination {
   Feature a, b;  // equal: the feature by itself
   Verdict verdict;
-  std::string why;  // why it is refused, or how it changes semantics; empty where it is supported
+  std::string why;  // why the pair is refused, or how it changes semantics; empty if it is supported
 };
 
-// "1F1B pipeline".
+// Returns the feature's name in messages, such as "gradient clipping".
 std::string text(Feature feature);
-// The key that switches it, "mesh.pipe"; empty when no configuration does.
+// Returns the key that turns the feature on, such as "mesh.data"; empty if no key does.
 std::string key(Feature feature);
 
-// The kind of pipeline that a schedule of these traits is: one from FlushPipeline to AsynchronousPipeline. Rows of the
-// table are about kinds, so every schedule has the verdicts of its kind.
+// Returns the kind of pipeline of a schedule with these traits, from FlushPipeline to AsynchronousPipeline. The rows of
+// the table name kinds, so a schedule has the verdicts of its kind.
 Feature pipeline_kind(const ScheduleTraits& traits);
 
-// Returns the features that a schedule has by its actions, whatever its name: bidirectional, asynchronous, recomputing.
+// Returns the features that the schedule's actions show, whatever its name is: a bidirectional or asynchronous
+// pipeline, and recomputation.
 std::vector<Feature> features_of(const Schedule& schedule);
 
-// The rows of the table: what is refused or changes semantics. Every other pair is supported.
+// Returns the rows of the table. Pairs without a row are supported.
 const std::vector<Combination>& combinations();
-// The verdict on a pair, in either order. Pipelines of two kinds are never on together.
+// Returns the verdict on a pair, whose order does not matter. Two kinds of pipeline are never on together.
 Combination combination(Feature a, Feature b);
 
-// The features of a run that are on.
+// Returns the features that are on in a run.
 std::vector<Feature> features(const RunSpec& spec);
 // Returns one sentence for each combination of the run that changes semantics.
 std::vector<std::string> notes(const RunSpec& spec);

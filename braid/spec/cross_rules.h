@@ -1,4 +1,4 @@
-// The rules between fields, as one table. problems.cpp finds the value that repairs a broken rule.
+// The table of rules between fields. problems.cpp finds the value that repairs a broken rule.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,37 @@
 
 namespace braid::spec {
 
-// The input of a rule. Every field that it reads keeps its own rule.
+// The input of a rule. A rule is applied only if each field that it reads obeys the field's own rule.
 struct View {
   const RunSpec& spec;
   const HostLimits& limits;
 };
 
 struct CrossRule {
-  Strings keys;  // what it reads; the first is the one at fault
+  Strings keys;  // the keys that the rule reads; a problem is reported for the first
   std::function<bool(const View&)> holds;
   std::function<std::string(const View&)> text;
 };
 
 const std::vector<CrossRule>& cross_rules();
-// The part of them that is about the model alone.
+// Returns the rules of the model alone.
 std::vector<CrossRule> model_rules();
-// And about what a schedule takes.
+// Returns the rules of keys that only some schedules read.
 std::vector<CrossRule> schedule_rules();
-// And about how it is cut into stages.
+// Returns the rules of the partition into stages.
 std::vector<CrossRule> partition_rules();
-// And about replicas.
+// Returns the rules of replicas.
 std::vector<CrossRule> sync_rules();
-// And about what is kept.
+// Returns the rules of memory.recompute.
 std::vector<CrossRule> memory_rules();
-// And about spikes and copies that are compared.
+// Returns the rules of loss spikes and of the comparison of replicas.
 std::vector<CrossRule> supervision_rules();
-// And about ranks on hosts.
+// Returns the rules of the placement of ranks on hosts.
 std::vector<CrossRule> placement_rules();
-// And about checkpoints, written and gone on from.
+// Returns the rules of writing checkpoints and resuming from them.
 std::vector<CrossRule> checkpoint_rules();
 
-// And about summing gradients over replicas.
+// Returns the rules of the all-reduce of gradients.
 std::vector<CrossRule> reduction_rules();
 
 }  // namespace braid::spec

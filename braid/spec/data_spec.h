@@ -1,4 +1,4 @@
-// The [data] section: which text, cut how.
+// The [data] section: the text, its tokenizer, and the attention between its documents.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace braid {
 
-// Document: tokens do not see other documents of their sequence.
+// Document: a token does not attend to other documents of its sequence.
 enum class AttentionMask { Causal, Document };
 constexpr auto words(AttentionMask) { return std::to_array<std::string_view>({"causal", "document"}); }
 
-// The tokenizer that has no files: a token for each byte.
+// The tokenizer that needs no files: each byte is a token.
 inline constexpr const char* kByteTokenizer = "bytes";
 
 struct DataSpec {
   std::vector<std::string> paths;          // files, or folders searched recursively
   std::vector<std::string> include = {};   // file name patterns inside folders, "*.py"; empty: all
-  std::string tokenizer = kByteTokenizer;  // or a tokenizer.json, or a folder with it or with vocab.json + merges.txt
-  std::vector<double> weights = {};        // share of samples from each path; empty: by size. Prepared data only
+  std::string tokenizer = kByteTokenizer;  // or a tokenizer.json, or a folder with that or with vocab.json + merges.txt
+  std::vector<double> weights = {};        // fraction of samples from each path; empty: by size. Prepared data only
   AttentionMask attention = AttentionMask::Causal;
-  double validation_fraction = 0.05;  // share of the documents' bytes held out
+  double validation_fraction = 0.05;  // fraction of the documents' bytes held out
 
   bool operator==(const DataSpec&) const = default;
 };

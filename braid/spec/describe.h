@@ -1,5 +1,4 @@
-// A run as TOML, and the configuration keys as help text and as documentation, all made from fields().
-// It prints nothing itself.
+// Texts made from fields(): a run as TOML, and the configuration keys as help text and as documentation.
 #pragma once
 
 #include <string>
@@ -8,18 +7,18 @@
 
 namespace braid::spec {
 
-// A first configuration, for people to change.
-
-// A small run as TOML with comments, on the text in the folder "text". It trains as it is.
+// Returns a first configuration for users to edit: a small run as commented TOML. It trains on the text in the folder
+// "text" without changes.
 std::string starter_toml();
 
-// Every key with its value, by section. parse_run() of it gives an equal RunSpec when problems(spec) is empty.
+// Returns every key with its value, by section. If problems(spec) is empty, parse_run() of the text returns an equal
+// RunSpec.
 std::string to_toml(const RunSpec& spec);
 
 // Returns the output of `braid config`: every key with default, rule and meaning.
 std::string config_text();
 
-// docs/configuration.md, byte for byte.
+// Returns the content of docs/configuration.md, byte for byte.
 std::string config_markdown();
 
 }  // namespace braid::spec

@@ -15,7 +15,7 @@ namespace braid::spec::field_builders {
 
 inline constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 inline constexpr int64_t kMaxToml = std::numeric_limits<int64_t>::max();  // TOML has no larger integer
-inline constexpr int64_t kMaxAxis = 4096;                                 // five of them still multiply within 64 bits
+inline constexpr int64_t kMaxAxis = 4096;                                 // the product of five axes fits in 64 bits
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <auto Section, auto Value>
@@ -23,7 +23,7 @@ auto& at(RunSpec& spec) {
   return spec.*Section.*Value;
 }
 
-// Builds the field of an enum with names (word.h).
+// Builds the Choice of an enum whose values have names (word.h).
 template <auto Section, auto Value>
 Choice choice() {
   using Enum = std::remove_cvref_t<decltype(at<Section, Value>(std::declval<RunSpec&>()))>;
@@ -35,7 +35,7 @@ Choice choice() {
           }};
 }
 
-// A field of `Section`; the key's section must be the member's name.
+// Builds the field of a section's member. REQUIRES: the section in `key` is the name of the member `Section`.
 template <auto Section, auto Value>
 Field field(std::string key, Rule rule, std::string meaning) {
   using Type = std::remove_cvref_t<decltype(at<Section, Value>(std::declval<RunSpec&>()))>;

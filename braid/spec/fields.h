@@ -1,5 +1,5 @@
-// The one list of configuration fields: it makes the parser, the printer, the help and the documentation.
-// It knows one field at a time; what must hold between fields is in problems.h.
+// The list of configuration fields. The parser, the printer, the help and the documentation are made from it. It has
+// the rules of single fields; the rules between fields are in cross_rules.h.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
 using Groups = std::vector<ParameterGroup>;
 
-// A key that there is none of any more, and the one that says what it said; empty where nothing does.
+// A removed key and the key that replaces it. `successor` is empty if none does.
 struct FormerKey {
   std::string_view key, successor;
 };
@@ -27,18 +27,20 @@ inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_s
                                             {"pipeline.validation", ""},
                                             {"sync.server_optimizer", "optimizer.kind"}};
 
-// The place of a field in a RunSpec; the alternative is its type.
+// A function that returns the field's place in a RunSpec.
 template <class T>
 using Member = T& (*)(RunSpec&);
-// A field of an enum, by the names of its values (word.h).
+// Access to a field of an enum by the names of its values (word.h).
 struct Choice {
   std::string_view (*word)(const RunSpec& spec);
-  bool (*choose)(RunSpec& spec, std::string_view word);  // false, and nothing changes: no value has that name
+  // Returns false and changes nothing if no value has that name.
+  bool (*choose)(RunSpec& spec, std::string_view word);
 };
+// Access to a field in a RunSpec. The alternative determines the field's type.
 using Slot = std::variant<Member<bool>, Member<int>, Member<uint64_t>, Member<double>, Member<std::string>,
                           Member<Strings>, Member<Reals>, Member<Groups>, Choice>;
 
-// A value's own rule.
+// The following types are the rules that a value can have by itself.
 struct Anything {};
 struct NotEmpty {};  // text of at least one character
 struct IntRange {
@@ -51,9 +53,9 @@ struct RealRange {
 };
 struct OneOf {
   Strings words;
-  std::string prefix = "";  // also allowed: this and something after it
+  std::string prefix = "";  // also allowed: text that begins with this and is longer; empty: none
 };
-struct WordOrNumbers {  // text: one of the words, or numbers with commas between them
+struct WordOrNumbers {  // text: one of the words, or numbers separated by commas
   Strings words;
 };
 using Rule = std::variant<Anything, NotEmpty, IntRange, RealRange, OneOf, WordOrNumbers>;
@@ -70,31 +72,31 @@ struct Section {
   std::string meaning;  // one sentence
 };
 
-// In the order of the structs; fields of a section are neighbours.
+// Returns all fields in the order of RunSpec's members. The fields of a section are adjacent.
 const std::vector<Field>& fields();
-// The parts of them that are about replicas and about the run.
+// Return the fields of [sync] and of [train].
 std::vector<Field> sync_fields();
 std::vector<Field> train_fields();
 const std::vector<Section>& sections();
 bool is_section(const std::string& name);
 
-// The field of a dotted key, or null.
+// Returns the field of a dotted key, or null.
 const Field* find_field(const std::string& key);
 std::string section_of(const Field& field);
 std::string leaf_of(const Field& field);  // the key without its section
 
-// "true or false", "integer", "number", "string", "list of strings", "list of numbers", "string or list of numbers",
-// "list of tables".
+// Returns one of "true or false", "integer", "number", "string", "list of strings", "list of numbers", "string or list
+// of numbers" and "list of tables".
 std::string type_text(const Field& field);
-// "at least 1", "more than 0 and less than 1", "\"gpipe\" or \"1f1b\""; empty for Anything.
+// Returns a text such as "at least 1", "more than 0 and less than 1" or "\"gpipe\" or \"1f1b\""; empty for Anything.
 std::string rule_text(const Rule& rule);
-// The field's value in `spec`, as TOML.
+// Returns the field's value in `spec`, as TOML.
 std::string value_text(const Field& field, const RunSpec& spec);
 
-// Every key with its value, "train.steps = 50", in the order of fields().
+// Returns every key with its value, "train.steps = 50", in the order of fields().
 Strings settings(const RunSpec& spec);
 
-// A value as TOML. Strings come in quotes, with control characters escaped; doubles read back exactly.
+// Return a value as TOML. Strings are quoted, and their control characters escaped. Doubles read back exactly.
 std::string toml_text(int64_t value);
 std::string toml_text(uint64_t value);
 std::string toml_text(double value);
@@ -103,9 +105,9 @@ std::string toml_text(const Strings& values);
 std::string toml_text(const Reals& values);
 std::string toml_text(const Groups& values);
 
-// The field's rule broken by its value in `spec`.
+// Returns a problem if the field's value in `spec` breaks the field's own rule.
 std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec);
-// The rule broken by an integer that may not even fit the field.
+// Returns a problem if `value` breaks the field's own rule. `value` may be too large for the field's type.
 std::optional<Problem> broken_rule(const Field& field, int64_t value);
 
 }  // namespace braid::spec

@@ -1,7 +1,7 @@
-// The config.json of a Hugging Face model as a ModelSpec: model_type "gpt2", "llama", "mistral", "qwen2", "qwen3".
-// It reads what the model computes; settings of its training (dropout) and of its use (token numbers, caches, types)
-// are left alone. Source: Hugging Face transformers 5, configuration_*.py of these types, and the "rope_scaling" of
-// version 4.
+// Reads the config.json of a Hugging Face model as a ModelSpec: model_type "gpt2", "llama", "mistral", "qwen2",
+// "qwen3". It reads the settings that determine what the model computes, and initializer_range. It ignores dropout and
+// settings of the model's use: token ids, caches, types. Source: Hugging Face transformers 5, configuration_*.py of
+// these types, and the "rope_scaling" of version 4.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@
 
 namespace braid::spec {
 
-// The model in `json_text`. Adds every problem, its key "origin: json_key", or "origin:3" for text that is no JSON:
-// sizes that are missing or no integers, and settings that ask for a computation we do not have.
+// Returns the model in `json_text`. Adds a problem for each size that is missing or not an integer, and for each
+// setting that needs a computation that braid does not have. The problem's key is "origin: json_key", or "origin:3" if
+// the text is not JSON.
 ModelSpec parse_hf_config(const std::string& json_text, const std::string& origin, std::vector<Problem>& problems);
 
-// The same for a file. One that cannot be read is a problem of model.config.
+// Does the same for a file. If it cannot be read, adds a problem of model.config.
 ModelSpec read_hf_config(const std::string& path, std::vector<Problem>& problems);
 
 }  // namespace braid::spec

@@ -1,4 +1,4 @@
-// A ModelSpec as the config.json of a Hugging Face model: the way back from hf_config.h.
+// Writes a ModelSpec as the config.json of a Hugging Face model: the inverse of hf_config.h.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,16 @@
 
 namespace braid::spec {
 
-// The values of config.json beside the model's.
+// The values of config.json that are not in ModelSpec.
 struct HfConfigDetails {
-  std::string type = "float32";    // of the weights
-  std::optional<int> end_of_text;  // the token
+  std::string type = "float32";    // torch_dtype, the type of the weights
+  std::optional<int> end_of_text;  // id of the end-of-text token
 };
 
-// The text, of which parse_hf_config makes `spec` again (but for model.vocab_multiple). The model type is the plainest
-// that has what the model asks for: gpt2, llama, mistral (a window, or heads of a width that llama has not), qwen2
-// (qkv_bias), qwen3 (qk_norm). Adds a problem where no type has all of it. `spec.vocab` is resolved.
+// Returns a text that parse_hf_config() reads as the same model, except for model.vocab_multiple and model.dropout. The
+// model type is the simplest that can express the model: gpt2, llama, mistral (a window, or a width that the number of
+// heads does not divide), qwen2 (qkv_bias), qwen3 (qk_norm). Adds a problem if no type can. REQUIRES: `spec.vocab` is
+// resolved (> 0).
 std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details, std::vector<Problem>& problems);
 
 }  // namespace braid::spec

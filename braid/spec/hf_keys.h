@@ -1,4 +1,4 @@
-// The keys of a config.json, taken one after another. Remembers what was wrong with each.
+// Reads the keys of a config.json one by one and collects their problems.
 #pragma once
 
 #include <limits>
@@ -12,7 +12,8 @@
 
 namespace braid::spec {
 
-// An object of the file. A key that is null counts as missing.
+// An object of the file. A key that is null counts as missing, except in take_size_or(). Each take_...() sets `to` if
+// the key has a valid value; an invalid value adds a problem.
 class HfKeys {
  public:
   HfKeys(const nlohmann::json& object, std::string prefix, std::vector<Problem>& problems)
@@ -29,20 +30,21 @@ class HfKeys {
                          nearest});
   }
 
-  // Requires equal values of a key that may stand in two places of the file: transformers silently takes one of them.
+  // Adds a problem if a key that may be in two places of the file has different values there. transformers silently
+  // uses one of them.
   void agree(const char* key, const HfKeys& other, const char* other_key) const {
     const nlohmann::json *here = find(key), *there = other.find(other_key);
     if (!here || !there || *here == *there) return;
     refuse(key, cat("must be equal to ", other.prefix_, other_key, ", which is ",
                     there->dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
   }
-  // A size under its own name or the one that transformers' attribute_map has for it.
+  // Reads a size under its own name or under its alias in transformers' attribute_map.
   void take_named_size(const char* key, const char* alias, int& to) const {
     agree(alias, *this, key);
     take_size(find(key) || !find(alias) ? key : alias, to);
   }
 
-  // A size that a model of this family has.
+  // Reads a size that must be given.
   void take_size(const char* key, int& to) const {
     if (find(key)) return take_optional_size(key, to);
     refuse(key, "must be given");
@@ -54,7 +56,7 @@ class HfKeys {
     if (!fits) return refuse(key, "must be an integer, at least 1");
     to = value->get<int>();
   }
-  // null is 0; a key that is not there, what the family's own code takes.
+  // Reads an optional size. null gives 0. A missing key gives `unless_given`, the default of the family's own code.
   void take_size_or(const char* key, int unless_given, int& to) const {
     to = object_.contains(key) ? 0 : unless_given;
     take_optional_size(key, to);
@@ -70,7 +72,7 @@ class HfKeys {
     if (value && !value->is_boolean()) refuse(key, "must be true or false");
     return value && value->is_boolean() ? value->get<bool>() : unless_given;
   }
-  // Refuses another value than `needed`; missing means needed.
+  // Adds a problem if the key has a value other than `needed`. The key may be missing.
   void need(const char* key, const nlohmann::json& needed) const {
     const nlohmann::json* value = find(key);
     if (value && *value != needed)
@@ -86,7 +88,7 @@ class HfKeys {
     }
     refuse(key, cat("must be one of ", joined(quoted)), quoted[0]);
   }
-  // The object under `key`; nothing when it is missing.
+  // Returns the object under `key` as the only entry; returns no entry if there is no such object.
   std::vector<HfKeys> below(const char* key) const {
     const nlohmann::json* value = find(key);
     if (!value) return {};

@@ -1,4 +1,4 @@
-// The [mesh] section: how many ranks along each axis.
+// The [mesh] section: the number of ranks along each axis.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace braid {
 
-// Equal parts of the batch for all data ranks.
+// The value of batch_shares that gives all data ranks equal parts of the batch.
 inline constexpr const char* kEqualShares = "equal";
 
 struct MeshSpec {
@@ -15,20 +15,20 @@ struct MeshSpec {
   int context = 1;
   int expert = 1;
   int tensor = 1;
-  bool sequence_parallel = false;           // tensor ranks share the tokens where they do not share features
-  int ranks_per_node = 0;                   // neighbours with fast links between them; 0: all
-  std::string batch_shares = kEqualShares;  // of data ranks (batch_shares.h)
+  bool sequence_parallel = false;           // tensor ranks split the tokens of norms and residuals
+  int ranks_per_node = 0;                   // neighbouring ranks with fast links; 0: all
+  std::string batch_shares = kEqualShares;  // the shares of the data ranks (batch_shares.h)
 
   bool operator==(const MeshSpec&) const = default;
 };
 
-// Along all axes.
+// Returns the number of ranks along all axes.
 inline int64_t num_ranks(const MeshSpec& mesh) {
   return int64_t{mesh.pipe} * mesh.data * mesh.context * mesh.expert * mesh.tensor;
 }
 
-// Ranks that have sequences of their own: data ranks, and expert ranks, which share the batch as well (kSampleAxes in
-// mesh/placement.h).
+// Returns the number of replicas, which train on different sequences. Expert ranks count, since they also split the
+// batch (kSampleAxes in mesh/placement.h).
 inline int64_t num_replicas(const MeshSpec& mesh) { return int64_t{mesh.data} * mesh.expert; }
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// The [optimizer] section: the update and its rates.
+// The [optimizer] section: the update rule, the learning rate and the weight decay.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace braid {
 
-// Parameters with rates of their own.
+// Parameters with a learning rate and weight decay of their own.
 struct ParameterGroup {
-  std::string match;                   // "blocks.*.bias": names, with the wildcards * and ?
-  double lr_scale = 1;                 // times the learning rate
-  std::optional<double> weight_decay;  // nothing: as without the group
+  std::string match;                   // pattern of names with the wildcards * and ?, "blocks.*.bias"
+  double lr_scale = 1;                 // factor on the learning rate
+  std::optional<double> weight_decay;  // empty: as without the group
 
   bool operator==(const ParameterGroup&) const = default;
 };
@@ -34,31 +34,31 @@ struct OptimizerSpec {
   double lr = 1e-3;
   RateSchedule schedule = RateSchedule::Cosine;
   int warmup_steps = 0;
-  int decay_steps = 0;             // where the decay ends, counted from the first step of all; 0: at train.steps
-  int cooldown_steps = 0;          // wsd: length of the decay; 0: a tenth of its end
-  double final_lr_fraction = 0.1;  // of lr, at the last step of the decay and after it
+  int decay_steps = 0;             // step at which the decay ends, counted from the run's first; 0: train.steps
+  int cooldown_steps = 0;          // wsd: steps of the decay; 0: a tenth of the steps up to its end
+  double final_lr_fraction = 0.1;  // fraction of lr at the last step of the decay and after it
   double momentum = 0.95;          // sgd and muon
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double weight_decay = 0.1;                // none on norms and biases
+  double weight_decay = 0.1;                // not applied to norms and biases
   double clip_norm = 1.0;                   // global gradient norm; 0: no clipping
-  std::vector<ParameterGroup> groups = {};  // a parameter has the rates of the first that matches
+  std::vector<ParameterGroup> groups = {};  // the first group that matches a parameter applies
 
   bool operator==(const OptimizerSpec&) const = default;
 };
 
-// Returns true if the learning rate's decay ends.
+// Returns true if the decay of the learning rate has an end.
 inline bool has_decay_end(const OptimizerSpec& spec) {
   return spec.schedule != RateSchedule::Constant && spec.schedule != RateSchedule::InverseSqrt;
 }
 
-// The number of steps after which the decay is over, of a run of `num_steps`.
+// Returns the number of steps after which the decay has ended, in a run of `num_steps`.
 constexpr int decay_end(const OptimizerSpec& spec, int num_steps) {
   return spec.decay_steps > 0 ? spec.decay_steps : num_steps;
 }
 
-// Steps of the decay at its end, under "wsd": no more than are left after the warm-up.
+// Returns the steps of the decay under "wsd": at most those left after the warm-up.
 inline int cooldown_length(const OptimizerSpec& spec, int num_steps) {
   const int end = decay_end(spec, num_steps),
             wanted = spec.cooldown_steps > 0 ? spec.cooldown_steps : end / 10 + (end % 10 > 0);

@@ -10,7 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/hf_config.h"
-#include "braid/spec/meant_key.h"
+#include "braid/spec/suggested_key.h"
 #include "braid/spec/peer_names.h"
 #include "braid/spec/preset.h"
 
@@ -41,7 +41,7 @@ void give(const Field& field, const TomlValue& value, Reading& reading) {
 }
 
 void add_unknown_key(const std::string& key, const std::string& written, const char* rule, Reading& reading) {
-  const std::string meant = meant_key(key);
+  const std::string meant = suggested_key(key);
   reading.meant.insert(meant.substr(0, meant.find('=')));
   reading.problems.push_back({key, written, rule, meant});
 }
@@ -106,7 +106,7 @@ void read_override(const std::string& word, int64_t number, Reading& reading) {
   const auto equals = word.find('=');
   const std::string key = trimmed(word.substr(0, equals));
   if (equals == std::string::npos || key.empty()) {
-    add_formless(word, meant_override(key, ""), number, reading);
+    add_formless(word, suggested_override(key, ""), number, reading);
     return;
   }
   reading.lines.erase(key);
@@ -135,7 +135,7 @@ void read_all(const TomlDocument& document, const std::vector<std::string>& over
   for (size_t i = 0; i < overrides.size(); ++i) {
     const auto number = static_cast<int64_t>(i) + 1;
     if (is_apart(i)) {
-      const std::string meant = meant_override(overrides[i], overrides[i + 1]);
+      const std::string meant = suggested_override(overrides[i], overrides[i + 1]);
       add_formless(cat(overrides[i], " ", overrides[i + 1]), meant, number, reading);
       ++i;
     } else {

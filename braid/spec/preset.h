@@ -1,5 +1,5 @@
-// Known models by name: sizes as their authors published them. Training settings (dropout, initial values) are not part
-// of a preset.
+// Known models by name, with the sizes that their authors published. Training settings (dropout, initial values) are
+// not part of a preset.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@ namespace braid::spec {
 
 struct Preset {
   std::string name;
-  std::string source;  // where the figures are from
-  ModelSpec model;     // preset and config are empty; vocab 0 where the preset leaves it to the tokenizer
+  std::string source;  // publication of the sizes
+  ModelSpec model;     // preset and config are empty; vocab is 0 if the tokenizer determines it
 };
 
 const std::vector<Preset>& presets();
 
-// The model that `asked`.preset or `asked`.config describes, or the defaults when both are empty; preset and config are
-// empty in it. Adds a problem when both are given, when the preset is unknown, and all that is wrong with the file.
+// Returns the model that `asked`.preset or `asked`.config describes, or the defaults if both are empty. The result's
+// preset and config are empty. Adds a problem if both are given or the preset is unknown, and every problem of the
+// config file.
 ModelSpec described_model(const ModelSpec& asked, std::vector<Problem>& problems);
 
 }  // namespace braid::spec

@@ -9,13 +9,13 @@
 
 namespace braid::spec {
 
-// The number of threads that a rank computes with.
-
-// train.threads. Where that is 0: as many as have work in the model's matrix products for a microbatch on one rank, at
-// least 1 and at most the cores shared out evenly; 1 in reproducible mode, so that layouts compare.
+// Returns the number of threads with which a rank computes: train.threads, unless that is 0. If it is 0, returns 1 in
+// reproducible mode, so that results do not depend on the mesh. Otherwise returns the threads that the model's matrix
+// products for a microbatch can keep busy, at least 1 and at most cores / ranks. `cores` are those of all ranks.
 int threads_per_rank(const RunSpec& spec, int cores);
 
-// By the same rule, for one sequence of model.context tokens on one rank.
+// Returns the threads that one sequence of model.context tokens can keep busy on one rank, at least 1 and at most
+// `cores`.
 int threads_to_generate(const ModelSpec& model, int cores);
 
 inline constexpr const char* kPlacedInBlocks = "blocks";
@@ -25,8 +25,8 @@ inline int most_ranks_of_host(int64_t num_ranks, int num_hosts) {
   return static_cast<int>((num_ranks + num_hosts - 1) / num_hosts);
 }
 
-// By rank, of a list with commas between the numbers of hosts. Empty where it is none of `num_ranks` hosts, 0 the
-// first, of which each of `num_hosts` is named.
+// Returns the host of each rank from a comma-separated list of host numbers. The list must have `num_ranks` entries,
+// begin with host 0, and name each of the `num_hosts` hosts. Returns an empty vector if it does not.
 std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int num_hosts);
 
 }  // namespace braid::spec

@@ -1,12 +1,12 @@
-// memory.recompute read: what each pipeline stage keeps of a forward pass for its backward.
-// It knows words and counts. What a layer can make again is nn's business, running blocks again memory's.
+// Parses memory.recompute: the activations of a forward pass that each pipeline stage keeps for its backward. This file
+// only parses. nn determines what a layer can recompute, and memory recomputes blocks.
 //
-//   "none"       all that backward reads
-//   "selective"  not the attention core nor the outputs of norms and activations
-//   "every:K"    only the inputs of segments of K transformer blocks
-//   "full"       the same as every:1
+//   "none"       keeps everything that backward reads
+//   "selective"  keeps all but the attention core and the outputs of norms and activations
+//   "every:K"    keeps only the inputs of segments of K transformer blocks
+//   "full"       is the same as every:1
 //
-// One policy for all stages, or one for each, separated by commas: "full,none".
+// The value is one policy for all stages, or one for each, separated by commas: "full,none".
 #pragma once
 
 #include <optional>
@@ -21,17 +21,17 @@ namespace braid::spec {
 struct Recompute {
   enum class Keeps { Everything, Selected, SegmentInputs };
   Keeps keeps = Keeps::Everything;
-  int blocks = 0;  // transformer blocks of a segment
+  int blocks = 0;  // transformer blocks per segment
 
   bool operator==(const Recompute&) const = default;
 };
 
-// The entries of memory.recompute, without blanks around them: at least one, perhaps empty.
+// Returns the entries of memory.recompute without surrounding blanks: at least one entry, which may be empty.
 std::vector<std::string> recompute_entries(const MemorySpec& spec);
 // Parses an entry; returns nothing for an unknown word.
 std::optional<Recompute> recompute_policy(std::string_view entry);
-// The entries with the unknown ones replaced by what is nearest; where there are several, as many as stages: cut off,
-// or the last one repeated. num_stages below 1: nobody knows how many, so the first serves all.
+// Returns the entries with each unknown one replaced by the nearest policy. If there are several, the list is cut to
+// `num_stages` entries, or its last is repeated. If `num_stages` is below 1 (unknown), only the first remains.
 std::string nearest_recompute(const MemorySpec& spec, int num_stages);
 
 // Returns the policy of one stage. REQUIRES: `spec` has no problems.

@@ -17,43 +17,43 @@
 
 namespace braid {
 
-// The [memory] section: what a rank may hold, recomputes, or offloads.
-
 // The place of the optimizer's states between updates. Host: Ren et al., "ZeRO-Offload" (2021); Disk: Rajbhandari et
 // al., "ZeRO-Infinity" (2021).
 enum class OffloadTo { None, Host, Disk };
 constexpr auto words(OffloadTo) { return std::to_array<std::string_view>({"none", "host", "disk"}); }
 
+// The [memory] section: the limit of a rank's memory, recomputation and offload.
 struct MemorySpec {
-  std::string recompute = "none";  // what stages keep of a forward for its backward: recompute.h
-  double limit_gb = 0;             // of a rank, in 2^30 bytes: what a measured partition keeps to; 0: none
+  std::string recompute = "none";  // activations that stages keep for backward (recompute.h)
+  double limit_gb = 0;             // memory of a rank that a measured partition may use, in 2^30 bytes; 0: no limit
   OffloadTo offload = OffloadTo::None;
 
   bool operator==(const MemorySpec&) const = default;
 };
 
-// The [checkpoint] section: how checkpoints are written, and which of them stay.
+// The [checkpoint] section: how checkpoints are written, and which of them are kept.
 struct CheckpointSpec {
-  int keep = 0;       // the newest checkpoints, which stay; 0: all
-  int keep_best = 0;  // beside those, the ones of the lowest validation loss
+  int keep = 0;       // number of newest checkpoints to keep; 0: all
+  int keep_best = 0;  // number of checkpoints with the lowest validation loss to keep in addition
 
-  bool async = false;   // written while training goes on, from a copy
-  double host_gib = 0;  // async: what that copy may take of a rank's host memory, in 2^30 bytes; 0: what it needs
+  bool async = false;   // checkpoints are written from a copy while training continues
+  double host_gib = 0;  // async: limit of that copy in each rank's host memory, in 2^30 bytes; 0: no limit
 
   bool operator==(const CheckpointSpec&) const = default;
 };
 
-// Asynchronous schedules: which version of its weights a stage uses for a microbatch (schedule/version_plan.h).
+// The version of its weights that a stage uses for a microbatch, under asynchronous schedules
+// (schedule/version_plan.h).
 enum class StageWeights { Own, Vertical };
 constexpr auto words(StageWeights) { return std::to_array<std::string_view>({"own", "vertical"}); }
 
 struct PipelineSpec {
   std::string schedule = "1f1b";  // schedule/generators.h, or file:PATH, an action table as CSV
-  int chunks = 0;                 // stages per rank where the schedule leaves it open; 0: 2
-  int group = 0;  // microbatches that pass a chunk before the next chunk's turn, or an update takes; 0: the schedule's
+  int chunks = 0;                 // stages per rank, if the schedule leaves it open; 0: 2
+  int group = 0;  // microbatches per turn of a virtual stage (interleaved) or per update; 0: the schedule's default
   StageWeights weights = StageWeights::Own;
   std::string partition = "even";   // even, measured, or the transformer blocks of each stage, "3,2.5,2.5"
-  std::vector<double> speeds = {};  // of each pipeline rank, relative; empty: equal
+  std::vector<double> speeds = {};  // relative speed of each pipeline rank; empty: equal
 
   bool operator==(const PipelineSpec&) const = default;
 };
@@ -77,13 +77,13 @@ struct RunSpec {
 
 namespace braid::spec {
 
-// Returns true if replicas train independently: a replica's steps wait for no other replica's, and servers receive
-// pushes in any order, so a step's numbers are the replica's own.
+// Returns true if replicas train independently. No replica then waits for the steps of another. Servers receive pushes
+// in any order, so the numbers of a step are those of one replica.
 inline bool replicas_run_apart(const RunSpec& spec) {
   return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
 }
 
-// Returns the number of data ranks over which one copy of the parameters is sharded; 1 where nothing is.
+// Returns the number of data ranks over which one copy of the parameters is sharded; 1 without sharding.
 inline int shard_data(const RunSpec& spec) {
   if (spec.sync.zero == 0) return 1;
   return spec.sync.zero_group == 0 ? spec.mesh.data : spec.sync.zero_group;

@@ -1,5 +1,5 @@
 // From the surest to the least sure: exact names first, then spelling.
-#include "braid/spec/meant_key.h"
+#include "braid/spec/suggested_key.h"
 
 #include <algorithm>
 #include <optional>
@@ -76,14 +76,14 @@ std::string known_as(const std::string& name) {
   return key_of_peer(leaf_of_key(plain));
 }
 
-std::string meant_key(const std::string& name) {
+std::string suggested_key(const std::string& name) {
   const auto former = std::ranges::find(kFormerKeys, name, &FormerKey::key);
   if (former != std::end(kFormerKeys)) return std::string(former->successor);
   const std::string known = known_as(name);
   return known.empty() ? nearest_spelling(name) : known;
 }
 
-std::string meant_override(const std::string& name, const std::string& value) {
+std::string suggested_override(const std::string& name, const std::string& value) {
   const std::string key = known_as(name);
   const Field* const field = find_field(key);
   if (!field || is_related_alone(as_peers_write(name))) return key;

@@ -1,4 +1,4 @@
-// TOML text as a plain tree, so that one source file alone includes the TOML library.
+// TOML text as a plain tree. Only toml_document.cpp includes the TOML library.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct TomlValue;
 using TomlList = std::vector<TomlValue>;
 using TomlTable = std::vector<std::pair<std::string, TomlValue>>;  // in the order of the text
 
-// A date or a time: no field takes one.
+// A date or a time, which no field accepts.
 struct TomlOther {};
 
 struct TomlValue {
   std::variant<TomlOther, bool, int64_t, double, std::string, TomlList, TomlTable> content;
-  std::string written;  // the value as TOML, in one line
-  int64_t line = 0;     // that its key stands on, from 1; of a value of a list 0
+  std::string written;  // the value as TOML, on one line
+  int64_t line = 0;     // line of its key, from 1; 0 for an entry of a list
 
   template <class Content>
   const Content* as() const {
@@ -31,7 +31,8 @@ struct TomlValue {
 
 struct TomlDocument {
   TomlTable root;
-  std::vector<Problem> problems;  // the first syntax error, its key is "origin:line:column"; then root is empty
+  // The first syntax error, with the key "origin:line:column"; `root` is empty then. Empty if the text is valid.
+  std::vector<Problem> problems;
 };
 
 TomlDocument toml_document(const std::string& text, const std::string& origin);

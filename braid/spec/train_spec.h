@@ -1,4 +1,4 @@
-// The [train] section: how long, in which numbers, on what, and what is written when.
+// The [train] section: length, batch, numeric types, device, and outputs.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// Sums over microbatches and replicas: in any order, or in one order for every mesh.
+// The order of sums over microbatches and replicas. Fast: any order. Reproducible: the same order on every mesh.
 enum class Reduction { Fast, Reproducible };
 constexpr auto words(Reduction) { return std::to_array<std::string_view>({"fast", "reproducible"}); }
 
@@ -20,16 +20,17 @@ constexpr auto words(DType) { return std::to_array<std::string_view>({"float32",
 enum class DeviceKind { Cpu, Cuda };
 constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu", "cuda"}); }
 
-// Auto: microbatches are recorded and replayed on cuda where shapes are fixed.
+// Auto: on cuda, a microbatch is recorded as a CUDA graph and replayed, if its shapes are fixed.
 enum class GraphUse { Auto, Off };
 constexpr auto words(GraphUse) { return std::to_array<std::string_view>({"auto", "off"}); }
 
-// Before an update whose loss or gradient norm is not finite, or far above what it has been lately: the run ends, or
-// goes on without the update, or goes back to a checkpoint and on past the samples of the steps since.
+// The reaction to a spike: an update whose loss or gradient norm is not finite or far above its recent values. Stop
+// ends the run, and Skip skips the update. Rollback returns to a checkpoint and skips the samples of the steps since
+// then.
 enum class OnSpike { Stop, Skip, Rollback };
 constexpr auto words(OnSpike) { return std::to_array<std::string_view>({"stop", "skip", "rollback"}); }
 
-// 2^24: beyond it a larger scale of the loss gains nothing.
+// The largest scale of the loss, 2^24. A larger one gains nothing.
 inline constexpr double kLargestLossScale = 16777216;
 
 struct TrainSpec {
@@ -39,26 +40,26 @@ struct TrainSpec {
   uint64_t seed = 1;
   Reduction reduction = Reduction::Fast;
   DType dtype = DType::Float32;
-  double loss_scale = 65536;  // float16: the first scale of the loss; it adapts
+  double loss_scale = 65536;  // float16: initial scale of the loss, which adapts
   DeviceKind device = DeviceKind::Cpu;
   GraphUse cuda_graph = GraphUse::Auto;
-  double peak_flops = 0;         // of one rank, that utilisation is measured against; 0: measured with a matrix product
-  int threads = 0;               // per rank; 0: as suits the model, at most cores / ranks; 1 in reproducible mode
+  double peak_flops = 0;         // peak of one rank, per second, for utilisation; 0: measured with a matrix product
+  int threads = 0;               // threads per rank; 0: chosen by threads_per_rank() of rank_hosts.h
   int eval_every = 0;            // steps between evaluations; 0: only at the end
   int eval_sequences = 64;       // held-out sequences per evaluation, always the same ones
   int log_every = 1;             // steps between metrics lines
-  int save_every = 0;            // steps between checkpoints; 0: not by steps
-  double save_minutes = 15;      // minutes after which the next step is saved; 0: not by time
+  int save_every = 0;            // steps between checkpoints; 0: none by steps
+  double save_minutes = 15;      // minutes after a checkpoint until the next step is saved; 0: none by time
   std::string out = "runs/run";  // folder for metrics, checkpoints, timeline
-  bool overwrite = false;        // what an earlier run left in it is removed; else a used folder is refused
+  bool overwrite = false;        // remove an earlier run's files from `out`; if false, a used folder is refused
   std::string resume;            // checkpoint or run to continue from
-  std::string init;              // weights to begin with: a Hugging Face directory, a checkpoint or a run; empty: drawn
+  std::string init;              // initial weights: a Hugging Face directory, a checkpoint or a run; empty: random
   OnSpike on_spike = OnSpike::Stop;
-  double spike_threshold = 0;  // standard deviations above the running mean; 0: only what is not finite is a spike
-  int check_replicas = 0;      // steps between comparisons of what ranks hold copies of; 0: never
-  // Keys of the training that may have another value than in the checkpoint (change_on_resume.h).
+  double spike_threshold = 0;  // standard deviations above the running mean; 0: only non-finite values are spikes
+  int check_replicas = 0;      // steps between comparisons of replicated weights and states; 0: never
+  // Keys that affect training and may differ from the checkpoint's when the run resumes (change_on_resume.h).
   std::vector<std::string> allow_change = {};
-  std::string sample_prompt;  // generate from this at the end; empty: do not
+  std::string sample_prompt;  // text to continue at the end of training; empty: none
   int sample_tokens = 200;
 
   bool operator==(const TrainSpec&) const = default;

@@ -1,4 +1,4 @@
-// The microbatches of a step as tensors: which samples, cut into tokens and targets.
+// The microbatches of a step as tensors: chooses their samples and cuts them into tokens and targets.
 #pragma once
 
 #include "braid/data/sampler.h"
@@ -8,11 +8,11 @@
 
 namespace braid::train {
 
-// Return the seeds of the Samplers for training, and for evaluation, whose samples are the same in every run.
+// Return the seeds of the Samplers for training and for evaluation. Evaluation has the same samples in every run.
 uint64_t training_order(const TrainSpec& train);
 uint64_t evaluation_order();
 
-// The parts of its samples that a stage reads: the first the tokens, the last the targets, others neither.
+// The parts of its samples that a stage reads: the first stage reads tokens, the last reads targets, others neither.
 struct MicrobatchParts {
   bool tokens = true, targets = true;
 };
@@ -22,18 +22,18 @@ class BatchSource {
   // `seed` orders the samples of `blend`.
   BatchSource(const RunSpec& spec, const data::Blend& blend, const RankGroups& groups, uint64_t seed);
 
-  int num_microbatches() const { return num_microbatches_; }  // per rank and step
+  int num_microbatches() const { return num_microbatches_; }  // of this rank, in a step
   int num_global_microbatches() const { return num_global_; }
-  // The place of this rank's microbatch `micro` among all of the step.
+  // Returns the index of this rank's microbatch `micro` among all microbatches of the step.
   int global_micro(int micro) const { return first_micro_ + micro; }
-  // This rank's microbatch `micro` of step `step`: of its b x t tokens and targets the `parts`, and nothing else is
-  // read; with data.attention "document" also the document of its sequence each token is of. Throws IoError where a
-  // token file is damaged.
+  // Returns this rank's microbatch `micro` of step `step`. Reads only the `parts` of its b x t tokens and targets.
+  // With data.attention "document" it also has each token's document within the sequence. Throws IoError if a token
+  // file is damaged.
   nn::Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
-  // Returns how many of that microbatch's sequences are among the run's first `count`. These are its first ones.
+  // Returns the number of that microbatch's sequences, counted from its first, that are among the run's first `count`.
   int64_t num_before(int64_t count, int64_t step, int micro) const;
-  // Returns a hash of the tokens and targets of `read`, which is that microbatch on the host. Its sum over all
-  // microbatches of a step (modulo 2^64), tokens and targets counted once each, is the same on every mesh.
+  // Returns a hash of the tokens and targets of `read`, which is that microbatch on the host. The sum of these hashes
+  // over all microbatches of a step (modulo 2^64) is the same on every mesh, if tokens and targets count once each.
   uint64_t hash(int64_t step, int micro, const nn::Microbatch& read) const;
 
  private:

@@ -1,4 +1,4 @@
-// The ops of a schedule carried out on a RankModel: keeps what travels between stages, microbatch by microbatch.
+// Executes the ops of a schedule on a RankModel. Holds the tensors that travel between stages, by microbatch.
 #pragma once
 
 #include <functional>
@@ -22,32 +22,32 @@ enum class ExecutorMode { Training, Evaluation };
 struct ExecutorOptions {
   ExecutorMode mode = ExecutorMode::Training;
   schedule::VersionPlan versions;  // of the schedule that will run
-  int64_t sequences = 0;           // evaluation: so many count, from the first of step 0 on
+  int64_t sequences = 0;           // evaluation: number of sequences that count, from the first one of step 0
 };
 
 class BlockExecutor final : public pipe::StageExecutor {
  public:
-  // `model` and `batches` outlive this. In training under an asynchronous plan a microbatch passes a stage with the
-  // version of its weights that the plan says, there and back.
+  // `model` and `batches` outlive this. In training under an asynchronous plan, the forward and backward of a
+  // microbatch on a stage use the version of the weights that the plan assigns to it.
   BlockExecutor(const RunSpec& spec, RankModel& model, const BatchSource& batches, ExecutorOptions options);
 
-  // Before each step. The gradients will be those of `loss_scale` times the step's mean loss.
+  // Called before each step. The gradients will be those of `loss_scale` times the step's mean loss.
   void begin_step(int64_t step, double loss_scale = 1);
-  // Called by update(), on a new version of the weights: number `update` of the step changes them in place.
+  // Called by update() on a new version of the weights. Makes update number `update` of the step in place.
   std::function<void(int update)> on_update;
-  // Called by reduce_grad of the last of the rank's stages.
+  // Called by reduce_grad() once it has been called for all of the rank's stages.
   std::function<void()> on_reduce;
-  // From now on microbatches are recorded and replayed (recorded_microbatches.h): a forward makes the gradients too,
-  // and the backward that follows does nothing. For training on one rank with an accumulating sink, of a model whose
-  // blocks hand in nothing.
+  // From now on microbatches are recorded and replayed (recorded_microbatches.h): forward() also computes the
+  // gradients, and the backward that follows does nothing.
+  // REQUIRES: training, a pipeline of one stage, an accumulating sink, and blocks without auxiliary losses or counts.
   void record_with(device::MakeGraph make);
   RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
-  // Returns the last step's losses by microbatch, 0 where the last stage ran on another rank; empty if it is never on
-  // this one. In training a loss is the mean over the microbatch's sequences, in evaluation the sum over those that
-  // count, which does not depend on the batch. Waits for the device.
+  // Returns the last step's losses by microbatch; 0 for microbatches whose last stage ran on another rank. Empty if
+  // this rank does not hold the last stage. In training, a loss is the mean over the microbatch's sequences. In
+  // evaluation, it is the sum over the sequences that count, which does not depend on the batch. Waits for the device.
   std::vector<double> losses() const;
   // Returns the auxiliary losses and counts that the blocks of this rank's stages contributed in the last training
-  // step; zeros on all tensor ranks but the first, which have the same. Waits for the device.
+  // step. They are zero on all tensor ranks but the first, since tensor ranks have the same ones. Waits for the device.
   AuxiliaryNumbers auxiliaries() const { return auxiliaries_.numbers(); }
   // Returns the sum of BatchSource::hash over this rank's microbatches of the last training step.
   uint64_t sample_hash() const { return sample_hash_; }
@@ -69,11 +69,11 @@ class BlockExecutor final : public pipe::StageExecutor {
   void give_output_gradients(int stage, int micro, Tensors tensors) override;
 
  private:
-  // From forward to the end of the input-gradient pass, of one microbatch on one stage.
+  // The state of one microbatch on one stage, from its forward to the end of its input-gradient pass.
   struct InFlight {
     nn::Passage passage;
-    at::Tensor input;   // until forward
-    at::Tensor output;  // until it is asked for; of the last stage the loss; without a graph
+    at::Tensor input;   // held until forward
+    at::Tensor output;  // detached; held until outputs() takes it; on the last stage the loss
     at::Tensor output_gradient;
   };
   using Place = std::pair<int, int>;  // stage, microbatch
@@ -98,10 +98,10 @@ class BlockExecutor final : public pipe::StageExecutor {
   int64_t step_ = 0;
   uint64_t sample_hash_ = 0;
   double loss_scale_ = 1;
-  size_t num_reduced_ = 0;  // stages, in this step
+  size_t num_reduced_ = 0;  // stages whose reduce_grad() was called in this step
   std::map<Place, InFlight> in_flight_;
-  std::map<Place, at::Tensor> input_gradients_;  // from the backward to whoever asks for it
-  at::Tensor losses_m_;                          // float64, where the model is; undefined without the last stage
+  std::map<Place, at::Tensor> input_gradients_;  // held from the backward until input_gradients() takes it
+  at::Tensor losses_m_;                          // float64, on the model's device; undefined without the last stage
   StepAuxiliaries auxiliaries_;
   std::unique_ptr<RecordedMicrobatches> recorded_;
 };

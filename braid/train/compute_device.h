@@ -1,5 +1,5 @@
-// The device that ranks compute on, and the set-up that it needs of the process, of a rank's thread and of a
-// microbatch. On the CPU all of it does nothing.
+// The device that ranks compute on, and its set-up for the process, for a rank's thread and for a microbatch. On the
+// CPU these functions do nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,22 +16,24 @@ namespace braid::train {
 // Returns the device of train.device: the CPU, or the first CUDA device.
 at::Device compute_device(const RunSpec& spec);
 
-// Before any rank starts: opens the CUDA libraries. Throws ConfigError when the machine has not what train.device asks.
+// Opens the CUDA libraries. Called before any rank starts. Throws ConfigError if the machine lacks the device that
+// train.device names.
 void open_device(const RunSpec& spec);
-// On the rank's thread, before it makes tensors: a stream of its own; peaks of memory begin here.
+// Gives the calling thread, which is a rank's, its own stream, and resets the device's peak of memory. Called before
+// the rank makes tensors.
 void enter_device(const RunSpec& spec);
 
-// On the rank's thread: peaks of a device's memory begin anew here, since its allocator also counts what was measured
-// beside the run. No rank of the device measures any more.
+// Resets the device's peak of memory, since its allocator also counts measurements made beside the run. Called on the
+// rank's thread. REQUIRES: no rank is measuring on the device.
 void forget_peak(const RunSpec& spec);
 
-// The microbatch with what blocks read on `device`. Returns before the copies are over. check() fails when a token or
-// target is not below `vocab`: on a device nobody looks.
+// Returns `microbatch` with the tensors that blocks read on `device`. Returns before the copies are complete. check()
+// fails if a token or target is not in [0, vocab), since device kernels do not check that.
 nn::Microbatch placed_on(at::Device device, nn::Microbatch microbatch, int64_t vocab);
 
 using MemoryByCategory = std::array<int64_t, param::kNumMemoryCategories>;
-// Returns the memory account of a device, whose allocator has no categories: `kept` is there all the time, all other
-// bytes are activations.
+// Returns the memory account of a device. Its allocator has no categories: the bytes of `kept` are allocated all the
+// time, and all other bytes count as activations.
 param::MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept);
 
 }  // namespace braid::train

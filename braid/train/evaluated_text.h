@@ -1,4 +1,4 @@
-// The text that evaluations measure on, in bytes: what makes nats per byte of nats per token.
+// The number of bytes of the text that evaluations predict, to convert nats per token to nats per byte.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ namespace braid::train {
 
 class EvaluatedText {
  public:
-  // `token_bytes` has for every token of the tokenizer the bytes of text that it stands for, and 0 for those that give
-  // no text, such as the one that ends a document. `spec` and `validation` outlive this.
+  // `token_bytes` has the number of bytes of text of every token of the tokenizer. It is 0 for tokens without text,
+  // such as end-of-text. `spec` and `validation` outlive this.
   EvaluatedText(const RunSpec& spec, const data::Blend& validation, std::vector<int> token_bytes);
 
-  // Bytes of all tokens that Trainer::evaluate() has predicted, over their number. A token without text counts as a
-  // token with no bytes: predicting the end of a document costs nats and is no text. NaN where no predicted token has
-  // any. Reads the samples of one evaluation when it is first called. Throws IoError. One thread at a time.
+  // Returns the mean number of bytes of the tokens that Trainer::evaluate() predicts. A token without text counts as a
+  // token with no bytes, since predicting the end of a document also costs nats. Returns NaN if no predicted token has
+  // text. The first call reads the samples of one evaluation. Throws IoError. Called by one thread at a time.
   double bytes_per_token();
 
  private:

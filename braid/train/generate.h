@@ -12,23 +12,23 @@
 
 namespace braid::train {
 
-using braid::operator<<;  // enums as their words
+using braid::operator<<;  // prints an enum as its word
 
 struct GenerateOptions {
-  std::string prompt;        // of generate() alone
-  int num_tokens = 200;      // of each text, at least 1
+  std::string prompt;        // used by generate() only
+  int num_tokens = 200;      // largest number of new tokens of a text, at least 1
   double temperature = 0.8;  // finite, at least 0; 0: always the most likely token
-  int top_k = 0;             // choose among the k most likely; 0: among all
-  double top_p = 1;          // and among the most likely that have this probability together; above 0, at most 1
+  int top_k = 0;             // choose among the k most likely tokens; 0: among all
+  double top_p = 1;          // choose among the fewest most likely tokens of this total probability; above 0, at most 1
   uint64_t seed = 1;
   int pipe = 1, tensor = 1;             // ranks that share the model
-  int threads = 0;                      // of each rank; 0: as many as suit the model (spec/rank_hosts.h)
-  std::string tokenizer;                // as data.tokenizer names one; empty: the one saved with the weights
+  int threads = 0;                      // per rank; 0: as many as suit the model (spec/rank_hosts.h)
+  std::string tokenizer;                // a value of data.tokenizer; empty: the one saved with the weights
   RanksAs ranks = RanksAs::Threads;     // threads of this process (one rank: the calling thread), or processes
   std::vector<std::string> stops = {};  // a text ends before the first of these; none is empty
   int num_samples = 1;                  // texts for each prompt
-  int batch = 8;                        // texts in work at once, at least 1
-  std::optional<DType> dtype = {};      // to compute with; nothing: the run's
+  int batch = 8;                        // number of texts generated at the same time, at least 1
+  std::optional<DType> dtype = {};      // type to compute with; nullopt: the run's
 };
 
 enum class TextEnd { Stop, Length, EndOfText };
@@ -36,14 +36,16 @@ constexpr auto words(TextEnd) { return std::to_array<std::string_view>({"stop", 
 
 struct GeneratedText {
   int prompt = 0, sample = 0;
-  std::string text;         // behind the prompt, without what ended it
-  std::vector<int> tokens;  // those chosen, with those of a stop word, without end-of-text
+  std::string text;         // continuation of the prompt, without the stop word that ended it
+  std::vector<int> tokens;  // the chosen tokens, with those of a stop word, without end-of-text
   TextEnd end = TextEnd::Length;
-  double log_probability = 0;  // of the tokens together, in nats, as the model says without temperature
+  // Log probability of all chosen tokens, end-of-text included, in nats at temperature 1. 0 if the
+  // GenerationListener has no on_end.
+  double log_probability = 0;
 };
 
 struct GenerationSpeed {
-  int64_t prompt_tokens = 0, new_tokens = 0;  // read in long passes; each by a pass of its own
+  int64_t prompt_tokens = 0, new_tokens = 0;  // tokens read together in long passes; tokens read one pass each
   double prompt_seconds = 0, new_seconds = 0;
 };
 
@@ -52,32 +54,36 @@ struct Generation {
   GenerationSpeed speed;
 };
 
-// Callbacks on the thread, or in the process, of rank 0. Either may be empty.
+// Callbacks that run on the thread, or in the process, of rank 0. Either may be empty.
 struct GenerationListener {
-  // Called for a single text with bytes that are final, which need not be whole characters (WholeCharacters).
+  // Called with each final piece of the text, if only one text is generated. A piece may end inside a character
+  // (WholeCharacters).
   std::function<void(const std::string& piece)> on_piece = nullptr;
-  std::function<void(const GeneratedText& text)> on_end = nullptr;  // in the order in which they end
+  std::function<void(const GeneratedText& text)> on_end = nullptr;  // called with each text when it ends
 };
 
-// Continues each of `prompts` (end-of-text when empty), which are not none, num_samples times with the weights in
-// `directory`, written on any mesh, until num_tokens, a stop word or end-of-text.
+// Continues each of `prompts` num_samples times with the weights in `directory`, written on any mesh. A text ends at
+// num_tokens, a stop word or end-of-text. An empty prompt stands for end-of-text. REQUIRES: `prompts` is not empty.
 //
-// Ids that the tokenizer has no token for, as in a vocabulary padded to a round number, are never chosen.
+// Ids without a token in the tokenizer, as in a vocabulary padded to a round number, are never chosen.
 //
 // A token's scores come from the cached keys and values of at most model.context tokens before it. When the cache of a
 // text is full, the last half of its tokens is read again as the beginning of a sequence. Random numbers depend on
 // options.seed and on the text's number (prompt x num_samples + sample); the first text has those of generate().
-// Prompts are read together, so other texts, `batch`, threads and ranks change scores by rounding. In float64 the texts
-// stay the same, but for tokens whose scores are equal to rounding.
 //
-// Throws IoError and ConfigError for a checkpoint that cannot be read, ConfigError for a tokenizer that cannot or that
-// has more tokens than the model (key "data.tokenizer") and for ranks that the model cannot be split over (keys
-// "mesh.pipe", "mesh.tensor"), RunError for weights that are not finite or too large to compute with, and CommError
-// when a rank dies.
+// Prompts are read together, so other texts, `batch`, threads and ranks change scores by rounding. In float64 this
+// changes a text only where the scores of two tokens differ by no more than rounding.
+//
+// Throws
+//   IoError      if the checkpoint cannot be read;
+//   ConfigError  if the checkpoint cannot be read; if the tokenizer cannot be read or has more tokens than the model
+//                (key "data.tokenizer"); if the model cannot be split over the ranks (keys "mesh.pipe", "mesh.tensor");
+//   RunError     if weights are not finite or too large to compute with, or if scores are not finite;
+//   CommError    if a rank dies.
 Generation generate_all(const std::string& directory, const std::vector<std::string>& prompts,
                         const GenerateOptions& options, const GenerationListener& listener = {});
 
-// One continuation of options.prompt, whose pieces `on_text` hears; the same options give the same text.
+// Returns one continuation of options.prompt, and calls `on_text` with its pieces. The same options give the same text.
 std::string generate(const std::string& directory, const GenerateOptions& options,
                      const std::function<void(const std::string& piece)>& on_text);
 

@@ -1,5 +1,5 @@
-// Weights that a run begins with (train.init): those of a Hugging Face directory, or of a checkpoint that any mesh
-// wrote. Steps, the optimizer's states and the data are the run's own.
+// The initial weights of a run (train.init): those of a Hugging Face directory, or of a checkpoint written on any mesh.
+// Steps, the optimizer's states and the data are the run's own.
 #pragma once
 
 #include <string>
@@ -11,37 +11,36 @@
 
 namespace braid::train {
 
-// The tokenizer of the weights that a run begins with (train.init). A run on text of another one would train on ids
-// that mean other words. Tokenizers are compared by the content of their files.
-
-// Returns the tokenizer of `init`, a Hugging Face directory, checkpoint or run, as data.tokenizer names it: "bytes" or
-// a folder. Empty if it has none, or if there are no weights. Throws IoError.
+// Returns the tokenizer of the weights `init`, a Hugging Face directory, checkpoint or run, as a value of
+// data.tokenizer: "bytes" or a folder. Empty if it has none, or if there are no weights. Throws IoError.
 std::string tokenizer_of_weights(const std::string& init);
 
-// Judges spec.data against spec.train.init, before any text is read. Prepared data are judged by the digest in their
-// manifest. Weights without tokenizer files take any tokenizer but "bytes", which needs a vocabulary of its size.
-// Throws ConfigError for data.paths that are not of one kind, IoError.
+// Returns a problem if the tokenizer of spec.data is not that of the weights spec.train.init, since its ids would stand
+// for other words. Tokenizers are compared by the content of their files; for prepared data by the digest in their
+// manifest. Weights without tokenizer files accept any tokenizer, but "bytes" only if their vocabulary has its size.
+// Reads no text. Throws ConfigError if data.paths are not of one kind, and IoError.
 std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec);
 
-// The model of the checkpoint `path`, or of the newest whole one in the folder of a run. Adds a problem of train.init
-// when there is none, or when it cannot be read. As ParseOptions wants it.
+// Returns the model of the checkpoint `path`; if `path` is the folder of a run, that of its newest whole checkpoint.
+// Adds a problem of train.init if there is no checkpoint, or if it cannot be read. For
+// ParseOptions::model_of_checkpoint.
 ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Problem>& problems);
 
-// Resolves train.init once for all ranks: a Hugging Face directory, a checkpoint, or the newest whole one in the folder
-// of a run, which may be about to write another. Empty if train.resume is given: a resumed run has its weights. Throws
-// ConfigError if there is none.
+// Resolves train.init once for all ranks: returns a Hugging Face directory, a checkpoint, or the newest whole
+// checkpoint in the folder of a run, which may write another one later. Empty without train.init, and if train.resume
+// is given, since a resumed run has its own weights. Throws ConfigError if there are no such weights.
 std::string chosen_initial_weights(const TrainSpec& train);
 
-// Without spec.train.init none. Every key of the model that is not as it has it: those that say which function of which
-// weights it is. A model with rotary positions may have another context. Throws ConfigError and IoError when the
-// weights cannot be had; every byte of a checkpoint is verified.
+// Returns a problem for each key of spec.model that differs from the model of spec.train.init, if the weights depend on
+// it. A model with rotary positions may have another context. Empty without spec.train.init. Verifies every byte of a
+// checkpoint. Throws ConfigError and IoError if the weights cannot be read.
 std::vector<Problem> initial_weights_problems(const RunSpec& spec);
 
-// Returns the source of the weights as the end of a sentence.
+// Returns the end of a sentence that names the source of the weights.
 std::string told_of_initial_weights(const std::string& path);
 
-// Writes what this rank owns of the masters, rounded to their type, and the weights that are computed with where this
-// rank owns them. Not collective. Throws IoError and ConfigError.
+// Reads the initial weights into the masters that this rank owns, rounded to their type, and into the weights of these
+// masters that the rank computes with. Not collective. Throws IoError and ConfigError.
 void take_initial_weights(const RunSpec& spec, param::ParamStore& store);
 
 }  // namespace braid::train

@@ -1,4 +1,4 @@
-// Measures a model's block at its shapes while all ranks run one: each matrix product, and the rest.
+// Measures a transformer block at a model's shapes while all ranks run one: each matrix product, and everything else.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,11 +13,12 @@
 
 namespace braid::train {
 
-// A block of the model as training runs it, timed whole: what its kernels leave of that is autograd, memory that is
-// taken anew, and what lies between them.
+// A block of the model as training runs it, timed as a whole. The time beyond that of its kernels is spent in autograd,
+// in allocations, and between kernels.
 class BlockInTraining {
  public:
-  // A microbatch of `spec`, whose tensor ranks are one; `self`, which outlives this, is a rank by itself.
+  // The block runs a microbatch of `spec`. `self` is a communicator of one rank and outlives this.
+  // REQUIRES: spec.mesh.tensor is 1.
   BlockInTraining(const RunSpec& spec, Communicator& self);
 
   double round();          // returns its seconds
@@ -33,7 +34,7 @@ class BlockInTraining {
   std::vector<double> seconds_;
 };
 
-// Operations a second on what tokens see, as spec/model_flops.h counts them.
+// Rates of attention in operations per second. Only operations on visible tokens count, as in spec/model_flops.h.
 struct AttentionSpeed {
   double context = 0;
   double forward = 0, backward = 0;
@@ -44,37 +45,46 @@ void members(Pack& pack, AttentionSpeed& speed) {
 }
 
 struct BlockSpeed {
-  std::vector<ProductSpeed> products;  // by ascending operations: of each layer's size over its three passes
+  // One for each size of layer, over its three passes (forward, input gradient, weight gradient); by ascending
+  // operations.
+  std::vector<ProductSpeed> products;
   AttentionSpeed attention;
-  CopySpeed elementwise;  // all that is neither, by the bytes of plan/block_work.h and of a hidden state
+  // Everything else: the rate over the bytes that plan/block_work.h counts, and the bytes of a hidden state.
+  CopySpeed elementwise;
 };
 template <class Pack>
 void members(Pack& pack, BlockSpeed& speed) {
   pack(speed.products, speed.attention, speed.elementwise);
 }
 
-// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, in turns with the
-// block as training does, on CPUs: some tenths of a second, or at least three rounds. Takes medians on each rank and
-// means over ranks. What it allocates counts to no rank: the block's weights in all types that a step has them in,
-// twice, at most 256 MiB beside a tensor rank's own. RunError on all ranks where one has no memory for it. Collective;
-// the same on all ranks.
+// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank. On CPUs, rounds
+// alternate with a block as training runs it. Takes some tenths of a second, or three rounds if these take longer.
+// Takes medians on each rank and means over ranks.
+//
+// Allocates the block's weights twice, in all types that a step has them in; at most 256 MiB beyond a tensor rank's own
+// shard. No account of memory counts them. Throws RunError on all ranks if one has too little memory. Collective.
+// Returns the same on all ranks.
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
 
-// Measures blocks that represent those of any model, from narrow to wide, until one takes more than 0.2 seconds.
-// Collective; the same on all ranks.
+// Measures blocks that represent those of any model, from narrow to wide, until a round of one takes more than 0.2
+// seconds. Collective. Returns the same on all ranks.
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks);
 
-// Seconds of a block as training runs it and of its products and attention, and what it streams beside these.
+// Seconds of a block as training runs it, seconds of its products and attention, and the bytes that its other
+// operations stream.
 struct BlockRemainder {
   double whole = 0, products = 0, bytes = 0;
 
-  // Returns the rate of everything but the products, autograd and fresh memory included; at most `most`, the rate of
-  // its kernels alone.
+  // Returns the rate of everything but products and attention, autograd and allocations included. It is at most `most`,
+  // the rate of these kernels alone.
   double bytes_per_second(double most) const;
 };
 
-// Times of a block on all ranks: of its kernels alone, of kernels with an all-reduce of hidden states wherever tensor
-// ranks have one, and of these all-reduces alone, which all ranks begin together.
+// Seconds of a block on all ranks:
+//
+//   apart     its kernels alone
+//   in_step   its kernels, with an all-reduce of hidden states wherever tensor ranks have one
+//   sums      these all-reduces alone, which all ranks begin together
 struct BlockSeconds {
   double apart = 0, in_step = 0, sums = 0;
 
@@ -83,7 +93,8 @@ struct BlockSeconds {
   double skew() const;
 };
 
-// skew() of a block of `spec` on `ranks`. As long as measured_block(); collective.
+// Returns BlockSeconds::skew() of a block of `spec` on `ranks`. Takes as long as measured_block(). Throws RunError on
+// all ranks if one has too little memory. Collective.
 double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks);
 
 }  // namespace braid::train

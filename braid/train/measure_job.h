@@ -1,5 +1,5 @@
-// Everything that is measured of a host or a job by its ranks, and what of it looks wrong. It prints nothing; hosts are
-// numbers, and names where there is something to say.
+// All measurements that ranks make of their hosts or of a job, and notes on results that look wrong. Prints nothing.
+// Hosts are numbers in results and names in notes.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@
 
 namespace braid::train {
 
-// The rates of one host with all its ranks computing at once, each with one thread; per rank.
+// The rates per rank of one host, while all its ranks compute at the same time, each with one thread.
 struct HostSpeed {
   std::vector<CopySpeed> copies;
   double float32_flops = 0, bfloat16_flops = 0;
   std::vector<BlockSpeed> float32_blocks, bfloat16_blocks;
-  double skew = 0;  // of tensor ranks; 0 of one rank
+  double skew = 0;  // BlockSeconds::skew() of tensor ranks; 0 if the host has one rank
   bool bfloat16_products = false;
   DiskSpeed disk;
 };
@@ -33,20 +33,20 @@ struct JobSpeed {
   std::vector<LinkSpeed> links;  // by first rank, then by second
   std::vector<SumSpeed> sums;
   std::vector<ClockDifference> clocks;
-  std::vector<HostSpeed> hosts;  // by number
-  double save_seconds = 0;       // of a save that writes next to nothing (measured_save()); 0: not measured
+  std::vector<HostSpeed> hosts;  // by number of the host
+  double save_seconds = 0;       // time of a save of almost nothing (measured_save()); 0: not measured
 };
 
-// Runs ranks with `start`, one for each of `host_of_rank`, and measures one thing after another. `folder` is where each
-// host's disk is measured. Throws what Launcher::run() throws.
+// Runs ranks with `start`, one for each entry of `host_of_rank`, and makes all measurements one after another. Each
+// host's disk is measured in `folder`. Throws as Launcher::run() does.
 JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder);
 
-// A host's facts about itself.
+// Facts that a host reports about itself.
 struct JobHost {
   HostFacts facts;
-  std::string version;          // of braid and its engines
-  int num_ranks = 0;            // that are measured on it
-  int64_t free_disk_bytes = 0;  // where its disk is measured
+  std::string version;          // version of braid and of its engines
+  int num_ranks = 0;            // number of measured ranks on this host
+  int64_t free_disk_bytes = 0;  // in the folder where its disk is measured
 };
 template <class Pack>
 void members(Pack& pack, JobHost& host) {
@@ -58,12 +58,12 @@ struct MeasuredJob {
   std::vector<int> host_of_rank;
   JobSpeed speed;
 
-  bool one_host(const LinkSpeed& link) const;  // both its ranks are on the same
-  // "rank 0 on h0".
+  bool one_host(const LinkSpeed& link) const;  // true if both ranks of the link are on the same host
+  // Returns "rank 0 on h0".
   std::string place(int rank) const;
 };
 
-// Summary of links inside or across hosts: medians, and the slowest link for large messages.
+// Summary of links inside or across hosts: medians, and the link with the lowest bandwidth.
 struct LinkSummary {
   int count = 0;
   double latency_seconds = 0, bytes_per_second = 0;
@@ -72,8 +72,8 @@ struct LinkSummary {
 enum class LinkSpan { OneHost, AcrossHosts };
 LinkSummary summary(const MeasuredJob& job, LinkSpan span);
 
-// Sentences about limits that are too low, pairs ten times slower than the median of their kind,
-// clocks apart, more ranks than cores, disks that could not be measured.
+// Returns sentences about results that look wrong: open-file limits that are too low, more ranks than cores, pairs ten
+// times slower than the median of their kind, clocks that differ by a second or more, disks that were not measured.
 std::vector<std::string> job_notes(const MeasuredJob& job);
 
 }  // namespace braid::train

@@ -1,5 +1,5 @@
-// Tensors for measurements, and numbers combined over ranks. On CPUs their memory is their own, past the accounting
-// allocator: a measurement must not show up in the peaks of the run.
+// Tensors for measurements, and numbers combined over ranks. On CPUs the tensors bypass the accounting allocator, since
+// a measurement must not raise the run's peaks of memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,15 +8,13 @@
 
 namespace braid::train {
 
-// One number of each rank, combined over all of them.
-
-// The same on all ranks. Blocks. Collective.
+// Returns the numbers `value` of all ranks, combined by `op`; the same on all ranks. Blocks. Collective.
 double all_reduced(double value, ReduceOp op, Communicator& ranks);
 
-// Contiguous, with arbitrary values.
+// Returns a contiguous tensor with arbitrary values.
 at::Tensor uncounted_tensor(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device);
 
-// Until a device that works behind the host's back is done with what `tensor` is computed by.
+// Blocks until an asynchronous device has computed `tensor`. Returns at once on the CPU.
 void wait_for(const at::Tensor& tensor);
 
 }  // namespace braid::train

@@ -1,4 +1,4 @@
-// The loop over the steps of a run, on one rank: what happens between steps, and who hears of it.
+// The loop over the steps of a run, on one rank. Does the work between steps and reports to the observer.
 #pragma once
 
 #include <functional>
@@ -15,33 +15,35 @@
 
 namespace braid::train {
 
-// The inputs of a run's ranks: one object where they are threads, a copy in each process.
+// The inputs of a run's ranks: one object if ranks are threads, a copy in each process otherwise.
 struct SharedByRanks {
   const RunStart& start;
   const data::Corpus& corpus;
-  const std::vector<std::string>& choices;  // made before ranks start
-  EvaluatedText& evaluated;                 // asked by rank 0 only
-  RunObserver& observer;                    // hears rank 0 only
-  ckpt::CheckpointReading& begun_with;  // the checkpoint that the run goes on from, or has its weights from; held until
-                                        // the run's own first one is there
+  const std::vector<std::string>& choices;  // automatic choices made before ranks start
+  EvaluatedText& evaluated;                 // used by rank 0 only
+  RunObserver& observer;                    // called by rank 0 only
+  // The lock on the checkpoint that the run resumes from or takes its weights from. It is held until the run publishes
+  // its own first checkpoint.
+  ckpt::CheckpointReading& begun_with;
   const RunControls& controls;
 };
 
-// A rank's request for what follows the step; the strongest request of all ranks is granted.
+// A rank's request for the time after a step, in ascending strength. The strongest request of all ranks is granted.
 enum class RunRequest { GoOn, Save, Stop };
 
-// The loop of one rank with its trainer. Collective over the world.
+// The loop of one rank. All ranks of the world run it together.
 class RankLoop {
  public:
-  // All of it outlives this.
+  // All arguments outlive this.
   RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world);
 
-  // Runs steps until all are done or a stop is requested, and saves the last. The caller fills in fields that ranks do
-  // not have. Also returns at a spike() that the run goes back for: then the trainer is unusable and the result empty.
+  // Runs steps until all are done or a stop is requested, and saves the state after the last step. The caller fills in
+  // the fields of the result that ranks do not have. At a spike() for which the run goes back, the result is empty and
+  // the trainer must not be used any more.
   RunEnd run();
   // Returns a description of the spike; empty if there was none.
   const std::string& spike() const { return spike_; }
-  // The newest that this loop has saved; empty: none.
+  // Returns the folder of the newest checkpoint that this loop has saved; empty if there is none.
   std::string saved() const;
 
  private:
@@ -80,13 +82,13 @@ class RankLoop {
   Trainer& trainer_;
   Communicator& world_;
   RunCheckpoints checkpoints_;
-  Evaluation evaluation_{-1};    // the last; none yet
-  bool wishes_to_save_ = false;  // and has said so
+  Evaluation evaluation_{-1};    // the last one; step -1: none yet
+  bool wishes_to_save_ = false;  // rank 0 has requested a save that is not made yet (train.save_minutes)
   bool told_of_graphs_ = false;
   bool has_foreseen_ = false;
-  bool owes_check_ = false;  // of replicas, which were apart when it was due
+  bool owes_check_ = false;  // a check of replicas is due; it waits because they are apart
   std::string spike_;
-  std::vector<double> own_losses_;  // where replicas run apart: of this one's steps since the last evaluation
+  std::vector<double> own_losses_;  // if replicas run apart: losses of this rank's steps since the last evaluation
   PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
 };
 

@@ -1,4 +1,4 @@
-// One rank's part of the model: the blocks of its stages, their parameters, and where their gradients go.
+// One rank's part of the model: the blocks of its stages, their parameters, and the sink of their gradients.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@
 
 namespace braid::train {
 
-// The model's blocks, whatever stages they are in.
+// The blocks of the whole model.
 struct ModelLayers {
-  std::vector<std::string> names;  // of BlockSpecs, in model order
-  std::vector<int> of_param;       // by place in the ParamOrder; of a tied parameter the first block that has it
+  std::vector<std::string> names;  // names of BlockSpecs, in model order
+  std::vector<int> of_param;       // index in `names`, by place in the ParamOrder; a tied parameter has its first block
 };
 
 class RankModel {
@@ -28,17 +28,17 @@ class RankModel {
   // The same for a model of `maker`, which outlives this.
   RankModel(const RunSpec& spec, const RankGroups& groups, const nn::ModelMaker& maker);
 
-  // The blocks of `stage`, one of groups.layout's for this rank, as memory.recompute says.
+  // Returns the blocks of `stage`, in segments by memory.recompute. REQUIRES: groups().layout gives this rank `stage`.
   const nn::Segments& segments(int stage) const { return *stages_.at(stage).segments; }
 
   param::ParamStore& params() { return *store_; }
   param::GradSink& sink() { return *sink_; }
-  param::UnitSink* unit_sink() { return unit_sink_; }  // the same, where gradients are sharded; else null
-  // By block of the store, the stage it is in.
+  param::UnitSink* unit_sink() { return unit_sink_; }  // sink() if gradients are sharded; else null
+  // Returns the stage of each block of the store.
   const std::vector<int>& stage_of_block() const { return stage_of_block_; }
-  // Called around every block that runs, with its number among those of the store.
+  // Sets hooks that are called around every block that runs, with its number among the blocks of the store.
   void set_hooks(const nn::BlockHooks& hooks);
-  // Calls the hooks around all blocks of `stage` at once, which then stay whole in between.
+  // Call the hooks before and after all blocks of `stage` at once. In between, the stage's parameters stay gathered.
   void hold_stage(int stage) const;
   void let_stage_go(int stage) const;
   param::WeightGradQueue& weight_grads(int stage) { return *stages_.at(stage).weight_grads; }
@@ -48,13 +48,13 @@ class RankModel {
   const RankGroups& groups() const { return groups_; }
   // Returns true if this rank counts `param` in norms: no lower rank of groups().model holds the same elements.
   bool counts(const param::Parameter& param) const;
-  // Those over which norms are formed.
+  // Returns the groups over which norms are all-reduced.
   optim::NormGroups norm_groups() const {
     return {*groups_.model, groups_.shards->size() > 1 ? groups_.shards.get() : nullptr};
   }
-  // Names of the whole model's parameters, the same on every rank.
+  // Returns the names of the whole model's parameters, the same on every rank.
   const optim::ParamOrder& order() const { return order_; }
-  // The layers of the whole model, the same on every rank.
+  // Returns the layers of the whole model, the same on every rank.
   const ModelLayers& layers() const { return layers_; }
   // Returns the auxiliary losses and counts of the whole model's blocks, the same on every rank.
   const param::AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
@@ -84,7 +84,7 @@ class RankModel {
 // Returns the sharding of sync.zero on these groups.
 param::Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
 
-// Names without repeats (a tied parameter once), in model order.
+// Returns the names of `params` in model order, a tied parameter once.
 optim::ParamOrder param_order(const param::ModelParams& params);
 ModelLayers model_layers(const param::ModelParams& params);
 

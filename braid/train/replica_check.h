@@ -1,5 +1,5 @@
-// Compares copies of the same parameters and optimizer states on different ranks: a bit flip in one replica's memory
-// silently spreads into all others' gradients. The caller decides what happens to the run.
+// Compares copies of the same parameters and optimizer states on different ranks, since a bit flip in one replica's
+// memory silently spreads to the gradients of all others. The caller decides what happens to the run.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,22 +16,23 @@ namespace braid::train {
 
 enum class CopyOf { Weights, Masters, State };
 
-// Something that this rank holds and another may hold too: those of equal `param`, `what` and `box` are copies.
+// A tensor on this rank, of which other ranks may hold a copy. Two are copies if `param`, `what` and `box` are equal.
 struct HeldCopy {
   int64_t param = 0;  // place in the ParamOrder
   CopyOf what = CopyOf::Weights;
-  uint64_t box = 0;  // digest of its name and Placement
+  uint64_t box = 0;  // digest of the tensor's name and Placement
   at::Tensor values;
 };
 
-// Weights, and of masters and states what this rank owns: as Placements and shards say, so whether copies lie along the
-// data axis, on tensor ranks, in mirrored stages or at both ends of a tied embedding. Valid as long as the parts. Where
-// replicas have states of their own (ReplicaLife::own_prefix) those have names of their own.
+// Returns this rank's weights, unless they are sharded, and the masters and optimizer states that it owns. Their
+// Placements identify copies anywhere: along the data axis, on tensor ranks, in mirrored stages, or at both ends of a
+// tied embedding. If replicas have their own states (ReplicaLife::own_prefix), these have different names and are not
+// copies. The tensors are views, valid as long as the arguments.
 std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer, sync::ReplicaLife& replicas);
 
-// Returns the first differing copies in model order: if most are equal, the ranks that differ; else all ranks that hold
-// one. Empty if all copies are equal bit for bit. Reads each shared tensor once, and gathers three numbers for each of
-// `held`. The same on all ranks. Collective over `world`.
+// Returns a description of the first differing copies in model order. If a majority is equal, it names the ranks that
+// differ; else all ranks that hold a copy. Empty if all copies are equal bit for bit. Reads each tensor that has copies
+// once, and gathers three numbers for each of `held`. Returns the same on all ranks. Collective over `world`.
 std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const optim::ParamOrder& order);
 
 }  // namespace braid::train

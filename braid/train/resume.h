@@ -11,35 +11,42 @@
 
 namespace braid::train {
 
-// The configuration a checkpoint was written with, whatever mesh it had, without train.init. Throws ConfigError when it
-// cannot be read.
+// Returns the configuration of the run that wrote the checkpoint, without train.init and model.config. Its mesh may
+// have more ranks than this machine allows. Throws ConfigError if it cannot be read.
 RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& directory);
 
-// Throws IoError when the weights that the checkpoint lists are not those of `model`, which its configuration
-// describes: a manifest may say anything, so this is looked at before something of the model's size is made.
+// Throws IoError if the weights that the checkpoint lists are not those of `model`, the one in its configuration.
+// Callers check this before they allocate anything of the model's size, since a manifest is untrusted input.
 void refuse_other_shapes(const ModelSpec& model, const std::string& directory);
 
-// A run that goes on: what it is told, and what its data are.
+// A resumed run: its configuration and the origin of its data.
 struct Resumed {
   const RunSpec& spec;
   const data::CorpusOrigin& origin;
 };
 
-// Every key that must be as it was and is not: the model, and what decides which samples come in which order, the data
-// and the tokenizer by their content; and the numbers of the training, such as the optimizer's rates, that
-// train.allow_change does not name, with a line that would allow them. The mesh, the schedule and the place of the data
-// may change, where compression owes nothing to ranks that would be gone; also train.steps must leave something to do.
-// A checkpoint without a configuration is judged by its data and its data cursor alone. What one of the two does not
-// know of its data or tokenizer is not compared, but for the tokenizer's name or files.
+// Returns a problem for each key that must not differ from the checkpoint's configuration but does:
+//
+//   * the model;
+//   * keys that choose the samples and their order; the data and the tokenizer are compared by content;
+//   * settings of the training, such as the optimizer's rates, unless train.allow_change lists them; one more problem
+//     shows the line that would allow all of them;
+//   * the mesh, the schedule and the partition, if compression carries residuals over for the old ranks;
+//   * sync.replication and mesh.data, if replicas were saved between two synchronisations;
+//   * train.steps, if it is less than the steps that are done.
+//
+// Otherwise the mesh, the schedule and the paths of the data may change. A checkpoint without a configuration is judged
+// by its data, its tokenizer and its data cursor. Data are not compared if their content marks are missing on one side.
+// A tokenizer without a hash on one side is compared by its name or files.
 std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointInfo& info,
                                      const std::string& directory);
 
-// Returns true if two values of DataSpec::tokenizer are the same files, wherever they lie. A missing one equals its own
-// name only.
+// Returns true if two values of DataSpec::tokenizer name files of the same content. A tokenizer whose files are missing
+// equals only its own name.
 bool same_tokenizer(const std::string& a, const std::string& b);
 
-// Takes what compression carries over (names that begin with kReducerState) out of the tensors to be read where the
-// checkpoint's does not fit: another way of compressing, or other ranks. Returns a sentence about it, else "".
+// Removes the residuals of compression (names that begin with kReducerState) from the tensors to read, if those in the
+// checkpoint do not fit: they have another compression or other ranks. Then returns a sentence about it, else "".
 std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec,
                                     const ckpt::CheckpointInfo& info, const std::string& directory);
 

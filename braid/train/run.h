@@ -1,4 +1,4 @@
-// A whole training run: from a spec to weights on disk. It prints nothing; an observer is told what happens.
+// A whole training run, from a spec to weights on disk. It prints nothing and reports to an observer.
 #pragma once
 
 #include <functional>
@@ -21,73 +21,78 @@
 namespace braid::train {
 
 struct RunStart {
-  RunSpec spec;  // resolved: vocabulary filled in, a measured partition as the list that it is
-  std::optional<plan::Partition> measured_partition;  // where pipeline.partition asked for one and none was saved
+  RunSpec spec;  // resolved: has the vocabulary, and a measured partition as a list
+  // Set if pipeline.partition is "measured" and the checkpoint has no partition that fits.
+  std::optional<plan::Partition> measured_partition;
   int64_t num_params = 0;
   int64_t padded_vocab = 0;
   int64_t num_documents = 0, train_tokens = 0, validation_tokens = 0;
-  double bigram_entropy = 0;  // nats per token on the validation part
+  double bigram_entropy = 0;  // in nats per token, on the validation part
   int threads = 1;            // per rank
   int64_t first_step = 0;     // > 0 when resumed
 };
 
-// A measurement on what was held out.
+// A measurement on the validation part of the data.
 struct Evaluation {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-  int64_t step = 0;                 // after so many updates
-  double loss = kUnknown;           // nats per token
-  double loss_per_byte = kUnknown;  // nats per byte of text, whatever the tokenizer makes of it (EvaluatedText)
+  int64_t step = 0;                 // number of updates before it
+  double loss = kUnknown;           // in nats per token
+  double loss_per_byte = kUnknown;  // in nats per byte of text, so tokenizers compare (EvaluatedText)
 };
 
 struct RunEnd {
   RunSpec spec;  // resolved, as in RunStart
   int64_t num_steps = 0;
-  Evaluation evaluation;  // the last; its losses are NaN when nothing is held out, or the run was interrupted
+  Evaluation evaluation;  // the last one; its losses are NaN if nothing is held out, or if the run was interrupted
   double bigram_entropy = 0;
-  std::string checkpoint;       // folder of the last one
+  std::string checkpoint;       // folder of the last checkpoint
   schedule::Timeline timeline;  // of the last step, one row per world rank
   bool interrupted = false;
 };
-// The fields that world rank 0 returns (base/packed.h). The caller has spec and bigram_entropy.
+// Packs the fields that world rank 0 returns (base/packed.h). The caller fills in spec and bigram_entropy.
 template <class Pack>
 void members(Pack& pack, RunEnd& end) {
   pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);
 }
 
-// Told where world rank 0 runs, in order: on its thread, or in its process, so that what it remembers is gone with that
-// (run.ranks). Exceptions end the run on all ranks.
+// Callbacks about the events of a run, in order. World rank 0 calls them on its thread. If ranks are processes
+// (run.ranks), that is the observer's copy in rank 0's process, and its state is lost when that process ends. An
+// exception ends the run on all ranks.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void on_start(const RunStart& start) = 0;
-  // Called with the peak for utilisation: at the start if train.peak_flops has it, else after the first step, or never
-  // if a step is too small to be worth a measurement. Called again before the report of each step that has exceeded it.
+  // Called with the peak for utilisation: at the start if train.peak_flops gives it, else after the first step. Never
+  // called if a step is too small to be worth a measurement. Called again before the report of each step that exceeded
+  // the peak.
   virtual void on_peak(const PeakFlops& peak) {}
-  // Once a start, after the first step, unless steps are too small or the schedule has no name: what the rates of the
-  // run's own ranks, measured then, let expect of all steps. on_choice() in its place where there is no memory to
-  // measure them.
+  // Called after the first step of the run, and after the first step that follows a rollback, with a prediction for all
+  // steps. The rates of the run's ranks are measured just before. Not called if steps are small and few remain.
+  // on_choice() is called instead if there is too little memory to measure, or if the run cannot be predicted.
   virtual void on_prediction(const plan::Prediction& prediction) {}
-  // After it, where there are several ranks: data and model parallelism each by itself on as many.
+  // Called after on_prediction() if there are several ranks, with predictions for each form of data and model
+  // parallelism by itself on the same number of ranks.
   virtual void on_comparison(const std::vector<plan::ParallelismRow>& rows) {}
-  virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
-  // Once, when the steps from here on are slower than they could be: why.
+  virtual void on_step(const StepReport& report) = 0;  // called after every step; train.log_every is not applied
+  // Called once with the reason, if steps from now on are slower than they could be.
   virtual void on_slow_path(const std::string& why) {}
-  // Called with each automatic choice and its reason: from measurements, a checkpoint and what it lacks, data that are
-  // left out, or missing memory.
+  // Called with each automatic choice and its reason. A reason is a measurement, the content of a checkpoint, data that
+  // are left out, or too little memory.
   virtual void on_choice(const std::string& choice) {}
   virtual void on_evaluation(const Evaluation& evaluation) = 0;
-  // Asked after on_start() where the checkpoint that the run goes on from was saved before the evaluation of its step:
-  // whether that evaluation was heard since, by this observer or by one before it. Where it was not, it is made.
+  // Called after on_start() or on_rollback() if the checkpoint that the run resumes from was saved before the
+  // evaluation of its step. Returns true if this observer, or an earlier one of the run, has received that evaluation
+  // since. If it returns false, the run makes the evaluation.
   virtual bool knows_evaluation(int64_t step) { return false; }
-  // Asked after on_start() where checkpoint.keep_best is set: the validation losses by step that this observer, or one
-  // before it in the run's folder, has heard.
+  // Called after on_start() or on_rollback() if checkpoint.keep_best is set. Returns, by step, the validation losses
+  // that this observer, or an earlier one in the run's folder, has received.
   virtual std::map<int64_t, double> heard_evaluations() { return {}; }
-  // Before an evaluation, where replicas run apart and on_step() tells of one of them: the mean training loss of all
-  // over the steps since they were last evaluated, `num_steps` of each.
+  // Called before an evaluation if replicas run apart, since on_step() then reports one replica. `loss` is the mean
+  // training loss of all replicas since the last evaluation, over `num_steps` steps of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}
-  // The run went back by itself, to where it was after `step` steps: what was told of later ones counts no more. Why,
-  // and what it goes on with, in a sentence.
+  // Called when the run has gone back by itself to its state after `step` steps. Reports of later steps are void. `why`
+  // is a sentence with the reason and the batch that the run resumes with.
   virtual void on_rollback(int64_t step, const std::string& why) {}
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
 };
@@ -95,30 +100,33 @@ class RunObserver {
 // Returns the limits of this machine: 16 ranks, or four per core if that is more, on each of `num_hosts` hosts.
 spec::HostLimits host_limits(int num_hosts = 1);
 
-// The caller's control over a run, and the launcher of its ranks. Functions are called on every rank; where ranks are
-// processes, they read memory shared with the caller.
+// The caller's control over a run, and the launcher of its ranks. admit() is called by run_training() before ranks
+// start; the other functions are called on every rank. If ranks are processes, these functions must read memory that is
+// shared with the caller.
 struct RunControls {
-  // Asked after each step, each save and each evaluation; when any rank says yes, all finish that step, save and
-  // return; an evaluation that was due there is made when the run is resumed.
+  // Called after each step, each save and each evaluation. If it returns true on any rank, all ranks finish that step,
+  // save and return. An evaluation that was due at that step is made when the run is resumed.
   std::function<bool()> stop_requested;
   // Returns true if an extra save was requested that no rank has taken yet. The run continues after it. Called together
   // with stop_requested.
   std::function<bool()> takes_save_request = [] { return false; };
-  // Before the first step.
+  // Called before the first step.
   std::function<void()> on_begin = [] {};
-  // Called with the resolved spec before anything is allocated; what it throws refuses the run.
+  // Called with the resolved spec before the run allocates anything. An exception from it refuses the run.
   std::function<void(const RunSpec&)> admit = [](const RunSpec&) {};
-  const Launcher* launcher = nullptr;       // null: as run.ranks says
-  spec::HostLimits limits = host_limits();  // that the run was read with
-  std::vector<int> host_of_rank;            // by rank of the world; empty: all are on this one
+  const Launcher* launcher = nullptr;       // null: the launcher of run.ranks
+  spec::HostLimits limits = host_limits();  // the limits that the spec was parsed with
+  std::vector<int> host_of_rank;            // number of each world rank's host; empty: all ranks are on this host
 };
 
-// Runs `spec`, whose fields are each valid (parse_run). train.resume is a checkpoint or empty, and train.out the
-// caller's alone for as long as this runs. Throws ConfigError with every problem before any rank starts, RunError,
-// CommError, IoError.
+// Runs `spec`. Throws ConfigError with every problem before any rank starts, RunError, CommError and IoError. The
+// caller handles signals. With a launcher of several hosts, each host calls this with the same spec.
 //
-// Where ranks are processes (run.ranks), the caller runs no other thread and has not computed with LibTorch. Signals
-// are the caller's to answer. With a launcher of several hosts each of them calls this, with the same spec.
+// REQUIRES:
+//   * each field of `spec` is valid by itself (parse_run);
+//   * train.resume is a checkpoint or empty;
+//   * nothing else writes to train.out while this runs;
+//   * if ranks are processes (run.ranks), the caller runs no other thread and has not computed with LibTorch.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const RunControls& controls);
 
 }  // namespace braid::train

@@ -1,5 +1,5 @@
-// The checkpoints of a run, on one rank: when each was written, at once or behind the training, who hears of it, and
-// which stay. It does not decide when one is due.
+// The checkpoints of a run, on one rank. Saves them, during or between steps, reports them to the observer, and removes
+// old ones. The caller decides when a save is due.
 #pragma once
 
 #include <cstdint>
@@ -20,40 +20,43 @@ class RunCheckpoints {
  public:
   struct Parts {
     const RunStart& start;
-    RunObserver& observer;  // rank 0 alone tells it
+    RunObserver& observer;  // called by rank 0 only
     ckpt::CheckpointReading&
-        begun_with;  // held until the first checkpoint is there: until then the run may go back to it
+        begun_with;  // locks the initial checkpoint, to which the run may go back until its first one is published
   };
 
-  // All of it outlives this. Rank 0 alone removes what does not stay. With checkpoint.async, takes the memory for
-  // copies; throws ConfigError on all ranks where checkpoint.host_gib is less. Collective.
+  // All arguments outlive this. Only rank 0 removes checkpoints. With checkpoint.async, allocates the memory for
+  // copies; throws ConfigError on all ranks if a rank needs more than checkpoint.host_gib. Collective.
   RunCheckpoints(const Parts& parts, Trainer& trainer, Communicator& world);
 
-  // The run's folder is as the run found it, or wants it: what is known of earlier evaluations is read.
+  // Reads the losses of earlier evaluations from the observer, on rank 0 with checkpoint.keep_best. Called once, after
+  // RunObserver::on_start() or on_rollback().
   void begin();
 
-  // Saves the trainer as it is. Throws as Trainer::save(). With checkpoint.async it returns before the checkpoint is
-  // there, and waits for the one before it first. Collective.
+  // Saves the trainer's state. With checkpoint.async, waits until the previous checkpoint is published, and returns
+  // before the new one is. Throws as Trainer::save(). Collective.
   void save();
 
-  // With checkpoint.async: whether one is not there yet, the same on all ranks; and whether this rank's thread is still
-  // at work on it.
+  // With checkpoint.async, under_way() returns true while a save is not published yet; it is the same on all ranks.
+  // busy() returns true while this rank's thread works on that save. Without checkpoint.async, both return false.
   bool under_way() const { return behind_ && behind_->under_way(); }
   bool busy() const { return under_way() && behind_->busy(); }
-  // Advances the current save by a phase if no rank is busy. Throws the IoError of any rank on all. Collective.
+  // Waits for this rank's thread and advances the current save by a phase. Throws the IoError of any rank on all ranks.
+  // REQUIRES: under_way(). Collective.
   void advance();
-  // Until the last that was begun is there. Throws as advance(). Collective.
+  // Calls advance() until no save is under way. Throws as advance(). Collective.
   void finish();
 
-  // Validation losses, by which the best checkpoints stay.
+  // Records a validation loss. checkpoint.keep_best keeps the checkpoints with the lowest ones.
   void heard(int64_t step, double loss) { losses_[step] = loss; }
 
-  // Returns true if the run's folder has, or is about to have, the trainer's state after `step`: saved here, or resumed
-  // from. The same on all ranks, whatever their hosts see. Collective.
+  // Returns true if the run's folder has the trainer's state after `step`, or a save of it is under way. The state may
+  // also be the checkpoint that the run resumed from. Returns rank 0's view on all ranks. Collective.
   bool is_saved(int64_t step) const;
-  // Returns the step of the last save that was begun; -1: none yet.
+  // Returns the step of the last save that was begun; -1 if there is none.
   int64_t saved_step() const { return saved_step_; }
-  double saved_at() const { return saved_at_; }  // in now_seconds(); when this was made, where there is none
+  // Returns the time of the last save, in now_seconds(); if there is none, the time when this object was made.
+  double saved_at() const { return saved_at_; }
 
  private:
   void make_room();
@@ -66,7 +69,7 @@ class RunCheckpoints {
   Trainer& trainer_;
   Communicator& world_;
   PosixFileSystem files_;
-  std::unique_ptr<ckpt::SaveBehind> behind_;  // null: steps wait
+  std::unique_ptr<ckpt::SaveBehind> behind_;  // null: synchronous saves
   std::map<int64_t, double> losses_;
   int64_t saved_step_ = -1;
   double saved_at_;

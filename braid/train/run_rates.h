@@ -1,4 +1,4 @@
-// Measures the compute rates and links of a run's ranks, where they are.
+// Measures the compute rates and the links of a run's ranks on their hosts.
 #pragma once
 
 #include <vector>
@@ -9,16 +9,21 @@
 
 namespace braid::train {
 
-// Returns the number of hosts of ranks; an empty list means one.
+// Returns the number of hosts; an empty list means one.
 int num_hosts(const std::vector<int>& host_of_rank);
 
-// Returns true if the rank computes: on each host, the first ranks do, as many as it has devices.
+// Returns true if the rank is among the first `per_node` ranks of its host. These take part in measurements; `per_node`
+// is the number of devices of a host.
 bool computes(const std::vector<int>& host_of_rank, int rank, int per_node);
 
-// The hosts of the run as predict_run() sees them: its model's block (kernel_probe.h) and
-// copies, on as many ranks of each host at the same time as it has cores, with the threads that they have; and one pair
-// of ranks in a host and one across; a link that no two ranks have is {}. About half a second, or some rounds of large
-// blocks; no random numbers. RunError on all ranks where one has no memory for it. Collective; rank 0's is whole.
+// Measures the hosts of the run and returns them for predict_run():
+//
+//   * the rates of the model's block (kernel_probe.h) and of copies, on as many ranks of each host at the same time as
+//     it has cores, or devices, with the threads that they have;
+//   * the link of one pair of ranks in a host, and of one across hosts; {} if no two ranks have such a link.
+//
+// Takes about half a second, or some rounds if blocks are large. Draws no random numbers. Throws RunError on all ranks
+// if one has too little memory. Only rank 0's result is complete. Collective.
 plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> host_of_rank, Communicator& world);
 
 }  // namespace braid::train

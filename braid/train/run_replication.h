@@ -1,4 +1,4 @@
-// The model of a rank and the way of keeping replicas in step, put together.
+// Connects the model of a rank with the replication of its configuration.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace braid::train {
 
-// Both outlive the result, which `model` tells from now on what is ready and which blocks run. Collective over the
-// world.
+// Returns the replication of `spec` for `model`; both arguments outlive it. From now on `model` notifies it of
+// gradients that are ready and, if parameters are sharded, before and after each block runs. Collective over the world.
 std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model);
 
 }  // namespace braid::train

@@ -11,30 +11,31 @@
 
 namespace braid::train {
 
-// This rank's parts, wherever they are. Where replicas have masters and states of their own, those of the first have
-// the plain names, and the others add theirs under names of their own.
+// Returns this rank's parts of the tensors, on the host or on a device. If replicas have their own masters and states,
+// those of the first replica have the plain names, and each other replica adds its own under ReplicaLife::own_prefix().
 std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer,
                                               sync::ReplicaLife& replicas);
 
-// The masters alone, of what this rank owns.
+// Returns the masters that this rank owns.
 std::vector<ckpt::PlacedTensor> master_tensors(const param::ParamStore& store);
 
-// Those of them that a rank saves: all, but where it has others of its own under `own_prefix`, the plain names are the
-// first replica's to save (a checkpoint takes any rank's of equal boxes, which these are not).
+// Returns the `tensors` that this rank saves. If it also has a tensor under `own_prefix`, only the first replica saves
+// the one with the plain name: a checkpoint takes equal boxes from any rank, and here their values differ.
 std::vector<ckpt::PlacedTensor> tensors_to_save(std::vector<ckpt::PlacedTensor> tensors, const std::string& own_prefix);
 
-// The same on the host: themselves where they are there already, else copies.
+// Returns `tensors` on the host. Tensors on a device are copied.
 std::vector<ckpt::PlacedTensor> on_host(std::vector<ckpt::PlacedTensor> tensors);
 
-// Reads them from `directory`; `optimizer` has named its states. What keeping replicas in step adds stays as it is
-// where the checkpoint has none of it, so that a run may go on in another way or with other replicas; but not when its
-// replicas were apart, for then all of it counts. Collective. Throws as load_in_one_pass().
+// Reads `tensors` from the checkpoint in `directory`. If the checkpoint lacks tensors of replication, they keep their
+// values, so a run may resume with another replication or other replicas. If its replicas were apart, it must have all
+// of them. REQUIRES: `optimizer` has its states. Throws as load_in_one_pass() does. Collective.
 void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world);
 
-// A counter of checkpoints that were written while replicas had weights of their own: the number of replicas.
+// The counter in a checkpoint that was written while replicas had their own weights: the number of replicas.
 inline constexpr const char* kReplicasApart = "replicas_apart";
-// The batches that steps were not made with, before the data cursor: those that a run has gone on behind (Trainer).
+// The counter of batches before the data cursor that no step was made with, since the run skipped them in a rollback
+// (Trainer::go_on_at()).
 inline constexpr const char* kBatchesPassedOver = "batches_passed_over";
 
 }  // namespace braid::train

@@ -1,5 +1,5 @@
-// Detects spikes of loss and gradient norm: keeps a running mean and deviation of the loss and of the norm's logarithm,
-// over steps whose update was made.
+// Detects spikes of loss and gradient norm. Keeps a running mean and deviation of the loss and of the norm's logarithm,
+// over the steps whose update was made.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace braid::train {
 
-// Finds values in a model that are not finite, for the message of a run that ends.
-
-// "weights of blocks.3.mlp.up.weight (layer blocks.3, rank 1) are not finite": the first such parameter in model order;
-// where all are finite the last gradient, since from there backward has handed it on to the layers before. With every
-// rank of the world that holds it. Empty where all is finite. Sums over replicas have carried what one of them made to
-// all. Collective over groups().step_report.
+// Returns text such as "weights of blocks.3.mlp.up.weight (layer blocks.3, rank 1) are not finite" for an error
+// message. Names the first parameter in model order whose weights are not finite. If all weights are finite, names the
+// last one whose gradient is not, since backward spreads such values to earlier layers. Lists the world ranks that hold
+// these values; all-reduces spread them to all replicas. Empty if all values are finite. Collective over
+// groups().step_report.
 std::string where_not_finite(RankModel& model);
 
-// Mean and deviation of the latest values: of all up to kWindow, then exponentially weighted, each by 1 / kWindow.
+// Mean and deviation of a series. The first kWindow values have equal weights. From then on the mean is exponential,
+// and each new value has weight 1 / kWindow.
 class RunningSpread {
  public:
   static constexpr int64_t kWindow = 100;
-  static constexpr double kLeast = 0.01;  // no deviation counts as less than this
+  static constexpr double kLeast = 0.01;  // lower bound of the standard deviation
 
   void add(double value);
   // Returns the number of standard deviations that `value` is above the mean; negative below it.
@@ -34,24 +34,25 @@ class RunningSpread {
 
 class SpikeWatch {
  public:
-  static constexpr int64_t kFewest = 20;     // steps before which only what is not finite is a spike
-  static constexpr int64_t kMostSkips = 10;  // in a row
+  static constexpr int64_t kFewest = 20;     // in the first kFewest updates, only values that are not finite are spikes
+  static constexpr int64_t kMostSkips = 10;  // steps in a row
 
-  // In standard deviations; 0: only what is not finite is a spike.
+  // `threshold` is in standard deviations; 0: only values that are not finite are spikes.
   explicit SpikeWatch(double threshold) : threshold_(threshold) {}
 
-  // In nats, and of the whole gradient before clipping. What is a spike, "loss 9.1 above its running mean of 3.4 by 7.2
-  // standard deviations"; empty: nothing is. A norm's mean is the geometric one.
+  // Returns a description if a step is a spike, such as "loss 9.1 above its running mean of 3.4 by 7.2 standard
+  // deviations"; else "". `loss` is in nats. `grad_norm` is that of the whole gradient before clipping; its mean is the
+  // geometric one.
   std::string spike(double loss, double grad_norm) const;
 
-  // Once per step, one of both: its update was made, or left out for a spike.
+  // One of these is called after each step: updated() if the update was made, skipped() if it was skipped for a spike.
   void updated(double loss, double grad_norm);
   void skipped() { ++num_skipped_; }
-  // Steps in a row that were skipped until now.
+  // Returns true if fewer than kMostSkips steps in a row were skipped until now.
   bool may_skip() const { return num_skipped_ < kMostSkips; }
 
-  // All that it remembers, by names that begin with "spike_": the counters of a checkpoint. Empty where it has nothing
-  // that a later step could depend on. What `counters` do not name is as at first.
+  // Return and restore the state, as counters of a checkpoint whose names begin with "spike_". Values that are 0 are
+  // left out. Values that `counters` does not name become 0.
   std::map<std::string, double> counters() const;
   void restore(const std::map<std::string, double>& counters);
 

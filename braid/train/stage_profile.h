@@ -1,4 +1,5 @@
-// Measures the parts of a model on this machine: time and memory of one microbatch, part by part.
+// Measures the parts of a model on this machine: time and memory of one microbatch, for each part. Partitions the model
+// by these costs.
 #pragma once
 
 #include <memory>
@@ -14,37 +15,35 @@
 
 namespace braid::train {
 
-// pipeline.partition = "measured" made into a list, before any rank starts.
-
-// The partition of the run's model for its schedule, by the costs of `units` (stage_profile.h), pipeline.speeds and
-// memory.limit_gb. Throws ConfigError when nothing fits the limit.
+// Returns the best partition of the run's model for its schedule, by the costs of `units` (profiled_units()),
+// pipeline.speeds and memory.limit_gb. Throws ConfigError if no partition fits the limit.
 plan::Partition best_partition(const RunSpec& spec, std::vector<plan::Unit> units);
 
-// Replaces "measured" in `spec` by a list: that of the checkpoint in train.resume, if it has equally many stages, else
-// one measured now, which is then returned. Throws as best_partition() does, and IoError.
+// Replaces pipeline.partition = "measured" in `spec` by a list. Takes the list of the checkpoint in train.resume if it
+// has the same numbers of stages and layers. Otherwise measures a partition, with `threads` threads per rank, and
+// returns it. Called before any rank of the run starts. Throws IoError, and as best_partition() does.
 std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads);
 
-// Pieces of a model, run one at a time on parameters and a microbatch of their own, and timed.
-
-// Seconds of the passes of a microbatch.
+// Seconds of each pass of a microbatch.
 struct PassTimes {
   double forward = 0, input_grad = 0, weight_grad = 0;
 };
 
+// Parameters and a microbatch of a model, to run and time its pieces one at a time.
 class ModelSample {
  public:
-  // On `params`, of blocks of the model of `spec`, whose vocabulary is resolved, with recompute as on the first stage.
-  // `spec` and `tensor` outlive this.
+  // `params` are those of blocks of the model of `spec`, whose vocabulary is resolved. Pieces recompute as the first
+  // stage does. `spec` and `tensor` outlive this.
   ModelSample(const RunSpec& spec, const param::ModelParams& params, Communicator& tensor);
 
   const param::ParamStore& store() const { return store_; }
 
-  // A piece whose parameters are there.
+  // A piece of the model whose parameters the sample has.
   class Piece {
    public:
     Piece(const Piece&) = delete;
-    // `kept`, where it is not null, becomes the bytes that the account of memory says are kept from forward to
-    // backward.
+    // Runs all passes of the piece and returns their times. If `kept` is not null, sets it to the bytes that forward
+    // keeps for backward, by the account of memory.
     PassTimes run(int64_t* kept = nullptr) const;
 
    private:
@@ -72,16 +71,18 @@ class ModelSample {
   at::Tensor x_btc_;
 };
 
-// The num_units() of the run's model, each with the median time of its forward, input-gradient and weight-gradient pass
-// over a few runs, on microbatches of the run's shape and type, with `threads` threads on each of mesh.tensor ranks.
-// What memory.recompute makes again counts to the input-gradient pass.
-// All transformer blocks are alike, so one is measured for all, and its halves share out the time of the whole. A loss
-// over a large vocabulary makes its weight gradient in the forward pass, and that is where it is counted.
+// Returns the num_units() units of the run's model with their costs, measured on microbatches of the run's shape and
+// type. Starts its own mesh.tensor ranks (run.ranks), each with `threads` threads. Called before any rank of the run
+// starts. REQUIRES: spec.model.vocab is resolved.
 //
-// Bytes of activations are what the account of memory says is kept from a forward to its backward, outputs included
-// (none where memory is not accounted, on devices); fixed bytes are parameters, gradients, the optimizer's states and
-// masters. `spec.model.vocab` is resolved. No rank runs yet: starts ranks of its own (run.ranks), and the times are
-// tensor rank 0's.
+// Times are medians of the forward, input-gradient and weight-gradient pass over a few runs, on tensor rank 0.
+// Recomputation (memory.recompute) counts to the input-gradient pass. All transformer blocks are alike, so one is
+// measured for all; its time is divided in the proportion of its halves. A loss over a large vocabulary computes its
+// weight gradient in the forward pass, so it counts there.
+//
+// Activation bytes are those that forward keeps for backward, outputs included, by the account of memory. They are 0 on
+// devices, where memory is not accounted. Fixed bytes are parameters, gradients, optimizer states and masters, the
+// partial sums of train.reduction = "reproducible", and on CPUs the copies of checkpoint.async.
 std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads);
 
 }  // namespace braid::train

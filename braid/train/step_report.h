@@ -1,5 +1,5 @@
-// The report of a step, as plain data. Times and bytes sent are the rank's own. All else is the same on every rank or,
-// if replicas train independently (trainer.h), on every rank of the replica.
+// The report of a step, as plain data. Times and sent bytes are those of the reporting rank. All else is the same on
+// every rank; if replicas train independently (trainer.h), it is the same on every rank of a replica.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,30 +17,30 @@
 
 namespace braid::train {
 
-// The auxiliary losses and counts of one rank's blocks in a step (nn/block.h), kept until ranks exchange them.
-
-// By name, of the whole model: zeros where another rank has the block.
+// The auxiliary losses and counts of a step (nn/block.h) by name, for all blocks of the model. They are zero for blocks
+// of other ranks.
 struct AuxiliaryNumbers {
-  // By microbatch, so that the order of their sum is that of the loss.
+  // By microbatch, so they are summed in the same order as the loss.
   std::map<std::string, std::vector<double>> losses;
-  // Added up over microbatches: whole numbers, exact in any order.
+  // Sums over microbatches. They are whole numbers, so their sums are exact in any order.
   std::map<std::string, std::vector<double>> counts;
 };
 
+// Collects the auxiliary losses and counts of one rank's blocks in a step, until ranks exchange them.
 class StepAuxiliaries {
  public:
   explicit StepAuxiliaries(param::AuxiliarySpec all) : all_(std::move(all)) {}
 
-  // Forgets what there is. `like`: float64, where the model is.
+  // Sets all losses and counts to zero. `like` is float64, on the model's device.
   void begin_step(int num_microbatches, const at::TensorOptions& like);
   // Adds the contributions of a stage's blocks for `micro`. Does not wait for the device. check() fails on a name that
   // no BlockSpec lists.
   void add(int micro, const nn::Auxiliaries& handed_in);
-  // Waits for the device.
+  // Returns the losses and counts of this step. Waits for the device.
   AuxiliaryNumbers numbers() const;
 
  private:
-  using Views = std::map<std::string, at::Tensor>;  // of flat_, without gaps
+  using Views = std::map<std::string, at::Tensor>;  // views of flat_, without gaps
 
   param::AuxiliarySpec all_;
   at::Tensor flat_;
@@ -48,25 +48,25 @@ class StepAuxiliaries {
 };
 
 struct StepReport {
-  int64_t step = 0;  // counts from 1: this many updates have been made
+  int64_t step = 0;  // counted from 1; steps with a skipped update count too
   double loss = 0;   // mean over the step's tokens, in nats
   double learning_rate = 0;
   double grad_norm = 0;  // before clipping
-  // By layer ("embedding", "blocks.0", .., "head"), in model order: their squares add up to that of grad_norm.
+  // Norms by layer ("embedding", "blocks.0", .., "head"), in model order. Their squares sum to that of grad_norm.
   std::vector<std::pair<std::string, double>> layer_grad_norms;
   double seconds = 0;
   double tokens_per_second = 0;
-  double utilisation = std::numeric_limits<double>::quiet_NaN();  // of the model's flops; NaN while no peak is known
-  double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline, the largest of any replica
-  double loss_scale = 1;       // of float16
+  double utilisation = std::numeric_limits<double>::quiet_NaN();  // model FLOPs utilisation; NaN while no peak is known
+  double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline; the largest of all pipelines
+  double loss_scale = 1;       // other than 1 in float16 only
   bool skipped = false;        // no update was made: gradients overflowed in float16, or there was a spike
-  std::string spike;           // what it was (spike_watch.h); empty: none
-  int staleness = 0;  // updates that the latest gradient came late; 0 unless schedule or servers are asynchronous
-  double server_wait_seconds = 0;        // of this rank, for a parameter server's answers in this step
-  uint64_t sample_hash = 0;              // of the step's samples, as its first and its last stages have read them
-  int64_t sync_bytes = 0;                // sent by this rank for replication in this step
-  int64_t sync_bytes_across_nodes = 0;   // of these
-  std::vector<param::MemoryUse> memory;  // per world rank; peaks since the run began (run_training)
+  std::string spike;           // description of the spike (spike_watch.h); empty: none
+  int staleness = 0;  // largest staleness of a gradient, in updates; 0 unless schedule or servers are asynchronous
+  double server_wait_seconds = 0;        // time that this rank waited for parameter servers in this step
+  uint64_t sample_hash = 0;              // hash of the step's samples, as the first and last stages read them
+  int64_t sync_bytes = 0;                // bytes that this rank sent for replication in this step
+  int64_t sync_bytes_across_nodes = 0;   // the part of sync_bytes that went to other nodes
+  std::vector<param::MemoryUse> memory;  // by rank of the world, or of the replica; peaks since the run began
   // Contributions of the model's blocks by name (nn/block.h): means of losses over the step's microbatches, without
   // coefficients, and sums of counts. `loss` includes neither.
   std::map<std::string, double> auxiliary_losses;

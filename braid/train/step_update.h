@@ -1,5 +1,4 @@
-// The end of a training step on one rank: what all ranks tell each other, and the optimizer's step that follows from
-// it.
+// The end of a training step on one rank: all ranks exchange their numbers, then the optimizer makes its step.
 #pragma once
 
 #include <map>
@@ -17,36 +16,36 @@
 
 namespace braid::train {
 
-// The exchange between ranks at the end of a step: losses, auxiliary losses and counts, the parts of the gradients'
-// norm, times, and hashes of the samples.
-
-// By global microbatch, the losses this rank knows and 0 for the others; a sum over the world only ever adds zeros, so
-// all ranks add the losses in the same order whatever the layout. Blocks. Collective.
+// Returns the sum of the losses of all microbatches. `losses` has, by global microbatch, the losses that this rank
+// knows and 0 for the others. The all-reduce only adds zeros to each loss, so the losses are summed in the same order
+// on every layout. Blocks. Collective.
 double total_loss(const std::vector<double>& losses, Communicator& world);
 
-// The contribution of one rank.
+// The contribution of one rank to the exchange. Numbers that several ranks have are contributed by one of them.
 struct RankReport {
   std::vector<double> losses;  // as for total_loss()
   BusyRow row;
-  uint64_t sample_hash = 0;      // of what this rank alone speaks for
-  AuxiliaryNumbers auxiliaries;  // of what this rank alone speaks for; its losses are placed as `losses` are
+  uint64_t sample_hash = 0;      // of the samples that this rank reports
+  AuxiliaryNumbers auxiliaries;  // of the blocks that this rank reports; losses are placed as in `losses`
 };
 
-// The same on all ranks of the world, but for the norm where replicas have gradients of their own.
+// The result of the exchange, the same on all ranks of groups().step_report. If replicas have their own gradients,
+// grad_norm and layer_squares are those of this rank's replica.
 struct StepTotals {
   double loss = 0;
-  double grad_norm = 0;                            // of the gradients as they are, of this rank's replica
-  double squares = 0;                              // of grad_norm, added over all replicas
-  std::vector<double> layer_squares;               // parts of grad_norm's square, by ModelLayers
-  std::vector<double> all_layer_squares;           // the same, added over all replicas
+  double grad_norm = 0;                            // norm of the gradients, loss scale included, before clipping
+  double squares = 0;                              // sum of the square of grad_norm over the replicas that exchanged
+  std::vector<double> layer_squares;               // parts of the square of grad_norm, by layer of ModelLayers
+  std::vector<double> all_layer_squares;           // sums of layer_squares over the replicas that exchanged
   std::vector<double> losses;                      // by global microbatch
-  std::vector<BusyRow> rows;                       // by world rank
-  uint64_t sample_hash = 0;                        // added over all ranks, modulo 2^64
+  std::vector<BusyRow> rows;                       // by rank of groups().step_report
+  uint64_t sample_hash = 0;                        // sum over these ranks, modulo 2^64
   std::map<std::string, double> auxiliary_losses;  // as in StepReport
   std::map<std::string, std::vector<double>> auxiliary_counts;
 };
 
-// The gradients of `model` are final. Blocks until all ranks have told theirs. Collective.
+// Exchanges losses, auxiliary losses and counts, gradient norms, times and sample hashes between ranks. Blocks until
+// all ranks have sent theirs. REQUIRES: the gradients of `model` are final. Collective over groups().step_report.
 StepTotals exchanged(RankModel& model, const RankReport& own);
 
 // The time of updates: by the optimizer at the end of the step, or by the schedule within it.
@@ -57,18 +56,21 @@ struct StepParts {
   optim::Optimizer& optimizer;
   const sync::GradientSync& gradients;
   sync::ParameterSync& parameters;
-  optim::LossScaler* loss_scaler;  // null but in float16
+  optim::LossScaler* loss_scaler;  // null unless the type is float16
   SpikeWatch& spikes;
   OnSpike on_spike;
-  double clip_norm;  // as in the configuration
+  double clip_norm;  // optimizer.clip_norm
   UpdateTime time;
-  std::vector<int> first_microbatches;  // of data ranks (spec/batch_shares.h)
+  std::vector<int> first_microbatches;  // global number of each data rank's first microbatch (spec/batch_shares.h)
 };
 
-// The gradients are final. Tells all ranks `own`, updates with report.learning_rate, moves the loss scale on, and adds
-// to `report`, which names the step, what all ranks told. A spike is one for all ranks, with nothing updated, and says
-// where what is not finite was: it throws RunError, or is in the report, which leaves it to the caller to go on or
-// back. Throws RunError too when float16 gradients overflow at the smallest scale. Collective.
+// Exchanges `own` with all ranks, makes the optimizer's step with report.learning_rate, updates the loss scale, and
+// adds the exchanged numbers to `report`. The caller sets step and learning_rate of `report`.
+//
+// All ranks agree on whether the step is a spike, and then nothing is updated. Its description names the values that
+// are not finite. Depending on `on_spike`, this throws RunError or returns the spike in `report`; the caller then
+// continues or goes back. Also throws RunError if float16 gradients overflow at the smallest scale.
+// REQUIRES: the gradients are final. Collective.
 void finish_step(const StepParts& parts, const RankReport& own, StepReport& report);
 
 }  // namespace braid::train

@@ -1,5 +1,5 @@
-// Generates several texts at once. Each has a place in a key-value cache and gets one token at a time. When a text
-// ends, the next prompt takes its place.
+// Generates several texts at once. Each text has a place in a key-value cache and gets one token at a time. When a text
+// ends, the next text takes its place.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@ namespace braid::train {
 
 class TextBatch {
  public:
-  // Returns the logits behind each stretch of the microbatch's cache: s x 1 x v.
+  // Returns the logits after each stretch of the microbatch's cache: s x 1 x v.
   using Forward = std::function<at::Tensor(nn::Microbatch)>;
   struct Model {
     Forward forward;
-    int64_t context = 0, vocab = 0;  // of the scores, the first `vocab` are the model's; others are padding
+    int64_t context = 0, vocab = 0;  // logits from `vocab` on are padding
   };
 
-  // All outlive this.
+  // All arguments outlive this.
   TextBatch(const Model& model, const tokenize::Tokenizer& tokenizer, const GenerateOptions& options);
   ~TextBatch();
 
-  // As generate_all().
+  // Generates the texts of `prompts`, as generate_all() does.
   Generation run(const std::vector<std::string>& prompts, const GenerationListener& listener);
 
  private:
@@ -46,11 +46,11 @@ class TextBatch {
   const Model& model_;
   const tokenize::Tokenizer& tokenizer_;
   const GenerateOptions& options_;
-  at::Tensor unused_;  // ids below `vocab` that are no token of the tokenizer: never chosen
+  at::Tensor unused_;  // ids below `vocab` without a token in the tokenizer, which are never chosen
   const GenerationListener* listener_ = nullptr;
-  std::vector<std::vector<int>> windows_;     // of the prompts
-  std::unique_ptr<nn::KeyValueCache> cache_;  // has room for the longest text
-  std::vector<std::unique_ptr<Text>> texts_;  // in work, by their place in the cache; null: a free place
+  std::vector<std::vector<int>> windows_;     // last model_.context tokens of each prompt
+  std::unique_ptr<nn::KeyValueCache> cache_;  // each place holds the longest text
+  std::vector<std::unique_ptr<Text>> texts_;  // texts being generated, by their place in the cache; null: a free place
   int next_ = 0, num_texts_ = 0;
   Generation made_;
 };

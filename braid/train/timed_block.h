@@ -1,4 +1,4 @@
-// The kernels of a model's block, timed in the order of a step.
+// The kernels of a transformer block, timed in the order of a step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,33 +13,34 @@
 
 namespace braid::train {
 
-// A layer of weights, its input and the gradient of its output; what it computes lies in memory of its own.
+// A linear layer: its weights, its input and the gradient of its output. Its results have their own memory.
 class TimedLinear {
  public:
   TimedLinear(int64_t tokens, int64_t in, int64_t out, at::ScalarType dtype, at::Device device);
 
-  double flops() const;  // of one pass
+  double flops() const;  // operations of one pass
   double weights() const { return static_cast<double>(slot_oi_.numel()); }
   void forward();
   void backward();
 
-  double seconds = 0;               // of the round at hand
-  std::vector<double> all_seconds;  // of each round
+  double seconds = 0;               // time in the current round
+  std::vector<double> all_seconds;  // time in each complete round
 
  private:
   at::Tensor x_ni_, weight_oi_, y_no_, dx_ni_, slot_oi_;
 };
 
+// The attention core of a block. A round is one forward and one backward.
 class TimedAttention {
  public:
   TimedAttention(const RunSpec& spec, at::Device device);
 
   void round();
   double context() const;
-  // Operations a second, medians of the rounds.
+  // Return medians over the rounds, in operations per second.
   double forward_rate() const;
   double backward_rate() const;
-  double seconds() const;  // there and back, by the same medians
+  double seconds() const;  // median of forward plus median of backward
 
  private:
   nn::CoreCall call_;
@@ -48,15 +49,15 @@ class TimedAttention {
   std::vector<double> forward_, backward_;
 };
 
-// Two norms with the sums before them, and the activation.
+// The elementwise kernels of a block: two norms with the residual sums before them, and the activation.
 class TimedElements {
  public:
   TimedElements(const RunSpec& spec, at::Device device);
 
   void round();
-  double bytes() const { return bytes_; }  // read and written in a round
-  double tensor_bytes() const;             // of a hidden state
-  double bytes_per_second() const;         // the median of the rounds
+  double bytes() const { return bytes_; }  // bytes read and written in a round
+  double tensor_bytes() const;             // bytes of a hidden state
+  double bytes_per_second() const;         // median over the rounds
 
  private:
   bool gated_;
@@ -66,17 +67,17 @@ class TimedElements {
   std::vector<double> seconds_;
 };
 
-// Without what lies between its products: each weight is cold when its turn comes, as in training. What it holds is
-// unaccounted memory.
+// The kernels of a block, without the operations between them. Each weight has left the caches when its turn comes, as
+// in training. No account of memory counts its tensors.
 class TimedBlock {
  public:
-  // A microbatch of `spec` on one of its tensor ranks. `ranks` outlives this.
+  // The block runs a microbatch of `spec` on one of its tensor ranks. `ranks` outlives this.
   TimedBlock(const RunSpec& spec, at::Device device, Communicator& ranks);
 
-  // Each returns its seconds.
+  // Each of these returns its seconds.
   double round();
-  double round_in_step();  // with a sum over the ranks wherever tensor ranks have one; collective
-  double sums();           // these alone; collective
+  double round_in_step();  // a round with an all-reduce wherever tensor ranks have one; collective
+  double sums();           // only the all-reduces of round_in_step(); collective
 
   // Returns the time of a round's products and attention, by the medians of the rounds.
   double product_seconds() const;

@@ -1,4 +1,4 @@
-// Spans of all ranks brought together: a row of sums every step, whole timelines on request.
+// Gathers the spans of all ranks: a row of sums at every step, whole timelines on request.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace braid::train {
 
-// One rank's step in a few numbers; times in seconds of now_seconds(), comparable within a host.
+// A summary of one rank's step. Times are in seconds of now_seconds(), and compare within a host only.
 struct BusyRow {
   double begin = 0, end = 0, busy = 0;
   param::MemoryUse memory;
 };
 BusyRow busy_row(const std::vector<schedule::Span>& spans, const param::MemoryUse& memory);
 
-// All ranks' rows on their way. Row r is rank r's. Starting returns before the others have arrived and is collective;
-// finishing blocks.
+// The rows of all ranks while they are gathered; row r is that of rank r. start_gathering() is collective, and returns
+// before other ranks have called it. finish_gathering() blocks.
 struct RowsInFlight {
   at::Tensor all;
   Work work;
@@ -25,10 +25,10 @@ struct RowsInFlight {
 RowsInFlight start_gathering(const BusyRow& mine, Communicator& world);
 std::vector<BusyRow> finish_gathering(RowsInFlight& rows);
 
-// 1 - busiest / (last end - first begin) over `ranks`.
+// Returns 1 - largest busy / (last end - first begin) over `ranks`; 0 if they have no spans.
 double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks);
 
-// All ranks' spans, in seconds since the first one began. Collective.
+// Returns the spans of all ranks, in seconds since the first span began. Collective.
 schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Communicator& world);
 
 }  // namespace braid::train

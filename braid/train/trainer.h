@@ -1,5 +1,5 @@
-// One rank of a training run: step, evaluate, checkpoint, report; nothing else. All methods are collective over the
-// world.
+// One rank of a training run: makes steps, evaluates, saves and loads checkpoints. All ranks of the world call the same
+// methods in the same order.
 #pragma once
 
 #include <functional>
@@ -25,56 +25,65 @@ namespace braid::train {
 
 class Trainer {
  public:
-  // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this. With train.init, whose weights
-  // are those of spec.model (initial_weights.h), it begins with them; throws IoError and ConfigError then.
+  // `corpus` and `world` outlive this. With train.init, loads these weights, and throws IoError and ConfigError.
+  // REQUIRES: `spec` has no problems and a resolved vocabulary; the weights of train.init are those of spec.model
+  // (initial_weights.h).
   Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world);
-  // The same for the model that `maker`, which outlives this, makes of spec.model.
+  // The same for the model that `maker` makes of spec.model. `maker` outlives this.
   Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const nn::ModelMaker& maker);
   ~Trainer();
 
-  // Forward, backward, sync, clip, update. Before the update all ranks know whether the step is a spike
-  // (spike_watch.h). As train.on_spike says, it throws RunError on all of them; or costs the update, and the samples
-  // count as seen; or the report has the spike and neither step nor samples count: the caller goes back. In float16
-  // gradients that are not finite cost the update and half the loss scale. Throws CommError too.
+  // Makes a step: forward, backward, all-reduce of gradients, clipping, update. Before the update, all ranks agree on
+  // whether the step is a spike (spike_watch.h). Then train.on_spike decides:
+  //
+  //   stop      throws RunError on all ranks
+  //   skip      skips the update; the step and its samples count. After SpikeWatch::kMostSkips in a row, as stop.
+  //   rollback  returns the spike in the report; neither step nor samples count. The caller must go back.
+  //
+  // In float16, gradients that are not finite skip the update and halve the loss scale. Throws CommError too.
   StepReport step();
 
-  // The batch that the next step is made with, counted from the run's first. Other than num_steps() once the run has
-  // gone back: `batch`, not before next_batch(), is where it goes on. Travels with the checkpoint.
+  // Returns the batch of the next step, counted from the run's first. It is more than num_steps() if the run has
+  // skipped batches in a rollback. Saved in checkpoints.
   int64_t next_batch() const { return num_steps_ + passed_over_; }
+  // Skips to `batch`. REQUIRES: batch >= next_batch().
   void go_on_at(int64_t batch);
 
-  // Compares what this rank holds copies of with the other ranks' (replica_check.h). Throws RunError on all ranks where
-  // they differ. False, and nothing is compared, while replicas are apart as they should be.
+  // Compares copies of parameters and optimizer states with those of other ranks (replica_check.h). Throws RunError on
+  // all ranks if copies differ. Returns false, and compares nothing, if replicas are apart, as between two
+  // synchronisations.
   bool check_replicas();
 
-  // Mean loss over train.eval_sequences sequences of the validation part, in nats per token; NaN when nothing is held
-  // out. Which sequences they are depends on the data alone, so runs of any seed, batch and mesh compare.
-  // Throws RunError when it is not finite.
+  // Returns the mean loss over train.eval_sequences sequences of the validation part, in nats per token; NaN if nothing
+  // is held out. The choice of sequences depends only on the data, so runs with any seed, batch and mesh compare.
+  // Throws RunError if the loss is not finite.
   double evaluate();
-  // The evaluation of this step is due and not made yet. Travels with the checkpoint, so after load() it says how
-  // things were at the save; evaluate() makes up for it.
+  // True if the evaluation of this step is due and not made yet. Saved in checkpoints, so load() sets it to its value
+  // at the save. evaluate() clears it.
   bool owes_evaluation = false;
-  // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
+  // Returns the time of each action of the last step, one row per world rank, in seconds since the first action of the
+  // step began. Returns the same on all ranks. Collective.
   schedule::Timeline timeline() const;
 
-  // Parameters and the optimizer's states; the number of steps done, the data cursor and what the data are travel in
-  // the manifest, the tokenizer's files beside it. Both throw IoError and CommError. save() throws RunError when a
-  // parameter is not finite, with nothing published. load() throws ConfigError when the spec does not go on with what
-  // was saved (resume.h), before any weight changes; after an IoError, the same on all ranks, of a byte that was
-  // changed or could not be read, this trainer is not used any more.
+  // Saves a checkpoint of parameters, the optimizer's states and the state of replication. Its manifest has the number
+  // of steps, the data cursor and the content marks of the data; the tokenizer's files are beside it. Throws IoError
+  // and CommError, and RunError if a parameter is not finite; then nothing is published. Collective.
   void save(const std::string& directory, const std::string& config_toml);
-  // The same by another way of writing, which `write` is: called with what a checkpoint of now holds, valid until it
-  // returns, and not looked at yet for values that are not finite.
+  // The same, but `write` writes the checkpoint. `write` is called with the content of a checkpoint, valid until it
+  // returns. The content has not been checked for values that are not finite.
   void save(const std::string& config_toml, const std::function<void(const ckpt::CheckpointContent&)>& write);
   // Returns the plan of all saves of this run.
   ckpt::SavePlan save_plan();
+  // Loads a checkpoint. Throws ConfigError, before any weight changes, if the spec cannot resume from it (resume.h).
+  // Throws CommError, and throws IoError on all ranks if a byte was changed or cannot be read; after that this trainer
+  // must not be used any more. Collective.
   void load(const std::string& directory);
 
-  // Why the step is not replayed from recorded graphs although it could be; empty when it is, or will be, or never was
-  // to.
+  // Returns the reason if recording CUDA graphs has failed; else "".
   std::string graph_failure() const;
 
-  // Returns the automatic choices since the last call, from measurements or because a checkpoint lacks something.
+  // Returns the automatic choices since the last call. Their reasons are measurements, or a checkpoint that lacks
+  // something.
   std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
 
   int64_t num_steps() const { return num_steps_; }
@@ -82,7 +91,7 @@ class Trainer {
   const RankGroups& groups() const { return *groups_; }
 
  private:
-  struct Pass;  // a schedule with what runs it
+  struct Pass;  // a schedule, its batches and its executor
 
   std::vector<double> told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const;
   RankReport own_numbers() const;
@@ -108,7 +117,7 @@ class Trainer {
   SpikeWatch spikes_;
   std::unique_ptr<Pass> training_, evaluation_;
   std::vector<schedule::Span> spans_;  // of the last step
-  std::vector<std::string> choices_;   // not told yet
+  std::vector<std::string> choices_;   // since the last take_choices()
   int64_t num_steps_ = 0, passed_over_ = 0;
 };
 

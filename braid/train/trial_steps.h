@@ -1,4 +1,4 @@
-// Some steps of a run of which nothing is kept: what measures how long they take and what they hold.
+// Trial steps of a run, to measure their time and memory. Their results are discarded.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace braid::train {
 
-// Medians over the steps but the first.
+// Measurements of trial steps. Times and fractions are medians over all steps but the first.
 struct TrialSteps {
   double step_seconds = 0;
   double bubble_fraction = 0;
-  double peak_bytes = 0;  // of the rank that held most at once
+  double peak_bytes = 0;  // largest peak of memory of a rank
 };
 
-// As many ranks as `spec` says, which has no problems and a resolved vocabulary, make `steps` steps, at least 2. Throws
-// what Launcher::run() throws.
+// Makes `steps` steps of the run `spec` on ranks of its own. Throws as Launcher::run() does.
+// REQUIRES: `spec` has no problems and a resolved vocabulary; `steps` is at least 2.
 TrialSteps run_trial_steps(const RunSpec& spec, const data::Corpus& corpus, int steps);
 
 }  // namespace braid::train

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <deque>
 
 #include "braid/base/seeds.h"
@@ -99,6 +100,7 @@ TEST(Goodput, WhereNothingFailsOnlyStallsCost) {
   EXPECT_EQ(goodput({0, 2, 60}, 8), 0.8);
   EXPECT_TRUE(std::isinf(daly_interval({0, 2, 60})));
   EXPECT_EQ(goodput({0, 2, 60}, daly_interval({0, 2, 60})), 1);
+  EXPECT_EQ(goodput({1000, 2, 60}, std::numeric_limits<double>::infinity()), 0);  // NaN before: infinity over infinity
 }
 
 TEST(Goodput, SparesAreWaitedForLess) {

@@ -1,5 +1,5 @@
 // Names that other programs have for braid's keys: each is answered with a key, a value or an option that there is.
-#include "braid/spec/meant_key.h"
+#include "braid/spec/suggested_key.h"
 
 #include <set>
 
@@ -7,7 +7,7 @@
 #include "braid/spec/preset.h"
 #include "tests/spec/complaint.h"
 
-namespace braid::spec::meant_key_test {
+namespace braid::spec::suggested_key_test {
 namespace {
 
 void expect_fits(const std::string& assignment) {
@@ -20,7 +20,7 @@ void expect_fits(const std::string& assignment) {
   }
 }
 
-TEST(MeantKey, EveryNameOfAPeerIsAnsweredWithAKeyThatThereIs) {
+TEST(SuggestedKey, EveryNameOfAPeerIsAnsweredWithAKeyThatThereIs) {
   std::set<std::string_view> names;
   for (const auto table : {peer_names(), related_peer_names()}) {
     for (const auto& [name, key] : table) {
@@ -35,7 +35,7 @@ TEST(MeantKey, EveryNameOfAPeerIsAnsweredWithAKeyThatThereIs) {
   EXPECT_GE(names.size(), 180u);
 }
 
-TEST(MeantKey, EveryWordOfAPeerIsAnsweredWithAWordOfTheKey) {
+TEST(SuggestedKey, EveryWordOfAPeerIsAnsweredWithAWordOfTheKey) {
   for (const auto& [key, word, meant] : peer_words()) {
     const Field* const field = find_field(std::string(key));
     ASSERT_NE(field, nullptr) << key;
@@ -51,7 +51,7 @@ TEST(MeantKey, EveryWordOfAPeerIsAnsweredWithAWordOfTheKey) {
 }
 
 // Keys that hold strings and have a list of words know peers' words too.
-TEST(MeantKey, AnswersWordsOfStrings) {
+TEST(SuggestedKey, AnswersWordsOfStrings) {
   for (const auto& [written, meant] : {std::pair("Interleaved1F1B", "interleaved"), {"ZBVZeroBubble", "zb-v"}}) {
     const auto problem = broken_rule(*find_field("pipeline.schedule"), RunSpec{.pipeline = {.schedule = written}});
     ASSERT_TRUE(problem) << written;
@@ -60,7 +60,7 @@ TEST(MeantKey, AnswersWordsOfStrings) {
 }
 
 // The suggestions as people get them, from files of torchtitan too.
-TEST(MeantKey, Complaints) {
+TEST(SuggestedKey, Complaints) {
   const std::string form = ": must have the form section.key=value; nearest valid is ";
   const std::string unknown = ": is not a known key; nearest valid is ";
   expect_complaints({
@@ -90,4 +90,4 @@ TEST(MeantKey, Complaints) {
 }
 
 }  // namespace
-}  // namespace braid::spec::meant_key_test
+}  // namespace braid::spec::suggested_key_test

@@ -1,5 +1,5 @@
-// The job that a command is a node of: what the user or a launcher said of it, its nodes, and how its ranks start. One
-// command is a node of its own job as long as nobody says otherwise, and has no Job then.
+// The job of a command that runs on several nodes: its options, its place from the command line or a launcher, its
+// nodes, and how its ranks start. A command that runs alone is the only node of its own job and has no Job object.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,51 +18,52 @@ namespace braid::cli {
 
 // A command's options about its job.
 struct JobOptions {
-  int nodes = 0;           // 0: not said
-  int node = -1;           // -1: not said
+  int nodes = 0;           // 0: not given
+  int node = -1;           // -1: not given
   std::string root;        // HOST:PORT of node 0
-  std::string token_file;  // empty: BRAID_TOKEN, where that is set; else this host's own token
+  std::string token_file;  // empty: BRAID_TOKEN if that is set, else this host's own token
 };
 void add_job_options(CLI::App& app, JobOptions& options);
-// The words of a command that say `options`, all of which are given but for the token's file.
+// Returns the words of a command line that give `options`. REQUIRES: all options are given, except that the token's
+// file may be missing.
 std::vector<std::string> job_words(const JobOptions& options);
 
-// This command's place, as its words and the launcher's variables say it together.
+// This command's place in its job, from its words and the launcher's variables.
 struct JobPlace {
   int node = 0, num_nodes = 1;
   control::JobAddress root;
   std::shared_ptr<const control::JobKeys> keys;  // null for a job of one node
-  bool on_this_host = false;                     // no token was given: that of this host is used (control/host_token.h)
-  std::string token_key = "--token-file";        // how errors name it: as it was given
-  std::string launcher;                          // "torchrun"; empty: by hand
+  bool on_this_host = false;               // no token was given, and that of this host is used (control/host_token.h)
+  std::string token_key = "--token-file";  // the token's source as errors name it
+  std::string launcher;                    // "torchrun"; empty: by hand
   bool one_rank_each = false;
   int attempt = 0;
-  std::string note;  // to be said to the user; empty: nothing
-  std::string job;   // which job of the launcher this is an attempt of; empty: nobody says
+  std::string note;  // note to show to the user; empty: none
+  std::string job;   // identity of the launcher's job of which this is an attempt; empty: unknown
 };
-// Forgets BRAID_TOKEN (below), after use. Throws ConfigError with every contradiction, everything that is missing, an
-// address that is none and a token that cannot be had.
+// Determines the place. Removes BRAID_TOKEN from the environment after use (token_variable.h). Throws ConfigError with
+// every contradiction and everything that is missing, for a malformed address, and for a token that cannot be read.
 JobPlace job_place(const JobOptions& options);
 
-// The engines of this program with their versions.
+// Returns the engines of this program with their versions.
 std::string engines_text();
 
 // A command's contribution to its job.
 struct JobWork {
-  int ranks_here = 1;                    // that this node starts
-  std::vector<int> node_of_rank;         // by rank of the world; empty: the nodes' ranks, one node after another
-  std::vector<std::string> settings;     // "train.steps = 50": what must be equal on all nodes
-  std::string engines = engines_text();  // these too
+  int ranks_here = 1;                    // number of ranks that this node starts
+  std::vector<int> node_of_rank;         // node of each rank of the world; empty: ranks are numbered node by node
+  std::vector<std::string> settings;     // settings that must be equal on all nodes: "train.steps = 50"
+  std::string engines = engines_text();  // engines, which must be equal on all nodes
   double heartbeat_seconds = LaunchSpec().heartbeat_seconds;
-  double progress_seconds = 0;  // of the spec; 0: however long
+  double progress_seconds = 0;  // `run.progress_seconds` of the spec; 0: no limit
   ReductionOrder sums = ReductionOrder::Tree;
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};  // join_job.h
 };
 
 class Job {
  public:
-  // Joins the other nodes: blocks until all are there. Takes the keys out of `place`: nobody else keeps them. Throws as
-  // join_job().
+  // Joins the other nodes; blocks until all are there. Moves the keys out of `place`; no other copy remains. Throws as
+  // join_job() does.
   Job(JobPlace& place, const JobWork& work);
 
   bool leads() const { return rounds_.node() == 0; }
@@ -71,8 +72,8 @@ class Job {
   int num_nodes() const { return static_cast<int>(rounds_.nodes().size()); }
   const std::vector<control::JobNode>& nodes() const { return rounds_.nodes(); }
   const std::vector<int>& node_of_rank() const { return node_of_rank_; }
-  // A node is a host, or a rank of one where a launcher has started each: then equal names are one host. By rank of the
-  // world; hosts are counted in the order of nodes.
+  // Returns the host of each rank of the world. Hosts are numbered in the order of nodes. Usually a node is a host. If
+  // a launcher started each rank as a node, nodes with equal host names are one host.
   const std::vector<int>& host_of_rank() const { return host_of_rank_; }
 
  private:

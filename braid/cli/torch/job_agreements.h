@@ -12,26 +12,25 @@
 
 namespace braid::cli {
 
-// Starts the ranks of a job's run once every node is ready.
-
-// A signal came to some node before its ranks ran. what() is a sentence for the user.
+// The error for a signal that a node received before its ranks ran. what() is a sentence for the user.
 struct StoppedBeforeRanks : std::runtime_error {
   StoppedBeforeRanks(int signal, const std::string& sentence) : std::runtime_error(sentence), signal(signal) {}
   int signal;
 };
 
-// run() begins with a round in which all nodes say whether they are ready. Throws on all nodes, before any rank starts,
-// what refuse() was called with on one of them, as a ConfigError or a RunError that names it, else StoppedBeforeRanks
-// where StopSignals have received one on some node.
+// A launcher that starts the ranks of a run once every node is ready. run() begins with an exchange in which each node
+// reports whether it is ready. If a node called refuse(), run() throws its error on all nodes before any rank starts,
+// as a ConfigError or a RunError that names the node. Otherwise, if StopSignals received a signal on some node, run()
+// throws StoppedBeforeRanks on all nodes.
 class ReadyLauncher final : public Launcher {
  public:
-  // `job` outlives this.
+  // REQUIRES: `job` outlives this.
   explicit ReadyLauncher(Job& job) : job_(job) {}
 
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
 
-  // In place of run(), by a node that cannot take part for `why`; waits until all know. Nothing where run() has begun:
-  // what ranks throw, all nodes throw.
+  // Called instead of run() by a node that cannot take part because of `why`. Waits until all nodes know. Does nothing
+  // if run() has begun: errors thrown by ranks are thrown on all nodes.
   void refuse(const std::exception& why) const;
 
  private:
@@ -51,7 +50,7 @@ inline std::string contribution_fault(const SignalOfNode& of) {
   return 0 <= of.signal && of.signal < NSIG ? "" : cat("has named signal ", of.signal, ", which there is not");
 }
 
-// By node 0: whether the run begins again, and from which checkpoint; empty: from the beginning.
+// Node 0's decision whether the run restarts, and from which checkpoint; empty: from the beginning.
 struct NextAttempt {
   bool again = false;
   std::string checkpoint;
@@ -61,8 +60,8 @@ void members(Pack& pack, NextAttempt& next) {
   pack(next.again, next.checkpoint);
 }
 
-// By node 0: that it refuses the run, and why; else what the run goes on from, its first weights, and the mark of its
-// folder.
+// Node 0's decision about the start of a run. If node 0 refuses the run, `why` is the reason. Otherwise the other
+// fields are the checkpoint to resume from, the first weights, and the mark of the run's folder.
 struct AgreedStart {
   bool refused = false;
   std::string why, resume, init, mark;

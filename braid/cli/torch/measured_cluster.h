@@ -1,4 +1,4 @@
-// The measurements of braid doctor as a cluster, for planning runs on such hosts.
+// Converts the measurements of braid doctor to a cluster, for planning runs on such hosts.
 #pragma once
 
 #include "braid/plan/cluster.h"
@@ -6,12 +6,12 @@
 
 namespace braid::cli {
 
-// Hosts like these: a device for each rank, all of a host's sharing its cores; a kind of devices for each processor and
-// number of ranks, with the least that any of its hosts has. What one host cannot tell (a network, failures) is not
-// there.
+// Returns a cluster of hosts like these. Each rank is a device, and the devices of a host share its cores. There is a
+// kind of devices for each processor and number of ranks per host; its rates are the lowest of its hosts. What a single
+// host cannot measure (a network, failures) is missing.
 plan::Cluster measured_cluster(const train::MeasuredJob& job);
 
-// Its file, and what measured it.
+// Returns the cluster's file, with a note about the program that measured it.
 std::string measured_cluster_text(const train::MeasuredJob& job);
 
 }  // namespace braid::cli

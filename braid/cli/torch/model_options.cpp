@@ -9,7 +9,7 @@
 #include "braid/cli/option_rules.h"
 #include "braid/cli/torch/named_checkpoint.h"
 #include "braid/spec/assign.h"
-#include "braid/spec/meant_key.h"
+#include "braid/spec/suggested_key.h"
 
 namespace braid::cli {
 namespace {
@@ -20,7 +20,7 @@ constexpr size_t kMostOfFault = 20'000;             // bytes shown
 // Takes the override into `options`, or returns what is wrong with it.
 std::optional<Problem> mesh_word_problem(const std::string& key, std::string value, ModelOptions& options) {
   if (key != "mesh.pipe" && key != "mesh.tensor") {
-    const std::string meant = spec::meant_key(key);
+    const std::string meant = spec::suggested_key(key);
     const bool is_near = meant == "mesh.pipe" || meant == "mesh.tensor";
     return Problem{key, value, "is not a key of this command, which has mesh.pipe and mesh.tensor",
                    is_near ? meant : ""};
@@ -47,7 +47,7 @@ void take_mesh_words(std::vector<std::string>& words, ModelOptions& options) {
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
     const std::string key = spec::trimmed(word.substr(0, equals));
-    if (equals == word.npos || spec::meant_key(key).empty() || path_kind(word) != PathKind::Nothing) {
+    if (equals == word.npos || spec::suggested_key(key).empty() || path_kind(word) != PathKind::Nothing) {
       others.push_back(word);
     } else if (auto problem = mesh_word_problem(key, spec::trimmed(word.substr(equals + 1)), options)) {
       found.push_back(std::move(*problem));

@@ -1,4 +1,4 @@
-// A run that goes on by itself after one of its rank processes was killed or hung, on one host or on several.
+// A run that restarts by itself after one of its rank processes was killed or hung, on one host or on several.
 #pragma once
 
 #include "braid/cli/torch/job.h"
@@ -8,28 +8,33 @@
 
 namespace braid::cli {
 
-// A command's objects for a run. All of them outlive the run.
+// A command's objects for a run. REQUIRES: all of them outlive the run.
 struct RunParts {
-  RunFolder* folder;  // it has admitted the run; null on nodes that do not lead
+  RunFolder* folder;  // has admitted the run; null on all nodes but node 0
   RunPrinter& printer;
   Job* job;  // null: all ranks are on this host
 };
 
-// run_training(), with the signals of StopSignals. Where ranks are processes and one of them is lost, it says so on
-// standard error and begins again: from the newest whole checkpoint of the folder, or, where this run has written none,
-// from where it began; run.max_restarts times, and not once somebody has wished the run to stop. Errors that ranks
-// themselves have thrown are the run's end, as run_training() throws them. The nodes of a job do this together; when a
-// node is lost, the run is. Throws StoppedBeforeRanks (job_agreements.h) on all nodes where a signal came to one first.
+// Calls run_training() with the signals of StopSignals. If ranks are processes and one of them fails, reports that on
+// standard error and restarts the run.
+// * It restarts from the newest whole checkpoint of the folder. If this run has written none, it restarts where it
+//   began.
+// * It restarts at most run.max_restarts times, and not after a signal to stop.
+// * Errors that ranks throw themselves end the run, as in run_training().
+// * The nodes of a job restart together. If a node fails, the run fails.
+// * Throws StoppedBeforeRanks (job_agreements.h) on all nodes if one of them received a signal before its ranks ran.
 train::RunEnd restarting_run(const RunSpec& spec, const RunParts& parts);
 
-// The signal that has ended the run, on this host or on another node of the job; 0: none. Collective over the job.
+// Returns the signal that has ended the run, on this host or on another node of the job; 0: none. Collective over the
+// job.
 int signal_of_all(Job* job);
 
-// By node 0, in place of agreed_spec(): all others throw a ConfigError that says why.
+// Called by node 0 instead of agreed_spec(): all other nodes throw a ConfigError with the reason.
 void broadcast_refusal(Job& job, const std::string& why);
 
-// On several hosts: `spec` as node 0 has resolved it, with the checkpoint that it goes on from. Throws ConfigError on
-// all nodes when some do not see the folder that node 0 holds, or cannot write there. Collective over the job.
+// Returns `spec` with the checkpoint to resume from and the initial weights that node 0 has chosen; for runs on several
+// hosts. Throws ConfigError on all nodes if some do not see the folder that node 0 has locked, or cannot write there.
+// Collective over the job.
 RunSpec agreed_spec(RunSpec spec, Job& job);
 
 }  // namespace braid::cli

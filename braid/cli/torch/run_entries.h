@@ -1,4 +1,4 @@
-// The names of a run's own files in its folder, checkpoints aside.
+// The names of a run's own files in its folder, except checkpoints.
 #pragma once
 
 #include <string>
@@ -16,18 +16,18 @@ inline constexpr const char* kTraceName = "trace.json";
 inline constexpr const char* kSampleName = "sample.txt";
 inline constexpr const char* kReportName = "report.html";
 inline constexpr const char* kRunJob = "run.job";
-// Files that are replaced as wholes, and removed when a run overwrites another.
+// Files that are replaced as a whole, and removed when a run overwrites another.
 inline constexpr const char* kReplacedFiles[] = {kTimelineName, kTraceName, kSampleName, kReportName, kRunJob};
 
-// The event files that runs have written for TensorBoard.
+// Returns the event files for TensorBoard in the folder `run`.
 std::vector<std::string> event_files(const std::string& run);
 
-// Returns a sentence for each entry of the folder `run` that keeps a run from writing its files: a link where metrics
-// or events are appended, a folder under the name of a file, something else under the name of a checkpoint. Links under
-// other names are replaced.
+// Returns a sentence for each entry of the folder `run` that prevents a run from writing its files. Such entries are a
+// link where metrics or events are appended, a folder under the name of a file, and something else under the name of a
+// checkpoint. Links under other names are replaced.
 std::vector<std::string> faulty_entries(const std::string& run);
 
-// Throws ConfigError if train.out lies in a folder of data.paths of which data.include takes the run's own files: they
+// Throws ConfigError if train.out lies in a folder of data.paths and data.include matches the run's own files: they
 // would become documents.
 void refuse_out_in_data(const RunSpec& spec);
 

@@ -1,5 +1,5 @@
-// The folder of a run (train.out): whose it is, what an earlier run has left there, and what becomes of that. It knows
-// the names of what braid train and braid report write there, and not what is in them.
+// The folder of a run (train.out): its lock, and the treatment of files that an earlier run left there. Only the names
+// of files from braid train and braid report matter here, except for metrics.
 #pragma once
 
 #include <atomic>
@@ -16,37 +16,40 @@ namespace braid::cli {
 
 class RunFolder {
  public:
-  // Makes the folder where it is not there and holds it, against other runs, until this ends. Throws ConfigError about
-  // train.out when it cannot be made or written, or when another run holds it.
+  // Creates the folder if it is missing, and locks it against other runs as long as this object lives. Throws
+  // ConfigError about train.out if the folder cannot be created or written, or if another run has locked it.
   explicit RunFolder(std::string path);
-  // If begin() was never called, removes the lock and the folders that it made, unless something else lies in them: a
-  // refused run leaves nothing.
+  // If begin() was never called, removes the lock and the folders that this object created, unless they contain
+  // something else. So a refused run leaves nothing behind.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // Why nothing keeps other runs out: the file system has no locks. Empty when something does.
+  // Returns the reason why other runs are not locked out: the file system has no locks. Empty if they are locked out.
   std::string why_open_to_others() const;
 
-  // Decides what becomes of what an earlier run has left; `train.resume` is a checkpoint or empty. A run that resumes
-  // from this folder goes on in it, one that may overwrite removes what braid wrote. Throws ConfigError when neither
-  // is so and something is there, or when something of others, or that the run itself reads (train.init), lies in what
-  // would be removed, or where the run's files could not be written. Nothing happens yet.
+  // Decides what happens to the files that an earlier run left; changes nothing yet. A run that resumes from a
+  // checkpoint of this folder continues in it. A run that may overwrite (train.overwrite) removes what braid wrote.
+  // `train.resume` is a checkpoint or empty. Throws ConfigError in these cases:
+  // * there are files of an earlier run, and the run neither resumes it nor may overwrite;
+  // * something in the files to remove was not written by braid, or is read by the run itself (train.init);
+  // * the run's files could not be written.
   void admit(const RunSpec& spec);
 
-  // Does it, for a run that begins after `first_step` steps: all that could be wrong with that run has been said, so
-  // nothing is lost for a slip of the pen. A run that goes on takes back what happened after that step: lines of
-  // metrics go, checkpoints are set aside as step-N.undone. Returns a sentence about each thing done. Throws IoError.
+  // Carries out the decisions of admit(), for a run that begins after `first_step` steps. All other checks of the run
+  // precede this call, so a mistake in the run's options loses nothing. A run that continues here undoes later steps:
+  // their lines of metrics are removed, and their checkpoints are renamed to step-N.undone. Returns a sentence about
+  // each action. Throws IoError.
   std::vector<std::string> begin(int64_t first_step);
-  // The files and folders that begin() will remove; some may not be there.
+  // Returns the files and folders that begin() will remove; some may not exist.
   std::vector<std::string> removed_by_begin() const;
-  // Returns true if begin() has returned, here or in a process forked from this one. From then on everything in the
-  // folder is this run's own.
+  // Returns true if begin() has returned, here or in a process forked from this one. Everything in the folder then
+  // belongs to this run.
   bool has_begun() const { return *begun_; }
 
-  // The job of a launcher that this run is an attempt of, which begin() writes down; empty: none.
+  // Sets the launcher's job of which this run is an attempt. begin() writes it down. Empty: none.
   void set_job(std::string job) { job_ = std::move(job); }
-  // Returns true if the content of `run` was left by an attempt of that job.
+  // Returns true if an attempt of that job left the content of `run`.
   static bool is_of_job(const std::string& run, const std::string& job);
 
  private:
@@ -59,29 +62,28 @@ class RunFolder {
   std::vector<std::string> go_back(int64_t step) const;
 
   std::string path_;
-  std::vector<std::string> made_;  // the folders that were missing, innermost first
-  bool makes_lock_;                // there was no file for it
-  int maker_;                      // the process that made them: forked ranks remove nothing
+  std::vector<std::string> made_;  // folders that this object created, innermost first
+  bool makes_lock_;                // the file of the lock did not exist
+  int maker_;                      // process that created them: forked ranks remove nothing
   FileLock lock_;
   Leftovers leftovers_ = Leftovers::None;
   std::string job_;
-  std::shared_ptr<std::atomic<bool>> begun_;  // in memory that forked processes share
-  std::string resumed_;                       // the checkpoint of this folder that the run goes on from
+  std::shared_ptr<std::atomic<bool>> begun_;  // the flag lies in memory shared with forked processes
+  std::string resumed_;                       // checkpoint of this folder from which the run resumes
 };
 
-// Returns the mark that the run which holds a folder has written there; empty if no run holds it, or if it is missing.
+// Returns the mark of the run that has locked the folder `run`. Empty if no run has locked it, or if there is no mark.
 std::string run_mark(const std::string& run);
-// Why no file can be made in `folder` by this host; empty where one can.
+// Returns the reason why this host cannot create a file in `folder`; empty if it can.
 std::string why_not_writable(const std::string& folder);
 
-// Returns true if the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. False if its
-// metrics are missing or unreadable.
+// Returns true if the metrics of the run that wrote `checkpoint` have an evaluation of `step`. Throws as record_of().
 bool has_evaluation(const std::string& checkpoint, int64_t step);
 
-// Reads the metrics in a run's folder; empty if they are missing or unreadable.
+// Returns the metrics in a run's folder; empty if there are none. Throws IoError as report::read_run_record().
 report::RunRecord record_of(const std::string& run);
 
-// The validation losses by step that a run's folder has in its metrics; none where there are none that can be read.
+// Returns the validation losses, by step, in the metrics of a run's folder. Throws as record_of().
 std::map<int64_t, double> evaluations_in(const std::string& run);
 
 }  // namespace braid::cli

@@ -15,20 +15,20 @@ namespace braid::cli {
 
 class RunLog {
  public:
-  // Into start.spec.train.out, which is there: config.toml is replaced before any other file is opened. Throws IoError,
-  // as all that follows.
+  // Opens the files in start.spec.train.out. config.toml is replaced before any other file is opened. All methods throw
+  // IoError. REQUIRES: the folder exists.
   explicit RunLog(const train::RunStart& start);
 
   void peak(const train::PeakFlops& peak);
   void prediction(const plan::Prediction& prediction);
   void comparison(const std::vector<plan::ParallelismRow>& rows);
-  // Every step: written are those that train.log_every divides, and the last.
+  // Called for every step. Writes the steps that train.log_every divides, and the last one.
   void step(const train::StepReport& report);
   void choice(const std::string& choice);
   void evaluation(const train::Evaluation& evaluation);
   void replicas(int64_t step, double loss, int64_t num_steps);
   void checkpoint(int64_t step, const std::string& directory);
-  // Takes back what was written of later steps than `step`.
+  // Removes the records of steps after `step`.
   void rollback(int64_t step, const std::string& why);
 
  private:
@@ -43,8 +43,8 @@ class RunLog {
   const RunSpec spec_;
   std::optional<report::MetricsFile> metrics_;
   std::unique_ptr<report::TensorboardFile> events_;
-  std::string memory_written_;  // the last line of memory, without its step
-  SentBytes sent_;              // since the last line of a step
+  std::string memory_written_;  // last line about memory, without its step
+  SentBytes sent_;              // bytes sent since the last line about a step
 };
 
 }  // namespace braid::cli

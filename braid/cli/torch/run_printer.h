@@ -1,5 +1,5 @@
 // Prints the progress of a training run: a bar on a terminal, otherwise a line for every step that train.log_every
-// logs. Everything goes to the run's log too. The summary after the run is made from the run's result, since the run's
+// logs. Everything is also written to the run's log. The summary after the run is made from the run's result, because
 // notifications may have arrived in another process (run.h).
 #pragma once
 
@@ -23,7 +23,7 @@ class RunPrinter final : public train::RunObserver {
   // Called when a run starts after `first_step` steps, before anything is written; the sentences are printed.
   using Opening = std::function<std::vector<std::string>(int64_t first_step)>;
 
-  // `out` outlives this. spec.train.out is there when the run starts.
+  // REQUIRES: `out` outlives this, and spec.train.out exists when the run starts.
   RunPrinter(std::ostream& out, Terminal terminal, Opening opening);
 
   void note(const std::string& text) { print_line("note   " + text); }
@@ -41,16 +41,16 @@ class RunPrinter final : public train::RunObserver {
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_rollback(int64_t step, const std::string& why) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
-  // Prints how a signal ended the run, and `command` (named_checkpoint.h), which resumes it; empty if all steps are
-  // done.
+  // Prints how a signal ended the run, and `command`, which resumes it (resume_command.h). `command` is empty if all
+  // steps are done.
   void print_interruption(const train::RunEnd& end, const std::string& signal, const std::string& command);
-  // The closing lines; `ideal_bubble` is the simulator's.
+  // Prints the closing lines. `ideal_bubble` is the simulator's result.
   void print_end(const train::RunEnd& end, double measured_bubble, double ideal_bubble);
 
  private:
   void print_foreseen(const std::string& folder);
-  void print_line(const std::string& line);   // as far as it can be shown
-  void print_shown(const std::string& line);  // as it is
+  void print_line(const std::string& line);   // escapes and shortens the line with printable()
+  void print_shown(const std::string& line);  // prints the line unchanged
 
   std::ostream& out_;
   Terminal terminal_;

@@ -1,4 +1,4 @@
-// The prompts of braid sample: words of the command line, standard input, lines of a file.
+// The prompts of braid sample, from the command line, standard input and a file.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 namespace braid::cli {
 
 struct PromptWords {
-  std::vector<std::string> given;  // by --prompt; "-" is standard input, to its end
-  std::string file;                // by --prompts; empty: none
+  std::vector<std::string> given;  // values of --prompt; "-" is standard input, to its end
+  std::string file;                // value of --prompts; empty: none
 };
 
-// Those given, then those of the file: each line of it, or of .jsonl (.ndjson) the string "prompt" of the object on
-// each line; lines without characters are passed over. One empty prompt where there is none. Throws ConfigError with
-// all that is wrong with them, IoError where standard input cannot be
-// read. A file has at most 256 MiB.
+// Returns the prompts from --prompt, then those of the file; one empty prompt if there are none. Each line of the file
+// is a prompt; in a .jsonl (.ndjson) the string "prompt" of the object on each line is. Blank lines are passed over. A
+// file has at most 256 MiB. Throws ConfigError with everything that is wrong with the prompts, and IoError if standard
+// input cannot be read.
 std::vector<std::string> read_prompts(const PromptWords& words);
 
 }  // namespace braid::cli

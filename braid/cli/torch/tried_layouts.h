@@ -1,4 +1,4 @@
-// Layouts of a plan, run on this host beside what was predicted of them.
+// Runs layouts of a plan on this host, for comparison with their predictions.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace braid::cli {
 
-// The first `count` of them, for some steps each, of which nothing is kept. Throws ConfigError with everything that
-// keeps this host from running one.
+// Runs the first `count` layouts for some steps each, without keeping anything of these runs. Throws ConfigError with
+// everything that prevents this host from running one.
 void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count);
 
 }  // namespace braid::cli
