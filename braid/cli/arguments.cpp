@@ -7,8 +7,8 @@
 #include "braid/base/text.h"
 #include "braid/cli/command_page.h"
 #include "braid/cli/option_rules.h"
-#include "braid/spec/suggested_key.h"
 #include "braid/spec/peer_names.h"
+#include "braid/spec/suggested_key.h"
 
 namespace braid::cli {
 namespace {

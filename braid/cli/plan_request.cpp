@@ -11,8 +11,8 @@
 #include "braid/plan/cluster_presets.h"
 #include "braid/plan/layout_space.h"
 #include "braid/plan/predict_run.h"
-#include "braid/spec/suggested_key.h"
 #include "braid/spec/parse.h"
+#include "braid/spec/suggested_key.h"
 #include "braid/tokenize/tokenizer.h"
 
 namespace braid::cli {

@@ -4,7 +4,8 @@
 //   braid ----------------- libtorch_cpu.so         always
 //     | load_cuda()
 //     +-- opens ----------- libtorch_cuda.so        beside libtorch_cpu.so; brings cuBLAS, cuDNN, NCCL
-//     +-- opens ----------- libbraid_cuda.so        beside the program, or in ../lib/braid; its one entry, braid_cuda_table(component)
+//     +-- opens ----------- libbraid_cuda.so        beside the program, or in ../lib/braid; its one entry,
+//     braid_cuda_table(component)
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
-#include "braid/base/text.h"
 #include "braid/base/packed.h"
+#include "braid/base/text.h"
 #include "braid/launch/rank_life.h"
 
 namespace braid::launch {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/base/text.h"
 #include "braid/base/packed.h"
+#include "braid/base/text.h"
 #include "braid/launch/rank_frames.h"
 
 namespace braid::launch {

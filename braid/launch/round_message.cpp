@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "braid/base/text.h"
 #include "braid/base/packed.h"
+#include "braid/base/text.h"
 #include "braid/launch/rank_outcome.h"
 
 namespace braid::launch {

@@ -10,9 +10,9 @@
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/hf_config.h"
-#include "braid/spec/suggested_key.h"
 #include "braid/spec/peer_names.h"
 #include "braid/spec/preset.h"
+#include "braid/spec/suggested_key.h"
 
 namespace braid::spec {
 namespace {

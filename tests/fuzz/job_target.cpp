@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "braid/base/errors.h"
-#include "braid/launch/node_agent.h"
 #include "braid/base/packed.h"
+#include "braid/launch/node_agent.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 #include "tests/fuzz/target.h"

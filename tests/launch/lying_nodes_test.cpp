@@ -9,8 +9,8 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
-#include "braid/launch/node_agent.h"
 #include "braid/base/packed.h"
+#include "braid/launch/node_agent.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
-#include "braid/base/text.h"
 #include "braid/base/packed.h"
+#include "braid/base/text.h"
 
 namespace braid::launch::rank_outcome_test {
 namespace {

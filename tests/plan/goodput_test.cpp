@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <deque>
+#include <limits>
 
 #include "braid/base/seeds.h"
 

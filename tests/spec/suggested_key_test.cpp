@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "braid/base/text.h"
 #include "braid/spec/peer_names.h"
 #include "braid/spec/preset.h"
 #include "tests/spec/complaint.h"

@@ -1,10 +1,10 @@
 // 64 bytes of numbers at a time: the arithmetic that the row kernels are written in, on registers as wide as the file's
 // target has.
 //
-// Included by one source per target (kernel_sets_baseline.cpp, kernel_sets_avx512.cpp), each of which names its own namespace in
-// BRAID_ROWS and the bytes of a register (64, 32 or, without intrinsics, 16) in BRAID_ROWS_REGISTER. A Lanes value has
-// the same number of lanes on every target and every operation rounds as IEEE says, so all targets give the same bits.
-// Everything is inlined: nothing here may be shared between targets by the linker.
+// Included by one source per target (kernel_sets_baseline.cpp, kernel_sets_avx512.cpp), each of which names its own
+// namespace in BRAID_ROWS and the bytes of a register (64, 32 or, without intrinsics, 16) in BRAID_ROWS_REGISTER. A
+// Lanes value has the same number of lanes on every target and every operation rounds as IEEE says, so all targets give
+// the same bits. Everything is inlined: nothing here may be shared between targets by the linker.
 #pragma once
 
 #include <cmath>
