@@ -38,7 +38,7 @@ endfunction()
 # Sources that set macros or compiler options for all that follows them stay out of unity batches.
 function(braid_alone_in_unity)
   foreach(source ${ARGN})
-    file(STRINGS ${source} options REGEX "^#define BRAID_ROWS |^#define USE_C10D_GLOO|^#pragma GCC target" LIMIT_COUNT 1)
+    file(STRINGS ${source} options REGEX "^#define BRAID_ROWS |^#include .*/baseline_target.h|^#define USE_C10D_GLOO|^#pragma GCC target" LIMIT_COUNT 1)
     if(options)
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()

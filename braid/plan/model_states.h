@@ -41,7 +41,8 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind);
 //               float16, its default
 //   optimizer   12 of float32 masters and moments
 //
-// That is 16 with gradients of 16 bits (Rajbhandari et al., "ZeRO", 2020, section 3.1), and 18 with float32 gradients.
+// The sum is 16 with gradients of 16 bits (Rajbhandari et al., "ZeRO", 2020, section 3.1), and 18 with float32
+// gradients.
 // torchtitan holds float32 weights, gradients and moments, 16 as well, and gathers weights of the run's type.
 struct StateBytes {
   double weights = 0;

@@ -33,7 +33,7 @@ class CheckComponents(unittest.TestCase):
 
     def test_torch_stays_out_of_the_pure_wing(self):
         code, said = self.check(["braid_component(base)"], {"braid/base/a.cpp": "#include <ATen/core/Tensor.h>\n"})
-        self.assertEqual((code, said), (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
+        self.assertEqual((code, said), (1, "braid/base/a.cpp:1: base is built without LibTorch and may not include torch\n"))
 
     def test_a_tree_in_a_folder_called_cuda_is_no_other(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +45,7 @@ class CheckComponents(unittest.TestCase):
             source.write_text("#include <ATen/core/Tensor.h>\n")
             done = subprocess.run([CHECK, folder], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout),
-                         (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
+                         (1, "braid/base/a.cpp:1: base is built without LibTorch and may not include torch\n"))
 
     def test_one_name_is_one_type(self):
         code, said = self.check(

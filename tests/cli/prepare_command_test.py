@@ -239,7 +239,7 @@ class Prepare(unittest.TestCase):
 
     def test_training_on_it_is_training_on_the_text(self):
         if "train" not in braid("--help").stdout.split():
-            self.skipTest("the pure wing does not train")
+            self.skipTest("a build without LibTorch does not train")
         (self.path / "run.toml").write_text(RUN)
         self.assertEqual(self.prepare("text").returncode, 0)
         streams = []

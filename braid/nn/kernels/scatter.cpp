@@ -1,12 +1,7 @@
 // Threads share the columns, so no element is shared.
-#define BRAID_ROWS baseline
-#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-#define BRAID_ROWS_REGISTER 32
-#else
-#define BRAID_ROWS_REGISTER 16
-#endif
 #include "braid/nn/kernels/scatter.h"
 
+#include "braid/nn/kernels/baseline_target.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
 #include "braid/nn/kernels/vector.h"
