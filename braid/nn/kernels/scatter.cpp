@@ -11,15 +11,15 @@ namespace {
 
 using namespace baseline;
 
-constexpr int64_t kWidth = 64;  // columns that are never cut
+constexpr int64_t kPieceColumns = 64;  // columns that are never cut
 
 template <class T>
 void add_rows(const at::Tensor& table_vc, const at::Tensor& x_nc, const int64_t* rows) {
   const int64_t n = x_nc.size(0), columns = x_nc.size(1);
   const T* x = x_nc.const_data_ptr<T>();
   MathOf<T>* table = write<MathOf<T>>(table_vc);
-  parallel_rows((columns + kWidth - 1) / kWidth, n * kWidth, [&](RowRange pieces) {
-    const int64_t first = pieces.begin * kWidth, width = std::min(columns, pieces.end * kWidth) - first;
+  parallel_rows((columns + kPieceColumns - 1) / kPieceColumns, n * kPieceColumns, [&](RowRange pieces) {
+    const int64_t first = pieces.begin * kPieceColumns, width = std::min(columns, pieces.end * kPieceColumns) - first;
     for (int64_t k = 0; k < n; ++k) {
       const T* from = x + k * columns + first;
       MathOf<T>* to = table + rows[k] * columns + first;
