@@ -1,4 +1,5 @@
-// bfloat16 as bits: the upper half of a float32. Written on integers, so that loops over arrays vectorise.
+// bfloat16 stored as bits: the upper half of a float32. Conversions use integer arithmetic, which lets loops over
+// arrays vectorise.
 #pragma once
 
 #include <bit>
@@ -6,12 +7,12 @@
 
 namespace braid {
 
-enum class Bf16 : uint16_t {};  // a scalar, since copies of structs do not vectorise
+enum class Bf16 : uint16_t {};  // an enum instead of a struct: copies of structs do not vectorise
 
 inline float widen(Bf16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
 
-// To nearest, ties to even; a NaN stays one. It is told by its bits: a comparison of floats among integers does not
-// vectorise.
+// Rounds to nearest, ties to even. A NaN stays a NaN. It is detected from its bits: a comparison of floats among
+// integer operations does not vectorise.
 inline Bf16 narrow(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;

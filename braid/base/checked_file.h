@@ -1,6 +1,6 @@
-// A file read at given offsets, with every byte accounted for. It is not mapped: a file cut short under a mapping kills
-// the process instead of giving an error. data/token_file.h, which maps files, opens them here too, so that the rules
-// for opening are in one place.
+// Files that are read at given offsets. Every read fills its buffer or throws. Files are not mapped: if a mapped file
+// is cut short, the process is killed instead of getting an error. data/token_file.h, which maps files, also opens them
+// with CheckedFile, so the rules for opening are in one place.
 #pragma once
 
 #include <cstddef>
@@ -10,41 +10,39 @@
 
 namespace braid {
 
-// Reads whole what a user has named: a file, or a pipe that is read once.
-
-// A file with the option or key that named it.
+// A file that a user named, and the option or key that names it.
 struct NamedFile {
   std::string key, value;
-  std::string path;  // in the value
+  std::string path;  // the path inside `value`
 };
 
 constexpr int64_t kMostBytesNamed = int64_t{1} << 28;
 
-// All of a file or a pipe, through links: what a user names on the command line and the program reads once. Waits for
-// the writers of a pipe. Throws IoError as file_content() does.
+// Returns the content of a regular file or a pipe that the user named on the command line, following links. Reads a
+// pipe to its end, and waits for its writers. Throws IoError as file_content() does.
 std::string named_content(const std::string& path, int64_t limit);
 
-// The same; throws ConfigError about the key instead, since a wrong name is the user's mistake.
+// Like named_content(), but throws ConfigError about the key: a wrong name is the user's mistake.
 std::string named_file_content(const NamedFile& file, int64_t limit = kMostBytesNamed);
 
 enum class Links { Refused, Followed };
 
-// Threads may read at the same moment.
+// An open regular file. Several threads may read it at once.
 class CheckedFile {
  public:
-  // Throws IoError when `path` cannot be opened or is no regular file: a folder, a pipe, a device or a socket, none of
-  // which has an end to be read up to.
+  // Throws IoError if `path` cannot be opened or is not a regular file. Folders, pipes, devices and sockets have no end
+  // to read up to.
   explicit CheckedFile(std::string path, Links links = Links::Refused);
   ~CheckedFile();
   CheckedFile(const CheckedFile&) = delete;
 
   const std::string& path() const { return path_; }
-  int64_t bytes() const { return bytes_; }  // when it was opened
-  // For those who do more with it than read; open as long as this is.
+  int64_t bytes() const { return bytes_; }  // size when the file was opened
+  // Returns the descriptor, for operations other than reads. It stays open as long as this object lives.
   int descriptor() const { return fd_; }
-  // Fills `out` from byte `offset` on. Throws IoError naming the first byte that is not there.
+  // Fills `out` with the bytes from `offset` on. Throws IoError with the offset of the first missing byte.
   void read(int64_t offset, std::span<std::byte> out) const;
-  // All of it. Throws IoError when it is larger than `limit` bytes or than free memory.
+  // Returns the whole content. Throws IoError if it is larger than `limit` bytes or than free memory.
   std::string content(int64_t limit) const;
 
  private:
@@ -53,7 +51,7 @@ class CheckedFile {
   int64_t bytes_ = 0;
 };
 
-// All of a file that somebody has named, through links. Throws IoError as CheckedFile does.
+// Returns the content of a regular file, following links. Throws IoError as CheckedFile does.
 std::string file_content(const std::string& path, int64_t limit);
 
 }  // namespace braid

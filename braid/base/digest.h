@@ -1,6 +1,6 @@
-// Digests of a stream of bytes, made with xxHash: they find accidents (torn writes, flipped bits), not attacks. New
-// files are written with XXH3. XXH64 is read in older ones, and is used in every version for digests that are compared
-// across versions: of tokenizers, texts and lines.
+// Digests of byte streams, by xxHash. They detect accidents (torn writes, flipped bits), not attacks. New files are
+// written with XXH3. XXH64 is read in older files. Digests that are compared across versions (of tokenizers, texts and
+// lines) are XXH64 in every version.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace braid {
 
-// XXH64 with seed 0, XXH3 of 64 bits without seed or secret: `xxhsum -H1` and `xxhsum -H3` agree.
+// Xxh64 is XXH64 with seed 0, as in `xxhsum -H1`. Xxh3 is 64-bit XXH3 without seed or secret, as in `xxhsum -H3`.
 enum class DigestKind : uint8_t { Xxh64, Xxh3 };
 
-// As files name them: "xxh64", "xxh3".
+// Returns the name used in files: "xxh64", "xxh3".
 std::string text(DigestKind kind);
-// Nothing for any other name.
+// Returns the kind of that name, or nullopt for any other name.
 std::optional<DigestKind> digest_kind(std::string_view name);
 
-// A digest that says how it was made. Only those of one kind are ever equal.
+// A digest with its kind. Digests of different kinds are never equal.
 struct NamedDigest {
   uint64_t value = 0;
   DigestKind kind = DigestKind::Xxh3;
@@ -29,7 +29,7 @@ struct NamedDigest {
   bool operator==(const NamedDigest&) const = default;
 };
 
-// "xxh3 0c5a…", with sixteen digits.
+// Returns "xxh3 0c5a…", with sixteen hexadecimal digits.
 std::string text(const NamedDigest& digest);
 
 class Digest {
@@ -55,17 +55,17 @@ class Digest {
 uint64_t digest_of(DigestKind kind, std::span<const std::byte> bytes);
 uint64_t digest_of(DigestKind kind, std::string_view text);
 
-// Adds a text so that its end shows: its length in decimal, a newline and its bytes.
+// Adds a text with its length, which marks where the text ends: the length in decimal, a newline and the bytes.
 void add_sized(Digest& digest, std::string_view text);
 
-// Sixteen lower-case digits.
+// Returns `value` as sixteen lower-case hexadecimal digits.
 std::string hex(uint64_t value);
 
-// Identifies a file by its content: equal marks mean equal bytes, wherever the files lie.
+// The identity of a file by its content: equal marks mean equal bytes, in whatever folders the files are.
 struct ContentMark {
-  std::string name;  // without a folder, "source0-train-00000.tokens"
+  std::string name;  // file name without a folder: "source0-train-00000.tokens"
   int64_t documents = 0, bytes = 0;
-  NamedDigest digest;  // of the kind that the file itself has
+  NamedDigest digest;  // has the kind of the digests in the file itself
 
   bool operator==(const ContentMark&) const = default;
 };

@@ -1,6 +1,5 @@
-// Large files past the page cache: StagedFile writes, UncachedFile reads. A new file is written in blocks of some MiB
-// that lie in memory as the disk wants them: past the page cache (O_DIRECT) where the file system takes that, through
-// it elsewhere.
+// Large files that bypass the page cache (O_DIRECT): StagedFile writes, UncachedFile reads. Where the file system
+// refuses O_DIRECT, both use the page cache. StagedFile writes aligned blocks of 4 MiB.
 #pragma once
 
 #include <cstddef>
@@ -15,36 +14,37 @@
 
 namespace braid {
 
-// Reading a file past the page cache (O_DIRECT) where its file system takes that, through it elsewhere: for bytes that
-// are read once, half of the processor's work is saved.
 struct FreeAligned {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 using AlignedBytes = std::unique_ptr<std::byte[], FreeAligned>;
 
-// Memory as disks want it: at least `bytes`, beginning and ending with a page of the processor's larger size where the
-// system has those.
+// Returns memory that is aligned for direct I/O, of at least `bytes`. It begins and ends at a boundary of 2 MiB, the
+// processor's larger page size, and uses such pages if the system has them.
 AlignedBytes aligned_bytes(size_t bytes);
 
-// Threads may read at the same moment.
+// A file that is read with O_DIRECT if its file system takes that, else through the page cache. For bytes that are read
+// once, this saves half of the processor's work. Several threads may read at once.
 class UncachedFile {
  public:
-  explicit UncachedFile(const CheckedFile& file);  // which outlives this
+  explicit UncachedFile(const CheckedFile& file);  // REQUIRES: `file` outlives this
   ~UncachedFile();
   UncachedFile(const UncachedFile&) = delete;
 
-  // As CheckedFile::read(). `out` begins aligned_bytes(out.size()), all of which may be written.
+  // Reads as CheckedFile::read() does. REQUIRES: `out` begins where memory from aligned_bytes(out.size()) begins. The
+  // read may overwrite all of that memory.
   void read(int64_t offset, std::span<std::byte> out) const;
 
  private:
   const CheckedFile& file_;
-  int fd_;  // -1: the file system refuses
+  int fd_;  // -1: the file system refuses O_DIRECT
 };
 
-// Appended bytes are in the file after sync() or close(); before that, up to a block of them is held here.
+// A new file that is written in blocks. Appended bytes are in the file after sync() or close(). Before that, up to one
+// block of them is held in memory.
 class StagedFile final : public WritableFile {
  public:
-  explicit StagedFile(std::string path);  // it must not exist
+  explicit StagedFile(std::string path);  // throws IoError if `path` exists
   ~StagedFile() override;
   StagedFile(const StagedFile&) = delete;
 
@@ -66,7 +66,7 @@ class StagedFile final : public WritableFile {
   std::string path_;
   int fd_;
   Cache cache_ = Cache::Used;
-  bool may_pass_ = true;  // the file system has not refused yet
+  bool may_pass_ = true;  // the file system has not refused O_DIRECT so far
   std::unique_ptr<std::byte, Free> staged_;
   size_t held_ = 0;  // bytes in staged_
 };

@@ -1,4 +1,4 @@
-// The file system calls of a save, as an interface: a test can fail or stop a save at any call.
+// The file system calls of a save, behind an interface: a test can fail or stop a save at any call.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace braid {
 
-// A new file. Every method throws IoError with the path and the system's words. What is appended may be held back until
-// sync() or close(). Closes, without a check and without what is held back, when destroyed.
+// A new file. Every method throws IoError with the path and the system's message. Appended bytes may be held back until
+// sync() or close(). The destructor closes the file without a check, and drops bytes that are held back.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
@@ -19,17 +19,18 @@ class WritableFile {
   virtual void close() = 0;
 };
 
-// Every method throws IoError with the path and the system's words; a full disk also says how much is free.
+// A file system. Every method throws IoError with the path and the system's message; if the disk is full, also with the
+// free space.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;  // it must not exist
-  // Parents too; may exist. What is new is durable.
+  virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;  // throws if `path` exists
+  // Creates a folder, which may exist, and its parents. New folders are durable.
   virtual void create_directories(const std::string& path) = 0;
-  virtual void sync_directory(const std::string& path) = 0;                  // fsync: its names are durable
+  virtual void sync_directory(const std::string& path) = 0;  // fsync: makes the names in the folder durable
   virtual void rename(const std::string& from, const std::string& to) = 0;   // `to` must not exist
-  virtual void replace(const std::string& from, const std::string& to) = 0;  // what `to` was is gone, at no moment both
-  virtual void remove_all(const std::string& path) = 0;                      // nothing there: nothing happens
+  virtual void replace(const std::string& from, const std::string& to) = 0;  // replaces `to` atomically
+  virtual void remove_all(const std::string& path) = 0;                      // does nothing if `path` does not exist
   virtual bool exists(const std::string& path) = 0;
   // Returns the bytes that this user may still write to the folder's disk.
   virtual int64_t free_bytes(const std::string& folder);

@@ -1,4 +1,4 @@
-// The machine at hand.
+// The machine that this process runs on.
 #pragma once
 
 #include <sched.h>
@@ -10,15 +10,16 @@
 
 namespace braid {
 
-// Cores that the calling thread may run on, at least 1.
+// Returns the number of cores that the calling thread may run on, at least 1.
 inline int num_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;  // not on machines with more than a thousand
+  // false on machines with more than a thousand cores
+  const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
   return std::max(1, known ? CPU_COUNT(&cores) : static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// As the machine calls itself.
+// Returns the name of this host, or "unknown".
 inline std::string host_name() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";

@@ -1,5 +1,5 @@
-// Reads a regular file line by line, with a limit on the length of a line.
-// The file is opened by CheckedFile, so that a pipe is refused and never waited for.
+// Reads a regular file line by line, with a limit on the length of a line. CheckedFile opens the file: it refuses a
+// pipe instead of waiting for it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace braid {
 
-// A line that is longer than its reader's limit. The offset is the byte it begins at.
+// The error for a line that is longer than the reader's limit. Its offset is the byte where the line begins.
 class LongLine : public IoError {
  public:
   using IoError::IoError;
@@ -24,12 +24,12 @@ class LineReader {
   LineReader(std::string path, Links links, int64_t line_limit = int64_t{16} << 20);
 
   const std::string& path() const { return file_.path(); }
-  // The next line is the one that begins at byte `offset`.
+  // Makes the line that begins at byte `offset` the next one.
   void seek(int64_t offset);
-  // The byte of the file behind what was read last.
+  // Returns the offset in the file after the last line read.
   int64_t offset() const { return num_read_ - std::ssize(buffer_) + static_cast<int64_t>(at_); }
-  // Reads the next line into `line`, without its "\n"; the last one may lack it. Returns false at the end of the file,
-  // as long as it was when it was opened. Throws LongLine.
+  // Reads the next line into `line`, without its "\n". The last line may lack the "\n". Returns false at the end that
+  // the file had when it was opened. Throws LongLine.
   bool next(std::string& line);
 
  private:
@@ -38,8 +38,8 @@ class LineReader {
   CheckedFile file_;
   int64_t line_limit_;
   std::string buffer_;
-  size_t at_ = 0;         // in the buffer
-  int64_t num_read_ = 0;  // bytes of the file
+  size_t at_ = 0;         // position in buffer_
+  int64_t num_read_ = 0;  // bytes read from the file so far
 };
 
 }  // namespace braid

@@ -1,14 +1,14 @@
-// Values as bytes for another process, which need not be trusted. Plain data are copied as they are, little-endian, and
-// must point to nothing. A struct that holds strings, vectors or truth values has a function in its namespace that
-// lists its members, once for both directions:
+// Values packed into bytes for another process, which need not be trusted. Plain data is copied as it is,
+// little-endian, and must hold no pointers. A struct that holds strings, vectors or booleans has a function in its
+// namespace that lists its members, for both directions:
 //
 //   template <class Pack>
 //   void members(Pack& pack, Unit& unit) {
 //     pack(unit.name, unit.forward);
 //   }
 //
-// Strings and vectors begin with their length, a Length. An optional begins with a byte that is 1 if it has a value, a
-// variant with a byte that is its index.
+// Strings and vectors begin with their length, of the type Length. An optional begins with a byte that is 1 if it has a
+// value. A variant begins with a byte that is its index.
 #pragma once
 
 #include <bit>
@@ -81,8 +81,8 @@ class BasicPacker {
   std::string bytes_;
 };
 
-// Reads what a BasicPacker wrote, member by member; after a place where bytes are missing or wrong, nothing. Memory
-// grows with the bytes that are there, not with the counts that they claim.
+// A reader of bytes that a BasicPacker wrote. It reads member by member, and nothing more after a missing or invalid
+// byte. Memory grows with the bytes that are present, not with the counts that they claim.
 template <class Length>
 class BasicUnpacker {
  public:
@@ -94,9 +94,9 @@ class BasicUnpacker {
   void operator()(Values&... values) {
     (add(values), ...);
   }
-  // Returns true if everything that was read was there and nothing is left.
+  // Returns true if all reads were valid and no bytes are left.
   bool exact() const { return whole_ && left_.empty(); }
-  // For members(): values that must not be, and bytes that nobody knows.
+  // For members(): require() rejects invalid values, skip_rest() ignores bytes that this version does not know.
   void require(bool holds) { whole_ = whole_ && holds; }
   void skip_rest() { left_ = {}; }
 
@@ -140,7 +140,7 @@ class BasicUnpacker {
   void add(std::vector<Value>& values) {
     Length count = 0;
     add(count);
-    require(count <= left_.size());  // none takes less than a byte
+    require(count <= left_.size());  // each value takes at least a byte
     for (values.clear(); whole_ && values.size() < count;) add(values.emplace_back());
   }
   void add(std::string& text) {
@@ -167,7 +167,7 @@ std::string packed(Value value) {
   return pack.take();
 }
 
-// Nothing where `bytes` are not all that packed() gave, or have something behind it.
+// Returns nullopt unless `bytes` are a complete result of packed() with nothing after it.
 template <class Value, class Length = uint64_t>
 std::optional<Value> unpacked(std::string_view bytes) {
   BasicUnpacker<Length> unpack(bytes);

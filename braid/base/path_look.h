@@ -1,5 +1,5 @@
-// Questions about paths. Each function answers or throws IoError with the system's reason: no permission, links in a
-// circle, a name that is too long. Links are followed unless it says otherwise.
+// Queries about paths. Each function returns an answer or throws IoError with the system's reason: no permission, a
+// cycle of links, a name that is too long. Links are followed unless the function's comment says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@ PathKind path_kind(const std::string& path);
 // Returns true if the path itself is a link; false if nothing is there.
 bool is_link(const std::string& path);
 
-// The names in a folder, sorted as bytes.
+// Returns the names in a folder, sorted as bytes.
 std::vector<std::string> names_in(const std::string& folder);
 
-// The path without links, "." and "..", as far as it exists: equal for two paths to the same place.
+// Returns the path without links, "." and "..", as far as it exists. The result is equal for two paths to the same
+// place.
 std::string resolved_path(const std::string& path);
 
 int64_t file_bytes(const std::string& file);
-// When a file's content last changed, in the file system's own count: only good to be compared.
+// Returns the time of the last change of a file's content, in units of the file system. Use it only for comparison.
 int64_t change_time(const std::string& file);
 
 }  // namespace braid

@@ -1,12 +1,12 @@
-// Prepares the process of a command, before it opens its first file.
+// Prepares the process of a command before it opens its first file.
 #pragma once
 
 namespace braid {
 
-// Opens those of the descriptors 0 to 2 that are closed on /dev/null: else the next file gets the number, and console
-// text is written into it. Writing to a standard output that was closed fails as before. Ignores SIGXFSZ, so that a
-// file that grows past the limit of the user is an IoError (EFBIG) and no signal. Throws IoError if /dev/null cannot be
-// opened.
+// Opens /dev/null on those of the descriptors 0 to 2 that are closed. Otherwise the next opened file would get such a
+// number, and console text would be written into it. Writing to a standard output that was closed still fails. Ignores
+// SIGXFSZ: a file that grows past the user's limit gives an IoError (EFBIG), not a signal. Throws IoError if /dev/null
+// cannot be opened.
 void prepare_process();
 
 }  // namespace braid

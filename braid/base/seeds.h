@@ -10,16 +10,17 @@
 
 namespace braid {
 
-// Standard normal numbers of a counter-based stream, by arithmetic that is the same on every machine: no libm, whose
-// logarithm and sine differ between versions, and loops that vectorise.
+// Standard normal numbers of a counter-based stream. The arithmetic gives the same numbers on every machine, and its
+// loops vectorise. It does not use libm, whose logarithm and sine differ between versions.
 //
-// Box & Muller (1958): of two uniform u, v come sqrt(-2 log u) cos(2 pi v) and sqrt(-2 log u) sin(2 pi v).
-
-// Numbers 4 * block .. 4 * block + 3 of the stream of `key`, exact to a few units in the last place of a double.
+// Box & Muller (1958): two uniform numbers u, v give sqrt(-2 log u) cos(2 pi v) and sqrt(-2 log u) sin(2 pi v).
+//
+// Returns numbers 4 * block .. 4 * block + 3 of the stream of `key`, exact to a few units in the last place of a
+// double.
 std::array<double, 4> normal4(uint64_t key, uint64_t block);
 
-// The numbers of kNormalBlocks blocks from `first_block` on, to out[0 .. 4 * kNormalBlocks - 1]: those of normal4, some
-// ten times faster.
+// Writes the numbers of kNormalBlocks blocks from `first_block` on to out[0 .. 4 * kNormalBlocks - 1]. They equal those
+// of normal4(); this function is about ten times faster.
 inline constexpr int kNormalBlocks = 64;
 void normal_blocks(uint64_t key, uint64_t first_block, double* out);
 
@@ -41,19 +42,19 @@ BRAID_HOST_DEVICE inline PhiloxWords philox_words(PhiloxWords c, uint64_t key) {
   return c;
 }
 
-// Ten rounds of Philox 4x32.
+// Returns the result of ten rounds of Philox 4x32.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// Four random words of a stream, the block's.
+// Returns the four random words of one block of a stream.
 std::array<uint32_t, 4> stream_words(uint64_t key, uint64_t block);
 
-// The key of the stream called `name` under a run's seed. Different names give unrelated streams.
+// Returns the key of the stream called `name` under a run's seed. Different names give unrelated streams.
 uint64_t stream_key(uint64_t seed, std::string_view name);
 
-// A well-mixed 64-bit function of (key, index).
+// Returns a well-mixed 64-bit function of (key, index).
 uint64_t random_bits(uint64_t key, uint64_t index);
 
-// Number `index` of the stream, uniform in [0, 1).
+// Returns number `index` of the stream, uniform in [0, 1).
 double uniform(uint64_t key, uint64_t index);
 
 }  // namespace braid

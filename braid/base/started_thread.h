@@ -1,4 +1,4 @@
-// A thread whose start may fail.
+// Starts threads, and reports a failure to start one.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace braid {
 
-// A thread that runs `body`. Throws RunError, which says what the thread is for, when the system has no more: a limit
-// of the host, not a defect of this program.
+// Starts a thread that runs `body`. If the system has no more threads, throws RunError with the thread's purpose,
+// `what_for`. That is a limit of the host, not a defect of this program.
 template <class Thread = std::thread, class Body>
 Thread started_thread(const std::string& what_for, Body&& body) {
   try {

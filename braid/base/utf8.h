@@ -1,4 +1,4 @@
-// Characters out of bytes that need not be UTF-8.
+// Decodes characters from bytes that may not be UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace braid {
 constexpr uint32_t kNotUtf8 = 0xFFFFFFFF;
 
 struct Utf8Char {
-  uint32_t code = kNotUtf8;  // or kNotUtf8
+  uint32_t code = kNotUtf8;  // code point, or kNotUtf8
   uint32_t bytes = 1;
 };
 
-// The character that begins at `at` < text.size(). A byte that begins no well-formed sequence (overlong forms,
-// surrogates, codes above 0x10FFFF, cut off) is a character of one byte with the code kNotUtf8.
-// Source: The Unicode Standard, table 3-7, "Well-Formed UTF-8 Byte Sequences".
+// Returns the character that begins at `at`. REQUIRES: at < text.size(). A byte that begins no well-formed sequence
+// (overlong forms, surrogates, codes above 0x10FFFF, sequences cut off) is a character of one byte with the code
+// kNotUtf8. Source: The Unicode Standard, table 3-7, "Well-Formed UTF-8 Byte Sequences".
 inline Utf8Char utf8_at(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) -> uint32_t { return static_cast<unsigned char>(text[i]); };
   const uint32_t lead = byte(at);
@@ -37,24 +37,24 @@ inline Utf8Char utf8_at(std::string_view text, size_t at) {
   return {code, bytes};
 }
 
-// Returns true if `start`, which is not empty, is the well-formed beginning of one character.
+// Returns true if `start` is the well-formed beginning of one character. REQUIRES: `start` is not empty.
 bool begins_character(std::string_view start);
 
-// Bytes that come piece by piece, as whole characters. Bytes that no byte behind them can make a character become
-// U+FFFD, one for each longest part that a character could have begun with (The Unicode Standard, section 3.9,
-// "U+FFFD Substitution of Maximal Subparts"). However the bytes are cut into pieces, the text is the same.
+// A decoder for bytes that arrive in pieces. Bytes that no later byte can complete to a character become U+FFFD, one
+// for each maximal subpart of a character (The Unicode Standard, section 3.9, "U+FFFD Substitution of Maximal
+// Subparts"). The decoded text does not depend on how the bytes are cut into pieces.
 class WholeCharacters {
  public:
-  // The characters that are whole by now; a last one that may still become whole is held back.
+  // Adds bytes. Returns the characters that are now complete, and holds back a last one that later bytes may complete.
   std::string add(std::string_view bytes);
-  // No more bytes come: U+FFFD for what was held back, else nothing.
+  // Ends the input. Returns U+FFFD if bytes were held back, else an empty string.
   std::string end();
 
  private:
   std::string held_;
 };
 
-// All of it at once.
+// Returns all characters of `bytes` at once.
 std::string whole_characters(std::string_view bytes);
 
 }  // namespace braid

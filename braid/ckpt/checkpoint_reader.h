@@ -1,4 +1,4 @@
-// One open checkpoint. It reads the boxes that it is asked for, as often as it is asked.
+// An open checkpoint, from which boxes of tensors are read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,28 +19,32 @@
 
 namespace braid::ckpt {
 
-// The blocks of a checkpoint's files that some tensors need. Each block is read once, however many boxes lie in it.
+// The blocks of a checkpoint's files that hold a list of tensors. Each block is read once, even if several boxes lie in
+// it.
 class BlockReads {
  public:
-  // For tensors that the manifest has in the same shape; all of it outlives this. Opens the files.
+  // Opens the files that hold `tensors`. The arguments and the tensors' memory outlive this. REQUIRES: the manifest has
+  // the tensors in the same shape.
   BlockReads(CheckpointFiles& files, const Manifest& manifest, const std::vector<PlacedTensor>& tensors);
 
-  // Compares digests, and fills nothing. Files that are one block (up to version 3) are left out when they are large.
+  // Compares the digests of the blocks, and fills nothing. Skips large files of one block (format up to version 3).
   void verify();
-  // Fills the tensors, which are on the host and of the manifest's types, and compares nothing.
+  // Fills the tensors without comparing digests. REQUIRES: the tensors are on the host and of the manifest's types.
   void fill();
 
-  // 1 for each block of the checkpoint, by file, that is read here, else 0; int64.
+  // Returns an int64 tensor with one element per block of the checkpoint, file by file: 1 if this reads the block, else
+  // 0. A large block has one element per kBlockBytes.
   at::Tensor wanted() const;
-  // Fills the tensors from blocks, each compared with its digest just before; large files of one block are not
-  // compared. Blocks that several ranks read, by `readers` (shaped as wanted()), go through the page cache, all others
-  // past it. If it throws, the tensors hold undefined values.
+  // Fills the tensors, comparing each block with its digest before its bytes are copied. Large files of one block are
+  // not compared. `readers` is shaped as wanted() and has the number of ranks that read each block. Blocks with several
+  // readers go through the page cache, all others bypass it. If this throws, the tensors hold undefined values.
   void fill_compared(const at::Tensor& readers);
 
  private:
-  struct Part {                        // of a file: a block, or so much of a large one
-    int64_t number, begin, end;        // bytes of the file between which runs want some
-    std::vector<const BoxRuns*> runs;  // that have bytes in it
+  // A part of a file: a block, or kBlockBytes of a large block.
+  struct Part {
+    int64_t number, begin, end;        // runs need bytes in [begin, end) of the file
+    std::vector<const BoxRuns*> runs;  // runs with bytes in this part
   };
 
   void want(const BoxRuns& runs, const std::string& file);
@@ -50,34 +54,34 @@ class BlockReads {
   CheckpointFiles& files_;
   const Manifest& manifest_;
   std::deque<BoxRuns> runs_;
-  std::map<std::string, std::map<int64_t, Part>> wanted_;  // by file and number
-  std::map<std::string, int64_t> first_;                   // of a file's parts, counted over all files
+  std::map<std::string, std::map<int64_t, Part>> wanted_;  // by file and number of the part
+  std::map<std::string, int64_t> first_;                   // by file: number of its first part, counted over all files
   int64_t num_parts_ = 0;
-  bool fillable_ = true;  // tensors are where bytes can be copied to
+  bool fillable_ = true;  // all tensors are on the host and of the manifest's types
 };
 
 class CheckpointReader {
  public:
-  // Reads the manifest, and holds what CheckpointReading holds. Throws IoError when there is none, or it is not as the
-  // format demands.
+  // Reads the manifest, and holds a CheckpointReading lock. Throws IoError if there is no manifest, if it violates the
+  // format, or if the checkpoint is being removed.
   explicit CheckpointReader(const std::string& directory);
   CheckpointReader(const CheckpointReader&) = delete;
 
-  const std::string& folder() const { return folder_; }  // where the files are
+  const std::string& folder() const { return folder_; }  // folder that the files are in
   const Manifest& manifest() const { return manifest_; }
 
-  // Returns where the names, shapes and types of these tensors differ from the manifest's.
+  // Returns a problem for each tensor whose name, shape or type differs from the manifest's.
   std::vector<Problem> differences(const std::vector<PlacedTensor>& tensors) const;
 
-  // Every byte of every file, against the manifest. Throws IoError naming file, tensor and block.
+  // Compares every byte of every file with the manifest's digests. Throws IoError naming file, tensor and block.
   void verify();
-  // Verifies every `parts`-th file of one large block (format up to version 3), beginning with number `part`. With one
-  // `part` for each rank all files are verified.
+  // Verifies every `parts`-th file of one large block (format up to version 3), beginning with number `part`. If each
+  // of `parts` ranks passes its own number as `part`, all such files are verified.
   void verify_large_blocks(int part, int parts);
-  // Returns the reads of these tensors. REQUIRES: the manifest has them in the same shape and type. One reads at a
-  // time.
+  // Returns the reads of these tensors. Results share buffers, so only one of them may read at a time. REQUIRES: the
+  // manifest has the tensors in the same shape and type.
   BlockReads reads_of(const std::vector<PlacedTensor>& tensors) { return {files_, manifest_, tensors}; }
-  // A box of a tensor, contiguous on the host.
+  // Returns a box of a tensor, contiguous on the host. Compares no digests.
   at::Tensor read(const std::string& tensor, const mesh::Box& box);
 
  private:

@@ -1,5 +1,5 @@
-// Compares the tensors of two checkpoints, however they are split into files. Holds a few rows of one tensor of each in
-// memory.
+// Compares the tensors of two checkpoints, however they are split into files. Holds only a few rows of one tensor of
+// each checkpoint in memory.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct TensorDifference {
   std::string name;
   Kind kind = Kind::Values;
   std::string first, second;  // Shape: types and shapes, "F32 [3, 4]"
-  int64_t elements = 0;       // Values: whose bits differ
-  double largest = 0;         // Values: the largest absolute difference; NaN where either has one
+  int64_t elements = 0;       // Values: number of elements whose bits differ
+  double largest = 0;         // Values: the largest absolute difference; NaN if any is NaN
 };
 
-// By name; nothing for tensors that are equal bit for bit. Throws IoError.
+// Returns the differences, sorted by name; none for tensors that are equal bit for bit. Throws IoError.
 std::vector<TensorDifference> compared(CheckpointReader& first, CheckpointReader& second);
 
 }  // namespace braid::ckpt

@@ -1,4 +1,4 @@
-// Exchanging short texts between ranks, such as what each holds or how its part went.
+// Exchanges short texts between ranks, such as listings of tensors and errors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,39 +14,39 @@
 
 namespace braid::ckpt {
 
-// The tensors of one rank as text for other ranks: names, types, shapes, and the boxes that the rank holds.
+// A tensor in a rank's listing for other ranks: its name, type and shape, and the boxes that the rank holds.
 struct ListedTensor {
-  TensorInfo info;               // of the whole tensor
-  std::vector<mesh::Box> boxes;  // empty ones left out
+  TensorInfo info;               // describes the whole tensor
+  std::vector<mesh::Box> boxes;  // without empty boxes
   bool operator==(const ListedTensor&) const = default;
 };
 
-// In the order of `tensors`. check() fails for one that is not contiguous or not of its placement's local shape.
+// Returns the listing of `tensors`, in their order. check() fails if a tensor is not contiguous or does not have its
+// placement's local shape.
 std::vector<ListedTensor> listed(const std::vector<PlacedTensor>& tensors);
 
 std::string packed(const std::vector<ListedTensor>& listing);
-// check() fails for what packed() did not make.
+// check() fails if `text` is not a result of packed().
 std::vector<ListedTensor> unpacked_listing(std::string_view text);
 
-// Errors agreed on by all ranks: if one rank fails, all ranks throw, so that none continues alone.
-
-// Collective. Runs `step` on every rank, and returns where none has thrown. Else all throw the same: the IoError or
-// RunError of the lowest rank that has one, or one ConfigError with the problems of all, each once. A lack of memory is
-// a RunError. Other errors end this rank alone.
+// Collective. Runs `step` on every rank, and returns if none throws. If `step` fails on some ranks, all ranks throw the
+// same error, so that none continues alone: the IoError or RunError of the lowest rank that has one, else one
+// ConfigError with the problems of all ranks, each once. A lack of memory becomes a RunError. Any other exception
+// leaves this rank at once, without the exchange.
 void all_or_none(const std::function<void()>& step, Communicator& world);
 
-// Collective. Everyone's text, by rank. The messages travel in tensors on `device`.
+// Collective. Returns the texts of all ranks, by rank. Messages are tensors on `device`.
 std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world);
 
-// Collective. On rank 0 everyone's text, by rank; elsewhere nothing.
+// Collective. Returns the texts of all ranks, by rank, on rank 0, and nothing elsewhere.
 std::vector<std::string> texts_at_rank_0(const std::string& mine, at::Device device, Communicator& world);
 
-// Collective. Rank 0's text.
+// Collective. Returns rank 0's text on every rank.
 std::string text_of_rank_0(const std::string& mine, at::Device device, Communicator& world);
 
-// Runs `step`. An IoError becomes text that travels, empty when there was none.
+// Runs `step`. Returns the IoError that it throws as text for other ranks; empty if there is none.
 std::string fault_of(const std::function<void()>& step);
-// Throws it again.
+// Throws the IoError that fault_of() has returned as `fault`.
 [[noreturn]] void throw_fault(const std::string& fault);
 
 }  // namespace braid::ckpt

@@ -12,22 +12,23 @@
 namespace braid::ckpt {
 
 struct Retention {
-  int newest = 0;  // 0: all
-  int best = 0;    // of all those of known losses the lowest; of equal ones the newer
+  int newest = 0;  // number of newest checkpoints to keep; 0: all
+  int best = 0;    // number with the lowest known losses to keep; a tie keeps the newer
 };
 
-// Those of the run that do not stay, the newest first. Only checkpoints count that can be read and whose files have the
-// sizes that the manifest says: there are always `newest` of these, or all. Throws IoError when the folder cannot be
-// read.
+// Returns the checkpoints of the run to remove, the newest first. `losses` is by step. Only checkpoints that can be
+// read, and whose files have the sizes in the manifest, count as kept. So `newest` of these always remain, or all if
+// there are fewer. Throws IoError if the folder cannot be read.
 std::vector<SavedCheckpoint> superseded(const std::string& run, const Retention& retention,
                                         const std::map<int64_t, double>& losses);
 
-// Removes a checkpoint. It is first renamed to step-N.removed, so that it is never there in part. Returns false and
-// leaves it while somebody reads it (saved_checkpoints.h); on a file system without locks, readers are not noticed.
-// Throws IoError, also if its manifest cannot be opened for writing, which the lock needs (file_lock.h).
+// Removes a checkpoint. It is first renamed to step-N.removed, so that a partly removed checkpoint is never visible.
+// Returns false, and keeps the checkpoint, while a reader holds its lock (CheckpointReading). On a file system without
+// locks, readers are not detected. Throws IoError, also if the manifest cannot be opened for writing, which the lock
+// needs (file_lock.h).
 bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files);
 
-// Folders of removals that were interrupted.
+// Returns the folders that interrupted removals have left.
 std::vector<std::string> half_removed_checkpoints(const std::string& run);
 
 }  // namespace braid::ckpt

@@ -1,5 +1,5 @@
-// A checkpoint written anew in other files: the same tensors, bit for bit, the same information and tokenizer. In
-// memory there is never more than some rows of one tensor.
+// Rewrites a checkpoint into other files, with the same tensors (bit for bit), metadata and tokenizer. Holds only a few
+// rows of one tensor in memory.
 #pragma once
 
 #include <string>
@@ -9,14 +9,16 @@
 namespace braid::ckpt {
 
 struct RewriteRequest {
-  enum class Tensors { All, Weights };  // Weights: none whose name has a "/"
+  enum class Tensors { All, Weights };  // Weights: without tensors whose name has a "/"
 
   std::string from, to;
-  int ranks = 1;  // as if so many had written it, each holding everything; 1: whole tensors in one file of each kind
+  // Files are cut as if this many ranks had saved, each holding everything. 1: one file of each kind, with whole
+  // tensors.
+  int ranks = 1;
   Tensors tensors = Tensors::All;
 };
 
-// `from` is read and verified, `to` published as by a save; there must be nothing of this name. Throws IoError.
+// Reads and verifies `from`, and publishes `to` as a save does. Throws IoError, also if `to` exists.
 void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files);
 
 }  // namespace braid::ckpt

@@ -1,6 +1,6 @@
-// The safetensors format: header length (u64, little-endian), header (JSON), the tensors' bytes one after another.
-// Own reader and writer of https://github.com/huggingface/safetensors (format section of its README). The writer's
-// output equals the reference's byte for byte.
+// Reader and writer of the safetensors format (https://github.com/huggingface/safetensors, format section of its
+// README). A file consists of the header's length (u64, little-endian), the header (JSON), and the tensors' bytes one
+// after another. The writer's output equals the reference implementation's byte for byte.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace braid::ckpt {
 
-// All types of the format (safetensors 0.6). The reference lays tensors out in this order, last first (wide types
-// first, so that all stay aligned).
+// All types of the format (safetensors 0.6). The reference implementation lays tensors out in the reverse of this
+// order: wide types first, so that all stay aligned.
 enum class ElementType {
   Bool,
   F4,
@@ -38,7 +38,7 @@ enum class ElementType {
   U64
 };
 inline constexpr int kNumElementTypes = 20;
-std::string text(ElementType type);  // as in the header: "BF16"
+std::string text(ElementType type);  // its name in the header: "BF16"
 int64_t bits_per_element(ElementType type);
 // check() fails for a type whose elements are not whole bytes.
 int64_t bytes_per_element(ElementType type);
@@ -60,25 +60,30 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 
 struct SafetensorsHeader {
   SafetensorsMetadata metadata;
-  std::vector<TensorEntry> tensors;  // in the order of their bytes
-  int64_t data_begin = 0;            // bytes before the first tensor's
+  std::vector<TensorEntry> tensors;  // in the order of their bytes in the file
+  int64_t data_begin = 0;            // offset in the file at which the tensors' bytes begin
 };
 
 inline constexpr int64_t kMaxHeaderBytes = 100'000'000;
 
-// Writing: tensors in their order in the file, with their places; then the bytes that come before theirs.
+// Returns the tensors in the order of the file, with their places.
 std::vector<TensorEntry> laid_out(std::vector<TensorInfo> tensors);
+// Returns the bytes of the file before the tensors' bytes.
 std::string header_bytes(const std::vector<TensorEntry>& tensors, const SafetensorsMetadata& metadata);
 
-// Reads and checks the header against every rule of the format; throws IoError naming the rule and the byte offset:
-// the length fits the file and the limit; one JSON object in UTF-8, of the documented nesting, without duplicate or
-// unknown keys; known types; no overflow; whole bytes; each tensor begins where the one before it ends and is as long
-// as its shape says; the last ends where the file ends. Allocates no more than a small multiple of the header.
+// Reads the header and checks it against every rule of the format:
+// * the length fits the file and kMaxHeaderBytes;
+// * the header is one JSON object in UTF-8, nested as documented, without duplicate or unknown keys;
+// * types are known, and sizes are whole bytes that do not overflow;
+// * each tensor begins where the one before it ends, and is as long as its shape requires;
+// * the last tensor ends where the file ends.
+// Throws IoError naming the rule and the byte offset. Allocates no more than a small multiple of the header.
 SafetensorsHeader read_header(const CheckedFile& file);
-// The same, given the bytes after the length.
+// Same as read_header(), given the bytes after the length.
 SafetensorsHeader parse_header(const std::string& path, std::string_view json, int64_t file_bytes);
 
-// As others name them too: "model-00001-of-00002.safetensors", "model.safetensors" of one alone. Numbers are from one.
+// Returns the customary name: "model-00001-of-00002.safetensors", or "model.safetensors" if `count` is 1. `number`
+// counts from 1.
 std::string safetensors_name(const std::string& kind, size_t number, size_t count);
 
 }  // namespace braid::ckpt

@@ -1,11 +1,11 @@
-// The steps of a save. A run may take the third one on a background thread while it trains:
+// The steps of a save. A run may do the third step on a background thread while it trains:
 //
 //   plan_save()    collective, once for all saves of the same tensors
-//   begin_save()   collective: the folder is there, and has room
-//   written()      local, on any thread: this rank's files
-//   end_save()     collective: publishes, or all ranks throw the same
+//   begin_save()   collective: creates the folder, checks free space
+//   written()      local, on any thread: writes this rank's files
+//   end_save()     collective: publishes, or all ranks throw the same error
 //
-// checkpoint_writer.h has the protocol of files, shard_plan.h who writes what.
+// checkpoint_writer.h describes the order of operations on files, shard_plan.h the assignment of boxes to ranks.
 #pragma once
 
 #include <map>
@@ -22,74 +22,79 @@
 
 namespace braid::ckpt {
 
-// A checkpoint whose values come from elsewhere, some rows of one tensor at a time. One process writes all files.
+// A checkpoint whose values a callback supplies, some rows of one tensor at a time. One process writes all files.
 struct StreamedSave {
   std::string to;
   std::vector<ListedTensor> listing;  // whole tensors
-  BoxRows rows;  // is called for the tensors in the order of the files, each in the order of its rows
+  BoxRows rows;                       // called for tensors in the order of the files, for each in the order of its rows
   CheckpointInfo info;
   std::map<std::string, std::string> tokenizer_files;
   int ranks = 1;  // files are cut as if this many ranks had saved, each holding everything
 };
 
-// The listing of a whole tensor.
+// Returns the listing of a whole tensor.
 ListedTensor whole_tensor(const TensorInfo& info);
 
-// Publishes the checkpoint as a save does. Throws IoError and what `rows` throws; nothing is published then.
+// Publishes the checkpoint as a save does. Throws IoError, and what `rows` throws; then nothing is published.
 void save_streamed(const StreamedSave& save, FileSystem& files);
 
-// This rank's part of a save of tensors with given names, types and placements, and the bytes of all ranks together.
+// This rank's part of a save of tensors with given names, types and placements.
 struct SavePlan {
   Shard shard;
-  int64_t bytes = 0;
-  at::Device device = at::kCPU;  // of messages between ranks
-  std::string writer;            // "rank 1 on h1", for errors; empty where no other rank writes
+  int64_t bytes = 0;             // upper bound on the bytes of all ranks' files
+  at::Device device = at::kCPU;  // device of the messages between ranks
+  std::string writer;            // "rank 1 on h1", for errors; empty if there is one rank
 };
 
-// Collective: every rank announces what it holds. Throws InternalError as plan_world().
+// Collective. Each rank announces the boxes that it holds. Throws InternalError as plan_world() does.
 SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world);
 
-// A save under way, on every rank.
+// A save that has begun. Each rank has one.
 struct OpenSave {
-  std::string folder;                        // where files are written
-  std::unique_ptr<CheckpointWriter> writer;  // rank 0's; the others' is null
+  std::string folder;                        // folder in which files are written
+  std::unique_ptr<CheckpointWriter> writer;  // null on all ranks but rank 0
 };
 
-// Collective. On every rank: returns when the folder is there, or throws the same IoError. `files` is used on rank 0
-// and outlives the save. A save that is destroyed before its end is taken back: by then no rank writes any more.
+// Collective. Returns on every rank once the folder exists, or throws the same IoError on every rank. `files` is used
+// on rank 0 and outlives the save. If the result is destroyed before end_save(), the folder is removed. REQUIRES: no
+// rank writes in it then.
 OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communicator& world, FileSystem& files);
 
-// The outcome of a rank's part of a save, as text for other ranks.
+// The outcome of a rank's part of a save, for other ranks.
 struct ShardReport {
   ManifestParts parts;
-  std::string fault_path, fault;  // of the IoError that ended it; empty when none did
+  std::string fault_path, fault;  // path and reason of the IoError that ended it; empty: none
 };
 
-// Local: write_shard() of the plan's shard into `folder`. An IoError is in the report; nothing else is caught.
+// Local. Writes the plan's shard into `folder` by write_shard(). An IoError goes into the report; other exceptions
+// pass.
 ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRows& rows, FileSystem& files);
 
-// Collective, with every rank's own report. Rank 0 publishes; `info` and the tokenizer's files are rank 0's. On every
-// rank: returns when the checkpoint is published, or throws the same IoError, that of the lowest rank that failed, with
-// what was written removed.
+// Collective. Each rank passes its own report, and rank 0 publishes. The metadata and the tokenizer's files are rank
+// 0's. Returns on every rank once the checkpoint is published. Otherwise what was written is removed, and every rank
+// throws the IoError of the lowest rank that failed.
 void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world);
 
-// The two parts of begin_save(), for whoever has a thread make the folder. On rank 0, on any thread: makes it. Returns
-// an IoError as text that travels, empty where there was none.
+// The first of the two parts of begin_save(), for callers that create the folder on a background thread. Called on rank
+// 0, on any thread. Creates the folder. Returns an IoError as text (fault_of()), empty if there was none.
 std::string opened(const std::string& directory, const SavePlan& plan, FileSystem& files, OpenSave& save);
-// With rank 0's text of opened(), and its `save`. Throws it as an IoError on all ranks, or all know the folder.
-// Collective.
+// The second part of begin_save(). Collective. On rank 0, `fault` and `save` are results of opened(). If there was a
+// fault, throws it as an IoError on all ranks. Otherwise all ranks get the folder's name.
 void agree_on_folder(const std::string& fault, OpenSave& save, at::Device device, Communicator& world);
 
-// The three parts of end_save(), for whoever has a thread publish. Of a save whose reports are bad, what was written is
-// removed, and all ranks throw the same IoError. Collective. Returns on rank 0 what all wrote, elsewhere nothing.
+// The first of the three parts of end_save(), for callers that publish on a background thread. Collective. Returns what
+// all ranks wrote on rank 0, and nothing elsewhere. If a report has a fault, removes what was written and throws the
+// same IoError on all ranks.
 ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world);
-// On rank 0, on any thread: publishes what gather_reports() gave, with `info`; null: no tokenizer files. Returns an
-// IoError as text that travels, empty where there was none; what was written is removed then.
+// The second part of end_save(). Called on rank 0, on any thread. Publishes `manifest`, which has the result of
+// gather_reports() and the metadata. `tokenizer_files` may be null. Returns an IoError as text (fault_of()), after
+// removing what was written; empty if there was none.
 std::string published(OpenSave save, Manifest manifest, const std::map<std::string, std::string>* tokenizer_files);
-// With rank 0's text of published(). Throws it as an IoError on all ranks. Collective.
+// The third part of end_save(). Collective. If `fault`, rank 0's result of published(), is not empty, throws it as an
+// IoError on all ranks.
 void agree_on_publishing(const std::string& fault, at::Device device, Communicator& world);
 
-// As save_checkpoint, over a file system of the caller's, so that tests can make it fail at any call.
+// Same as save_checkpoint(), over the caller's file system, so that tests can make any call fail.
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,
                         FileSystem& files);
 

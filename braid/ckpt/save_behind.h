@@ -1,12 +1,12 @@
-// Asynchronous saves. Training stops while this rank's tensors are copied; a background thread then writes the copy,
-// and rank 0's publishes the checkpoint. Only the rank's main thread communicates.
+// Asynchronous saves. Training stops while this rank's tensors are copied. Then a background thread writes the copy,
+// and rank 0's background thread publishes the checkpoint. Only the rank's main thread communicates.
 //
-//   start()                  snapshot taken                       rank 0's thread: the folder
-//   advance()   collective   all know the folder                  each rank's thread: its files
-//   advance()   collective   all have written: reports to rank 0  rank 0's thread: manifest, renames
-//   advance()   collective   published, or all throw the same
+//   start()                  snapshot taken                       rank 0's thread: creates the folder
+//   advance()   collective   all know the folder                  each rank's thread: writes its files
+//   advance()   collective   all have written: reports to rank 0  rank 0's thread: writes manifest, renames
+//   advance()   collective   published, or all ranks throw the same error
 //
-// A rank that can start no thread does the work of a phase in the call that begins it.
+// If a rank can start no thread, the call that begins a phase does its work.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,25 +29,26 @@
 
 namespace braid::ckpt {
 
-// A copy on the host of everything that one rank writes of a checkpoint. An asynchronous save writes it while training
-// continues. Its memory is allocated before the first save.
+// A copy on the host of everything that one rank writes of a checkpoint. An asynchronous save writes the copy while
+// training continues. The memory is allocated before the first save.
 class Snapshot {
  public:
-  // Takes the memory, and touches all of it: the first copy is as fast as any. `shard` outlives this.
+  // Allocates the memory and touches all of it, so that the first copy is as fast as later ones. `shard` outlives this.
   explicit Snapshot(const Shard& shard);
   Snapshot(const Snapshot&) = delete;
 
   int64_t bytes() const { return memory_.numel(); }
-  // Bytes that a snapshot of `shard` takes.
+  // Returns the bytes that a snapshot of `shard` needs.
   static int64_t bytes_of(const Shard& shard);
 
-  // Copies the boxes of the shard out of `tensors`, which hold them, on the host or on a device. Blocks. Nobody reads
-  // rows meanwhile.
+  // Copies the boxes of the shard out of `tensors`, which are on the host or on a device. Blocks. REQUIRES: `tensors`
+  // hold all boxes of the shard, and no thread reads rows() meanwhile.
   void take(const std::vector<PlacedTensor>& tensors);
-  // Returns views of the newest snapshot, valid while this lives; on any thread.
+  // Returns a function that gives views of the newest snapshot. The views are valid while this lives. The function may
+  // be called on any thread.
   BoxRows rows() const;
-  // The first weight, which is a tensor without a "/" in its name, that has a value which is not finite; empty where
-  // all are. On any thread.
+  // Returns the name of the first weight (is_weight()) that has a value that is not finite; empty if all are finite.
+  // May be called on any thread.
   std::string weight_not_finite() const;
 
  private:
@@ -55,33 +56,35 @@ class Snapshot {
 
   const Shard& shard_;
   at::Tensor memory_;                                              // bytes
-  std::map<std::pair<std::string, mesh::Index>, int64_t> places_;  // by tensor and first element of the box
+  std::map<std::pair<std::string, mesh::Index>, int64_t> places_;  // offset, by tensor and first element
 };
 
 class SaveBehind {
  public:
-  // For saves of the tensors that `plan` was made for. `world` and `files` outlive this; `files` is used by one thread
-  // of each rank at a time. Takes the memory.
+  // Allocates the snapshot. `plan` was made for the tensors to save. `world` and `files` outlive this. On each rank,
+  // only one thread at a time uses `files`.
   SaveBehind(SavePlan plan, Communicator& world, FileSystem& files);
-  // Cancels a save that is under way: this rank's thread ends at its next block, and nothing is published.
+  // Cancels a save that is under way. This rank's thread stops before its next rows, and nothing is published. If rank
+  // 0's thread is already publishing, waits until the checkpoint is published.
   ~SaveBehind();
   SaveBehind(const SaveBehind&) = delete;
 
   int64_t bytes() const { return snapshot_.bytes(); }
 
-  // Returns when all is copied; tokenizer files outlive the save. None is under way. Every rank calls it; none waits
-  // for another.
+  // Begins a save, and returns once the tensors are copied. Every rank calls this; no rank waits for another. The
+  // tokenizer's files outlive the save. REQUIRES: no save is under way.
   void start(const std::string& directory, const CheckpointContent& content);
 
-  // The same on all ranks.
+  // Returns true if a save is under way. The result is the same on all ranks.
   bool under_way() const { return phase_ != Phase::None; }
-  // Returns true while this rank's thread works; the next call may return false.
+  // Returns true while this rank's thread works; it may finish at any time.
   bool busy() const { return busy_.load(std::memory_order_acquire); }
-  // Waits for the threads, and goes on to the next phase. True when that was the last: the checkpoint is there. Throws
-  // the same IoError on all ranks where a file could not be written or published, or a weight is not finite, which it
-  // names; what was there before is kept, and nothing is under way. Collective.
+  // Collective. Waits for the threads, and begins the next phase. Returns true if that was the last: the checkpoint is
+  // published. Throws the same IoError on all ranks if a file could not be written or published, or if a weight is not
+  // finite (the error names it). Then the previous checkpoint is kept, and no save is under way. REQUIRES: a save is
+  // under way.
   bool advance();
-  // Until it is there. Collective.
+  // Collective. Calls advance() until no save is under way.
   void finish();
 
  private:
@@ -107,10 +110,10 @@ class SaveBehind {
 
   std::thread thread_;
   std::atomic<bool> busy_ = false, given_up_ = false;
-  ShardReport report_;            // of the thread
-  Manifest manifest_;             // rank 0's, while it publishes
-  std::string fault_;             // of rank 0's thread, in text
-  std::exception_ptr exception_;  // of the thread: neither an IoError nor of giving up
+  ShardReport report_;            // outcome of this rank's thread
+  Manifest manifest_;             // on rank 0, while its thread publishes
+  std::string fault_;             // IoError of rank 0's thread, as text; empty: none
+  std::exception_ptr exception_;  // any other exception of the thread, except GivenUp
 };
 
 }  // namespace braid::ckpt

@@ -92,10 +92,10 @@ void play(const PlanRequest& request, std::vector<plan::PlannedLayout>& layouts)
 
 // Simulates more and more layouts until as many fit as are shown.
 plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_request,
-                       plan::ClusterPredictor& foresight) {
+                       plan::ClusterPredictor& predictor) {
   search_request.top = std::max(kFewestPlayed, kPlayedForEachShown * request.top);
   while (true) {
-    plan::Plan plan = plan::search(search_request, foresight);
+    plan::Plan plan = plan::search(search_request, predictor);
     const bool is_all = std::ssize(plan.layouts) < search_request.top;
     play(request, plan.layouts);
     if (is_all || std::ssize(plan.layouts) >= request.top) return plan;
@@ -104,13 +104,13 @@ plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_r
 }
 
 plan::Plan best_plan(const PlanRequest& request) {
-  plan::ClusterPredictor foresight(request.cluster, {request.formulas, plan::PipelineDetail::Estimated});
+  plan::ClusterPredictor predictor(request.cluster, {request.formulas, plan::PipelineDetail::Estimated});
   plan::SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.least_per_node(),
                                       request.pinned, static_cast<int>(request.cluster.devices.size())},
                                      static_cast<int64_t>(request.cluster.with_least_memory().usable_bytes())};
-  plan::Plan plan = played_plan(request, search_request, foresight);
-  if (plan.layouts.empty()) plan.shortage = plan::shortage(search_request, request.cluster, foresight.options());
-  plan::add_reasons(search_request, plan.layouts, foresight);
+  plan::Plan plan = played_plan(request, search_request, predictor);
+  if (plan.layouts.empty()) plan.shortage = plan::shortage(search_request, request.cluster, predictor.options());
+  plan::add_reasons(search_request, plan.layouts, predictor);
   for (plan::PlannedLayout& layout : plan.layouts) {
     layout.overrides.insert(layout.overrides.begin(), request.pin_words.begin(), request.pin_words.end());
   }

@@ -1,10 +1,10 @@
-// Messages between roles outside the mesh: servers and workers. Unlike a Communicator nothing is collective and no loss
-// poisons others: an endpoint that closes, or whose thread ends, is news that its peers receive, a value like any
-// message.
+// Messages between roles outside the mesh, such as servers and workers. Unlike in a Communicator, no call is
+// collective, and the failure of one endpoint does not poison others. If an endpoint closes or its thread ends, its
+// peers receive that as an event, like a message.
 //
-// A message moves: after send() the sender writes none of its tensors, and the receiver, who shares their memory, only
-// reads them. None of them is a view, which would keep alive all that it is a view of. Messages of one sender with one
-// tag arrive in the order they were sent. send() never waits.
+// A message is moved, not copied. After send() the sender must not write its tensors. The receiver shares their memory
+// and only reads it. Tensors must not be views, because a view keeps its whole base tensor alive. Messages of one
+// sender with one tag arrive in the order they were sent. send() never blocks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,9 +30,9 @@ struct ChannelMessage {
 // The result of recv_any().
 struct ChannelEvent {
   enum class Kind {
-    Received,  // `message` of `peer`
-    Closed,    // `peer` has closed and sends no more; where `peer` is endpoint(), this endpoint itself is closed
-    TimedOut,  // no message with the tag came until the deadline
+    Received,  // `message` came from `peer`
+    Closed,    // `peer` has closed and sends no more; if `peer` is endpoint(), this endpoint itself is closed
+    TimedOut,  // no message with the tag came before the deadline
   };
   Kind kind = Kind::TimedOut;
   int peer = -1;
@@ -46,19 +46,19 @@ class Channel {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr Time kNoDeadline = Time::max();
 
-  // Closes the endpoint.
+  // Destroying the endpoint closes it.
   virtual ~Channel() = default;
 
-  virtual int endpoint() const = 0;  // this one's number, from 0
+  virtual int endpoint() const = 0;  // number of this endpoint, from 0
   virtual int num_endpoints() const = 0;
 
-  // Accepted: the peer gets the message unless it closes before it receives it. `peer` may be endpoint() itself.
+  // Sends a message. Accepted: the peer receives the message unless it closes first. `peer` may be endpoint() itself.
   virtual Delivery send(int peer, int tag, ChannelMessage message) = 0;
-  // The next message with `tag`, from any peer. A peer that has closed is reported as Closed once per tag, after all
-  // messages it has sent with that tag. With neither at hand it waits. One thread at a time.
+  // Returns the next message with `tag`, from any peer; blocks until there is one. A peer that has closed is reported
+  // as Closed once per tag, after all messages it has sent with that tag. Only one thread may call this at a time.
   virtual ChannelEvent recv_any(int tag, Time deadline) = 0;
-  // May be called from any thread, also while recv_any() waits: it then returns, and so does every later one. Messages
-  // that nobody has received are dropped.
+  // Closes the endpoint. Any thread may call this, also while recv_any() blocks: then that call, and every later one,
+  // returns Closed. Messages not yet received are dropped.
   virtual void close() = 0;
 };
 

@@ -1,5 +1,5 @@
-// The rules of communicator.h that every backend of CPU ranks enforces before a call is issued. A group of one rank
-// answers here where nothing has to be done.
+// Checks the rules of communicator.h before a call is issued, for every backend of CPU ranks. Calls in a group of one
+// rank that have no effect are completed here.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -11,22 +11,23 @@
 
 namespace braid::comm {
 
-// The arguments of a collective that all ranks of a group must agree on, and their text. The same for every backend.
+// The arguments of a collective that all ranks of a group must agree on, and their text form. They are the same for
+// every backend.
 enum class CallKind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split, Share };
 
 struct Call {
   CallKind kind = CallKind::Barrier;
   ReduceOp op = ReduceOp::Sum;
-  int root = 0;  // of broadcast and share
+  int root = 0;  // root of broadcast and share
   at::ScalarType type = at::kByte;
-  int64_t chunk = 0;  // elements: of the whole tensor (all_reduce, broadcast), else of one rank's chunk
+  int64_t chunk = 0;  // number of elements: in the whole tensor (all_reduce, broadcast), else in one rank's chunk
 
   bool operator==(const Call&) const = default;
 };
 
-// "all_reduce(Float[100], sum)".
+// Returns "all_reduce(Float[100], sum)".
 std::string text(const Call& call);
-// "all_reduce".
+// Returns "all_reduce".
 std::string name_of(CallKind kind);
 
 class CheckedCommunicator : public Communicator {
@@ -41,12 +42,12 @@ class CheckedCommunicator : public Communicator {
   Work barrier() final;
 
  protected:
-  // `queue` outlives this.
+  // REQUIRES: `queue` outlives this.
   CheckedCommunicator(Queue& queue, int size);
 
-  // A call that has passed the checks.
+  // Issues a call that has passed the checks.
   virtual Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) = 0;
-  // Poisons the world in the name of this rank and throws. `op` is "broadcast on world".
+  // Poisons the world in the name of this rank and throws CommError. Example of `op`: "broadcast on world".
   [[noreturn]] virtual void refuse(const std::string& op, const std::string& why) const = 0;
 
   void require_message(const P2p& transfer) const;
@@ -58,7 +59,7 @@ class CheckedCommunicator : public Communicator {
   void require_combinable(const at::Tensor& tensor, const char* op) const;
 
   Queue& queue_;
-  const bool identity_;  // one rank on a HostQueue: calls that change nothing are done at once
+  const bool identity_;  // true for one rank on a HostQueue: calls without effect complete at once
 };
 
 }  // namespace braid::comm

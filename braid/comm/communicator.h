@@ -1,14 +1,17 @@
-// A group of ranks that exchange tensors. A rank is handed its communicators; there is no global group.
+// A group of ranks that exchange tensors. A rank receives its communicators from its caller; there is no global group.
 //
 // Order of calls: all ranks of a group issue the same collectives in the same order. A rank makes all its calls from
-// one thread, its own; a Work may be waited for on any. Point-to-point batches match by (sender, receiver, tag) in
-// issue order and are independent of the collectives. Every call returns before the others have arrived. A Work keeps
-// its tensors alive; until it is ordered before the reader or writer, nobody writes its inputs and nobody reads or
-// writes its outputs. Tensors are contiguous and of equal size and type on all ranks; otherwise CommError names rank
-// and operation. A group of size 1 is the identity. Sums combine in a fixed order, the same for every size of tensor
-// and every timing: a balanced binary tree over ranks,
+// its own thread; any thread may wait for a Work. Point-to-point batches match by (sender, receiver, tag) in issue
+// order and are independent of the collectives. Every call returns without waiting for the other ranks.
+//
+// Tensors: a Work keeps its tensors alive. Until the Work is ordered before the reader or writer, its inputs must not
+// be written and its outputs must not be read or written. Tensors are contiguous and of equal size and type on all
+// ranks; otherwise CommError names the rank and the operation. A group of size 1 is the identity.
+//
+// Sums combine in a fixed order, which depends neither on the size of the tensor nor on timing. The order is a balanced
+// binary tree over ranks,
 //   ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)),
-// left-complete when the count is not a power of two. bfloat16 and float16 sums are formed in float32 and rounded once.
+// left-complete if the count is not a power of two. bfloat16 and float16 sums are formed in float32 and rounded once.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,10 +33,10 @@ namespace braid {
 
 enum class ReduceOp { Sum, Max, Min };
 
-// The kind of a rank. Thread ranks share everything that a process has once, such as the default random generator.
+// The kind of a rank. Thread ranks share everything that a process has only once, such as the default random generator.
 enum class RankKind { Thread, Process };
 
-// An operation in flight. Copies share it. A default Work is done.
+// An operation in flight. Copies refer to the same operation. A default Work is done.
 class Work {
  public:
   class State {
@@ -47,12 +50,13 @@ class Work {
   Work() = default;
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  // Makes everything that is enqueued on `queue` from now on see the result. On a HostQueue this blocks.
+  // Makes everything that is enqueued on `queue` from now on see the result. Blocks if `queue` is a HostQueue.
   void order_before(Queue& queue) {
     if (state_) state_->order_before(queue);
   }
-  // Blocks the calling thread until the result is there. Throws CommError at the group's deadline, when it is aborted,
-  // and, where ranks are threads of one process, as soon as all of them wait and none can go on (local/run_ranks.h).
+  // Blocks the calling thread until the result is available. Throws CommError at the group's deadline, or if the group
+  // is aborted. If ranks are threads of one process, also throws as soon as all of them wait and none can continue
+  // (local/run_ranks.h).
   void wait_host() {
     if (state_) state_->wait_host();
   }
@@ -65,7 +69,7 @@ class Work {
 struct P2p {
   enum class Kind { Send, Recv };
   Kind kind;
-  at::Tensor tensor;  // its storage is read (Send) or written (Recv) until done
+  at::Tensor tensor;  // tensor whose storage is read (Send) or written (Recv) until the Work is done
   int peer;           // rank in this communicator
   int tag;            // messages match by tag, in order within a tag
 };
@@ -76,35 +80,36 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual const std::string& name() const = 0;  // for messages: "world", "tensor"
+  virtual const std::string& name() const = 0;  // name in messages: "world", "tensor"
   virtual RankKind rank_kind() const = 0;
-  // Returns the operations that only thread ranks have (thread_ranks.h); null where ranks are processes.
+  // Returns the operations that only thread ranks have (thread_ranks.h); null if ranks are processes.
   virtual comm::ThreadRanks* thread_ranks() { return nullptr; }
-  // Returns the record of this rank's activity (rank_activity.h); null where nobody reads it.
+  // Returns the record of this rank's activity (rank_activity.h); null if activity is not recorded.
   virtual comm::RankActivity* activity() { return nullptr; }
-  // Operations read their inputs after all that is enqueued here before the call.
+  // Returns the queue of this rank. An operation reads its inputs after everything enqueued here before the call.
   virtual Queue& queue() = 0;
 
-  // In place. On return of the Work, every rank's `tensor` holds the combination of all.
+  // Works in place. When the Work is done, every rank's `tensor` holds the combination of all.
   virtual Work all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
-  // `in` has size() equal chunks along its flattened elements; `out` receives chunk rank() combined over all ranks.
-  // `out` may be a view of chunk rank() of `in`; otherwise, here and below, the two share no memory.
+  // `in` has size() equal chunks along its flattened elements. `out` receives chunk rank() combined over all ranks.
+  // `out` may be a view of chunk rank() of `in`; otherwise they share no memory.
   virtual Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) = 0;
-  // `out` has size() equal chunks; chunk r receives rank r's `in`. `in` may be a view of chunk rank() of `out`.
+  // `out` has size() equal chunks; chunk r receives rank r's `in`. `in` may be a view of chunk rank() of `out`;
+  // otherwise they share no memory.
   virtual Work all_gather(const at::Tensor& out, const at::Tensor& in) = 0;
-  // Chunk r of `in` becomes chunk rank() of rank r's `out`. Never in place: the two share no memory.
+  // Chunk r of `in` becomes chunk rank() of rank r's `out`. `in` and `out` share no memory.
   virtual Work all_to_all(const at::Tensor& out, const at::Tensor& in) = 0;
   virtual Work broadcast(const at::Tensor& tensor, int root) = 0;
   virtual Work barrier() = 0;
-  // Starts all transfers at once, in no order among themselves; the Work is done when all of them are.
+  // Starts all transfers at once, without an order among them. The Work is done when all of them are.
   virtual Work batch(std::span<const P2p> transfers) = 0;
 
-  // Ranks that give the same colour form a group, ordered by key, then by rank. Collective, blocks. `name` is for
+  // Forms a group of all ranks with the same colour, ordered by key, then by rank. Collective, blocks. `name` is for
   // messages.
   virtual std::unique_ptr<Communicator> split(int colour, int key, std::string name) = 0;
 
-  // Poisons this group and all groups of the same world: every wait, on every rank, now or later, throws CommError with
-  // the first failure's world rank and reason. The first call wins.
+  // Poisons this group and all groups of the same world. Every wait on every rank, now or later, then throws CommError
+  // with the first failure's world rank and reason. The first call wins.
   virtual void abort(const std::string& why) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The failure state of a world, as backends that reach beyond one memory read and set it.
+// The failure state of a world, an interface for backends that span several processes.
 #pragma once
 
 #include <optional>
@@ -6,21 +6,21 @@
 
 namespace braid::comm {
 
-// The first failure of a world, as all its ranks learn it.
+// The first failure of a world, equal on all its ranks.
 struct Failure {
   int rank;         // world rank at fault
-  int reporter;     // world rank that noticed; its exception is the one to show
+  int reporter;     // world rank that noticed the failure; its exception is the one to show
   std::string why;  // continues the sentence "rank 2: "
 };
 
-// Thread-safe.
+// The failure state of a world. Thread-safe.
 class FailureState {
  public:
   virtual ~FailureState() = default;
 
-  // The first call of all ranks wins.
+  // Sets the failure. The first call of all ranks wins.
   virtual void fail(const Failure& failure) = 0;
-  // The first failure, as soon as it is known here; asked often.
+  // Returns the first failure as soon as it is known on this rank. Called often.
   virtual std::optional<Failure> failure() const = 0;
 };
 

@@ -1,11 +1,11 @@
-// The order of a rank's tensor work: the calling thread on a CPU, a stream on a GPU.
+// The order of a rank's tensor operations: the calling thread on a CPU, a stream on a GPU.
 #pragma once
 
 #include <functional>
 
 namespace braid {
 
-// Tasks run in the order they were enqueued. Whoever enqueues is the rank's own thread.
+// A queue of tasks, which run in the order they were enqueued. REQUIRES: only the rank's own thread enqueues.
 class Queue {
  public:
   virtual ~Queue() = default;

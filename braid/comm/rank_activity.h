@@ -1,5 +1,5 @@
-// A rank's current activity in words. Another process may read it at any time, also after the rank was killed: it lies
-// in shared memory and holds no pointers.
+// A description of a rank's current activity. It lies in shared memory and holds no pointers: another process may read
+// it at any time, also after the rank was killed.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,7 @@
 
 namespace braid::comm {
 
-// A text that one thread writes while others read: in words, each of them atomic, so that a reader sees a whole text or
-// none.
+// A text that one thread writes while others read. It is stored in atomic words; a reader gets a whole text or none.
 template <size_t kBytes>
 class SharedText {
  public:
@@ -20,43 +19,44 @@ class SharedText {
 
  private:
   static constexpr size_t kWords = kBytes / sizeof(uint64_t);
-  std::atomic<uint32_t> turn_{0};  // odd while it is written
+  std::atomic<uint32_t> turn_{0};  // odd during a write
   std::atomic<uint64_t> words_[kWords] = {};
 };
 
 struct ActivitySnapshot {
-  int64_t count = 0;           // activities begun so far
-  std::string what, waits_in;  // "forward of microbatch 5 on stage 1"; an operation it is held up in, or nothing
-  std::string aside;           // what another of its threads does, or nothing
-  double seconds = 0;          // since either began
-  double slowest_step = 0;     // seconds
-  bool of_storage = false;     // it reads or writes files, or does something aside
-  bool of_people = false;      // it tells what happens, to a terminal or pipe that may be paused
+  int64_t count = 0;           // number of activities begun so far
+  std::string what, waits_in;  // "forward of microbatch 5 on stage 1"; the operation that it waits for, or empty
+  std::string aside;           // activity of another of its threads, or empty
+  double seconds = 0;          // seconds since the rank's own thread began its activity
+  double slowest_step = 0;     // duration of the slowest step, in seconds
+  bool of_storage = false;     // true while it reads or writes files, or has an activity aside
+  bool of_people = false;      // true while it prints to a terminal or pipe, which may be paused
 
-  // "recv activations of microbatch 5 from rank 2 of pipe, 0.4 s"; empty where nothing was begun.
+  // Returns "recv activations of microbatch 5 from rank 2 of pipe, 0.4 s"; empty if no activity was begun.
   std::string text() const;
 };
 
 class RankActivity {
  public:
-  // The rank's own thread. Ends what it did before.
+  // Called by the rank's own thread. Each begin ends the activity before it.
   void begin(std::string_view what);
   void begin_storage(std::string_view what);
   void begin_telling(std::string_view what);
   void end_of_step(double seconds);
-  // Any of its threads, around a wait that has turned out to be long; the last that began is shown.
+  // Called by any thread of the rank, around a wait that has turned out to be long. One of several concurrent waits is
+  // shown, usually the last that began.
   void begin_wait(std::string_view operation);
   void end_wait();
-  // Any of its threads, for what it does beside the rank's own thread, such as connecting: like an activity of storage
-  // until it ends.
+  // Called by any thread of the rank, for work beside the rank's own thread, such as connecting. Until it ends, the
+  // rank counts as one that reads or writes files.
   void begin_aside(std::string_view what);
   void end_aside();
 
-  // Any thread of any process.
+  // Returns the current activity. Any thread of any process may call this.
   ActivitySnapshot look() const;
 
  private:
-  std::atomic<bool> writing_wait_{false}, writing_aside_{false};  // a thread of the rank
+  std::atomic<bool> writing_wait_{false}, writing_aside_{false};  // a thread of the rank is writing the text
   std::atomic<bool> of_storage_{false}, of_people_{false};
   std::atomic<int64_t> count_{0};
   std::atomic<int> waits_{0}, asides_{0};
@@ -64,10 +64,10 @@ class RankActivity {
   SharedText<128> what_, waits_in_, aside_;
 };
 
-// Something that a thread of a rank does aside, in one step after another; it ends with this object.
+// A sequence of steps that a thread of a rank does aside. Destroying this object ends the last step.
 class BackgroundActivity {
  public:
-  // Null: nobody looks.
+  // `activity` may be null: nothing is recorded then.
   explicit BackgroundActivity(RankActivity* activity) : activity_(activity) {}
   ~BackgroundActivity() { end(); }
   BackgroundActivity(const BackgroundActivity&) = delete;
@@ -89,19 +89,20 @@ class BackgroundActivity {
   bool begun_ = false;
 };
 
-// A wait that tells of itself once it has turned out to be long.
+// A wait that is recorded as an activity once it has turned out to be long.
 class ReportedWait {
  public:
-  static constexpr double kShort = 0.01;  // seconds; one that is no longer is not worth telling of
+  static constexpr double kShort = 0.01;  // seconds; a wait that is no longer is not recorded
 
-  // Null: nobody looks.
+  // `activity` may be null: nothing is recorded then.
   explicit ReportedWait(RankActivity* activity) : activity_(activity) {}
   ~ReportedWait() {
     if (told_) activity_->end_wait();
   }
   ReportedWait(const ReportedWait&) = delete;
 
-  // Before each sleep: how long it may be, of `left` seconds; `operation()` is what is waited for, in words.
+  // Called before each sleep. Returns how many of the `left` seconds the sleep may last. `operation()` returns a
+  // description of the operation that the thread waits for.
   template <class Words>
   double nap(double left, const Words& operation) {
     if (!activity_) return left;

@@ -1,5 +1,5 @@
-// Memory shared by the processes of one host's ranks and their supervisor: the first failure, and the activity of each
-// rank. It is mapped before they are forked.
+// Memory shared by the rank processes of one host and their supervisor. It holds the first failure and the activity of
+// each rank, and is mapped before the ranks are forked.
 #pragma once
 
 #include "braid/comm/failure_state.h"
@@ -7,10 +7,10 @@
 
 namespace braid::comm {
 
-// Thread-safe; each process has a copy of this object.
+// The mapped memory. Thread-safe. Each process has a copy of this object.
 class RankBoard final : public FailureState {
  public:
-  // Throws IoError when the memory cannot be had.
+  // Throws IoError if the memory cannot be mapped.
   explicit RankBoard(int num_ranks);
   ~RankBoard() override;
   RankBoard(const RankBoard&) = delete;
@@ -19,7 +19,7 @@ class RankBoard final : public FailureState {
   int num_ranks() const { return num_ranks_; }
 
   void fail(const Failure& failure) override { say(failure); }
-  // The same; whether it was the first.
+  // Does the same as fail(). Returns true if this failure was the first.
   bool say(const Failure& failure);
   bool failed() const;
   std::optional<Failure> failure() const override;

@@ -1,5 +1,5 @@
-// A rank's endpoint of a channel to roles outside the mesh, tied to the rank's world: a wait for a message ends when
-// the world fails, and an exception that destroys the endpoint aborts the world first.
+// A rank's endpoint of a channel to roles outside the mesh, tied to the rank's world. If the world fails, waits for a
+// message end. If an exception destroys the endpoint, it aborts the world first.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace braid::comm {
 
 class RankChannel final : public Channel {
  public:
-  // `world` is any group of the rank's world, whose ranks are threads; it outlives this.
+  // `world` is any group of the rank's world. REQUIRES: its ranks are threads, and it outlives this.
   RankChannel(std::unique_ptr<Channel> channel, Communicator& world);
-  // Aborts the world before the channel closes if left_by_exception(), so that peers learn of this rank's failure and
-  // not of a closed channel.
+  // If left_by_exception(), aborts the world before the channel closes. So peers learn of this rank's failure instead
+  // of a closed channel.
   ~RankChannel() override;
 
   // Returns true while an exception thrown after construction unwinds the stack.
@@ -26,7 +26,7 @@ class RankChannel final : public Channel {
   int endpoint() const override { return channel_->endpoint(); }
   int num_endpoints() const override { return channel_->num_endpoints(); }
   Delivery send(int peer, int tag, ChannelMessage message) override;
-  // Throws CommError with the world's first failure, once it has failed.
+  // Throws CommError with the world's first failure once the world has failed.
   ChannelEvent recv_any(int tag, Time deadline) override;
   void close() override { channel_->close(); }
 
@@ -37,8 +37,9 @@ class RankChannel final : public Channel {
   Communicator& world_;
   const int exceptions_before_;
   std::mutex mutex_;
-  std::optional<Failure> failure_;     // of the world
-  std::shared_ptr<void> hears_of_it_;  // registers end(); last, so that it is gone before what end() uses
+  std::optional<Failure> failure_;  // first failure of the world
+  // Registration of end(). It is the last member, and so destroyed before the members that end() uses.
+  std::shared_ptr<void> hears_of_it_;
 };
 
 }  // namespace braid::comm

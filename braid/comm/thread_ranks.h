@@ -1,4 +1,4 @@
-// Operations of thread ranks beside exchanging tensors: sharing an object, and callbacks for the world's failure.
+// Operations that only thread ranks have: sharing an object, and callbacks for the world's failure.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,17 @@ class ThreadRanks {
  public:
   virtual ~ThreadRanks() = default;
 
-  // Rank `root`'s object, owned by all ranks of the group; what the others pass is ignored. Collective, blocks.
+  // Returns rank `root`'s object, owned by all ranks of the group. The other ranks' `object` is ignored. Collective,
+  // blocks.
   virtual std::shared_ptr<void> share(std::shared_ptr<void> object, int root) = 0;
 
-  // Calls `told` with the world's first failure: on the thread that brings it about, or at once where it has failed
-  // already. Destroying the result ends the registration, after waiting for a call under way. `told` returns soon,
-  // throws nothing, and neither registers nor releases others.
+  // Calls `told` with the world's first failure, on the thread that causes it, or at once if the world has failed
+  // already. Destroying the result ends the registration, and waits for a call in progress. REQUIRES: `told` returns
+  // soon, throws nothing, and neither adds nor removes registrations.
   virtual std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) = 0;
 };
 
-// share() with a type, the same on all ranks.
+// share() for an object of type T. REQUIRES: all ranks use the same T.
 template <class T>
 std::shared_ptr<T> shared(ThreadRanks& ranks, std::shared_ptr<T> object, int root) {
   return std::static_pointer_cast<T>(ranks.share(std::move(object), root));

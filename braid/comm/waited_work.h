@@ -1,5 +1,5 @@
-// The Work of process ranks, whatever they reach each other by: operations in flight that the rank itself waits for.
-// And who is in a group that a split makes.
+// The Work of process ranks, for any transport: operations in flight that the rank itself waits for. Also computes the
+// members of a group made by split().
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class RankOperation {
  public:
   virtual ~RankOperation() = default;
 
-  virtual std::string label() const = 0;  // for messages: "all_reduce #17 on tensor"
+  virtual std::string label() const = 0;  // name in messages: "all_reduce #17 on tensor"
   bool done() const { return done_.load(); }
 
  protected:
@@ -29,7 +29,8 @@ class RankOperation {
   std::atomic<bool> done_{false};
 };
 
-// `Rank` has wait(operation, issued_seconds) and poll(operation), which throw or are true when the world has failed.
+// The Work of one rank. `Rank` has wait(operation, issued_seconds), which throws if the world has failed, and
+// poll(operation), which returns true then.
 template <class Rank, class Operation>
 class WaitedWork final : public Work::State, public std::enable_shared_from_this<WaitedWork<Rank, Operation>> {
  public:
@@ -39,7 +40,7 @@ class WaitedWork final : public Work::State, public std::enable_shared_from_this
 
   void order_before(Queue& queue) override {
     if (dynamic_cast<HostQueue*>(&queue)) return wait_host();
-    // A failure has poisoned the world by then, so the rank meets it at its next wait_host().
+    // If the wait fails, the failure has poisoned the world, and the rank gets it at its next wait_host().
     queue.enqueue([self = this->shared_from_this()] {
       try {
         self->wait_host();
@@ -62,7 +63,8 @@ class WaitedWork final : public Work::State, public std::enable_shared_from_this
   const double issued_ = now_seconds();
 };
 
-// The ranks of the old group that have rank `me`'s colour, in the order of the new. A request has a colour and a key.
+// Returns the ranks of the old group that have rank `me`'s colour, in the order of the new group. A request has a
+// colour and a key.
 template <class SplitRequest>
 std::vector<int> members_of_colour(const std::vector<SplitRequest>& requests, int me) {
   std::vector<int> ranks;

@@ -23,7 +23,7 @@ void Authenticator::watch(std::vector<pollfd>& watched) const {
   const double now = now_seconds();
   const bool room = pending_.size() < kMostPending || now - pending_.front().since > kPatienceSeconds;
   if (room && now >= no_descriptors_until_) watched.push_back({listener_.descriptor(), POLLIN, 0});
-  for (const Pending& stranger : pending_) watched.push_back({stranger.socket.descriptor(), POLLIN, 0});
+  for (const Pending& peer : pending_) watched.push_back({peer.socket.descriptor(), POLLIN, 0});
 }
 
 double Authenticator::due() const {
@@ -37,28 +37,28 @@ double Authenticator::due() const {
 std::vector<Socket> Authenticator::advance() {
   std::vector<Socket> let_in;
   const double now = now_seconds();
-  std::erase_if(pending_, [&](Pending& stranger) {
-    const Answer answer = hear(stranger);
-    if (answer == Answer::Right) let_in.push_back(std::move(stranger.socket));
-    return answer != Answer::Awaited || now - stranger.since > kAnswerSeconds;
+  std::erase_if(pending_, [&](Pending& peer) {
+    const Answer answer = hear(peer);
+    if (answer == Answer::Right) let_in.push_back(std::move(peer.socket));
+    return answer != Answer::Awaited || now - peer.since > kAnswerSeconds;
   });
   accept();
   return let_in;
 }
 
-Authenticator::Answer Authenticator::hear(Pending& stranger) {
-  const auto missing = std::span(stranger.answer).subspan(stranger.received);
-  const IoResult moved = stranger.socket.receive(missing);
+Authenticator::Answer Authenticator::hear(Pending& peer) {
+  const auto missing = std::span(peer.answer).subspan(peer.received);
+  const IoResult moved = peer.socket.receive(missing);
   if (!moved.closed.empty()) return Answer::Gone;
-  stranger.received += moved.bytes;
-  if (stranger.received < stranger.answer.size()) return Answer::Awaited;
-  const JobConnection connection{stranger.socket.peer_end(), stranger.socket.own_end()};
-  const bool right = JobKeys::equal(stranger.answer, keys_->gate_answer(stranger.nonce, connection));
-  const char verdict = right ? kGateOpen : kGateShut;
-  const bool told = stranger.socket.send({&verdict, 1}).bytes == 1;
+  peer.received += moved.bytes;
+  if (peer.received < peer.answer.size()) return Answer::Awaited;
+  const JobConnection connection{peer.socket.peer_end(), peer.socket.own_end()};
+  const bool right = JobKeys::equal(peer.answer, keys_->authentication_answer(peer.nonce, connection));
+  const char verdict = right ? kAccepted : kRefused;
+  const bool told = peer.socket.send({&verdict, 1}).bytes == 1;
   if (right) return told ? Answer::Right : Answer::Gone;
   ++num_refused_;
-  last_refused_ = stranger.socket.peer();
+  last_refused_ = peer.socket.peer();
   return Answer::Gone;
 }
 
@@ -67,15 +67,15 @@ void Authenticator::accept() {
   const double now = now_seconds();
   if (now < no_descriptors_until_) return;
   for (size_t count = 0; count < kMostPending && make_room(); ++count) {
-    Pending stranger{listener_.accept(), now};
-    if (!stranger.socket) {
+    Pending peer{listener_.accept(), now};
+    if (!peer.socket) {
       const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK;
       if (!nobody) no_descriptors_until_ = now + kWithoutDescriptorsSeconds;
       return;
     }
-    if (!JobKeys::draw(stranger.nonce)) continue;
-    if (stranger.socket.send(stranger.nonce).bytes < stranger.nonce.size()) continue;
-    pending_.push_back(std::move(stranger));
+    if (!JobKeys::draw(peer.nonce)) continue;
+    if (peer.socket.send(peer.nonce).bytes < peer.nonce.size()) continue;
+    pending_.push_back(std::move(peer));
   }
 }
 

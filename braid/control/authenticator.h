@@ -15,7 +15,7 @@
 namespace braid::control {
 
 // The byte that node 0 sends after an answer: accepted or refused.
-constexpr char kGateOpen = 1, kGateShut = 0;
+constexpr char kAccepted = 1, kRefused = 0;
 
 class Authenticator {
  public:
@@ -47,7 +47,7 @@ class Authenticator {
   };
   enum class Answer { Awaited, Right, Gone };
 
-  Answer hear(Pending& stranger);
+  Answer hear(Pending& peer);
   void accept();
   bool make_room();
 

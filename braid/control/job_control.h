@@ -22,11 +22,11 @@ struct JobNode {
 
 struct JobEvent {
   enum class Kind {
-    Said,      // `node`, which may be this node, has broadcast `bytes`
+    Broadcast,    // `node`, which may be this node, has broadcast `bytes`
     Progress,  // node 0 only: `bytes` is the newest report_progress() of `node`
     Lost,      // `node` has failed: `bytes` is the reason, such as "was silent for 3.0 s"
   };
-  Kind kind = Kind::Said;
+  Kind kind = Kind::Broadcast;
   int node = 0;
   std::string bytes;
 };
@@ -43,18 +43,18 @@ class JobControl {
   virtual const std::vector<JobNode>& nodes() const = 0;
 
   // Broadcasts `bytes` to all nodes, including this one. Never blocks.
-  virtual void say(const std::string& bytes) = 0;
+  virtual void broadcast(const std::string& bytes) = 0;
   // Sends `bytes` to node 0 with the next heartbeat. Replaces an older report that has not been sent.
   virtual void report_progress(const std::string& bytes) = 0;
 
   // Sets the validator of messages received from other nodes. advance() calls the validator before it returns a
   // message, and on node 0 before it relays the message. The sender of an invalid message counts as failed. On a
   // member, node 0 counts as failed, because it relayed the message.
-  virtual void judge_by(MessageValidator) {}
+  virtual void set_validator(MessageValidator) {}
   // Reports that another node has sent a message that is well-formed but impossible in the current state of the job. On
   // node 0 that node counts as failed, and all nodes receive the reason. On members the call does nothing: node 0
   // receives the same messages, so its owner makes the same call.
-  virtual void lose(int, const std::string&) {}
+  virtual void fail_node(int, const std::string&) {}
 
   // Adds the descriptors to poll. Returns the timeout for poll(2) in milliseconds.
   virtual int watch(std::vector<pollfd>& watched) const = 0;

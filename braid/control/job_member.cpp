@@ -23,7 +23,7 @@ JobMember::~JobMember() {
   farewell.wait(kMemberEndSeconds);
 }
 
-void JobMember::say(const std::string& bytes) {
+void JobMember::broadcast(const std::string& bytes) {
   check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
   if (!parts_.line) return;
   parts_.line->send(framed_message(JobBroadcastRequest{bytes}));

@@ -29,9 +29,9 @@ class JobMember final : public JobControl {
 
   int node() const override { return parts_.node; }
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
-  void say(const std::string& bytes) override;
+  void broadcast(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override;
-  void judge_by(MessageValidator judge) override { reader_.judge_by(std::move(judge)); }
+  void set_validator(MessageValidator judge) override { reader_.set_validator(std::move(judge)); }
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override { parts_.line.reset(); }

@@ -31,7 +31,7 @@ ReadMessage JobReader::read_from_member(int node, std::string_view bytes) const 
   auto message = parse_job_message(bytes);
   if (!message) return {{}, "has sent what is no message"};
   if (auto* word = std::get_if<JobBroadcastRequest>(&*message)) {
-    return judged({JobEvent::Kind::Said, node, std::move(word->bytes)});
+    return judged({JobEvent::Kind::Broadcast, node, std::move(word->bytes)});
   }
   auto* beat = std::get_if<JobHeartbeat>(&*message);
   if (!beat) return {{}, "has sent a message that only node 0 sends"};
@@ -45,7 +45,7 @@ ReadMessage JobReader::read_from_root(std::string_view bytes) const {
   if (std::holds_alternative<JobHeartbeat>(*message)) return {};
   JobEvent event;
   if (auto* said = std::get_if<JobBroadcast>(&*message)) {
-    event = {JobEvent::Kind::Said, said->node, std::move(said->bytes)};
+    event = {JobEvent::Kind::Broadcast, said->node, std::move(said->bytes)};
   } else if (auto* loss = std::get_if<NodeFailure>(&*message)) {
     event = {JobEvent::Kind::Lost, loss->node, std::move(loss->why)};
   } else {

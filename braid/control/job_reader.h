@@ -24,8 +24,8 @@ class JobReader {
  public:
   explicit JobReader(int num_nodes) : num_nodes_(num_nodes) {}
 
-  // See JobControl::judge_by().
-  void judge_by(MessageValidator judge) { judge_ = std::move(judge); }
+  // See JobControl::set_validator().
+  void set_validator(MessageValidator judge) { judge_ = std::move(judge); }
 
   // Called on node 0: reads a message from member `node`. Never throws: any exception, including std::bad_alloc, is
   // returned as the sender's fault.

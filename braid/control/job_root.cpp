@@ -32,9 +32,9 @@ JobRoot::~JobRoot() {
   parts_.reception->finish(kRootEndSeconds);
 }
 
-void JobRoot::say(const std::string& bytes) {
+void JobRoot::broadcast(const std::string& bytes) {
   check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
-  events_.push_back({JobEvent::Kind::Said, 0, bytes});
+  events_.push_back({JobEvent::Kind::Broadcast, 0, bytes});
   tell_all(framed_message(JobBroadcast{0, bytes}));
 }
 
@@ -94,11 +94,11 @@ void JobRoot::hear(int node) {
 }
 
 void JobRoot::take(JobEvent event) {
-  if (event.kind == JobEvent::Kind::Said) tell_all(framed_message(JobBroadcast{event.node, event.bytes}));
+  if (event.kind == JobEvent::Kind::Broadcast) tell_all(framed_message(JobBroadcast{event.node, event.bytes}));
   events_.push_back(std::move(event));
 }
 
-void JobRoot::lose(int node, const std::string& why) {
+void JobRoot::fail_node(int node, const std::string& why) {
   check(node > 0, "node 0 does not lose itself");
   if (faults_[node].empty()) faults_[node] = why;
 }

@@ -27,10 +27,10 @@ class JobRoot final : public JobControl {
 
   int node() const override { return 0; }
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
-  void say(const std::string& bytes) override;
+  void broadcast(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override;
-  void judge_by(MessageValidator judge) override { reader_.judge_by(std::move(judge)); }
-  void lose(int node, const std::string& why) override;
+  void set_validator(MessageValidator judge) override { reader_.set_validator(std::move(judge)); }
+  void fail_node(int node, const std::string& why) override;
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override;

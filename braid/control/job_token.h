@@ -51,7 +51,7 @@ class JobKeys {
 
   // Returns the answer that authenticates a node: HMAC-SHA-256 over a node's role, the attempt, both ends of the
   // connection and the nonce. The answer is not valid on any other connection.
-  AuthenticationBytes gate_answer(const AuthenticationBytes& nonce, const JobConnection& connection) const;
+  AuthenticationBytes authentication_answer(const AuthenticationBytes& nonce, const JobConnection& connection) const;
   // Fills `nonce` with random bytes. Returns false if the system has none.
   static bool draw(AuthenticationBytes& nonce);
   // Compares in constant time.

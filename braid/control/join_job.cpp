@@ -42,7 +42,7 @@ JoinWait::JoinWait(const JoinOptions& options)
 
 double JoinWait::waited() const { return now_seconds() - begin_; }
 
-void JoinWait::say(const std::string& what) {
+void JoinWait::report(const std::string& what) {
   if (now_seconds() < say_at_) return;
   say_at_ = now_seconds() + options_.on_wait_seconds;
   options_.on_wait(what);
@@ -54,7 +54,7 @@ void JoinWait::for_node_0(const std::string& why) {
                        exact(options_.join_seconds), " s: ", why));
   }
   unnamed_since_ = -1;
-  say(cat("node 0: ", why));
+  report(cat("node 0: ", why));
   ::poll(nullptr, 0, kRetryMilliseconds);
 }
 

@@ -89,12 +89,12 @@ Socket MemberJoin::connect() {
 void MemberJoin::pass_gate(Socket& socket) const {
   AuthenticationBytes nonce;
   receive(socket, nonce);
-  const AuthenticationBytes answer = options_.keys->gate_answer(nonce, {socket.own_end(), socket.peer_end()});
+  const AuthenticationBytes answer = options_.keys->authentication_answer(nonce, {socket.own_end(), socket.peer_end()});
   if (socket.send(answer).bytes < answer.size()) throw RetryableError("node 0 has closed the connection");
-  char verdict = kGateShut;
+  char verdict = kRefused;
   receive(socket, {&verdict, 1});
-  if (verdict == kGateOpen) return;
-  if (verdict != kGateShut) throw RetryableError("another program listens there");
+  if (verdict == kAccepted) return;
+  if (verdict != kRefused) throw RetryableError("another program listens there");
   throw RetryableError(cat("node ", options_.node, " is refused: the token (", options_.token_key,
                            ") is another than node 0's, or the attempt or an address"));
 }
@@ -133,7 +133,7 @@ std::vector<JobNode> MemberJoin::table(TlsConnection& line) {
     if (!line.fault().empty()) throw RetryableError(cat("node 0 ", line.fault(), hint));
     if (line.take_heard()) until = now_seconds() + std::max(kStepSeconds, options_.heartbeat_seconds);
     if (now_seconds() > until) throw RetryableError(cat("node 0 is silent", hint));
-    wait_.say(awaited);
+    wait_.report(awaited);
     ready(line.wanted(), std::min(until, wait_.due()));
   }
 }

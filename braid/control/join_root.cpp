@@ -30,7 +30,7 @@ class RootJoin {
   void note(std::vector<std::string> faults);
   double ends_at() const { return std::min(deadline_, fault_until_); }
   std::unique_ptr<JobControl> start();
-  std::string strangers() const;
+  std::string unauthenticated_peers() const;
   std::string absence(const std::vector<int>& missing) const;
   [[noreturn]] void give_up(const std::vector<int>& missing);
   [[noreturn]] void refuse(const std::vector<int>& missing);
@@ -84,7 +84,7 @@ std::unique_ptr<JobControl> RootJoin::run() {
       refuse(missing);
     }
     beat(missing);
-    wait_.say(nodes_text(missing) + strangers());
+    wait_.report(nodes_text(missing) + unauthenticated_peers());
   }
 }
 
@@ -147,7 +147,7 @@ std::unique_ptr<JobControl> RootJoin::start() {
 }
 
 // Perhaps those who are missing.
-std::string RootJoin::strangers() const {
+std::string RootJoin::unauthenticated_peers() const {
   const Authenticator& gate = reception_->gate();
   if (gate.num_refused() == 0) return "";
   return cat("; ", gate.num_refused(), " refused: the token is another, or the attempt or an address (the last from ",
@@ -155,7 +155,7 @@ std::string RootJoin::strangers() const {
 }
 
 std::string RootJoin::absence(const std::vector<int>& missing) const {
-  std::string sentence = missing_sentence(missing, wait_.waited()) + strangers();
+  std::string sentence = missing_sentence(missing, wait_.waited()) + unauthenticated_peers();
   if (!reception_->last_fault().empty()) sentence += cat("; ", reception_->last_fault());
   return sentence;
 }

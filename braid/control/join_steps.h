@@ -29,7 +29,7 @@ class JoinWait {
   double due() const { return say_at_; }                              // time of the next report, in now_seconds()
   double waited() const;
   // Calls JoinOptions::on_wait with `what` if a report is due.
-  void say(const std::string& what);
+  void report(const std::string& what);
   // Reports that node 0 cannot be reached, if a report is due, and sleeps for 100 ms. Throws RunError with `why` after
   // the deadline.
   void for_node_0(const std::string& why);

@@ -14,7 +14,7 @@ class SoloJob final : public JobControl {
 
   int node() const override { return 0; }
   const std::vector<JobNode>& nodes() const override { return nodes_; }
-  void say(const std::string& bytes) override { heard_.push_back({JobEvent::Kind::Said, 0, bytes}); }
+  void broadcast(const std::string& bytes) override { heard_.push_back({JobEvent::Kind::Broadcast, 0, bytes}); }
   void report_progress(const std::string& bytes) override { heard_.push_back({JobEvent::Kind::Progress, 0, bytes}); }
   int watch(std::vector<pollfd>&) const override { return heard_.empty() ? kSoloWatchMilliseconds : 0; }
   std::vector<JobEvent> advance() override { return std::exchange(heard_, {}); }

@@ -1,4 +1,4 @@
-// The training and validation tokens of a run, with the fraction of samples that each part contributes.
+// The training and validation tokens of a run, and the fraction of samples that each part contributes.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ namespace braid::data {
 
 struct BlendPart {
   Tokens tokens;
-  double weight = 1;  // of the samples, against the other parts' weights
+  double weight = 1;  // weight of this part's samples, relative to the other parts' weights
 };
 using Blend = std::vector<BlendPart>;
 
 int64_t num_tokens(const Blend& blend);
 
-// The sources of a corpus, identified by content and not by place: a resumed run must have the same.
+// The sources of a corpus, identified by content, not by location. A resumed run must have the same sources.
 struct CorpusOrigin {
-  std::vector<ContentMark> sources = {};  // the token files, or all of the text as one; empty: made in memory
-  // Returns the digest of a source's content by another algorithm, for comparison with a mark that has that kind. Reads
-  // all of the source. Throws IoError. Empty: digests of all versions are of one kind.
+  std::vector<ContentMark> sources = {};  // the token files, or one mark for all of the text; empty: made in memory
+  // Returns the digest of a source's content by the algorithm `kind`, for comparison with a mark of that kind. Reads
+  // the whole source. Throws IoError. Empty if all versions use one kind of digest.
   std::function<NamedDigest(size_t source, DigestKind kind)> digest_as = nullptr;
-  uint64_t tokenizer = 0;                                   // tokenizer_hash(); 0: nobody knows
-  std::map<std::string, std::string> tokenizer_files = {};  // tokenizer_copy()
+  uint64_t tokenizer = 0;                                   // result of tokenizer_hash(); 0: unknown
+  std::map<std::string, std::string> tokenizer_files = {};  // result of tokenizer_copy()
 };
 
-// The marks of `origin`, to be compared with those that were `saved`: where one differs from the saved one in its place
-// in nothing but the kind of its digest, its content is digested by the saved kind. Throws IoError.
+// Returns the marks of `origin` for comparison with `saved` marks. If a mark differs from the saved one at its index
+// only in the kind of its digest, its content is digested again by the saved kind. Throws IoError.
 std::vector<ContentMark> marks_like(const std::vector<ContentMark>& saved, const CorpusOrigin& origin);
 
 struct Corpus {
@@ -39,13 +39,14 @@ struct Corpus {
   Blend validation;  // empty: nothing is held out
   int64_t num_documents = 0;
   CorpusOrigin origin = {};
-  std::vector<std::string> choices = {};  // sentences about what was left out, for the user to hear once
+  std::vector<std::string> choices = {};  // sentences about what was left out, to be shown to the user once
 };
 
-// In nats per token: the cross-entropy of a model that knows only the bigram counts of `train`, measured on
-// `validation` with add-one smoothing over `vocab`. The bar a trained model must beat. NaN when nothing was held out.
-// Of large parts, runs of tokens spread evenly over them are counted: at most 2^24 tokens to learn from and 2^20 to
-// measure on. Parts of a blend count by their weights. Memory: the pairs of the tokens measured on, and `vocab` counts.
+// Returns a cross-entropy in nats per token: that of a model that knows only the bigram counts of `train`, measured on
+// `validation` with add-one smoothing over `vocab`. A trained model must be better. Returns NaN if nothing was held
+// out. At most 2^24 tokens are counted to learn from and 2^20 to measure on, taken from large parts as runs spread
+// evenly over them. Parts of a blend count by their weights. Memory: the pairs of the tokens measured on, and `vocab`
+// counts.
 double bigram_entropy(const Corpus& corpus, int64_t vocab);
 
 }  // namespace braid::data

@@ -1,4 +1,4 @@
-// The manifest of prepared data: JSON that names every file with its digest and ends with its own digest.
+// The manifest of prepared data: JSON that lists every file with its digest and ends with its own digest.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,7 @@ struct TokenizerMark {
   bool operator==(const TokenizerMark&) const = default;
 };
 
-// The documents of one stretch of a source: those to train on and those held out. Either may have no token and then
-// has no file.
+// The documents of one section of a source: those for training and those held out. A side without tokens has no file.
 struct PreparedPart {
   std::string train_name, validation_name;
   TokenFileInfo train, validation;
@@ -29,15 +28,15 @@ struct PreparedPart {
   bool operator==(const PreparedPart&) const = default;
 };
 
-// One input, or all of them together when they have no weights.
+// One input, or all inputs together if they have no weights.
 struct PreparedSource {
-  std::vector<std::string> inputs;  // as given, but for bytes that are no UTF-8, which are U+FFFD
-  double weight = 0;                // share of the samples against the other sources'; 0: by size
+  std::vector<std::string> inputs;  // inputs as given, with bytes that are not UTF-8 replaced by U+FFFD
+  double weight = 0;                // weight of its samples, relative to the other sources; 0: by size
   uint64_t listing = 0;             // digest of the names and sizes of the files below the inputs
   int64_t num_files = 0, text_bytes = 0;
   std::vector<PreparedPart> parts;
-  int64_t bad_lines = 0;      // of .jsonl files, skipped
-  int64_t num_documents = 0;  // of the parts; a text whose end is held out lies in two files and is one
+  int64_t bad_lines = 0;      // skipped lines of .jsonl files
+  int64_t num_documents = 0;  // documents of all parts; a text whose end is held out lies in two files but counts once
 
   bool operator==(const PreparedSource&) const = default;
 };
@@ -50,36 +49,37 @@ struct PreparedManifest {
   std::string text_field;
   std::vector<PreparedSource> sources;
 
-  int64_t num_documents() const;  // of all sources
+  int64_t num_documents() const;  // number of documents of all sources
 
   bool operator==(const PreparedManifest&) const = default;
 };
 
-// The place where an unfinished preparation resumes.
+// The place where an interrupted preparation resumes.
 struct PrepareCursor {
   int64_t source = 0;
-  int64_t file = 0;    // of the source's files
-  int64_t offset = 0;  // in it, of the next line or document
+  int64_t file = 0;    // index among the source's files
+  int64_t offset = 0;  // offset in the file of the next line or document
 
   bool operator==(const PrepareCursor&) const = default;
 };
 
 struct PrepareProgress {
-  PreparedManifest manifest;  // the parts that are finished
+  PreparedManifest manifest;  // lists the parts that are finished
   PrepareCursor cursor;
 };
 
 std::string manifest_json(const PreparedManifest& manifest);
 std::string progress_json(const PrepareProgress& progress);
-// Throw IoError naming `path` when the text is damaged or not what they read. File names in it cannot leave the folder.
+// Both throw IoError naming `path` if the text is damaged or has another format. They reject file names that leave the
+// folder.
 PreparedManifest parse_prepared_manifest(const std::string& path, const std::string& text);
 PrepareProgress parse_prepare_progress(const std::string& path, const std::string& text);
 
-// `folder`/manifest.json; whether there is one that says it is of prepared data.
+// is_prepared() returns true if `folder`/manifest.json exists and says that it describes prepared data.
 bool is_prepared(const std::string& folder);
 PreparedManifest read_prepared_manifest(const std::string& folder);
 
-// Replaces `path` by `text` at once and durably, through `path`.tmp.
+// Replaces `path` by `text` atomically and durably, through `path`.tmp.
 void replace_file(FileSystem& files, const std::string& path, const std::string& text);
 
 }  // namespace braid::data

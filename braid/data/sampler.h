@@ -1,4 +1,4 @@
-// Which tokens are sample number i of a run: a pure function of (seed, i), so any mesh reads the same samples.
+// Maps sample number i of a run to its tokens: a pure function of (seed, i). Therefore any mesh reads the same samples.
 #pragma once
 
 #include <cstddef>
@@ -10,53 +10,56 @@
 
 namespace braid::data {
 
-// Maps sample number i to one of several parts, in proportion to their weights: a pure function of i, in constant
+// A map from sample number i to one of several parts, in proportion to their weights: a pure function of i, in constant
 // memory.
-
-// The parts take turns in a fixed round of kRound turns, repeated for ever. Part p has a whole number of the round's
-// turns: its share of the weights, rounded by the largest remainder, at least one. They are spread evenly: no part is
-// ever a whole turn ahead of its share.
+//
+// The parts take turns in a fixed round of kRound turns, which repeats for ever. Each part has a whole number of turns
+// in a round, at least one: its fraction of the weights, rounded by the largest remainder. The turns are spread evenly:
+// no part is ever a whole turn ahead of its fraction.
 class Interleave {
  public:
   static constexpr int kRound = 8192;
 
-  // All weights are finite and more than 0; at most kRound of them (check).
+  // REQUIRES: all weights are finite and more than 0, and there are at most kRound of them.
   explicit Interleave(const std::vector<double>& weights);
 
   struct Turn {
     int part;
-    int64_t number;  // how many samples of the part came before: 0, 1, 2, .. without a gap
+    int64_t number;  // number of earlier samples of the part: 0, 1, 2, .. without a gap
   };
   Turn turn(int64_t index) const;
-  // Turns of a part in a round, of kRound in all.
+  // Returns the number of turns that a part has in a round of kRound turns.
   int turns(int part) const { return turns_[static_cast<size_t>(part)]; }
 
  private:
   struct Place {
-    int part, before;  // the part's turns earlier in the round
+    int part, before;  // `before`: number of the part's turns earlier in the round
   };
 
   std::vector<int> turns_;
   std::vector<Place> round_;
 };
 
-// Cuts each part of a blend, whose documents lie one after another, into windows of context + 1 tokens that overlap by
-// one: every token but a part's first is predicted once, whatever documents share a window. Parts take turns by their
-// weights (sampler.h); each walks its windows in a new pseudo-random order every epoch of its own (a Feistel
-// permutation: no table, constant memory), so no window comes twice before all others of its part came.
+// Cuts each part of a blend into windows of context + 1 tokens. A part's documents lie one after another, and windows
+// overlap by one token: every token but a part's first is predicted once, whatever documents share a window. Parts take
+// turns by their weights (Interleave). Each part walks its windows in a new pseudo-random order in each epoch of its
+// own (a Feistel permutation: no table, constant memory). So no window comes twice before all others of its part have
+// come.
 //
 //   documents  a a a a a a E b b b E c c c c c c c E        E: end-of-text, the last token of each
 //   windows    +-------+-------+-------+-------+            context 4; what does not fill a window is left out
 class Sampler {
  public:
-  // Throws ConfigError when a part does not fill one window. `blend` has a part (check).
+  // Throws ConfigError if a part does not fill one window. REQUIRES: `blend` has a part.
   Sampler(const Blend& blend, int context, uint64_t seed);
 
-  // Returns the number of samples taken from one part before it begins again.
+  // Returns the number of samples taken from one part before its next epoch begins.
   int64_t windows_per_epoch(size_t part = 0) const { return parts_[part].num_windows; }
-  // Tokens first, first + 1, .. of the context + 1 that global sample `index` has (0, 1, 2, ... without end).
+  // Reads the tokens first, first + 1, .. of the context + 1 tokens of global sample `index` (0, 1, 2, ... without
+  // end).
   void read(int64_t index, std::span<int64_t> tokens, int64_t first = 0) const;
-  // For its first documents.size() tokens, at most context + 1, which document of the sample each is of: 0, 1, ..
+  // Writes the document number, counted from 0 in the sample, of each of the sample's first documents.size() tokens.
+  // REQUIRES: documents.size() <= context + 1.
   void read_documents(int64_t index, std::span<int64_t> documents) const;
 
  private:
@@ -65,7 +68,7 @@ class Sampler {
     uint64_t order_key;
     int64_t num_windows;
   };
-  // A sample's place: tokens begin .. begin + context of `part`.
+  // The location of a sample: tokens begin .. begin + context of `part`.
   struct Place {
     const Part& part;
     int64_t begin;
@@ -77,12 +80,13 @@ class Sampler {
   Interleave interleave_;
 };
 
-// A hash of `tokens` at place `index`. Added up over any set of places (modulo 2^64) it tells which tokens were at
-// which place, whoever read them and in whatever order.
+// Returns a hash of `tokens` as sample `index`. The sum over a set of samples (modulo 2^64) identifies the tokens of
+// each sample, in whatever order and by whatever ranks they were read.
 uint64_t sample_hash(int64_t index, std::span<const int64_t> tokens);
 
-// The first sample of one microbatch: `global_micro` is its place among all of the step, those of all data ranks, which
-// spec/batch_shares.h shares out in contiguous blocks, so that trees over them continue across ranks.
+// first_sample() returns the first sample of one microbatch. `global_micro` is the index of the microbatch in the step,
+// over all data ranks. spec/batch_shares.h assigns contiguous blocks of them to ranks, which lets reduction trees
+// continue across ranks.
 struct BatchShape {
   int batch = 1;       // sequences per step, over all data ranks
   int microbatch = 1;  // sequences per forward pass of one rank

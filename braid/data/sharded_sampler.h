@@ -1,5 +1,5 @@
-// Which samples of a user's data set a rank takes, epoch after epoch: index arithmetic in constant memory. (Sampler,
-// next door, is the one of the language models: it reads tokens.)
+// Assigns the samples of a user's data set to ranks, epoch after epoch: index arithmetic in constant memory. (Sampler
+// in sampler.h serves the language models: it reads tokens.)
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace braid {
 
 enum class SampleOrder { Shuffled, AsGiven };
 
-// The treatment of an epoch's last round, when fewer samples are left than there are ranks.
+// The treatment of an epoch's last round if it has fewer samples than ranks.
 enum class UnevenTail {
-  Pad,     // the ranks without one take samples from the beginning of the epoch's order once more
-  Drop,    // nobody takes them in this epoch
-  Uneven,  // the ranks without one are told so
+  Pad,     // the ranks without a sample take one from the beginning of the epoch's order again
+  Drop,    // no rank takes these samples in this epoch
+  Uneven,  // the ranks without a sample get nullopt from next()
 };
 
 struct ShardedData {
@@ -23,39 +23,39 @@ struct ShardedData {
   UnevenTail tail = UnevenTail::Pad;
 };
 
-// The progress of all ranks together: the same on every rank, and independent of their number.
+// The progress of all ranks together. It is equal on all ranks and independent of their number.
 struct DataPosition {
   int64_t epoch = 0;
-  int64_t taken = 0;  // of the epoch's order
+  int64_t taken = 0;  // samples taken of the epoch's order
 
   bool operator==(const DataPosition&) const = default;
 };
 
-// An epoch has one order of all samples, a function of (seed, epoch) alone (a Feistel permutation: no table). In a
-// round, rank r of n takes the r-th of the next n places:
+// An epoch has one order of all samples, a function of (seed, epoch) alone (a Feistel permutation: no table). In each
+// round, rank r of n takes the r-th of the next n samples in that order:
 //
 //   order    7 2 9 0 | 4 8 1 5 | 6 3 . .        10 samples, 4 ranks: Pad takes 7 and 2 again
 //   rank     0 1 2 3 | 0 1 2 3 | 0 1 2 3
 //
-// So ranks that each take b / n samples per step take together the same b, whatever their number n.
+// If each of n ranks takes b / n samples per step, the ranks together take the same b samples for every n.
 class ShardedSampler {
  public:
-  // `rank` is one of `num_ranks` (check). Throws ConfigError when there is no sample, or with Drop not one per rank.
+  // REQUIRES: 0 <= rank < num_ranks. Throws ConfigError if there are no samples, or with Drop fewer than one per rank.
   ShardedSampler(const ShardedData& data, int rank, int num_ranks);
 
-  // This rank's sample of the next round; nothing with Uneven where this rank has none. Every rank makes as many calls
-  // as every other. After the last round of an epoch the next one begins.
+  // Returns this rank's sample of the next round; with Uneven, nullopt if the rank has none. All ranks make equally
+  // many calls. After the last round of an epoch the next epoch begins.
   std::optional<int64_t> next();
-  // Calls of next() until the epoch is over; the same on all ranks.
+  // Returns the number of calls of next() until the epoch is over. The result is equal on all ranks.
   int64_t rounds_left() const;
 
-  // Between two calls of next(), when all ranks have made the same number of them: what go_to() of a sampler of the
-  // same data, with any number of ranks, takes to go on there. The tail is then that of the samples left.
+  // Returns the position at which go_to() resumes, in a sampler of the same data with any number of ranks. The last
+  // round is then that of the samples left. REQUIRES: all ranks have made the same number of calls of next().
   DataPosition position() const { return {epoch_, taken_}; }
-  // Throws ConfigError when the position is none of this data.
+  // Continues at `position`. Throws ConfigError if the position is not one of this data.
   void go_to(const DataPosition& position);
 
-  // The sample at `place` of an epoch's order.
+  // Returns the sample at index `place` of an epoch's order.
   int64_t sample(int64_t epoch, int64_t place) const;
 
  private:

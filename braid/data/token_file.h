@@ -1,4 +1,4 @@
-// A token file, mapped.
+// Memory-mapped token files.
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,10 @@
 
 namespace braid::data {
 
-// A whole file mapped for reading, and the pages that mapped files keep resident. A file that another process cuts
-// short while it is mapped ends this one (SIGBUS): prepared data are written once and never changed in place.
-
 class MappedFile;
 
-// Gives the pages of all its files back whenever about `limit` bytes were touched. They stay in the system's page
-// cache; the process itself stays small however much it reads. Threads may share it.
+// The resident pages of mapped files. After reads of about `limit` bytes, releases the pages of all its files. They
+// stay in the system's page cache, and the process stays small however much it reads. Thread-safe.
 class ResidentPages {
  public:
   explicit ResidentPages(int64_t limit = int64_t{64} << 20) : limit_(limit) {}
@@ -36,16 +33,19 @@ class ResidentPages {
   std::set<const MappedFile*> files_;
 };
 
+// A whole file mapped for reading. If another process cuts the file short while it is mapped, this process is killed
+// (SIGBUS). Prepared data is written once and never changed in place.
 class MappedFile {
  public:
-  // Throws IoError when `path` cannot be opened or mapped, or is no regular file. To be read in no order.
+  // Throws IoError if `path` cannot be opened or mapped, or is not a regular file. The mapping is advised for random
+  // access.
   MappedFile(std::string path, std::shared_ptr<ResidentPages> pages);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
-  // To be called with every range before it is read.
+  // Accounts for a range of `num_bytes`. Call this before each read of a range.
   void touch(size_t num_bytes) const;
 
  private:
@@ -57,11 +57,12 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Memory: a bit per block of 16 KiB, and what ResidentPages lets the mapping keep. A block is verified when it is first
-// read, so damage anywhere is an IoError with the path and the block's offset and never a wrong token.
+// A reader of one token file. Memory: one bit per block of 16 KiB, and the pages that ResidentPages lets the mapping
+// keep. A block is verified when it is first read: damage gives an IoError with the path and the block's offset, never
+// a wrong token.
 class TokenFile final : public TokenSource {
  public:
-  // Verifies header, footer and the digests of blocks. Throws IoError.
+  // Opens the file and verifies its header, its footer and the digests of blocks. Throws IoError.
   TokenFile(const std::string& path, std::shared_ptr<ResidentPages> pages);
 
   int64_t num_tokens() const override { return static_cast<int64_t>(footer_.num_tokens); }
@@ -74,10 +75,10 @@ class TokenFile final : public TokenSource {
   int64_t vocab() const { return static_cast<int64_t>(header_.vocab); }
   uint64_t tokenizer() const { return header_.tokenizer; }
   TokenFileInfo info() const;
-  // Reads every byte. Throws IoError at the first that is damaged.
+  // Reads and verifies every byte. Throws IoError at the first damaged one.
   void verify() const;
-  // Returns info().digest as a file with the same content would have it if its digests were of `kind`. Reads and
-  // verifies every byte if that is not the file's own kind.
+  // Returns info().digest of a file with the same content but digests of `kind`. If that is not the file's own kind,
+  // reads and verifies every byte.
   NamedDigest digest_as(DigestKind kind) const;
 
  private:
@@ -91,10 +92,10 @@ class TokenFile final : public TokenSource {
 
   MappedFile file_;
   TokenFileHeader header_;
-  DigestKind kind_ = DigestKind::Xxh3;  // of all digests in the file
+  DigestKind kind_ = DigestKind::Xxh3;  // kind of all digests in the file
   TokenFileFooter footer_;
   int64_t ends_at_ = 0, digests_at_ = 0, footer_at_ = 0;  // offsets in the file
-  mutable std::vector<std::atomic<uint64_t>> verified_;   // a bit per block
+  mutable std::vector<std::atomic<uint64_t>> verified_;   // one bit per block
   mutable std::atomic<bool> documents_verified_ = false;
 };
 

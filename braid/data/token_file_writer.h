@@ -1,4 +1,4 @@
-// Writes one token file, document by document, in constant memory but for 8 bytes per document.
+// Writes one token file, document by document. Memory is constant except for 8 bytes per document.
 #pragma once
 
 #include <memory>
@@ -14,21 +14,21 @@ namespace braid::data {
 // Facts about a finished file that identify it.
 struct TokenFileInfo {
   int64_t bytes = 0, num_tokens = 0, num_documents = 0;
-  NamedDigest digest;  // of the footer, and so of every byte
+  NamedDigest digest;  // digest of the footer, which covers every byte of the file
 
   bool operator==(const TokenFileInfo&) const = default;
 };
 
 class TokenFileWriter {
  public:
-  // Creates `path`, replacing a file that is there. All methods throw IoError.
+  // Creates `path`, replacing an existing file. All methods throw IoError.
   TokenFileWriter(FileSystem& files, const std::string& path, int64_t vocab, uint64_t tokenizer);
 
-  // Every token lies in [0, vocab) (check).
+  // REQUIRES: every token lies in [0, vocab).
   void add_document(std::span<const uint32_t> tokens);
   int64_t num_tokens() const { return static_cast<int64_t>(footer_.num_tokens); }
   int64_t num_documents() const { return static_cast<int64_t>(ends_.size()); }
-  // Completes the file and makes its bytes durable; its name is the caller's to make so.
+  // Completes the file and makes its content durable. The caller makes its name durable.
   TokenFileInfo finish();
 
  private:

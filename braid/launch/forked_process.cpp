@@ -108,7 +108,7 @@ std::optional<std::string> ForkedProcess::end() {
   return how;
 }
 
-bool ForkedProcess::say(const std::string& bytes) const {
+bool ForkedProcess::send(const std::string& bytes) const {
   if (line_ < 0) return true;  // it has ended
   const ssize_t count = ::send(line_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count < 0) return errno == EPIPE || errno == ECONNRESET;  // it has ended

@@ -39,7 +39,7 @@ class ForkedProcess {
 
   // Writes `bytes` to the process without blocking. Returns false if they do not all fit into the socket's buffer.
   // Returns true if they do, or if the process has ended.
-  bool say(const std::string& bytes) const;
+  bool send(const std::string& bytes) const;
 
   // Returns a descriptor that is readable once the process has ended; -1 after end() has returned how it ended.
   int descriptor() const { return descriptor_; }

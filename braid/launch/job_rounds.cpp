@@ -23,13 +23,13 @@ size_t memory_of(const control::JobEvent& event) { return event.bytes.size() + k
 
 JobRounds::JobRounds(control::JobControl& control, double progress_seconds)
     : control_(control), progress_seconds_(progress_seconds), waiting_bytes_(nodes().size()), reports_(nodes().size()) {
-  control_.judge_by([this](const control::JobEvent& event) { return judge(event); });
+  control_.set_validator([this](const control::JobEvent& event) { return judge(event); });
   end();
 }
 
 JobRounds::~JobRounds() {
   leave();
-  control_.judge_by({});
+  control_.set_validator({});
 }
 
 void JobRounds::begin() {
@@ -43,7 +43,7 @@ void JobRounds::end() {
   if (nodes().size() > 1) heartbeats_.emplace(control_, progress_seconds_);
 }
 
-void JobRounds::say(RoundBody word) { control_.say(round_message_bytes({number_, std::move(word)})); }
+void JobRounds::broadcast(RoundBody body) { control_.broadcast(round_message_bytes({number_, std::move(body)})); }
 
 void JobRounds::report(RanksReport report) {
   report.round = number_;
@@ -101,25 +101,25 @@ std::vector<std::optional<RanksReport>> JobRounds::take_reports() {
 }
 
 // A message that this node did not send was forged by node 0.
-void JobRounds::lose(int node, const std::string& why) {
+void JobRounds::fail_node(int node, const std::string& why) {
   check(node != 0 || this->node() != 0, cat("node 0 ", why));
-  if (node == this->node()) return lose(0, cat("has relayed, as node ", node, "'s, what ", why));
+  if (node == this->node()) return fail_node(0, cat("has relayed, as node ", node, "'s, what ", why));
   take({{control::JobEvent::Kind::Lost, node, why}});
-  control_.lose(node, why);
+  control_.fail_node(node, why);
   take(control_.advance());
 }
 
 void JobRounds::take(std::vector<std::optional<std::string>>& all, RoundEvent& said) {
   auto* contribution = std::get_if<Contribution>(&said.word);
   auto& place = all[static_cast<size_t>(said.node)];
-  if (!contribution) return lose(said.node, "has spoken of ranks where none run");
-  if (place) return lose(said.node, "has answered twice in one round");
+  if (!contribution) return fail_node(said.node, "has spoken of ranks where none run");
+  if (place) return fail_node(said.node, "has answered twice in one round");
   place = std::move(contribution->bytes);
 }
 
 std::vector<std::string> JobRounds::exchange_bytes(std::string own) {
   begin();
-  say(Contribution{std::move(own)});
+  broadcast(Contribution{std::move(own)});
   std::vector<std::optional<std::string>> all(nodes().size());
   const auto complete = [&] { return std::ranges::all_of(all, [](const auto& one) { return one.has_value(); }); };
   for (;;) {

@@ -20,7 +20,7 @@ namespace braid::launch {
 
 struct RoundEvent {
   int node = 0;
-  RoundBody word;
+  RoundBody body;
 };
 
 class JobRounds {
@@ -45,7 +45,7 @@ class JobRounds {
   void leave() { heartbeats_.reset(); }
   int number() const { return number_; }
   // Sends `word` to all nodes, including this one, in this round.
-  void say(RoundBody word);
+  void broadcast(RoundBody body);
   // Returns the messages of this round since the last call, in the same order on all nodes. Does not block.
   std::vector<RoundEvent> heard();
   // Sends `report` to node 0 with the next heartbeat. Sets `report.round` to this round.
@@ -58,7 +58,7 @@ class JobRounds {
   int lost_node() const { return lost_node_; }
   // Fails `node` because it has sent a message that is impossible in this round. `why` says which, "has said ...". All
   // nodes receive the same messages, so all make the same call.
-  void lose(int node, const std::string& why);
+  void fail_node(int node, const std::string& why);
 
   // Runs a round in which every node contributes a value of a type that packed() supports. Returns the values of all
   // nodes, by node. Collective. Blocks. Throws CommError if a node fails.
@@ -103,7 +103,7 @@ std::vector<Value> JobRounds::exchange(const Value& own) {
     if constexpr (requires { contribution_fault(*value); }) {
       if (value) fault = contribution_fault(*value);
     }
-    if (!fault.empty()) lose(node, fault);
+    if (!fault.empty()) fail_node(node, fault);
     if (!fault.empty()) throw_loss();
     values.push_back(std::move(*value));
   }

@@ -22,7 +22,7 @@ constexpr size_t kMostStateBytes = 1024;              // of what one rank is doi
 
 void send_refusal(JobRounds& rounds, const std::string& why) {
   const std::string& host = rounds.nodes()[static_cast<size_t>(rounds.node())].host;
-  rounds.say(RanksFailed{{-1, -1, cat("node ", rounds.node(), " on ", host, ": ", why)}});
+  rounds.broadcast(RanksFailed{{-1, -1, cat("node ", rounds.node(), " on ", host, ": ", why)}});
 }
 
 NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank,
@@ -73,7 +73,7 @@ void NodeAgent::hear(Supervisor& supervisor, int place) {
   if (!fits) throw CommError({"the connection of a rank", -1, 0, "has a frame that is too long"});
 }
 
-bool NodeAgent::goes_on() const { return rounds_.lost_node() < 0 && !all_at_end(); }
+bool NodeAgent::has_work() const { return rounds_.lost_node() < 0 && !all_at_end(); }
 
 bool NodeAgent::all_at_end() const {
   return std::ranges::all_of(at_end_, [](bool gone) { return gone; });
@@ -95,7 +95,7 @@ void NodeAgent::take_set(SetRequest& sets) {
   if (sets.key.size() + sets.value.size() > kMostSetBytes) {
     throw CommError({"the connection of a rank", -1, 0, "sets a value that is too long"});
   }
-  rounds_.say(ValueSet{std::move(sets.key), std::move(sets.value)});
+  rounds_.broadcast(ValueSet{std::move(sets.key), std::move(sets.value)});
 }
 
 void NodeAgent::take_end(int place, EndReport& ends) {
@@ -103,7 +103,7 @@ void NodeAgent::take_end(int place, EndReport& ends) {
   if (line.ended || !RankOutcome::complete(ends.outcome)) {
     throw CommError({"the connection of a rank", -1, 0, "sends no valid outcome"});
   }
-  rounds_.say(RankEnded{ranks_here_[static_cast<size_t>(place)], std::move(ends.outcome)});
+  rounds_.broadcast(RankEnded{ranks_here_[static_cast<size_t>(place)], std::move(ends.outcome)});
   line.ended = true;
 }
 
@@ -111,7 +111,7 @@ void NodeAgent::take_end(int place, EndReport& ends) {
 void NodeAgent::take_question(Supervisor& supervisor, int place, const GetRequest& asks) {
   std::erase_if(open_, [&](const auto& question) { return question.second.place == place; });
   open_.emplace(asks.key, Question{place, asks.question});
-  if (!values_.contains(asks.key)) supervisor.say(place, frame_of(GetAnswer{asks.question, std::nullopt}));
+  if (!values_.contains(asks.key)) supervisor.send(place, frame_of(GetAnswer{asks.question, std::nullopt}));
   answer(supervisor, asks.key);
 }
 
@@ -120,7 +120,7 @@ void NodeAgent::answer(Supervisor& supervisor, const std::string& key) {
   if (known == values_.end()) return;
   const auto [first, last] = open_.equal_range(key);
   for (auto question = first; question != last; ++question) {
-    supervisor.say(question->second.place, frame_of(GetAnswer{question->second.number, known->second}));
+    supervisor.send(question->second.place, frame_of(GetAnswer{question->second.number, known->second}));
   }
   open_.erase(first, last);
 }
@@ -128,20 +128,20 @@ void NodeAgent::answer(Supervisor& supervisor, const std::string& key) {
 // Broadcasts the failure of this node's ranks to all nodes, this one included.
 void NodeAgent::tell_of_failure() {
   if (told_of_failure_ || failure_ || !board_.failed()) return;
-  rounds_.say(RanksFailed{*board_.failure()});
+  rounds_.broadcast(RanksFailed{*board_.failure()});
   told_of_failure_ = true;
 }
 
 void NodeAgent::tell_of_end(const Supervisor& supervisor) {
   if (told_of_end_ || supervisor.any_runs()) return;
-  rounds_.say(RanksGone{});
+  rounds_.broadcast(RanksGone{});
   told_of_end_ = true;
 }
 
 void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
   for (RoundEvent& said : rounds_.heard()) {
     const std::string fault = take(supervisor, said);
-    if (!fault.empty()) rounds_.lose(said.node, fault);
+    if (!fault.empty()) rounds_.fail_node(said.node, fault);
   }
 }
 

@@ -30,7 +30,7 @@ class NodeAgent final : public SupervisorDelegate {
   void advance(Supervisor& supervisor) override;
   bool tells_end(Supervisor& supervisor, int place) override;
   void look(Supervisor& supervisor, const std::vector<RankSample>& signs) override;
-  bool goes_on() const override;
+  bool has_work() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
 
   // Returns the first failure of the job, as all nodes have received it.

@@ -27,7 +27,7 @@ class OneHost final : public launch::SupervisorDelegate {
   bool tells_end(launch::Supervisor& supervisor, int rank) override {
     return launch::RankOutcome::complete(supervisor.message(rank));
   }
-  bool goes_on() const override { return false; }
+  bool has_work() const override { return false; }
   void leave_to_child() override {}
 
   // A hung rank does not end by itself.

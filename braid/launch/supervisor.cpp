@@ -76,10 +76,10 @@ void Supervisor::start(int rank, const std::function<void(int line)>& life) {
 }
 
 void Supervisor::run() {
-  while (any_runs() || parts_.delegate.goes_on()) {
+  while (any_runs() || parts_.delegate.has_work()) {
     sleep();
     for (int signal : parts_.signals.take()) pass_on(signal);
-    for (int place = 0; place < num_ranks(); ++place) bury(place);
+    for (int place = 0; place < num_ranks(); ++place) reap(place);
     parts_.delegate.advance(*this);
     look();
     kill_late();
@@ -115,15 +115,15 @@ void Supervisor::pass_on(int signal) {
   failed_at_ = -1;  // the grace begins again
 }
 
-void Supervisor::bury(int place) {
+void Supervisor::reap(int place) {
   ForkedProcess& process = *ranks_[place].process;
   if (!process.runs()) return;
   const auto how = process.end();
   if (how && !parts_.delegate.tells_end(*this, place)) fail(place, *how);
 }
 
-void Supervisor::say(int place, const std::string& bytes) {
-  if (!ranks_[place].process->say(bytes)) fail(place, "does not read its answers");
+void Supervisor::send(int place, const std::string& bytes) {
+  if (!ranks_[place].process->send(bytes)) fail(place, "does not read its answers");
 }
 
 void Supervisor::fail(int place, const std::string& how) {

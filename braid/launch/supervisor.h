@@ -64,7 +64,7 @@ class SupervisorDelegate {
   // Called about once a second with samples of this host's ranks, in the order in which they were started.
   virtual void look(Supervisor& supervisor, const std::vector<RankSample>& signs) = 0;
   // Returns true while the supervisor must continue even if no rank of this host runs any more.
-  virtual bool goes_on() const = 0;
+  virtual bool has_work() const = 0;
   // Called in a forked child. Closes its copies of the delegate's descriptors.
   virtual void leave_to_child() = 0;
 };
@@ -104,7 +104,7 @@ class Supervisor {
   // Returns the bytes that the rank at `place` has written; cut short if it was killed while it wrote.
   const std::string& message(int place) const { return ranks_[place].process->heard(); }
   // Writes `bytes` to the rank without blocking. If they do not fit into the stream's buffer, the world fails.
-  void say(int place, const std::string& bytes);
+  void send(int place, const std::string& bytes);
   bool any_runs() const;
   // Fails the world because of the rank at `place`. The reason is `how`, with the rank's process, host and activity.
   void fail(int place, const std::string& how);
@@ -121,7 +121,7 @@ class Supervisor {
   void leave_to_child();
   void sleep();
   void pass_on(int signal);
-  void bury(int place);
+  void reap(int place);
   void kill_late();
   void leave_behind(Rank& rank);
   void look();

@@ -1,4 +1,4 @@
-// Ranks as points of a box with named axes. Arithmetic only: it holds no communicator and starts nothing.
+// A mesh of ranks: a box with named axes, whose points are the ranks. Arithmetic only: holds no communicator.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ class Coords {
   std::array<int, kNumAxes> at_{};
 };
 
-// From inner (neighbouring ranks) to outer: tensor, context, pipe, expert, data.
+// A mesh of ranks. Its axes from inner (neighbouring ranks) to outer are tensor, context, pipe, expert, data.
 //
 //   data 2 x pipe 2 x tensor 2:      data 0        data 1
 //                           pipe 0   0 1           4 5       <- tensor 0, 1
@@ -56,9 +56,9 @@ class DeviceMesh {
   int size(AxisSet axes) const;  // product over the axes
   Coords coords(int rank) const;
   int rank(const Coords& coords) const;
-  // The ranks that differ from `rank` in `axes` only, itself included, ascending.
+  // Returns the ranks that differ from `rank` in `axes` only, including `rank`, in ascending order.
   std::vector<int> peers(int rank, AxisSet axes) const;
-  // The place of `rank` in peers(rank, axes).
+  // Returns the place of `rank` in peers(rank, axes).
   int index(int rank, AxisSet axes) const;
 
  private:

@@ -1,5 +1,5 @@
-// A stretch of a local tensor's elements in row-major order, as boxes: what a rank owns of a parameter whose flat
-// buffer is sharded.
+// Splits a range of a local tensor's elements, in row-major order, into boxes. If the flat buffer is sharded, a rank
+// owns such a range of a parameter.
 //
 //   elements 5 to 17 of a 5 x 4 tensor      . . . .
 //                                           . x x x      1 x 3
@@ -15,14 +15,14 @@
 
 namespace braid::mesh {
 
-// A box of the local tensor. Its elements are neighbours in memory.
+// A box of the local tensor, contiguous in memory.
 struct Fragment {
-  int64_t begin = 0;    // its first element, counted from the first of the local tensor
-  Placement placement;  // of the box by itself: local_shape is the box's
+  int64_t begin = 0;    // its first element, counted in the local tensor
+  Placement placement;  // placement of the box alone: local_shape is the box's
 };
 
-// The fragments of elements [begin, end) of a tensor placed as `whole`, in order; as few as there can be. A fragment
-// may contain padding, which none of its pieces covers.
+// Returns the fragments of elements [begin, end) of a tensor placed as `whole`, in order, and as few as possible. A
+// fragment may contain padding, which none of its pieces covers.
 std::vector<Fragment> fragments(const Placement& whole, int64_t begin, int64_t end);
 
 }  // namespace braid::mesh

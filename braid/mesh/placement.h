@@ -1,5 +1,5 @@
-// Placement: the boxes of a global tensor that a rank holds, and their places in its local tensor.
-// Norms, initialisation, checkpoints and sync read it; it knows no torch and no communicator.
+// Placement: the boxes of a global tensor that a rank holds, and their places in its local tensor. Norms,
+// initialisation, checkpoints and sync use it. Depends on neither torch nor communicators.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace braid::mesh {
 
 using Index = std::vector<int64_t>;  // one entry per dim
 
-// Half-open range of indices in every dim.
+// A half-open range of indices in every dim.
 struct Box {
   Index begin, end;
   int64_t num_elements() const;
@@ -38,49 +38,50 @@ struct Placement {
   Index global_shape;         // without padding
   Index local_shape;          // with padding
   std::vector<Piece> pieces;  // disjoint
-  AxisSet sharded;            // ranks differ along these axes, and hold copies along all others
+  AxisSet sharded;            // axes along which ranks hold other parts; along all others, copies
 
   bool operator==(const Placement&) const = default;
 };
 
-// Every rank holds all of it.
+// Returns the placement of a tensor that every rank holds whole.
 Placement replicated(const Index& shape);
 
-// One of equal parts, and the axis whose ranks hold them.
+// One of `parts` equal parts, and the axis whose ranks hold them.
 struct Share {
   int part = 0, parts = 1;
   Axis axis = Axis::Tensor;
 };
 
-// The share's slice of dim `dim`, which is first padded to `padded_extent` (at least the extent, divisible by the
-// parts).
+// Returns the placement of the share's slice of dim `dim`, which is first padded to `padded_extent`. REQUIRES:
+// `padded_extent` is at least the dim's extent and divisible by the number of parts.
 Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share share);
 
-// dim `dim` is segments of these `extents` one after another (fused QKV, gate and up), each split into the share's
-// parts; the local tensor holds the share's part of every segment, one after another. The parts divide every extent.
+// Returns the placement of a tensor whose dim `dim` is a sequence of segments with these `extents`, such as fused QKV,
+// or gate and up. Each segment is split into the share's parts. The local tensor holds the share's part of every
+// segment, one after another. REQUIRES: the number of parts divides every extent.
 //
 //   Q0 Q1 | K0 K1 | V0 V1   ->   part 0: Q0 K0 V0    part 1: Q1 K1 V1
 Placement split_segments(const Index& shape, int dim, const Index& extents, Share share);
-// The same for `segments` equal ones.
+// Same, for `segments` segments of equal extent.
 Placement split_segments(const Index& shape, int dim, int segments, Share share);
 
-// The axes along which ranks see other samples, or other tokens of a sample.
+// The axes along which ranks process different samples, or different tokens of a sample.
 inline constexpr AxisSet kSampleAxes{Axis::Data, Axis::Context, Axis::Expert};
 
-// The axes along which ranks hold copies: all that the parameter is not split along, but for the pipe axis, whose ranks
-// hold other parameters.
+// Returns the axes along which ranks hold copies of the parameter. These are all axes that it is not split along,
+// except the pipe axis, whose ranks hold other parameters.
 AxisSet copied_axes(const Placement& placement);
-// Those of them along which gradients are summed: copies there see other samples. Tensor ranks see the same ones, and
-// copies on them get equal gradients.
+// Returns the axes along which gradients are all-reduced: the copied axes whose ranks process different samples. Tensor
+// ranks process the same samples, so copies on them get equal gradients.
 //
 //                        pipe   data   context   expert   tensor
 //   dense, replicated           sum    sum       sum      copy
 //   dense, split                sum    sum       sum      split
-//   of an expert                sum    sum       split    copy
+//   expert                      sum    sum       split    copy
 AxisSet summed_axes(const Placement& placement);
 
-// Returns true if the rank at `coords` counts its pieces, so that all ranks together count each element once: its
-// coordinate is 0 on every axis along which copies lie.
+// Returns true if the rank at `coords` counts its pieces, so that all ranks together count each element once. Such a
+// rank has coordinate 0 on every axis along which copies lie.
 bool counts_once(const Placement& placement, const Coords& coords);
 
 }  // namespace braid::mesh

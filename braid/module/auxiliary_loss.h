@@ -11,16 +11,16 @@
 //
 //   loss of the microbatch + sum over contributions of weight x loss
 //
-// A contribution is one more root of its stage's backward, so nothing of it travels between stages. Layers that run
-// elsewhere (on one rank, in DataParallel) run in an AuxiliaryLossScope of the caller, who adds total() to the loss.
+// A contribution is one more root of its stage's backward, so it is not sent between stages. For layers that run
+// elsewhere (on one rank, or in DataParallel), the caller makes an AuxiliaryLossScope around them and adds total() to
+// the loss.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace braid {
 
-// Collects what layers contribute on this thread, from its construction to its destruction. Scopes nest: the innermost
-// one collects.
+// A scope that collects the losses that layers contribute on this thread. Scopes nest: the innermost one collects.
 class AuxiliaryLossScope {
  public:
   AuxiliaryLossScope();
@@ -29,7 +29,7 @@ class AuxiliaryLossScope {
   AuxiliaryLossScope& operator=(const AuxiliaryLossScope&) = delete;
 
   void add(const at::Tensor& loss, double weight);
-  // The sum of weight x loss, with its graph; undefined if nothing was contributed.
+  // Returns the sum of weight x loss, with its graph; undefined if nothing was contributed.
   const at::Tensor& total() const { return total_; }
 
  private:
@@ -37,9 +37,9 @@ class AuxiliaryLossScope {
   at::Tensor total_;
 };
 
-// Called in a layer's forward. `loss` has one element; like the loss of a microbatch with LossKind::Mean it is a mean
-// over the rows that the layer was given. Throws ConfigError if it has more elements, or if it requires a gradient and
-// no scope collects it. Without a scope, a loss that requires no gradient has no effect.
+// Contributes a loss from a layer's forward. `loss` has one element. It is a mean over the rows that the layer was
+// given, like the loss of a microbatch with LossKind::Mean. Throws ConfigError if it has more elements, or if it
+// requires a gradient and no scope collects it. Without a scope, a loss that requires no gradient has no effect.
 void contribute_auxiliary_loss(const at::Tensor& loss, double weight = 1);
 
 }  // namespace braid

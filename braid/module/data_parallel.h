@@ -1,8 +1,8 @@
-// Data parallelism around any torch modules: every rank runs the whole model on its share of a minibatch, gradients are
+// Data parallelism for any torch modules. Every rank runs the whole model on its part of a minibatch. Gradients are
 // averaged, and optimizer states, gradients and parameters may be sharded over the ranks (ZeRO).
 //
 //   run_ranks(4, [&](Communicator& world) {
-//     torch::nn::Sequential net = make_net();                      // a rank's own
+//     torch::nn::Sequential net = make_net();                      // one per rank
 //     DataParallel model(LayerList().add(net), world, {.sync = {.zero = 2}});
 //     torch::optim::AdamW optimizer(model.parameters(), 1e-3);
 //     for (const auto& [images, classes] : batches(world.rank())) {
@@ -12,20 +12,24 @@
 //     }
 //   });
 //
-// Promise, where sums keep ranks in step: parameters become what one rank would make of them with the mean of the
-// ranks' losses, to rounding. Where a rank's loss is a mean over labels or tokens, of which ranks have unequal numbers,
-// that is not the mean over all of them; sum / mean(count, world) is. The optimizer must treat elements one by one
-// (SGD, Adam and its kin): under sync.zero it sees flat ranges, not shapes. Gradients are cleared by step(), not by
-// zero_grad(); `.grad` belongs to this class between steps. A layer that works in place writes the caller's tensor.
+// Guarantee: if gradients are all-reduced, parameters become, to rounding, what one rank would compute with the mean of
+// the ranks' losses. If a rank's loss is a mean over labels or tokens, and ranks have unequal numbers of these, that is
+// not the mean over all of them. Then use sum / mean(count, world) as the loss. The optimizer must treat elements one
+// by one (SGD, Adam and its variants): under sync.zero it sees flat ranges, not shapes. Gradients are cleared by
+// step(), not by zero_grad(). Between steps `.grad` belongs to this class. A layer that works in place writes the
+// caller's tensor.
 //
-// Modules that draw from the process-wide random generator (torch::nn::Dropout) are refused, by name, where ranks are
-// threads of one process; KeyedDropout, or ranks that are processes (launch), are the replacements. Modules that listen
-// (microbatch_listener.h) hear of a microbatch for every backward of every rank. Saving, loading: savable_model.h.
+// If ranks are threads of one process, modules that draw from the process-wide random generator (torch::nn::Dropout)
+// are refused by name. Use KeyedDropout, or ranks that are processes (launch). A MicrobatchListener is notified of a
+// new microbatch for every backward of its rank. savable_model.h describes saving and loading.
 //
-// What is done to the modules afterwards: values loaded on all ranks (torch::load, set_data) are taken over at the next
-// step(), as those of rank 0, but for diloco and parameter servers; a parameter frozen on all ranks is left out, where
-// gradients are summed and sync.zero is 0. All else, or a change on some ranks only, is refused by name, by ConfigError
-// from the next backward. Then make another DataParallel, with sync.zero = 3 in with_whole_parameters() of the first.
+// Two kinds of changes to the modules after construction are followed:
+// * Values loaded on all ranks (torch::load, set_data) are taken over at the next step(), as those of rank 0, except
+//   with diloco and parameter servers.
+// * A parameter frozen on all ranks is left out, if gradients are all-reduced and sync.zero is 0.
+// After any other change, the next backward throws ConfigError naming the parameters. A change on some ranks only ends
+// in ConfigError or CommError. Make another DataParallel for such changes; with sync.zero = 3, make it inside
+// with_whole_parameters() of the first.
 #pragma once
 
 #include <functional>
@@ -43,10 +47,11 @@ class Optimizer;
 
 namespace braid {
 
-enum class GradientScale { Average, Sum };  // of the ranks' gradients
+enum class GradientScale { Average, Sum };  // how the ranks' gradients are combined
 
-// The optimizer of parameter servers: any kind that updates element by element, with the fields of OptimizerSpec that
-// this kind reads. Vectors are not decayed. step(lr) gives the rate, and clip_grad_norm() clips.
+// The optimizer of parameter servers. `kind` is any that updates element by element. The other fields are those of
+// OptimizerSpec; a kind uses the fields that it reads there. Vectors have no weight decay. step(lr) passes the learning
+// rate, and clip_grad_norm() clips.
 struct ServerOptimizer {
   OptimizerKind kind = OptimizerKind::AdamW;
   double momentum = OptimizerSpec().momentum;
@@ -59,15 +64,15 @@ struct ServerOptimizer {
 class DataParallel : public modules::SavableModel {
  public:
   struct Options {
-    SyncSpec sync = {};              // any way of keeping replicas in step; servers need ranks that are threads
-    ServerOptimizer optimizer = {};  // of parameter servers
+    SyncSpec sync = {};              // any replication; parameter servers need thread ranks
+    ServerOptimizer optimizer = {};  // optimizer of parameter servers
     GradientScale scale = GradientScale::Average;
-    int64_t first_step = 0;  // the number of the first step, when a training goes on
+    int64_t first_step = 0;  // number of the first step, if training resumes
   };
 
-  // Collective over `world`, which outlives this. The modules become those of rank 0: parameters and buffers. A layer
-  // is what ZeRO stage 3 gathers and frees at once; a module whose forward the caller runs himself may be the only
-  // layer, up to stage 2. Throws ConfigError with everything that is wrong, the same on all ranks.
+  // Collective over `world`, which outlives this. Parameters and buffers of all ranks become those of rank 0. ZeRO
+  // stage 3 gathers and frees one layer at a time. Up to stage 2, a module whose forward the caller runs may be the
+  // only layer. Throws ConfigError with all problems, the same on all ranks.
   DataParallel(LayerList layers, Communicator& world, Options options);
   DataParallel(LayerList layers, Communicator& world) : DataParallel(std::move(layers), world, Options()) {}
   ~DataParallel();
@@ -75,30 +80,33 @@ class DataParallel : public modules::SavableModel {
   // Returns the tensors that an optimizer on this rank updates.
   const Tensors& parameters() const;
 
-  // All layers, one after another.
+  // Runs all layers, one after another.
   at::Tensor forward(const at::Tensor& input);
   Tensors forward(const Tensors& inputs);
 
-  // Adds the gradients of `loss`, a scalar. With sync.zero = 3 it has no second backward (create_graph). accumulate()
-  // keeps them on this rank for now, where they are whole (stages 0 and 1); backward() is the last of a step, and sends
-  // them off as they become ready. Parameters that the loss does not depend on get zero.
+  // Add the gradients of `loss`, a scalar. backward() is the last call of a step, and starts sending gradients as they
+  // become ready. accumulate() is for earlier calls; it keeps gradients on this rank if they are whole (stages 0 and
+  // 1). Parameters that the loss does not depend on get zero. With sync.zero = 3, a second backward (create_graph) is
+  // not supported.
   void accumulate(const at::Tensor& loss);
   void backward(const at::Tensor& loss);
-  // After backward(): scales all gradients so that their norm over the whole model is at most `largest`; returns the
-  // norm before. As torch::nn::utils::clip_grad_norm_.
+  // Scales all gradients so that their norm over the whole model is at most `largest`, as
+  // torch::nn::utils::clip_grad_norm_ does. Returns the norm before scaling. REQUIRES: backward() was called.
   double clip_grad_norm(double largest);
-  // Waits for the gradients, updates, and clears them. Afterwards all ranks have the new parameters, and where sync
-  // keeps these alike at this step, rank 0's buffers (running statistics of a batch norm).
+  // Waits for the gradients, lets `optimizer` update the parameters, and clears the gradients. Afterwards all ranks
+  // have the new parameters. If the ranks' parameters are equal after this step, all ranks also have rank 0's buffers
+  // (running statistics of a batch norm).
   void step(torch::optim::Optimizer& optimizer);
-  // The same with any update of parameters() from their .grad.
+  // Same, with any function that updates parameters() from their .grad.
   void step(const std::function<void()>& update);
-  // With sync.replication "parameter-server", where the servers hold the optimizer: sends the gradients, and fetches
-  // parameters as sync.consistency and sync.pull_every say.
+  // For sync.replication "parameter-server", where the servers hold the optimizer. Sends the gradients, and fetches
+  // parameters as sync.consistency and sync.pull_every specify.
   void step(double lr);
 
-  // Calls `body` with all parameters whole and the newest, and with the buffers of rank 0, the same on all ranks: to
-  // evaluate, save or print them; where ranks train apart (local SGD, inside a period) the mean of all ranks', and each
-  // has its own again afterwards. Not to be written in place; under sync.zero = 3 torch::load loads here. Collective.
+  // Collective. Calls `body` while all ranks have the newest parameters, whole, and rank 0's buffers, for example to
+  // evaluate, save or print them. If ranks train independently (local SGD, inside a period), the parameters are the
+  // mean over all ranks, and each rank has its own again afterwards. `body` must not write them in place. Under
+  // sync.zero = 3, call torch::load in `body`.
   void with_whole_parameters(const std::function<void()>& body) override;
   // Returns the bytes of gradients and parameters that this rank has sent for training since construction, as the ring
   // algorithm counts them.
@@ -112,10 +120,11 @@ class DataParallel : public modules::SavableModel {
   std::unique_ptr<State> state_;
 };
 
-double mean(double value, Communicator& world);  // of a metric over the ranks; collective
+// Collective. Returns the mean of a metric over the ranks.
+double mean(double value, Communicator& world);
 
-// Makes the state of all ranks' optimizers that of rank 0: after loading a checkpoint there. Not with sync.zero, where
-// each rank's is its own.
+// Collective. Copies the state of rank 0's optimizer to all ranks, for example after loading a checkpoint on rank 0.
+// Not for sync.zero, where each rank has its own state.
 void broadcast_state(torch::optim::Optimizer& optimizer, Communicator& world);
 
 }  // namespace braid

@@ -1,10 +1,10 @@
-// Batch normalization whose running statistics are those of minibatches, though a pipeline shows it microbatches. While
-// training, a microbatch is normalized by its own mean and variance; at the end of the step the running statistics move
-// once, by the mean and variance of all values of the minibatch (of all data ranks).
+// Batch normalization whose running statistics are those of minibatches, although a pipeline passes it microbatches.
+// While training, a microbatch is normalized by its own mean and variance. At the end of the step the running
+// statistics move once, by the mean and variance of all values of the minibatch (of all data ranks).
 //
-// Source: torchgpipe's DeferredBatchNorm (Kim et al., 2020, section 3.4). Unlike there the variance that enters the
-// running one is the unbiased, as in torch::nn::BatchNorm: where the layer's input is the same, the running statistics
-// are those of a BatchNorm that sees the whole minibatch.
+// Source: torchgpipe's DeferredBatchNorm (Kim et al., 2020, section 3.4). Unlike there, the running variance uses the
+// unbiased variance, as in torch::nn::BatchNorm. So, if the layer's input is the same, the running statistics are those
+// of a BatchNorm that sees the whole minibatch.
 #pragma once
 
 #include <torch/nn/cloneable.h>
@@ -20,10 +20,10 @@
 
 namespace braid {
 
-// For inputs (rows, features, ...) of any dimension; parameters and buffers have the names and shapes of BatchNorm1d,
-// 2d and 3d. Without ModulePipeline or DataParallel, call begin_microbatch before each microbatch and end_step after
-// the last; outside of a microbatch that trains, statistics do not move. A rank whose module is in evaluation mode
-// counts nothing and moves with those that train.
+// A BatchNorm for inputs (rows, features, ...) of any dimension. Parameters and buffers have the names and shapes of
+// BatchNorm1d, 2d and 3d. Without ModulePipeline or DataParallel, call begin_microbatch() before each microbatch and
+// end_step() after the last. Only microbatches that train move the statistics. If a rank's module is in evaluation
+// mode, it adds no values, but its statistics move with those of the ranks that train.
 class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>, public modules::MicrobatchListener {
  public:
   explicit DeferredBatchNormImpl(int64_t num_features)
@@ -42,13 +42,14 @@ class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>
   modules::BatchNormState state_;
 
   modules::MicrobatchContext context_{.purpose = modules::ForwardPurpose::Evaluation};
-  // By microbatch that trained in this step. Recomputation replaces the entry of its microbatch.
+  // Moments by microbatch that trained in this step. Recomputing a microbatch replaces its entry.
   std::map<int64_t, at::Tensor> moments_;
 };
 TORCH_MODULE(DeferredBatchNorm);
 
-// Replaces the layers that are BatchNorm1d, 2d or 3d, sharing their parameters and buffers. Gives the names of those
-// within other modules, which cannot be reached from outside: "block1.bn". They go on counting microbatches.
+// Replaces the layers that are BatchNorm1d, 2d or 3d; the new layers share their parameters and buffers. Returns the
+// names of batch norms inside other modules ("block1.bn"), which cannot be replaced from outside. Those still update
+// their statistics with every microbatch.
 std::vector<std::string> defer_batch_norms(LayerList& layers);
 
 }  // namespace braid

@@ -1,5 +1,5 @@
 // Dropout for user modules on ranks that are threads. The mask is a function of (seed, step, microbatch, place in the
-// model), so it does not depend on how ranks take turns, nor on where the model is cut.
+// model), so it depends neither on the timing of ranks nor on where the model is cut.
 #pragma once
 
 #include <torch/nn/cloneable.h>
@@ -15,20 +15,20 @@ class KeyedDropoutImpl : public torch::nn::Cloneable<KeyedDropoutImpl>, public m
  public:
   explicit KeyedDropoutImpl(double probability, uint64_t seed = 0);
   void reset() override {}
-  // While training, each value is 0 with the probability and otherwise scaled by 1 / (1 - probability). Used several
-  // times in a microbatch, it draws another mask each time. In evaluation mode it draws nothing. Throws ConfigError
-  // when it trains and was never told of a microbatch.
+  // In training mode, sets each value to 0 with the given probability and scales the others by 1 / (1 - probability).
+  // Each call in a microbatch uses another mask. In evaluation mode, returns `x`. Throws ConfigError in training mode
+  // if begin_microbatch() was never called.
   at::Tensor forward(at::Tensor x);
-  // ModulePipeline and DataParallel call it; without them, call it before each microbatch, and again before one is
-  // computed again. Modules of equal seed draw apart by their place.
+  // ModulePipeline and DataParallel call this. Without them, call it before each microbatch, and again before a
+  // microbatch is recomputed. Modules with equal seeds use different masks, because their places differ.
   void begin_microbatch(const modules::MicrobatchContext& context) override;
   void end_step(Communicator&) override {}
 
  private:
   double probability_;
   uint64_t seed_;
-  std::optional<uint64_t> key_;  // of the microbatch
-  uint64_t uses_ = 0;            // in it
+  std::optional<uint64_t> key_;  // key of the microbatch
+  uint64_t uses_ = 0;            // number of calls in the microbatch
 };
 TORCH_MODULE(KeyedDropout);
 

@@ -1,7 +1,7 @@
-// One signature for everything that a layer may be: tensors in, tensors out.
+// One signature for every kind of layer: tensors in, tensors out.
 //
-// A function of one or several tensors is called with as many as there are; a function of a list (const Tensors&) gets
-// the list. It may return a tensor, a list, or a tuple or pair of tensors.
+// A function of one or several tensors is called with the tensors as arguments. A function of a list (const Tensors&)
+// gets the list. It may return a tensor, a list, or a tuple or pair of tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ using Tensors = std::vector<at::Tensor>;
 
 namespace layer_call {
 
-inline constexpr size_t kMostTensors = 6;  // that are passed as arguments; beyond, take a list
+inline constexpr size_t kMostTensors = 6;  // largest number of arguments; a function of more takes a list
 
 template <size_t>
 using TensorAt = const at::Tensor&;
@@ -42,7 +42,7 @@ constexpr bool takes_tensors() {
   }
 }
 
-// Throws ConfigError: the function takes other numbers of tensors than `given`.
+// Throws ConfigError: the function was called with `given` tensors, and takes only the numbers in `taken`.
 [[noreturn]] void refuse_count(size_t given, const std::vector<size_t>& taken);
 
 template <class Result>

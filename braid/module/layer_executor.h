@@ -1,7 +1,7 @@
 // Executes the actions of any schedule on user modules.
 //
-// Modules that are not braid's have no split between input and weight gradients: input_grad runs the whole backward and
-// weight_grad does nothing. So a zero-bubble schedule gives the right gradients and the bubble of 1F1B.
+// User modules have no split between input and weight gradients: input_grad runs the whole backward, and weight_grad
+// does nothing. So a zero-bubble schedule gives the right gradients, but the bubble of 1F1B.
 #pragma once
 
 #include <functional>
@@ -16,28 +16,29 @@
 
 namespace braid::modules {
 
-// One step's work.
+// The work of one step.
 struct ModuleStep {
-  MicrobatchContext context;  // of its first microbatch
+  MicrobatchContext context;  // context of the step's first microbatch
   MinibatchSplit split;
-  Tensors inputs, targets;      // of the whole minibatch; used on the ranks of the first and the last stage
-  std::vector<double> weights;  // by microbatch: factors on its losses in the step's loss; empty where there are none
+  Tensors inputs, targets;  // tensors of the whole minibatch; used by the first and the last stage
+  // By microbatch: the factor of its losses in the step's loss. Empty if this rank's stages have no losses.
+  std::vector<double> weights;
   const std::vector<std::map<int, StageShapes>>* shapes = nullptr;  // by kind of microbatch
 };
 
 class LayerExecutor final : public pipe::StageExecutor {
  public:
-  // `stages` are this rank's, of `num_stages`; they outlive this.
+  // `stages` are this rank's stages by number, of `num_stages` in all. They outlive this.
   LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss);
 
   void begin_step(ModuleStep step);
-  // Before a microbatch's backward, and after the last one of the step. May be empty.
+  // Called before a microbatch's backward on a stage, and after the stage's last backward of the step. May be empty.
   std::function<void(int stage)> on_backward, on_reduce;
-  // The step's loss, on the rank of the last stage.
-  double loss() const;                     // weighted, over the microbatches, without auxiliary losses
-  double count() const { return count_; }  // of a counted loss
-  std::vector<Tensors> take_results();     // of an evaluation, by microbatch
-  // The step's weighted auxiliary losses of this rank's stages, over the microbatches.
+  // The results of a step, on the rank of the last stage.
+  double loss() const;                     // sum of the microbatches' weighted losses, without auxiliary ones
+  double count() const { return count_; }  // sum of the counts of a counted loss
+  std::vector<Tensors> take_results();     // outputs of an evaluation, by microbatch
+  // Returns the sum of the weighted auxiliary losses of this rank's stages over the step's microbatches.
   double auxiliary_loss() const;
 
   void forward(int stage, int micro) override;
@@ -53,10 +54,10 @@ class LayerExecutor final : public pipe::StageExecutor {
   void give_output_gradients(int stage, int micro, Tensors tensors) override;
 
  private:
-  // From forward to the end of the backward, of one microbatch on one stage.
+  // The tensors of one microbatch on one stage, from forward to the end of the backward.
   struct InFlight {
     Tensors inputs, outputs, output_gradients, input_gradients;
-    at::Tensor auxiliary;  // weighted; undefined: none
+    at::Tensor auxiliary;  // weighted auxiliary loss; undefined: none
   };
   bool trains() const { return step_.context.purpose == ForwardPurpose::Training; }
   const StageShapes& shapes(int stage, int micro) const { return step_.shapes->at(step_.split.kind(micro)).at(stage); }

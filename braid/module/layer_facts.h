@@ -1,4 +1,4 @@
-// A pipeline's queries about a layer's modules. Other files here need not include torch/nn.
+// Queries about a layer's modules, so that other files need not include torch/nn.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace braid::modules {
 
-// Notices operations of the calling thread that draw from the process-wide random generator of the CPU.
+// A scope that detects operations of the calling thread that draw from the process-wide random generator of the CPU.
 class RandomDrawWatch {
  public:
   RandomDrawWatch();
@@ -20,15 +20,15 @@ class RandomDrawWatch {
   RandomDrawWatch(const RandomDrawWatch&) = delete;
   RandomDrawWatch& operator=(const RandomDrawWatch&) = delete;
 
-  // "aten::bernoulli_": what could have drawn since construction, each once, if the generator has moved; else empty. So
-  // an operation with a generator of its own is not among them, unless another thread drew meanwhile. Those within the
-  // life of an inner watch are the inner one's.
+  // Returns the operations since construction that may have drawn, each once, as "aten::bernoulli_". Returns nothing if
+  // the generator's state is unchanged. So an operation with a generator of its own is not returned, unless another
+  // thread drew meanwhile. Operations during the lifetime of an inner watch belong to the inner one.
   std::vector<std::string> operations() const;
 
  private:
   struct Observer;
 
-  at::Tensor state_;  // of the generator, at construction
+  at::Tensor state_;  // state of the generator at construction
   std::vector<std::string> operations_;
   RandomDrawWatch* outer_;
   uint64_t callback_;
@@ -38,19 +38,20 @@ class MicrobatchListener;
 
 inline mesh::Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
 
-Tensors parameters(const Layer& layer);  // each once
+Tensors parameters(const Layer& layer);  // without duplicates
 Tensors buffers(const Layer& layer);
 Tensors buffers(const LayerList& layers);
 
-// The module and every one within, parents first; empty for a function.
+// Returns the layer's module and all modules inside it, parents first; empty for a function.
 std::vector<const torch::nn::Module*> modules(const Layer& layer);
 std::vector<MicrobatchListener*> listeners(const Layer& layer);
 
-// The modules that draw from the process-wide random generator when they train, as "torch::nn::Dropout(p=0.5)": the
-// dropouts, RReLU, and those of attention and recurrent layers. One whose probability is 0 draws nothing.
+// Returns the modules that draw from the process-wide random generator in training mode, as
+// "torch::nn::Dropout(p=0.5)". These are the dropouts, RReLU, and attention and recurrent layers with dropout. A module
+// whose probability is 0 draws nothing.
 std::vector<std::string> drawing_modules(const Layer& layer);
 
-// Puts the layer in evaluation mode, and back into what each of its modules was in.
+// A scope in which the layer is in evaluation mode. The destructor restores the mode of each of its modules.
 class EvaluationMode {
  public:
   explicit EvaluationMode(const Layer& layer);

@@ -1,16 +1,15 @@
-// A model as a list of layers: torch modules, and functions of tensors. Where the list is cut into stages is not
-// decided here.
+// A model as a list of layers: torch modules, and functions of tensors. stage_plan.h cuts the list into stages.
 //
 //   LayerList layers;
 //   layers.add("conv", torch::nn::Conv2d(3, 8, 3)).add("relu", torch::nn::ReLU()).add(torch::nn::Sequential(...));
 //   layers.add("join", [](at::Tensor x, at::Tensor skip) { return x + skip; }, {.pop = {"skip"}});
 //
-// A layer may keep tensors for a later one, past the layers and stages between (torchgpipe calls it stash and pop;
-// Kim et al., 2020, section 3.2). A layer with .stash = {"a", "b"} gives its outputs followed by a and b, which the
-// next layer does not see; one with .pop = {"a"} gets its inputs followed by a. Every name is stashed once and popped
-// once, later.
+// A layer may keep tensors for a later one, past the layers and stages between them. torchgpipe calls this stash and
+// pop (Kim et al., 2020, section 3.2). A layer with .stash = {"a", "b"} returns its outputs followed by a and b, which
+// the next layer does not get. A layer with .pop = {"a"} gets its inputs followed by a. Every name is stashed once, and
+// popped once by a later layer.
 //
-// The list shares the modules with whoever made them; a copy of the list does too.
+// The list and its copies share the modules with the caller.
 #pragma once
 
 #include <atomic>
@@ -34,7 +33,7 @@ namespace braid {
 struct LayerOptions {
   std::vector<std::string> stash = {};
   std::vector<std::string> pop = {};
-  Tensors parameters = {};  // what a function trains; a module knows its own
+  Tensors parameters = {};  // parameters that a function trains; a module has its own
 };
 
 struct Layer {
@@ -42,20 +41,22 @@ struct Layer {
   std::function<Tensors(const Tensors&)> forward;
   std::shared_ptr<torch::nn::Module> module;  // null: a function
   LayerOptions options = {};
-  // Held while a pipeline runs the layer (stage_plan.h).
+  // True while a pipeline runs the layer (LayerClaim, stage_plan.h).
   std::shared_ptr<std::atomic<bool>> claimed = std::make_shared<std::atomic<bool>>(false);
 };
 
 class LayerList {
  public:
-  // A module holder (torch::nn::Linear(2, 3)), a shared pointer to a module, an AnyModule, or a function. Its forward
-  // takes and gives tensors, as layer_call.h says; that of an AnyModule takes one to four tensors and gives a tensor, a
-  // list, or a tuple of up to four. A Sequential is one layer here, which cannot be cut.
+  // Adds a module holder (torch::nn::Linear(2, 3)), a shared pointer to a module, an AnyModule, or a function. Its
+  // forward takes and returns tensors, as layer_call.h describes. The forward of an AnyModule takes one to four
+  // tensors, and returns a tensor, a list, or a tuple of up to four. A Sequential becomes one layer, which cannot be
+  // cut.
   template <class L>
   LayerList& add(std::string name, L layer, LayerOptions options = {}) {
     return push(std::move(name), made(std::move(layer)), std::move(options));
   }
-  // Its name is its number. A Sequential adds each of its modules as a layer, under the names they have there.
+  // Adds a layer that is named by its number. A Sequential adds each of its modules as a layer, under the module's name
+  // in it.
   template <class L>
   requires(!std::is_convertible_v<L, std::string>) LayerList& add(L layer, LayerOptions options = {}) {
     if constexpr (requires { typename L::ContainedType; }) {
@@ -63,15 +64,15 @@ class LayerList {
     }
     return add(std::to_string(layers_.size()), std::move(layer), std::move(options));
   }
-  // A layer that passes on what it gets and keeps its first tensor.
+  // Adds a layer that returns its inputs and stashes the first of them.
   LayerList& stash(const std::string& name);
 
-  // The layers of these numbers, as a copy of the list has them.
+  // Returns a list of the layers with these numbers. It shares their modules, as a copy of the list does.
   LayerList subset(const std::vector<int>& numbers) const;
 
   int size() const { return static_cast<int>(layers_.size()); }
   const Layer& operator[](int index) const { return layers_[index]; }
-  // Puts another module in the place of a layer.
+  // Replaces the module of a layer. The layer keeps its name and options.
   template <class L>
   void replace(int index, L layer) {
     Layer next = made(std::move(layer));
@@ -113,7 +114,7 @@ class LayerList {
   std::vector<Layer> layers_;
 };
 
-// A problem for each layer that has the name of an earlier one.
+// Returns a problem for each layer that has the name of an earlier one.
 std::vector<Problem> name_problems(const LayerList& layers);
 
 }  // namespace braid

@@ -15,10 +15,11 @@ class LayerStage {
   // `layers` outlive this.
   LayerStage(const LayerList& layers, StagePlan plan, int number, RankKind ranks);
 
-  // The flow followed by what is carried in; gives the flow followed by what is carried out. The errors of
-  // base/errors.h that a layer throws pass, a ConfigError with the layer and the stage before its keys; any other comes
-  // out as RunError with the layer's name, the stage and its message. While shapes are traced, a layer that draws from
-  // the process-wide generator is refused with ConfigError on thread ranks.
+  // Runs the layers. `inputs` are the flow followed by the tensors carried in; the result is the flow followed by the
+  // tensors carried out. If a layer throws an error of base/errors.h, the error passes; a ConfigError gets the layer
+  // and the stage before its keys. Any other exception becomes a RunError with the layer's name, the stage and its
+  // message. While shapes are traced on thread ranks, a layer that draws from the process-wide generator is refused
+  // with ConfigError.
   Tensors forward(const Tensors& inputs, ForwardPurpose purpose) const;
   const ListenerList& listeners() const { return listeners_; }
   Tensors parameters() const;

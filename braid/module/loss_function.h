@@ -1,4 +1,4 @@
-// The loss of a microbatch, however its writer gives it.
+// The loss of a microbatch, in any of the forms that users write.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,16 @@ struct NLLLossImpl;
 namespace braid {
 
 struct MicrobatchLoss {
-  at::Tensor value;  // one number
-  double count = 0;  // of a counted loss: the number of things (tokens, labels) of whose losses `value` is the sum
+  at::Tensor value;  // one element
+  // For a counted loss: the number of items (tokens, labels) whose losses `value` sums.
+  double count = 0;
 };
 
-// A function of (output, target), two tensors or two lists of tensors. It returns one number for a microbatch, the mean
-// or the sum over its rows. Where a mean is not over rows but over tokens, or over labels that are not ignored, it
-// returns a pair or tuple (sum, count), count being a number or a tensor of one element: the loss is then counted. A
-// CrossEntropyLoss or NLLLoss whose reduction is the mean is counted without more: ignored labels do not count, and
-// classes count by their weights.
+// A function of (output, target), two tensors or two lists of tensors. It returns one number for a microbatch: the mean
+// or the sum over its rows. If the mean is not over rows but over tokens, or over labels that are not ignored, the
+// function returns a pair or tuple (sum, count). Such a loss is counted. `count` is a number or a tensor of one
+// element. A CrossEntropyLoss or NLLLoss whose reduction is the mean is counted automatically: ignored labels do not
+// count, and labels count by the weights of their classes.
 class LossFunction {
  public:
   LossFunction() = default;
@@ -52,10 +53,11 @@ class LossFunction {
     std::tuple_size<Given>::value;
   };
 
-  // Nothing where the module gives no mean, or has a forward of its own.
+  // Return an empty function if the module's reduction is not the mean, or if its class is derived from torch's.
   static LossFunction of(const std::shared_ptr<torch::nn::CrossEntropyLossImpl>& module);
   static LossFunction of(const std::shared_ptr<torch::nn::NLLLossImpl>& module);
-  static const at::Tensor& one(const Tensors& tensors, const char* what);  // throws ConfigError when there are more
+  // Throws ConfigError unless there is exactly one tensor.
+  static const at::Tensor& one(const Tensors& tensors, const char* what);
 
   static double number(double count) { return count; }
   static double number(const at::Tensor& count) { return count.item<double>(); }

@@ -1,6 +1,6 @@
-// For modules that must know where in the training they are: whose random numbers are a function of the microbatch, or
-// whose statistics are those of a whole minibatch. ModulePipeline and DataParallel find them among their modules,
-// however deep.
+// An interface for modules that need the position in the training, because their random numbers are a function of the
+// microbatch, or their statistics are those of a whole minibatch. ModulePipeline and DataParallel find such modules
+// among theirs, at any depth.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,36 @@ namespace braid::modules {
 enum class ForwardPurpose {
   Training,
   Evaluation,
-  ShapeTrace,  // a first forward that only finds out shapes; the module must be left as it was
+  ShapeTrace,  // a first forward that only determines shapes; it must not change the module
 };
 
 struct MicrobatchContext {
   ForwardPurpose purpose = ForwardPurpose::Training;
   int64_t step = 0;   // steps before this one
-  int64_t micro = 0;  // in the step, over all data ranks
-  int64_t place = 0;  // of the module in the model: unlike any other's, and the same wherever the model is cut
+  int64_t micro = 0;  // number in the step, counted over all data ranks
+  int64_t place = 0;  // unique number of the module, the same wherever the model is cut
 };
 
 class MicrobatchListener {
  public:
   virtual ~MicrobatchListener() = default;
-  // Before each forward of the module's stage; under DataParallel, where a microbatch is what one backward goes back
-  // through, before the first forward that it goes through.
+  // Called before each forward of the module's stage. Under DataParallel, a microbatch is all computation that one
+  // backward covers; there this is called before the first forward of that computation.
   virtual void begin_microbatch(const MicrobatchContext& context) = 0;
-  // After the last microbatch of a training step. `data` are the ranks that hold this module, all of which call it.
+  // Called after the last microbatch of a training step, by all ranks of `data`. These are the ranks that hold this
+  // module.
   virtual void end_step(Communicator& data) = 0;
 };
 
-// The modules of some layers that listen, each with its place in the model.
+// The listeners among the modules of some layers, each with its place in the model.
 class ListenerList {
  public:
-  // Those within layers [first, last) of a model.
+  // Finds the listeners within layers [first, last) of a model.
   ListenerList(const LayerList& layers, int first, int last);
 
-  // Tells them which microbatch comes next. `context.place` is set here.
+  // Calls begin_microbatch() of each listener, with its own place as context.place.
   void begin_microbatch(MicrobatchContext context) const;
-  // Collective over `data` where a listener is.
+  // Calls end_step() of each listener. Collective over `data` if there are any.
   void end_step(Communicator& data) const;
 
  private:

@@ -1,4 +1,5 @@
-// Splits the rows of a minibatch into microbatches in order, as equal as possible; the first ones are one row longer.
+// Splits the rows of a minibatch into microbatches, in order, and as equal as possible. If the sizes differ, the first
+// microbatches have one row more.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +22,7 @@ struct MinibatchSplit {
   int num_kinds() const { return kind(num_microbatches - 1) + 1; }
   int first_of_kind(int kind) const { return kind == 0 ? 0 : num_microbatches - 1; }
 
-  // A copy, which a layer may write in place.
+  // Returns a copy of a microbatch's rows, which a layer may write in place.
   at::Tensor part(const at::Tensor& whole, int micro) const {
     return whole.detach().narrow(0, begin(micro), size(micro)).clone();
   }

@@ -17,9 +17,7 @@
 
 namespace braid::modules {
 
-// One model, to be looked at, of what ranks share out or train apart.
-
-// A layer's parameters, whole while this lives.
+// A scope in which a layer's parameters are whole.
 class WholeLayer {
  public:
   WholeLayer(sync::ParameterSync& parameters, int layer) : parameters_(parameters), layer_(layer) {
@@ -34,11 +32,12 @@ class WholeLayer {
   const int layer_;
 };
 
-// While this lives, all replicas have the whole parameters of `layers` and the buffers of rank 0, the newest; where
-// they train apart, the mean of all parameters. Afterwards each has its own again.
+// A scope in which all replicas have the same model to read: the newest parameters of `layers`, whole, and rank 0's
+// buffers. If replicas train independently, the parameters are the mean over them, and each replica has its own
+// parameters and buffers again afterwards.
 class WholeModel {
  public:
-  // Collective over `replicas`. `synced` is null where no parameter is trained. All of it outlives this.
+  // Collective over `replicas`. `synced` is null if no parameter is trained. All arguments outlive this.
   WholeModel(const LayerList& layers, const SyncedModules* synced, Communicator& replicas);
   WholeModel(const WholeModel&) = delete;
 
@@ -48,31 +47,33 @@ class WholeModel {
   std::list<WholeLayer> whole_;
 };
 
-// Between steps.
+// One rank's part of a model, between steps.
 struct ModelPart {
-  const LayerList& all;         // of the model, as every rank lists them; of others' layers only names are looked at
-  const LayerList& own;         // those that this rank runs
-  const SyncedModules* synced;  // what keeps their trained parameters in step with other ranks' copies; null: nothing
-  const SyncSpec& sync;         // and how
-  int64_t num_steps;            // have been made
+  // All layers of the model, the same on every rank. Of other ranks' layers only names are used.
+  const LayerList& all;
+  const LayerList& own;         // the layers that this rank runs
+  const SyncedModules* synced;  // replication of their trained parameters; null: none
+  const SyncSpec& sync;         // settings of the replication
+  int64_t num_steps;            // steps done
   Communicator& world;          // all ranks that have layers of the model
 };
 
 struct NamedTensor {
-  std::string name;  // the layer's, ".", what torch calls it there: "fc1.weight"
+  std::string name;  // the layer's name, ".", and torch's name in the layer: "fc1.weight"
   at::Tensor tensor;
 };
 
-// This rank's, each once, under its first name in the whole model; what a function trains is numbered.
+// Return this rank's tensors, each once, under its first name in the whole model. Parameters of a function are
+// numbered.
 std::vector<NamedTensor> named_parameters(const ModelPart& part);
 std::vector<NamedTensor> named_buffers(const ModelPart& part);
-// All parameters, then all buffers.
+// Returns this rank's parameters, then its buffers.
 std::vector<NamedTensor> named_weights(const ModelPart& part);
 // Returns the names of the whole model's weights.
 std::set<std::string> names_of_weights(const ModelPart& part);
 
-// Throws ConfigError naming every tensor that files cannot hold: by its type, or by a name that another has too or that
-// has a "/", which stands before optimizers' states.
+// Throws ConfigError naming every tensor that files cannot hold: its type is not supported, another tensor has its
+// name, or the name has a "/", which stands before optimizer states.
 void require_stored(const ModelPart& part);
 
 }  // namespace braid::modules

@@ -1,5 +1,5 @@
-// The modules of one rank and what keeps them in step with those of the others: what autograd does on the way back
-// becomes the calls of a Replication.
+// The modules of one rank, kept in step with those of other ranks. Turns events of autograd's backward into calls of a
+// Replication.
 #pragma once
 
 #include <functional>
@@ -15,29 +15,29 @@ namespace braid::modules {
 
 class ModelReplica {
  public:
-  // Collective over `world`, which outlives this. The modules become those of rank 0. `first_step` steps have been
-  // done.
+  // Collective over `world`, which outlives this. Parameters and buffers of all ranks become those of rank 0.
+  // `first_step` is the number of steps done before.
   ModelReplica(LayerList layers, Communicator& world, const SyncedModules::Specs& specs, int64_t first_step);
   ModelReplica(const ModelReplica&) = delete;
 
   Tensors forward(Tensors tensors);
-  // Runs the backward of `loss`, whose gradient begins with `seed`. A step's last backward sends complete gradients.
-  // Throws ConfigError with the changes to the modules that replicas cannot follow.
+  // Runs the backward of `loss`, starting with the gradient `seed`. The last backward of a step sends gradients as they
+  // become complete. Throws ConfigError with the changes to the modules that replicas cannot follow.
   enum class Backward { OfMany, Last };
   void backward(const at::Tensor& loss, double seed, Backward kind);
-  // After the last backward: waits until the gradients that this rank updates with are final, and takes over values
-  // that were loaded into the modules. May be called again.
+  // Called after the last backward, once or more. Waits until the gradients that this rank updates with are final, and
+  // takes over values that were loaded into the modules.
   void finish();
-  // After the update: all ranks get the new parameters, and rank 0's buffers where replicas are alike after this step;
-  // gradients are cleared.
+  // Called after the update. All ranks get the new parameters and, if replicas are alike after this step, rank 0's
+  // buffers. Clears the gradients.
   void updated();
-  // Calls `body` while all ranks have the whole parameters and buffers of one model, the newest; where they train
-  // apart, the mean of all. Collective.
+  // Collective. Calls `body` while all ranks have the whole, newest parameters and buffers of one model (WholeModel).
+  // If ranks train independently, the parameters are the mean over all ranks.
   void with_whole_parameters(const std::function<void()>& body);
 
-  // Between steps: takes over values that were loaded into the modules. Throws ConfigError as backward().
+  // Called between steps. Takes over values that were loaded into the modules. Throws ConfigError as backward() does.
   void follow();
-  // Between steps, after values were written into the parameters: `steps` have been done.
+  // Called between steps, after values were written into the parameters. Sets the number of steps done to `steps`.
   void go_on_after(int64_t steps);
   int64_t num_steps() const { return num_steps_; }
   const LayerList& layers() const { return layers_; }
@@ -58,15 +58,15 @@ class ModelReplica {
 
   LayerList layers_;
   Communicator& world_;
-  const std::unique_ptr<Communicator> alone_;  // this rank
+  const std::unique_ptr<Communicator> alone_;  // group of this rank alone
   ListenerList listeners_;
   std::unique_ptr<SyncedModules> synced_;
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;
-  std::vector<bool> seen_;  // by parameter, in the last backward
-  std::vector<int> held_;   // by layer, acquired for backward
+  std::vector<bool> seen_;  // by parameter: it got a gradient in the last backward
+  std::vector<int> held_;   // by layer: number of acquires for backward
   int64_t num_steps_;
-  int64_t num_backwards_ = 0;  // of this step
+  int64_t num_backwards_ = 0;  // backwards done in this step
 };
 
 }  // namespace braid::modules

@@ -1,4 +1,4 @@
-// Finds changes to modules that were made after their replicas and that replicas cannot follow.
+// Finds changes that were made to modules after their replicas were created, and that replicas cannot follow.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,15 @@
 
 namespace braid::modules {
 
-// One problem by name for each trained parameter of `layers` that is not among `known`, which are those that replicas
-// keep in step, and one for all `known` parameters that no layer has.
+// Returns a problem for each trained parameter of `layers` that is not in `known`, the parameters that replicas keep in
+// step. Returns one more problem if `known` has parameters that no layer has.
 std::vector<Problem> unknown_parameters(const LayerList& layers, const Tensors& known);
 
-// Returns a problem for each parameter of the store whose type, shape or device has changed, that was frozen though
-// `sync` would update it, or whose values were replaced though `sync` keeps values elsewhere. Compares no values.
+// Returns a problem for each parameter of the store that has changed in one of these ways:
+// * its type, shape or device changed;
+// * it was frozen, although `sync` would update it;
+// * its values were replaced, although `sync` keeps values elsewhere.
+// Compares no values.
 std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSpec& sync);
 
 }  // namespace braid::modules

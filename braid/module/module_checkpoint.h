@@ -1,5 +1,6 @@
-// Checkpoints of users' modules and of the torch optimizer that trains them. Weights and buffers have torch's own
-// names; the optimizer's states have these names behind a "/". Each rank saves and loads its own part.
+// Checkpoints of users' modules and of the torch optimizer that trains them. Weights and buffers have torch's names
+// ("fc1.weight"). An optimizer state is named by its kind, a "/" and its parameter ("exp_avg/fc1.weight"). Each rank
+// saves and loads its own part.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,18 @@ namespace braid::modules {
 
 class ModuleCheckpoint {
  public:
-  // Between steps; both outlive this. `optimizer` updates the parameters of `part`, or ranges of them where these are
-  // sharded. Throws ConfigError as names_of_numbers() and require_stored().
+  // Created between steps. Both arguments outlive this. `optimizer` updates the parameters of `part` or, if these are
+  // sharded, ranges of them. Throws ConfigError as names_of_numbers() and require_stored() do.
   ModuleCheckpoint(const ModelPart& part, torch::optim::Optimizer& optimizer);
 
   // Returns this rank's weights, buffers and optimizer states ("exp_avg/fc1.weight").
   std::vector<ckpt::PlacedTensor> tensors() const;
-  // Collective over part.world. Reads all from `directory`, whatever ranks saved it: states that the checkpoint has and
-  // the optimizer has not yet are made, others that it has go. Returns the number of steps. Throws, before anything
-  // changes and on all ranks the same, ConfigError with every tensor that is missing, too many or of another shape or
-  // type, or that the optimizer does not know, or another kind of optimizer; IoError naming what is broken.
+  // Collective over part.world. Reads weights, buffers and optimizer states from `directory`, whichever ranks saved it.
+  // Afterwards the optimizer has exactly the states of the checkpoint. Returns the number of steps. Throws the same
+  // error on all ranks, before anything changes:
+  // * ConfigError with every tensor that is missing, that the model or optimizer does not have, or that has another
+  //   shape or type, or if the checkpoint is of another kind of optimizer;
+  // * IoError naming what is damaged.
   int64_t load(const std::string& directory);
 
  private:
@@ -36,7 +39,7 @@ class ModuleCheckpoint {
   struct Part {
     std::string name;
     mesh::Placement placement;
-    int64_t at = 0;  // first element
+    int64_t at = 0;  // its first element in that tensor
   };
   struct Updated {
     at::Tensor tensor;

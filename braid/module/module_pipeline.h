@@ -1,5 +1,5 @@
-// Training of any torch modules as a pipeline: cut into stages, run by any synchronous schedule, with the gradients
-// that one rank would compute.
+// Pipeline-parallel training of any torch modules. The model is cut into stages and run by any synchronous schedule,
+// with the gradients that one rank would compute.
 //
 //   LayerList layers;
 //   layers.add("fc1", torch::nn::Linear(8, 16)).add("act", torch::nn::Tanh()).add("fc2", torch::nn::Linear(16, 2));
@@ -12,14 +12,15 @@
 //     optimizer.step();
 //   });
 //
-// Ranks that are threads share one list, made before they start; each uses the modules of its own stages. A data rank
-// has a list of its own.
+// Thread ranks of a pipeline share one list, made before they start; each rank uses the modules of its own stages. Each
+// data rank has a list of its own.
 //
-// Promise: loss, gradients and so updates are those of the whole minibatch on one rank, to rounding, for modules that
-// treat samples one by one. Layers may work in place, also on what their stage receives. Those that mix them (batch
-// norm) see a microbatch; see deferred_batch_norm.h. Modules have no split between input and weight gradients
-// (layer_executor.h). What modules note of the rows they see (buffers) is data rank 0's on all data ranks, after every
-// step that leaves their weights alike. Saving and loading, between steps: savable_model.h.
+// Guarantee: for modules that treat samples one by one, loss, gradients and updates are those of the whole minibatch on
+// one rank, to rounding. Layers may work in place, also on the inputs of their stage. Modules that mix samples (batch
+// norm) see one microbatch at a time; see deferred_batch_norm.h. Modules have no split between input and weight
+// gradients (layer_executor.h). Buffers that modules update from the rows they see become data rank 0's on all data
+// ranks, after every step that leaves the ranks' weights equal. savable_model.h describes saving and loading, between
+// steps.
 #pragma once
 
 #include <functional>
@@ -48,55 +49,59 @@ enum class LossKind { Mean, Sum };
 class ModulePipeline : public modules::SavableModel {
  public:
   struct Options {
-    Schedule schedule;  // its sends, receives and reductions are added when missing
-    LossFunction loss;  // may be left out where nothing is trained
+    Schedule schedule;  // missing sends, receives and reductions are added
+    LossFunction loss;  // may be omitted if nothing is trained
     LossKind loss_kind = LossKind::Mean;
-    std::vector<int> balance = {};  // layers per stage; empty: as even as can be
-    Communicator* data = nullptr;   // the ranks that hold the same stages; null: only this one, and no sync
-    SyncSpec sync = {};             // how these are kept in step: sums as asked for, sync.zero = 1, local-sgd, diloco
-    int64_t first_step = 0;         // the number of the first step, when a training goes on
-    Communicator* world = nullptr;  // all ranks of all replicas, to save and load with; null: those of `pipe`
+    std::vector<int> balance = {};  // layers per stage; empty: as even as possible
+    Communicator* data = nullptr;   // ranks that hold the same stages; null: this rank alone, no sync
+    SyncSpec sync = {};             // all-reduce with its options, sync.zero = 1, local-sgd or diloco
+    int64_t first_step = 0;         // number of the first step, if training resumes
+    Communicator* world = nullptr;  // all ranks of all replicas, for save() and load(); null: those of `pipe`
   };
 
-  // Collective over `pipe` and `data`, which outlive this, as does `world`; the list is copied, its modules are not.
-  // Data rank 0's parameters and buffers become those of all. Throws ConfigError with everything that is wrong with
+  // Collective over `pipe` and `data`. Both, and `world`, outlive this. The list is copied, its modules are not.
+  // Parameters and buffers of all data ranks become those of data rank 0. Throws ConfigError with all problems of
   // layers, balance, schedule and sync, the same on all ranks, before any of them starts work. With `data` the trained
-  // parameters of a rank are float32 or float64, on the CPU, and come to lie in one buffer, as their gradients do.
+  // parameters of a rank are float32 or float64, on the CPU, and are moved into one buffer, as are their gradients.
   ModulePipeline(LayerList layers, Communicator& pipe, Options options);
   ~ModulePipeline();
 
-  // One minibatch, split along dimension 0 into the schedule's microbatches (as even as can be; all tensors have the
-  // same number of rows, at least one per microbatch), which are copies: what works in place writes none of the
-  // caller's. Adds its gradients to `.grad` of the parameters of this rank's stages. Collective; `inputs` are read on
-  // the rank of the first stage, `targets` on that of the last, others may give {}. Returns the loss of the minibatch
-  // of all data ranks on the rank of the last stage, elsewhere nothing. The first call with inputs of new shapes sends
-  // a microbatch forward once more, to find out the shapes. Values that were loaded into the modules of all data ranks
-  // (torch::load) are taken over, as those of data rank 0. Throws ConfigError naming what was done to parameters that
-  // data ranks cannot follow: released without retrace(), another type, frozen where sums are not plain or compressed.
+  // Trains on one minibatch. Collective. The minibatch is split along dimension 0 into the schedule's microbatches, as
+  // evenly as possible. All tensors have the same number of rows, at least one per microbatch. Microbatches are copies,
+  // so layers that work in place do not write the caller's tensors. Adds the minibatch's gradients to `.grad` of the
+  // parameters of this rank's stages. `inputs` are read on the rank of the first stage, and `targets` on that of the
+  // last; other ranks may pass {}. Returns the loss of the minibatch of all data ranks on the rank of the last stage,
+  // and nothing elsewhere.
+  //
+  // The first call with inputs of new shapes runs an extra forward of a microbatch, to determine the shapes. Values
+  // that were loaded into the modules of all data ranks (torch::load) are taken over, as those of data rank 0. Throws
+  // ConfigError naming changes to parameters that data ranks cannot follow: a parameter that was released without
+  // retrace(), that has another type, or that was frozen where sync is not all-reduce with sync.zero = 0.
   std::optional<double> step(const Tensors& inputs, const Tensors& targets);
 
   // Returns the last step's auxiliary losses (auxiliary_loss.h) of this rank's stages, weighted, averaged over the
   // minibatches of all data ranks like the loss. step() returns the loss without them.
   double auxiliary_loss() const;
 
-  // The outputs, on the rank of the last stage; elsewhere {}. Modules are in evaluation mode meanwhile. Collective.
+  // Collective. Runs the modules in evaluation mode. Returns the outputs on the rank of the last stage, and {}
+  // elsewhere.
   Tensors forward(const Tensors& inputs);
 
-  // The update that follows step(): parameters() from their .grad, and what the data ranks then do to have the new
-  // ones. An optimizer may be called without it where sums keep them in step; sync.zero, local-sgd and diloco need it
-  // after every step(). Collective over `data`.
+  // Collective over `data`. Makes the update that follows step(): updates parameters() from their .grad, and gives the
+  // new parameters to all data ranks. sync.zero, local-sgd and diloco need it after every step(). With all-reduce, an
+  // optimizer may be called without it.
   void update(torch::optim::Optimizer& optimizer);
   void update(const std::function<void()>& write);
 
   // Returns the tensors that an optimizer on this rank updates: the parameters of its stages, each once; under
   // sync.zero the flat ranges that it owns.
   const Tensors& parameters() const;
-  // To data ranks since construction, by the ring algorithm's count, on this rank.
+  // Returns the bytes that this rank has sent to data ranks since construction, as the ring algorithm counts them.
   int64_t bytes_sent() const;
-  // When each action of the last step ran on this rank, in seconds of now_seconds().
+  // Returns when each action of the last step ran on this rank, in seconds of now_seconds().
   const std::vector<schedule::Span>& spans() const;
-  // Forgets the shapes found out, and which tensors need gradients: for after a parameter was frozen or released, or
-  // modules changed. On every rank. What compression carries over begins anew when a parameter was released.
+  // Forgets the traced shapes, and which tensors need gradients. Call it on every rank after a parameter was frozen or
+  // released, or modules were changed. If a parameter was released, compression residuals start anew.
   void retrace();
 
  private:

@@ -1,5 +1,5 @@
-// The trainable parameters of a user's modules in a ParamStore's flat buffers: the modules' own tensors become views of
-// them, so replication works on flat buffers and the modules do not notice. A layer is a block of the store.
+// The trainable parameters of a user's modules in a ParamStore's flat buffers. The modules' own tensors become views of
+// these buffers, so replication works on flat buffers, and the modules work as before. A layer is a block of the store.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace braid::modules {
 
-// Keeps the values of buffers (batch norm's running statistics and the like); its destructor puts them back.
+// A copy of the values of buffers, such as a batch norm's running statistics. The destructor restores them.
 class KeptBuffers {
  public:
   explicit KeptBuffers(Tensors buffers);
@@ -23,32 +23,34 @@ class KeptBuffers {
   Tensors buffers_, kept_;
 };
 
-// Returns a problem for each trainable parameter that a store cannot hold. Empty: it can hold all.
+// Returns a problem for each trainable parameter that a store cannot hold.
 std::vector<Problem> storage_problems(const LayerList& layers);
 
 class ModuleStore {
  public:
-  // Every parameter that requires a gradient, each once, under the name of its layer and its place there; those of two
-  // dims or more are marked for weight decay. All are of one type, float32 or float64, on the host; values are kept.
-  // Throws ConfigError naming what is otherwise.
+  // Stores every parameter that requires a gradient, each once, with its value. It is named by its layer and its number
+  // there. Parameters of two dims or more are marked for weight decay. Throws ConfigError naming the parameters that
+  // are not of one type, float32 or float64, on the host; also if there are none.
   ModuleStore(const LayerList& layers, const param::Sharding& sharding);
 
   param::ParamStore& store() const { return *store_; }
-  const Tensors& parameters() const { return parameters_; }  // of the modules, in the order of store().params()
-  // Returns the tensors that an optimizer on this rank updates: the modules' parameters, or under sharding this rank's
+  const Tensors& parameters() const { return parameters_; }  // the modules' own, in the order of store().params()
+  // Returns the tensors that an optimizer on this rank updates: the modules' parameters or, under sharding, this rank's
   // range of each unit, 1-D.
   const Tensors& updated() const { return updated_; }
-  // Makes .grad of every tensor of updated() its gradient in the store, whatever .grad was set to before. A frozen
-  // parameter gets none.
+  // Sets .grad of every tensor of updated() to its gradient in the store. A frozen parameter gets none.
   void bind_gradients() const;
-  // Clears the gradients of parameters whose .grad was reset, as zero_grad() does. REQUIRES: gradients are not sharded.
+  // Clears the store's gradients of parameters whose .grad was reset, for example by zero_grad(). REQUIRES: gradients
+  // are not sharded.
   void clear_reset_gradients() const;
-  // Returns true if the module's own tensor still is the store's slice. torch::load, .to() and set_data() give it other
-  // memory, which the store does not see.
+  // Returns true if the module's tensor still is the store's slice. torch::load, .to() and set_data() give it other
+  // memory, which is not in the store.
   bool holds(const param::Parameter& param) const;
-  // Takes `values` over, as far as this rank keeps them, and makes the module's tensor the slice again.
+  // Copies the part of `values` that this rank keeps into the store, and makes the module's tensor the store's slice
+  // again.
   void take_over(const param::Parameter& param, const at::Tensor& values) const;
-  // Moves the versions of the modules' parameters: backward through a graph recorded before the update then throws.
+  // Increments the version counters of the modules' parameters. Backward through a graph recorded before the update
+  // then throws.
   void note_update() const;
 
  private:

@@ -1,5 +1,5 @@
-// Refuses options of programs with their own torch modules: by the rows of spec/combine.h for the features that the
-// options turn on, and by rules on values. The modules themselves are checked elsewhere.
+// Finds invalid options of programs with their own torch modules. Uses the rows of spec/combine.h for the features that
+// the options turn on, and rules on single values. Does not check the modules.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@
 
 namespace braid::modules {
 
-// Returns the problems of modules replicated on `replicas`; `servers` is the optimizer of parameter servers. Empty:
-// nothing is refused.
+// Returns the problems of modules that `sync` replicates on `replicas`. `servers` is the optimizer of parameter
+// servers. Empty: there are none.
 std::vector<Problem> refused_of_replicas(const SyncSpec& sync, const OptimizerSpec& servers,
                                          const Communicator& replicas);
 
-// Returns the problems of a pipeline with this schedule, its stages replicated by `sync` on the data ranks `replicas`.
-// Null: there are none, and `sync` must have its defaults.
+// Returns the problems of a pipeline with this schedule, whose stages `sync` replicates on the data ranks `replicas`.
+// If `replicas` is null, there are no data ranks, and `sync` must have its defaults.
 std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpec& sync, const Communicator* replicas);
 
 }  // namespace braid::modules

@@ -1,4 +1,4 @@
-// Saving and resuming of DataParallel and ModulePipeline. Each loads the other's checkpoints if their layers have the
+// Saving and loading of DataParallel and ModulePipeline. Each loads the other's checkpoints if their layers have the
 // same names.
 #pragma once
 
@@ -14,26 +14,27 @@ namespace braid::modules {
 
 struct ModelPart;
 
-// All of it is collective over the ranks of the model, between steps. A file or a checkpoint that does not fit is
-// refused before anything changes, by the same error on all ranks, which names every difference. Tensors have torch's
-// names behind the layer's ("fc1.weight"), a tied one the first of its names.
+// A model that can be saved and loaded. All methods are collective over the ranks of the model, and are called between
+// steps. If a file or checkpoint does not fit the model, all ranks throw the same error, which names every difference,
+// before anything changes. Tensors are named by the layer and torch's name in it ("fc1.weight"); a tied tensor has the
+// first of its names.
 class SavableModel {
  public:
-  // Parameters, buffers, the states of `optimizer` (torch's Adam, AdamW or SGD over parameters()), its kind and the
-  // number of steps, as a checkpoint (docs/checkpoint_format.md), and back. Any ranks load what any other have saved,
-  // bit for bit, however many they are, wherever the model is cut and whatever is sharded; on the same ranks training
-  // goes on with the bits of one that was not interrupted. Masks of KeyedDropout go on with the step. Gradients are not
-  // saved; rates of the optimizer are the program's. Throws ConfigError where sync is neither sums nor ZeRO, and as
-  // save_checkpoint() and load_checkpoint(); under sync.zero also where parameters that are sharded as one have seen
-  // different numbers of steps.
+  // Save and load a checkpoint (docs/checkpoint_format.md): parameters, buffers, the number of steps, and the kind and
+  // states of `optimizer`. The optimizer is torch's Adam, AdamW or SGD over parameters(). A checkpoint loads, bit for
+  // bit, on any number of ranks, with any cut of the model and any sharding, whichever saved it. On the same ranks,
+  // training resumes with the bits of an uninterrupted run. Masks of KeyedDropout continue with the step number.
+  // Gradients and the optimizer's learning rates are not saved; the program sets the rates. Throws ConfigError unless
+  // sync is all-reduce without residuals or ZeRO, and throws as save_checkpoint() and load_checkpoint() do. Under
+  // sync.zero, load() also throws ConfigError if parameters of one shard unit have different step counts.
   void save(const std::string& directory, torch::optim::Optimizer& optimizer);
   void load(const std::string& directory, torch::optim::Optimizer& optimizer);
-  // Parameters and buffers, whole and the newest, as one safetensors file that plain torch reads
-  // (safetensors.torch.load_file); where replicas train apart, the mean of their parameters and the first one's
-  // buffers. World rank 0 writes. Throws IoError with what was at `path` before in its place.
+  // Writes the newest parameters, whole, and the buffers as one safetensors file that plain torch reads
+  // (safetensors.torch.load_file). If replicas train independently, writes the mean of their parameters, and the first
+  // replica's buffers. World rank 0 writes. Throws IoError, and then leaves what was at `path` before.
   void export_weights(const std::string& path);
-  // The other way: every rank reads the file, which has each parameter and buffer in its shape and type and nothing
-  // else. Throws ConfigError and IoError.
+  // Reads such a file on every rank. Throws ConfigError unless the file has exactly the model's parameters and buffers,
+  // in their shapes and types. Throws IoError.
   void import_weights(const std::string& path);
 
  protected:
@@ -41,12 +42,12 @@ class SavableModel {
   ~SavableModel() = default;
 
  private:
-  // Takes over what was loaded into the modules before. Throws ConfigError naming what cannot be followed, or that
-  // there are no ranks to save with.
+  // Returns this rank's part, after taking over values that were loaded into the modules. Throws ConfigError naming
+  // changes that cannot be followed, or if the ranks to save with are unknown.
   virtual ModelPart part() = 0;
-  // `steps` have been made, and values were written into the parameters.
+  // Called after values were written into the parameters. Sets the number of steps done to `steps`.
   virtual void go_on_after(int64_t steps) = 0;
-  // Calls `body` while parameters are whole, and those of one model. Collective.
+  // Collective. Calls `body` while parameters are whole, and those of one model.
   virtual void with_whole_parameters(const std::function<void()>& body) = 0;
 };
 

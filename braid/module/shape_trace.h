@@ -1,4 +1,5 @@
-// Finds out what travels between stages by sending one microbatch forward through the pipe, before there are buffers.
+// Determines which tensors are sent between stages, by running one microbatch forward through the pipe before there are
+// buffers.
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@ namespace braid::modules {
 struct TensorSpec {
   std::vector<int64_t> sizes;
   at::ScalarType type = at::kFloat;
-  bool requires_grad = false;  // then its gradient travels back
+  bool requires_grad = false;  // its gradient is sent back
 
   at::Tensor empty() const;
   bool operator==(const TensorSpec&) const = default;
@@ -30,25 +31,25 @@ struct StageShapes {
   bool contributes = false;        // a layer contributes an auxiliary loss
 };
 
-// Collective over `pipe`. `stages` are this rank's by number, `inputs` the first stage's (read on its rank only; they
-// require no gradient). Modules run in the mode they and the thread (c10::GradMode) are in; buffers that they change
-// are put back.
+// Returns the shapes of this rank's stages, by number. Collective over `pipe`. `stages` are this rank's stages by
+// number. `inputs` are those of the first stage, read on its rank only; they require no gradient. The mode of the
+// modules and of the thread (c10::GradMode) stays as it is. Buffers that modules change are restored.
 std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages, const Schedule& schedule,
                                         Communicator& pipe, const Tensors& inputs);
 
-// Facts that all ranks of a pipe need before a step: the rows of its minibatch, and the shapes of tensors between
-// stages. Shapes are traced once for each kind of input (shape_trace.h) and then looked up.
+// The facts that all ranks of a pipe need before a step: the rows of its minibatch, and the shapes of tensors between
+// stages. Shapes are traced once for each kind of input, and then looked up.
 class ShapeBook {
  public:
-  // All outlive this.
+  // All arguments outlive this.
   ShapeBook(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe);
 
   struct Opening {
     MinibatchSplit split;
     const std::vector<std::map<int, StageShapes>>* shapes;  // by kind of microbatch; valid until the next open()
   };
-  // Collective. `inputs` are read on the rank of the first stage; throws ConfigError there when they cannot be split.
-  // A training has as many microbatches as the schedule, an evaluation at most one per row.
+  // Collective. `inputs` are read on the rank of the first stage, which throws ConfigError if they cannot be split.
+  // Training has as many microbatches as the schedule. Evaluation has as many, but at most one per row.
   Opening open(const Tensors& inputs, ForwardPurpose purpose);
   void forget() { numbers_.clear(); }
 
@@ -59,7 +60,7 @@ class ShapeBook {
   const std::map<int, LayerStage>& stages_;
   const Schedule& schedule_;
   Communicator& pipe_;
-  std::map<std::string, int64_t> numbers_;  // on the rank of the first stage: of each kind of input seen
+  std::map<std::string, int64_t> numbers_;  // on the rank of the first stage: numbers of kinds of inputs seen
   int64_t next_number_ = 0;
   std::map<int64_t, std::vector<std::map<int, StageShapes>>> pages_;
 };

@@ -1,4 +1,5 @@
-// Cuts a list of layers into stages, and finds what a pipeline must refuse before any rank starts work.
+// Cuts a list of layers into stages, and finds the problems for which a pipeline is refused before any rank starts
+// work.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@
 
 namespace braid::modules {
 
-// Layers [first, last). What is kept for later layers crosses a border after the flow, in the order it was stashed.
+// One stage: layers [first, last). Stashed tensors cross a border after the flow, in the order in which they were
+// stashed.
 //
 //   layer    0 stash a | 1         | 2 pop a         border 0|1: flow, a      stage 1 passes a on
 struct StagePlan {
@@ -20,22 +22,22 @@ struct StagePlan {
   bool operator==(const StagePlan&) const = default;
 };
 
-// Stage s has balance[s] layers; without a balance all have the same number, the first ones one more where it does not
-// divide. Adds what is wrong with the balance, with names of layers (each once) and with skips to `problems`; then the
-// result may be empty.
+// Returns the plan of each stage. Stage s has balance[s] layers. If `balance` is empty, all stages have equally many;
+// if the number does not divide, the first ones have one more. Adds the problems of the balance, of layer names that
+// are not unique, and of stash and pop to `problems`. Then the result is empty.
 std::vector<StagePlan> plan_stages(const LayerList& layers, int num_stages, const std::vector<int>& balance,
                                    std::vector<Problem>& problems);
 
-// Returns a problem for everything that ranks would share and must not: parameters or modules of two ranks and, where
-// ranks are threads, the process-wide generator, with the modules that draw from it.
+// Returns a problem for everything that ranks must not share: parameters or modules of two ranks and, if ranks are
+// threads, modules that draw from the process-wide generator.
 std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
                                       const Schedule& schedule, RankKind ranks);
 
-// The problem that `what`, an operation or module in `layer`, draws from the process-wide generator.
+// Returns the problem that `what`, an operation or module in `layer`, draws from the process-wide generator.
 Problem drawing_problem(const Layer& layer, const std::string& what);
 
-// Layers are run by one pipeline at a time. Throws ConfigError when another has one of them, as it would when two data
-// ranks were given the same list.
+// A pipeline's claim on its layers, which only one pipeline may run at a time. Throws ConfigError if another pipeline
+// has one of them, for example if two data ranks were given the same list.
 class LayerClaim {
  public:
   LayerClaim(const LayerList& layers, const std::vector<StagePlan>& stages);

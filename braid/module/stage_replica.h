@@ -1,6 +1,6 @@
-// The stages of one rank of a pipeline, kept in step with those of its data ranks: what the schedule's backwards do
-// becomes the calls of a Replication. What a parameter's .grad held before a step is set aside and added afterwards:
-// gradients accumulate over steps as with one rank.
+// The stages of one rank of a pipeline, kept in step with those of its data ranks. Turns the schedule's backwards into
+// calls of a Replication. A parameter's .grad from before a step is set aside and added afterwards, so gradients
+// accumulate over steps as with one rank.
 #pragma once
 
 #include <functional>
@@ -14,33 +14,35 @@
 namespace braid::modules {
 
 struct ReplicaStep {
-  int64_t number = 0;  // steps have been done
+  int64_t number = 0;  // steps done before
   int num_microbatches = 1;
-  bool scaled = false;  // finish() may be given a factor other than 1
+  bool scaled = false;  // finish() may get a factor other than 1
 };
 
 class StageReplica {
  public:
-  // Collective over `data`; without it there is nobody to be in step with, and gradients are only scaled. All arguments
-  // outlive this. `layers` are those of all stages. The modules become those of data rank 0.
+  // Collective over `data`. If it is null, there are no data ranks, and gradients are only scaled. All arguments
+  // outlive this. `layers` are those of all stages. Parameters and buffers of all data ranks become those of data rank
+  // 0.
   StageReplica(const LayerList& layers, const std::map<int, LayerStage>& stages, Communicator* data,
                const SyncSpec& sync);
 
-  // Fails where update() was due. Follows what was done to the modules since, or throws ConfigError.
+  // Begins a step. Follows changes that were made to the modules, or throws ConfigError. check() fails if an update()
+  // is due.
   void begin_step(const ReplicaStep& step);
-  void between_steps();            // the same, for whoever looks at parameters() and layers()
-  void begin_backward(int stage);  // of a microbatch
-  void reduce(int stage);          // after the last
-  // Blocks until gradients are final; those of this step are multiplied by `factor`, which is 1 where it was not
-  // `scaled`.
+  void between_steps();            // the same checks, before parameters() or layers() are read
+  void begin_backward(int stage);  // before the backward of a microbatch
+  void reduce(int stage);          // after a stage's last backward
+  // Blocks until gradients are final, and multiplies those of this step by `factor`. REQUIRES: `factor` is 1 unless the
+  // step is `scaled`.
   void finish(double factor);
-  // Instead of finish(), where the step failed. Where there are data ranks or the step is scaled, .grad is as it was
-  // before the step; else it keeps what backwards have added. Waits for nobody. Data ranks that all failed may go on
-  // with another step.
+  // Called instead of finish() if the step failed. Waits for no other rank. If there are data ranks or the step is
+  // scaled, .grad is as it was before the step; otherwise it keeps what backwards have added. If all data ranks failed,
+  // they may begin another step.
   void give_up();
-  // The training step `step` has been made. Where replicas are alike, data rank 0's buffers become those of all.
+  // Ends the training step `step`. If replicas are alike, data rank 0's buffers become those of all.
   void end_step(int64_t step);
-  // Calls `write`, which updates parameters(); afterwards those of all data ranks are the new ones.
+  // Calls `write`, which updates parameters(), and gives the new parameters to all data ranks.
   void update(const std::function<void()>& write);
 
   // Returns true if the gradients of `step` are of this replica's rows only.
@@ -48,11 +50,12 @@ class StageReplica {
   // Returns the tensors that an optimizer on this rank updates: the parameters of its stages, each once, or its shards.
   const Tensors& parameters() const;
   int64_t bytes_sent() const { return synced_ ? synced_->replication().bytes_sent() : 0; }
-  // Calls `body` while the parameters and buffers of all data ranks are those of one model. Collective over `data`.
+  // Collective over `data`. Calls `body` while the parameters and buffers of all data ranks are those of one model.
   void with_whole_parameters(const std::function<void()>& body);
-  const LayerList& layers() const { return layers_; }  // of this rank's stages
+  const LayerList& layers() const { return layers_; }  // layers of this rank's stages
   const SyncedModules* synced() const { return synced_ ? &*synced_ : nullptr; }
-  // Takes in parameters that were released since. Throws ConfigError where [sync] cannot.
+  // Starts to replicate parameters that were released after construction. Throws ConfigError if [sync] does not support
+  // that.
   void follow();
 
  private:
@@ -71,17 +74,17 @@ class StageReplica {
   const std::map<int, LayerStage>& stages_;
   Communicator* const data_;
   const SyncSpec& sync_;
-  LayerList layers_;                        // of this rank's stages
-  Tensors parameters_;                      // theirs, each once
-  std::optional<SyncedModules> synced_;     // none: no data ranks, or nothing that is trained
-  std::map<int, std::vector<int>> places_;  // of a stage's parameters in the store
-  std::vector<int> num_stages_of_;          // of the store's parameters: how many stages use it
-  std::map<int, int> left_;                 // of a stage, backwards still to begin
-  std::vector<int> open_;                   // of a parameter, stages whose last backward has not begun
-  std::vector<bool> ready_;                 // by parameter
+  LayerList layers_;                        // layers of this rank's stages
+  Tensors parameters_;                      // parameters of layers_, each once
+  std::optional<SyncedModules> synced_;     // none: no data ranks, or no trained parameters
+  std::map<int, std::vector<int>> places_;  // by stage: places of its parameters in the store
+  std::vector<int> num_stages_of_;          // by parameter of the store: number of stages that use it
+  std::map<int, int> left_;                 // by stage: backwards still to begin
+  std::vector<int> open_;                   // by parameter: stages whose last backward has not begun
+  std::vector<bool> ready_;                 // by parameter: its gradient was reported
   Tensors set_aside_;
-  bool unfinished_ = false;  // a step was given up, of which sums may be on their way
-  bool due_ = false;         // an update
+  bool unfinished_ = false;  // a step was given up; its sums may be in flight
+  bool due_ = false;         // an update is due
 };
 
 }  // namespace braid::modules

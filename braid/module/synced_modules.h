@@ -1,5 +1,5 @@
 // The parameters of a rank's modules with their replication over other ranks: the store, the groups, the Replication.
-// It reports every gradient that autograd computes; the caller says when a step's gradients are complete.
+// Reports every gradient that autograd computes. The caller decides when a step's gradients are complete.
 #pragma once
 
 #include <functional>
@@ -17,47 +17,44 @@
 
 namespace braid::modules {
 
-// Points in an autograd graph at which something is called: on the way back, before a layer's backward begins and after
-// it has given its input's gradient. Values and gradients pass unchanged.
-
-// The tensors again; when the gradients of all that need one have come, `call` runs, before they go on. Where none
-// needs a gradient it never runs.
+// Returns the tensors, unchanged, with a point in the autograd graph at which backward runs `call`: when the gradients
+// of all tensors that need one have arrived, before they are passed on unchanged. If no tensor needs a gradient, `call`
+// never runs. Used before a layer's backward begins, and after it has computed its input's gradient.
 Tensors with_call_in_backward(const Tensors& tensors, std::shared_ptr<const std::function<void()>> call);
 
-// Makes the modules of all ranks those of rank 0: parameters and buffers. Collective.
+// Collective. Copies rank 0's parameters and buffers to all ranks.
 void broadcast_values(const LayerList& layers, Communicator& world);
-// Makes the buffers of all ranks' modules those of rank 0. Running statistics of a batch norm, for instance, are of
-// each rank's own rows; rank 0's are taken for the model's. Collective.
+// Collective. Copies rank 0's buffers to all ranks. Running statistics of a batch norm, for instance, come from each
+// rank's own rows; rank 0's are taken for the model's.
 void broadcast_buffers(const LayerList& layers, Communicator& world);
 
 class SyncedModules {
  public:
   struct Specs {
     const SyncSpec& sync;
-    const OptimizerSpec& optimizer;  // of parameter servers
+    const OptimizerSpec& optimizer;  // optimizer of parameter servers
   };
-  // Collective over `world`, which outlives this. Parameters are alike on all ranks.
+  // Collective over `world`, which outlives this. REQUIRES: parameters are equal on all ranks.
   SyncedModules(const LayerList& layers, Communicator& world, const Specs& specs);
   ~SyncedModules();
   SyncedModules(const SyncedModules&) = delete;
 
-  // Called in every backward that has added to a parameter's .grad, after all uses there. May be empty.
+  // Called in every backward that adds to a parameter's .grad, after all its uses were added. May be empty.
   std::function<void(const param::Parameter& param)> on_gradient;
 
   const ModuleStore& modules() const { return *modules_; }
   param::ParamStore& store() const { return modules_->store(); }
-  param::UnitSink* sink() const { return sink_.get(); }  // where gradients are sharded; else null
+  param::UnitSink* sink() const { return sink_.get(); }  // null unless gradients are sharded
   Communicator& shards() const { return *shards_; }      // the ranks over which one copy is sharded
   sync::Replication& replication() const { return *replication_; }
 
-  // Throws ConfigError naming what was done to the modules, those of `layers`, that replicas cannot follow
-  // (module_changes.h).
+  // Throws ConfigError naming changes to the modules of `layers` that replicas cannot follow (module_changes.h).
   void require_followed(const LayerList& layers) const;
-  // The same; and where values of parameters were replaced since, by torch::load or set_data(), on all ranks alike,
-  // takes over those of rank 0, collectively. Not while a layer runs.
+  // Throws ConfigError for changes that replicas cannot follow. If values of parameters were replaced on all ranks, by
+  // torch::load or set_data(), takes over those of rank 0; this is collective. Not called while a layer runs.
   void follow();
 
-  // Makes every parameter's .grad its whole gradient in the store, so that backward adds to that.
+  // Sets every parameter's .grad to its whole gradient in the store, so that backward adds to it.
   void accumulate_in_store() const;
 
  private:
@@ -68,7 +65,7 @@ class SyncedModules {
   std::unique_ptr<ModuleStore> modules_;
   std::unique_ptr<param::UnitSink> sink_;
   std::unique_ptr<sync::Replication> replication_;
-  std::vector<int64_t> frozen_;  // by parameter, 1: it is, as far as all ranks know
+  std::vector<int64_t> frozen_;  // by parameter: 1 if all ranks have agreed that it is frozen
 };
 
 }  // namespace braid::modules

@@ -17,24 +17,24 @@ class OptimizerParamState;
 
 namespace braid::modules {
 
-// An optimizer's state of one tensor: tensors of its shape by torch's names ("exp_avg"), and its step count where the
-// optimizer has one.
+// An optimizer's state of one tensor: state tensors of its shape by torch's names ("exp_avg"), and its step count if
+// the optimizer has one.
 struct TorchState {
   std::map<std::string, at::Tensor> numbers;
   std::optional<int64_t> steps;
 };
 
-// "adam", "adamw" or "sgd". Throws ConfigError for any other.
+// Returns "adam", "adamw" or "sgd". Throws ConfigError for any other optimizer.
 std::string kind_of(const torch::optim::Optimizer& optimizer);
-// The names of numbers that such an optimizer may keep. Throws as kind_of().
+// Returns the names of the state tensors that such an optimizer may have. Throws as kind_of() does.
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer);
 // Returns true if the optimizer keeps max_exp_avg_sq of `updated`, one of its tensors.
 bool is_amsgrad(const torch::optim::Optimizer& optimizer, const at::Tensor& updated);
 bool counts_steps(const torch::optim::Optimizer& optimizer);
 
 TorchState state_of(const torch::optim::OptimizerParamState& state);
-// As this optimizer keeps it. `state` has its numbers (max_exp_avg_sq may be missing but for amsgrad), and steps where
-// they are counted.
+// Returns `state` in this optimizer's own type. REQUIRES: `state` has all of its state tensors (max_exp_avg_sq is
+// needed for amsgrad only), and steps if the optimizer counts them.
 std::unique_ptr<torch::optim::OptimizerParamState> made_state(const torch::optim::Optimizer& optimizer,
                                                               const TorchState& state);
 

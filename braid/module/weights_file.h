@@ -1,4 +1,4 @@
-// A model's parameters and buffers as one safetensors file that plain torch reads, whichever ranks have them.
+// A model's parameters and buffers in one safetensors file that plain torch reads, whichever ranks hold them.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace braid::modules {
 
-// Writes all that ranks have, under torch's names, and puts it in the place of `path` at one stroke: rank 0 does, which
-// is sent one tensor after another and holds no more of others'. Of what several ranks have the lowest's is taken.
-// Parameters are whole. Collective over part.world. Throws as require_stored() and IoError, on all ranks the same, with
-// what was at `path` before in its place.
+// Collective over part.world. Writes the tensors of all ranks, under torch's names, and replaces `path` atomically.
+// Rank 0 writes. Other ranks send it one tensor after another, so it holds no more than one of their tensors. If
+// several ranks have a tensor, the lowest rank's is written. REQUIRES: parameters are whole. Throws the same error on
+// all ranks, as require_stored() or IoError; then `path` is as it was before.
 void write_weights(const std::string& path, const ModelPart& part);
-// Reads what write_weights(), or safetensors.torch.save_file, has written: every rank what it has, as torch::load does,
-// which replicas follow. Collective over part.world. Throws, before anything changes and on all ranks the same,
-// IoError, and ConfigError with every tensor that is missing, too many, or of another shape or type.
+// Collective over part.world. Reads a file of write_weights() or safetensors.torch.save_file. Every rank loads its own
+// tensors, as torch::load does; replicas then take the values over. Throws the same error on all ranks, before anything
+// changes: IoError, or ConfigError with every tensor that is missing, not in the model, or of another shape or type.
 void read_weights(const std::string& path, const ModelPart& part);
 
 }  // namespace braid::modules

@@ -1,5 +1,5 @@
-// A layer's output for the next matrix product, whose weight gradient needs it again: the tensor, and a function that
-// recomputes it if it is not kept until then (selective recompute).
+// A layer's output that is the input of a matrix product. The weight gradient of that product needs it again in
+// backward: the tensor is kept until then, or a function recomputes it (selective recompute).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +9,8 @@
 namespace braid::nn {
 
 struct Activation {
-  // Gives the bits of `value`, without a graph. The consumer calls it in its backward, once, before the producer's
-  // backward, and drops it right after, since it keeps alive what it reads.
+  // Returns a tensor with the bits of `value`, without a graph. The consumer calls the function once, in its backward,
+  // before the producer's backward. It drops the function right after, because the function keeps its own inputs alive.
   using Again = std::function<at::Tensor()>;
 
   Activation(at::Tensor the_value, Again how = nullptr)  // NOLINT: a tensor converts to an Activation that is kept

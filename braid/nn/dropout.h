@@ -1,8 +1,8 @@
-// Dropout on replicated activations. The mask is a function of (microbatch, place in the model), so it is the same on
-// every tensor rank, on every mesh and device and when a block is computed again.
+// Dropout on replicated activations. The mask is a function of the microbatch and the place in the model. So it is the
+// same on every tensor rank, mesh and device, and when a block is recomputed.
 //
-// There is no dropout on attention probabilities: heads are split over ranks, and LibTorch's fused attention kernels
-// draw their masks from a generator, not from a key.
+// There is no dropout on attention probabilities, for two reasons: heads are split over ranks, and LibTorch's fused
+// attention kernels draw their masks from a generator, not from a key.
 #pragma once
 
 #include "braid/nn/block.h"
@@ -13,11 +13,12 @@ class Dropout {
  public:
   struct Options {
     double probability = 0;
-    int block = 0;  // place in the model's list of blocks
-    int site = 0;   // place in the block
+    int block = 0;  // index in the model's list of blocks
+    int site = 0;   // index among the dropouts of the block
   };
   explicit Dropout(const Options& options) : options_(options) {}
-  // Scales what it keeps by 1 / (1 - probability). The identity when not training or when the probability is 0.
+  // Zeroes elements with `probability` and scales the others by 1 / (1 - probability). Returns x itself when not
+  // training or when the probability is 0.
   at::Tensor forward(const at::Tensor& x, const Microbatch& microbatch) const;
   bool active(const Microbatch& microbatch) const { return options_.probability != 0 && microbatch.training; }
 

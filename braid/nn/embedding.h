@@ -1,6 +1,6 @@
 // Token and position embeddings.
 //
-// The token table is split by rows over the tensor axis; rank r of n holds rows r * v/n .. (r + 1) * v/n - 1 of v
+// The token table is split by rows over the tensor axis. Rank r of n holds rows r * v/n .. (r + 1) * v/n - 1 of v
 // padded rows:
 //
 //   v = 8, n = 2    rank 0: rows 0 1 2 3    rank 1: rows 4 5 6 7      a rank gives zeros for the other's tokens,
@@ -15,7 +15,7 @@ class VocabParallelEmbedding {
  public:
   // weight: this rank's rows, [v/n, c].
   VocabParallelEmbedding(ParamUse weight, const RankContext& rank) : weight_(weight), rank_(rank) {}
-  // Returns btc, the same on all ranks. check() fails on a CPU when a token is outside the table.
+  // Returns btc, the same on all tensor ranks. check() fails on a CPU if a token is outside the table.
   at::Tensor forward(const Microbatch& microbatch) const;
 
  private:
@@ -23,9 +23,9 @@ class VocabParallelEmbedding {
   RankContext rank_;
 };
 
-// x_btc += weight[:t], in place; weight: [at least t, c], replicated. Nothing may have saved x.
+// Adds positions in place: x_btc += weight[:t]. weight: [at least t, c], replicated. REQUIRES: no backward has saved x.
 at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);
-// The same without autograd, where token i of all b x t is at place places_n[i] of weight_tc.
+// Adds row places_n[i] of weight_tc to token i of all b x t, in place and without autograd.
 at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_tc, const at::Tensor& places_n);
 
 }  // namespace braid::nn

@@ -1,5 +1,5 @@
-// Typed values that a custom Function's forward keeps for its backward.
-// Not for the Function's inputs and outputs: these go through save_for_backward, which detects later writes to them.
+// Typed values that the forward of a custom Function keeps for its backward. Inputs and outputs of the Function go
+// through save_for_backward instead, which detects later writes to them.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -14,13 +14,13 @@ struct Kept : torch::CustomClassHolder {
   T value;
 };
 
-// One value per Function.
+// Keeps `value` for kept(). One value per Function.
 template <class T>
 void keep(torch::autograd::AutogradContext* ctx, T value) {
   ctx->saved_data["kept"] = c10::IValue::make_capsule(c10::make_intrusive<Kept<T>>(std::move(value)));
 }
 
-// Returns the value of keep(), with the same T; it lives as long as the graph node.
+// Returns the value given to keep(), which had the same T. It lives as long as the graph node.
 template <class T>
 T& kept(torch::autograd::AutogradContext* ctx) {
   return static_cast<Kept<T>*>(ctx->saved_data["kept"].toCapsule().get())->value;

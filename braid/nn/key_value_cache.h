@@ -1,7 +1,7 @@
-// The key-value cache of generation: attention layers store the keys and values of some sequences here, so that a
-// forward pass computes new tokens only. Keys are stored rotated where positions are rotary.
+// The key-value cache of generation: attention layers store keys and values of some sequences here, so that a forward
+// computes new tokens only. Keys are stored after their rotation if positions are rotary.
 //
-// One forward at a time: begin(), the blocks of the model, end(). One thread at a time.
+// A forward is begin(), then the blocks of the model, then end(). One forward and one thread at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,45 +14,45 @@ namespace braid::nn {
 
 class KeyValueCache {
  public:
-  // Sequences 0 .. num_sequences - 1 of at most `context` tokens, all empty.
+  // Makes a cache of sequences 0 .. num_sequences - 1, each of at most `context` tokens. All are empty.
   KeyValueCache(int64_t num_sequences, int64_t context);
 
   int64_t context() const { return context_; }
   int64_t length(int64_t sequence) const { return lengths_.at(static_cast<size_t>(sequence)); }
   void forget(int64_t sequence) { lengths_.at(static_cast<size_t>(sequence)) = 0; }
-  // Makes `to` what `from` is.
+  // Overwrites sequence `to` with a copy of sequence `from`.
   void copy(int64_t from, int64_t to);
 
-  // The next `count` tokens of a sequence, behind those that are cached.
+  // The next `count` tokens of a sequence, after its cached ones.
   struct Stretch {
     int64_t sequence = 0, count = 1;
   };
-  // Starts a forward over the tokens of `stretches`, one after another: its microbatch, flattened, has these n tokens.
-  // Their sequences are all different. check() fails when a sequence has no room for its tokens.
+  // Starts a forward over the tokens of `stretches`, one stretch after another; its microbatch, flattened, has these n
+  // tokens. REQUIRES: all sequences are different. check() fails if a sequence would exceed the context.
   void begin(std::vector<Stretch> stretches);
   // Starts a forward over one token of each sequence.
   void begin_step(const std::vector<int64_t>& sequences);
-  // Ends the forward: its tokens are cached.
+  // Ends the forward; its tokens count as cached from then on.
   void end();
 
-  // The forward at hand.
+  // The current forward, between begin() and end().
   const std::vector<Stretch>& stretches() const { return stretches_; }
   int64_t num_tokens() const { return places_n_.numel(); }
-  const at::Tensor& places_n() const { return places_n_; }        // int64, the place of each token in its sequence
+  const at::Tensor& places_n() const { return places_n_; }        // int64, the position of each token in its sequence
   const at::Tensor& sequences_n() const { return sequences_n_; }  // int64, the sequence of each token
-  const at::Tensor& last_s() const { return last_s_; }            // int64, of each stretch the number of its last token
+  const at::Tensor& last_s() const { return last_s_; }            // int64, the index of the last token of each stretch
 
-  // A layer's tensors, made when it first asks. Each sequence and head of [kv_heads] has its keys and its values in one
-  // piece (kernels/generation_rows.h).
+  // A layer's tensors. They are allocated when the layer first asks for them. The keys of one sequence and one of the
+  // kv_heads heads are contiguous, and so are the values (kernels/generation_rows.h).
   struct Layer {
-    at::Tensor keys_skpdp;  // sequence, head, block of places, feature, place in the block
+    at::Tensor keys_skpdp;  // sequence, head, block of positions, feature, position in the block
     at::Tensor values_sktd;
   };
   struct LayerShape {
     int64_t kv_heads = 1, head_width = 1;
     at::TensorOptions options;
   };
-  // `layer` tells layers apart, by their addresses.
+  // Returns the tensors of a layer. `layer` is the address that identifies it.
   const Layer& layer(const void* layer, const LayerShape& shape);
 
  private:

@@ -1,4 +1,4 @@
-// A model by its spec: the one place that knows which families there are.
+// Makes a model from its spec. This is the only place that lists the model families.
 #pragma once
 
 #include <memory>
@@ -10,35 +10,34 @@
 
 namespace braid::nn {
 
-// The places where a model may be cut: before and after every block, and between the two branches of a transformer
-// block.
+// A block of the model's list (embedding, blocks.0 .., head), or one half of a block. A model may be cut before and
+// after every block, and between the two branches of a transformer block. The parts between possible cuts are its
+// units:
 //
 //   unit    0           1                    2              ...   2 layers        2 layers + 1
 //           embedding | blocks.0 attention | blocks.0 mlp | ... | blocks.N mlp  | head
-
-// A block of the model's list (embedding, blocks.0 .., head), or a half of one.
 struct ModelPiece {
   int block = 0;
   param::BlockPart part = param::BlockPart::Whole;  // embedding and head are whole
   bool operator==(const ModelPiece&) const = default;
 };
 
-// The pieces that make up units [begin, end) of the num_units() of a model of `layers` transformer blocks: both halves
-// of a block are one piece, which is faster than two.
+// Returns the pieces that make up units [begin, end) of a model of `layers` transformer blocks, which has num_units()
+// units. Both halves of a block become one piece, which is faster than two.
 std::vector<ModelPiece> pieces_of(int begin, int end, int layers);
 
-// The parameters of `piece`, under the names that they have in the whole model.
+// Returns the parameters of `piece`, under their names in the whole model.
 param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& params);
 
-// The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
-// holds them. `spec.vocab` must be resolved (> 0). gpt2.h and llama.h list them.
+// Returns the parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of
+// `tensor_size` holds them. gpt2.h and llama.h list them. REQUIRES: `spec.vocab` is resolved (> 0).
 param::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
-// A piece of model_params, on the parameters in `store`.
+// Makes a piece of the model on the parameters in `store`.
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank);
 
-// The two functions above, of one family. A Trainer is given one for a model of a family that no spec names.
+// The two functions above for one family. A Trainer takes a ModelMaker for a model whose family no spec names.
 struct ModelMaker {
   param::ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
   std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
@@ -46,7 +45,7 @@ struct ModelMaker {
 };
 const ModelMaker& model_maker(const ModelSpec& spec);
 
-// Elements of the whole model; a tied parameter once, padding not at all.
+// Returns the number of elements of the whole model. A tied parameter counts once, and padding does not count.
 int64_t count_params(const ModelSpec& spec);
 
 }  // namespace braid::nn

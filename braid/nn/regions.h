@@ -1,4 +1,5 @@
-// Conjugate autograd regions: how a tensor enters and leaves the part of the model that is split over a group.
+// Conjugate autograd regions: operations by which a tensor enters and leaves the part of the model that is split over a
+// group.
 //
 //                 forward             backward
 //   copy_to       identity            all-reduce     replicated -> each rank its own use   (Megatron's f)
@@ -6,8 +7,8 @@
 //   scatter_to    own slice           all-gather     replicated -> split along the last dim
 //   gather_from   all-gather          own slice      split along the last dim -> replicated
 //
-// Sums are over the group, in the Communicator's fixed order. All ranks of the group call the same regions in the same
-// order, and their backwards run in the same order. They throw CommError.
+// Sums are over the group, in the Communicator's fixed order. All ranks of the group must call the same regions in the
+// same order, and run their backwards in the same order. All functions throw CommError.
 // Source: Shoeybi et al., "Megatron-LM" (2019), section 3.
 #pragma once
 
@@ -19,14 +20,14 @@ namespace braid::nn {
 
 at::Tensor copy_to(const at::Tensor& x, Communicator& group);
 at::Tensor reduce_from(const at::Tensor& x, Communicator& group);
-// Reduces into `x` itself, which must be contiguous and which nothing has saved for backward (autograd complains if
-// so).
+// Reduces into `x` itself. REQUIRES: `x` is contiguous and no backward has saved it; autograd throws otherwise.
 at::Tensor reduce_from_(const at::Tensor& x, Communicator& group);
-// The last dim is divisible by the group's size.
+// REQUIRES: the last dim is divisible by the group's size.
 at::Tensor scatter_to(const at::Tensor& x, Communicator& group);
 at::Tensor gather_from(const at::Tensor& x, Communicator& group);
 
-// In place; what the caller enqueues on the group's queue afterwards sees the result. `x` is contiguous.
+// Reduces `x` in place. Work that the caller enqueues on the group's queue afterwards sees the result. REQUIRES: `x` is
+// contiguous.
 void all_reduce_(const at::Tensor& x, ReduceOp op, Communicator& group);
 
 }  // namespace braid::nn

@@ -1,4 +1,5 @@
-// Blocks of the residual stream made of two branches, run whole or one half at a time: a model can be cut between them.
+// Blocks of the residual stream made of two branches. A block runs whole or one half at a time, so that a model can be
+// cut between the branches.
 //
 //   whole: x ---- norm, layer --(+ norm)-- layer --(+)        halves: x ---- norm, layer --(+) | ---- norm, layer --(+)
 //             \____________________/\__________/                        \______________/          \______________/
@@ -12,15 +13,16 @@
 
 namespace braid::nn {
 
-// The parts of x + dropout(layer(norm(x)) + bias). HalfBlock and WholeBlock put them together: with a branch before or
-// after it, addition and norm are fused.
+// The parts of x + dropout(layer(norm(x)) + bias). HalfBlock and WholeBlock combine them. Between two branches,
+// WholeBlock fuses the addition of the first with the norm of the second.
 template <class Layer>
 class ResidualBranch {
  public:
   struct Options {
     Norm::Options norm;
     typename Layer::Options layer;
-    const param::Parameter* bias = nullptr;  // of the layer's last product; it joins with the branch. Null: none
+    // Bias of the layer's last product, added together with the branch; null: none.
+    const param::Parameter* bias = nullptr;
     Dropout::Options dropout;
   };
   ResidualBranch(const Options& options, const RankContext& rank)
@@ -80,8 +82,8 @@ class WholeBlock final : public Block {
   RankContext rank_;
 };
 
-// Makes `part` of WholeBlock<First, Second>: all of it, or the half of one branch. For a half, only that branch's
-// options are made: the rank may have no parameters of the other.
+// Makes `part` of WholeBlock<First, Second>: the whole block, or the half of one branch. For a half, only that branch's
+// options are made, because the rank may lack the parameters of the other.
 template <class First, class Second, class FirstOptions, class SecondOptions>
 std::unique_ptr<Block> block_part(param::BlockPart part, const FirstOptions& first, const SecondOptions& second,
                                   const RankContext& rank) {

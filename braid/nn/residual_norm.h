@@ -1,5 +1,5 @@
-// The residual stream: a branch is added to it and the sum is normalised, in one pass over memory each way, with the
-// weight gradients left on the queue.
+// The residual stream: adds a branch to it and normalises the sum, in one pass over memory in each direction. Backward
+// leaves the weight gradients on the queue.
 //
 //   residual ----(+)---- sum ---------> the next residual       backward, one pass:
 //                 |       |               d = dsum + norm'(dy), the gradient of residual and of branch alike;
@@ -23,8 +23,7 @@ struct NormCall {
   Keep keep = Keep::Everything;
 };
 
-// A branch's output to add to the residual stream: btc, already all-reduced over the tensor ranks, and its bias (null:
-// none).
+// A branch's output, to be added to the residual stream: btc, already all-reduced over the tensor axis, and its bias.
 struct Branch {
   at::Tensor btc;
   const param::Parameter* bias = nullptr;  // [c]
@@ -32,20 +31,22 @@ struct Branch {
 
 struct Residual {
   at::Tensor sum_btc;
-  Activation normed_btc;  // with Keep::Selected it is made again from the sum, which the norm's backward keeps anyway
+  Activation normed_btc;  // with Keep::Selected recomputed from the sum, which the norm's backward keeps anyway
 };
 
-// normed = norm(x), sum = x. Continue the residual with `sum_btc`: its gradient and the norm's are then added in one
-// pass.
+// Computes normed = norm(x), sum = x. The caller continues the residual stream with `sum_btc`; its gradient and the
+// norm's are then added in one pass.
 Residual norm_residual(const at::Tensor& x_btc, const NormCall& call);
-// sum = residual + branch, normed = norm(sum). The same bits as join() and then norm_residual(), gradients included.
+// Computes sum = residual + branch, normed = norm(sum). The bits, gradients included, are those of join() followed by
+// norm_residual().
 Residual join_and_norm(const at::Tensor& residual_btc, const Branch& branch, const NormCall& call);
 
-// residual + branch, without a norm.
+// Returns residual + branch, without a norm.
 at::Tensor join(const at::Tensor& residual_btc, const Branch& branch, const RankContext& rank,
                 const Microbatch& microbatch);
 
-// The branch after dropout of the sum of branch and bias. Without dropout the branch as it is, its bias not yet added.
+// Returns the branch after dropout of the sum of branch and bias. Without dropout, returns the branch unchanged, with
+// its bias not yet added.
 Branch dropped(const Branch& branch, const Dropout& dropout, const RankContext& rank, const Microbatch& microbatch);
 
 }  // namespace braid::nn

@@ -1,13 +1,15 @@
-// Activation recompute of one stage: its blocks are run in segments, of which forward keeps the graph or only the
-// input. Backward goes from the last segment to the first and first runs those without a graph once more. Autograd
-// never calls itself: a graph ends at its segment's borders, and this class hands the gradient on.
+// Activation recompute of one stage (activation checkpointing). The blocks of the stage run in segments, and forward
+// keeps either a segment's graph or only its input. Backward goes from the last segment to the first, and recomputes
+// the graph of a segment that kept only its input. Autograd never calls itself: each graph ends at its segment's
+// borders, and Segments passes the gradient from one to the next.
 //
 //   forward    x0 -> [ 0 1 ] -> x2 -> [ 2 3 ] -> x4 -> [ head ] -> loss        kept: x0, x2 and the graph of the head
-//   backward   head; [ 2 3 ] again from x2, and back; [ 0 1 ] again from x0, and back
+//   backward   head; [ 2 3 ] recomputed from x2, its backward; [ 0 1 ] recomputed from x0, its backward
 //
-// A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
-// parameters must be the same at both. Of what blocks hand in beside their output (nn/block.h), that of the first
-// run is reported; roots of a backward are the losses of the run whose graph it goes through.
+// A recomputation gives the bits of the forward, because blocks depend only on input, parameters and microbatch,
+// dropout masks included. So the parameters must be the same in both. The auxiliary losses and counts (nn/block.h)
+// reported for a microbatch are those of the forward. The losses that seed a backward are those of the run whose graph
+// it uses.
 #pragma once
 
 #include <functional>
@@ -21,15 +23,13 @@
 
 namespace braid::nn {
 
-// Recompute: which blocks of a stage are run again together in backward. It counts blocks and runs none.
+// The blocks [begin, end) of a stage that backward recomputes together, numbered within the stage. Example:
 //
 //   every:2 on a stage with both ends     [embedding 1 2] [3 4] [5] [head]      the head's graph is kept
-
-// Blocks [begin, end) of a stage, in its own count.
 struct Segment {
   enum class Kept {
-    Graph,  // forward leaves a graph for backward
-    Input,  // forward leaves the input, from which backward makes the graph
+    Graph,  // forward keeps the graph for backward
+    Input,  // forward keeps the input, from which backward recomputes the graph
   };
   int begin = 0, end = 0;
   Kept kept = Kept::Graph;
@@ -38,46 +38,47 @@ struct Segment {
 };
 
 struct StageBlocks {
-  int embedding = 0;  // 1: the first block is the embedding; it goes with the blocks behind it
-  int middle = 0;     // what memory.recompute counts
-  int head = 0;  // 1: the last block is the head; it is never run again, for its forward may write weight gradients
+  int embedding = 0;  // 1: the first block is the embedding, in one segment with the blocks that follow
+  int middle = 0;     // number of blocks in between, which memory.recompute counts
+  int head = 0;  // 1: the last block is the head; it is never recomputed, as its forward may write weight gradients
 };
 
-// In order, without gaps, none empty.
+// Returns the segments in order, without gaps. None is empty.
 std::vector<Segment> plan_segments(const spec::Recompute& policy, const StageBlocks& blocks);
 
-// The same with a segment of its own for every block whose graph is kept: backward goes block by block then.
+// Returns `plan` with a segment of its own for every block whose graph is kept, so that backward runs block by block.
 std::vector<Segment> block_by_block(const std::vector<Segment>& plan);
 
-// Returns the tensors that layers keep in those graphs.
+// Returns which tensors layers keep in those graphs.
 Keep kept_by_layers(const spec::Recompute& policy);
 
-// Called before a block runs and after its parameters have been used. In backward `before` is called for all blocks of
-// a segment, from the last, before any of them runs, and `after` for all of them at the end. May be empty.
+// Functions called before a block runs and after its parameters have been used; either may be empty. In backward,
+// `before` is called for all blocks of a segment, last block first, before any of them runs. `after` is called for all
+// of them at the end.
 struct BlockHooks {
   std::function<void(int block, param::Phase phase)> before, after;
 };
 
-// When a backward's weight gradients are computed.
+// The time at which a backward's weight gradients are computed.
 enum class WeightPass {
-  Later,   // they wait on the queue, which holds what they need
-  AtOnce,  // inside the layer's backward: inputs and output gradients of one layer at a time are held for them
+  Later,   // later, by running the queue, which holds their inputs until then
+  AtOnce,  // inside the layer's backward, so that inputs and output gradients of only one layer are held at a time
 };
 
-// The state of one microbatch on one stage from its forward to its backward. Destroying it frees that memory.
+// The state of one microbatch on one stage from its forward to its backward. The destructor frees that memory.
 class Passage {
  public:
   explicit Passage(Microbatch microbatch = {}) : microbatch_(std::move(microbatch)) {}
 
-  // Returns the auxiliary losses and counts that blocks contributed in the forward, without graphs. Empty the second
-  // time.
+  // Returns the auxiliary losses and counts that blocks contributed in the forward, without graphs. A second call
+  // returns none.
   Auxiliaries take_auxiliaries() { return std::exchange(handed_in_, {}); }
 
  private:
   friend class Segments;
   struct Ends {
-    at::Tensor input, output;           // output: with a graph, undefined while there is none
-    std::vector<AuxiliaryLoss> losses;  // of the same graph
+    at::Tensor input, output;           // output: has a graph; undefined while there is no graph
+    std::vector<AuxiliaryLoss> losses;  // auxiliary losses of the same graph
   };
   Microbatch microbatch_;
   std::vector<Ends> ends_;  // by segment
@@ -88,25 +89,26 @@ class Segments {
  public:
   using Blocks = std::vector<std::unique_ptr<Block>>;
 
-  // `blocks`, of which `plan` covers each, and `weight_grads`, on which they leave gradients, outlive this.
+  // REQUIRES: `plan` covers all of `blocks`; `blocks` and `weight_grads`, the queue on which the blocks leave
+  // gradients, outlive this.
   Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads);
 
   void set_hooks(BlockHooks hooks) { hooks_ = std::move(hooks); }
 
-  // The stage's output for a fresh passage; x_btc is undefined where the first block makes it from tokens. With
-  // gradients disabled nothing is kept and no backward may follow. The output has a graph only where the last segment
-  // keeps it; backward needs no part of it from the caller.
+  // Returns the stage's output. `passage` is new; x_btc is undefined if the first block computes it from tokens. With
+  // gradients disabled nothing is kept, and no backward may follow. The output has a graph only if the last segment
+  // keeps its graph; backward needs no part of it from the caller.
   at::Tensor forward(const at::Tensor& x_btc, Passage& passage) const;
 
-  // Runs the last segment without a graph again, ahead of backward; nothing happens a second time.
+  // Recomputes, ahead of backward, the last of the segments that keep only their input. A second call does nothing.
   void recompute(Passage& passage) const;
 
-  // dy: the gradient of forward's output; that of an auxiliary loss is its coefficient times the microbatch's
-  // loss_gradient. Returns the gradient of forward's input, undefined where that is.
+  // Returns the gradient of forward's input, undefined if that input was. dy: the gradient of forward's output. The
+  // gradient of an auxiliary loss is its coefficient times the microbatch's loss_gradient.
   at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
 
  private:
-  // Calls the hooks of a forward around each block; run_within() calls none.
+  // Calls the forward hooks around each block; run_within() calls no hooks.
   at::Tensor run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
   at::Tensor run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
   void run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const;

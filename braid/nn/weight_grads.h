@@ -1,8 +1,8 @@
-// The kinds of weight gradient that layers leave on the queue, and how each is written into its slot.
+// The kinds of weight gradient that layers leave on the queue, and the way in which each is written into its slot.
 //
-// Slots are float32 under parameters of bfloat16 and float16, else of the parameters' type; nothing is rounded before
-// it is added. Every push keeps its tensors alive until the queue has run it. n rows (b x t), i inputs, o outputs, c
-// features.
+// Slots are float32 for parameters of bfloat16 and float16, else of the parameters' type. Nothing is rounded before it
+// is added. Every push keeps its tensors alive until the queue has run it. Shapes: n rows (b x t), i inputs, o outputs,
+// c features.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,28 +11,28 @@
 
 namespace braid::nn {
 
-// One of the places where the model reads a parameter.
+// One use of a parameter: a place where the model reads it.
 struct ParamUse {
   const param::Parameter* param = nullptr;
   int use = 0;
 };
 
-// The destination of the gradient of one use by one microbatch. Captured at forward.
+// The destination of a weight gradient, for one use and one microbatch. Captured in forward.
 struct GradTarget {
   param::WeightGradQueue* queue = nullptr;
   ParamUse param;
   int micro = 0;
 };
 
-// slot = beta * slot + dy^T x, of shape [o, i]: kernels/product.h.
+// Pushes slot = beta * slot + dy^T x, of shape [o, i] (kernels/product.h).
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni);
-// slot = beta * slot + sum over rows. The parameter's elements beyond the summed ones (positions that the batch does
-// not reach) get zero.
+// Pushes slot = beta * slot + the sum over rows. Elements of the parameter beyond the summed ones (positions that the
+// batch does not reach) get zero.
 void push_row_sum(const GradTarget& target, at::Tensor dy_nc);
-// slot = beta * slot; slot[rows[k]] += dy[k]. With beta 0 the whole table is cleared; in fast mode that happens once a
-// step at most, and not at all under a tied head, whose product comes first.
+// Pushes slot = beta * slot; slot[rows[k]] += dy[k]. With beta 0 the whole table is cleared. In fast mode that happens
+// at most once a step, and never for a tied head, whose product comes first.
 void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n);
-// slot = beta * slot + gradient.
+// Pushes slot = beta * slot + gradient.
 void push_value(const GradTarget& target, at::Tensor gradient);
 
 }  // namespace braid::nn

@@ -1,5 +1,5 @@
-// One elementwise update of the masters that a rank owns, of all parameters or of some: one fused pass, in which clip,
-// states, decay, update and rounding read and write each element once. It counts no steps.
+// One elementwise update of the masters that a rank owns, of all parameters or of some. One fused pass does clipping,
+// states, decay, update and rounding, and reads and writes each element once. The caller counts the steps.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,24 @@
 
 namespace braid::optim {
 
-// Selects the parameters to update; empty: all.
+// Selects the parameters to update. An empty filter selects all.
 using ParamFilter = std::function<bool(const param::Parameter&)>;
 
-// Returns this rank's shards of the parameters that `takes` selects, as long stretches as possible, with consecutive
-// places.
+// Returns this rank's shards of the parameters that `takes` selects. Stretches are as long as possible, and their
+// places in the state are consecutive.
 std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const ParamFilter& takes);
-// Zeros for these elements.
+// Returns a state of zeros for the elements of `stretches`.
 OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches,
                         const param::ParamStore& store);
 
 class ElementPass {
  public:
-  // `groups` and `store` outlive this.
+  // REQUIRES: `groups` and `store` outlive this.
   ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store,
               const ParamFilter& takes = {});
 
   std::vector<OptimizerState> zero_states() const;
-  // Update number `number`, from 1. The states are those of zero_states(), in its order.
+  // Runs update `number`, counted from 1. REQUIRES: `states` are like those of zero_states(), in the same order.
   void run(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) const;
 
  private:
@@ -43,7 +43,7 @@ class ElementPass {
   const ParameterGroups& groups_;
   param::ParamStore& store_;
   const std::vector<StateStretch> stretches_;
-  at::Tensor groups_on_device_;  // groups.of_blocks(), where the store is
+  at::Tensor groups_on_device_;  // groups.of_blocks() on the store's device; undefined on the CPU
 };
 
 }  // namespace braid::optim

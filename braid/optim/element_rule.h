@@ -1,5 +1,5 @@
-// An elementwise update with its rates. Trainers and parameter servers share it, so a bulk synchronous server makes the
-// trainer's update.
+// The rule of an elementwise update, with its constants. Trainers and parameter servers share it, so that a bulk
+// synchronous server makes the same update as a trainer.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace braid::optim {
 
 struct ElementRule {
-  OptimizerKind kind = OptimizerKind::Sgd;  // one of those that update element by element
-  double momentum = 0;                      // Sgd
-  double beta1 = 0.9, beta2 = 0.999;        // Lion, AdamW
-  double eps = 1e-8;                        // Adagrad, AdamW
+  OptimizerKind kind = OptimizerKind::Sgd;  // an optimizer that updates element by element
+  double momentum = 0;                      // used by Sgd
+  double beta1 = 0.9, beta2 = 0.999;        // used by Lion, AdamW
+  double eps = 1e-8;                        // used by Adagrad, AdamW
   double weight_decay = 0;
 
   // Returns the names of its per-element states: "adamw.first_moment", "adamw.second_moment".
@@ -24,7 +24,7 @@ struct ElementRule {
   int num_states() const { return static_cast<int>(state_names().size()); }
 };
 
-// Returns the rule of a run. REQUIRES: optimizer.kind updates element by element.
+// Returns the rule of a run's optimizer. REQUIRES: spec.kind updates element by element.
 inline ElementRule element_rule(const OptimizerSpec& spec) {
   check(spec.kind != OptimizerKind::Muon, "an elementwise update is no matrix's");
   return {.kind = spec.kind,
@@ -40,10 +40,10 @@ struct ElementStep {
   double lr = 0;
   double grad_scale = 1;
   double weight_decay = 0;
-  int64_t step = 1;  // of these elements, from 1: AdamW's t
+  int64_t step = 1;  // number of the elements' update, from 1: AdamW's t
 };
 
-// Calls `call` with a std::type_identity of the struct of factors that `rule` updates by, for elements of type T.
+// Calls `call` with a std::type_identity of the factors struct of `rule`, for elements of type T.
 template <class T, class Call>
 decltype(auto) with_factors_type(const ElementRule& rule, const Call& call) {
   switch (rule.kind) {
@@ -67,7 +67,7 @@ inline std::vector<const char*> ElementRule::state_names() const {
   });
 }
 
-// One after another, on the calling thread.
+// Updates the elements one after another, on the calling thread.
 template <class Factors, class T>
 void update_elements(const Factors& factors, const ElementRange<T>& range) {
   T* __restrict__ weight = range.weight;

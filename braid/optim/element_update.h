@@ -1,8 +1,9 @@
-// The optimizers that update element by element, on raw memory, the same on CPU and CUDA. Each is a struct of the
-// values that elements share, with the names of its states and how the values follow from a rule and a step
-// (element_rule.h), and a function that updates one element. Values are formed in double and rounded once.
+// The optimizers that update element by element, on raw memory, with the same code for CPU and CUDA. Each consists of a
+// struct and a function that updates one element. The struct holds the factors that all elements share and the names of
+// the states; of() computes the factors from a rule and a step (element_rule.h). Factors are computed in double and
+// rounded once.
 //
-// Zeros stay zeros where the gradient is zero, so padding may be part of a range (eps > 0).
+// If the gradient is zero, an element and states that are zero stay zero (eps > 0), so padding may be part of a range.
 #pragma once
 
 #include <array>
@@ -14,13 +15,13 @@
 
 namespace braid::optim {
 
-// Gradient descent. The decay is coupled, a pull that adds to the gradient, as in torch.optim.SGD.
+// Gradient descent. The decay is coupled: it is added to the gradient, as in torch.optim.SGD.
 template <class T>
 struct DescentFactors {
   using Number = T;
   static constexpr int kStates = 0;
   static constexpr std::array<const char*, kStates> kStateNames = {};
-  T grad_scale;  // of the norm clipping
+  T grad_scale;  // factor of the norm clipping
   T decay;
   T step_size;
 
@@ -35,7 +36,7 @@ BRAID_HOST_DEVICE inline void element_update(T& weight, T grad, const DescentFac
   weight -= f.step_size * (grad * f.grad_scale + f.decay * weight);
 }
 
-// The same with momentum, without dampening or Nesterov's step, as in torch.optim.SGD.
+// Gradient descent with momentum, without dampening and without Nesterov's step, as in torch.optim.SGD.
 template <class T>
 struct MomentumFactors {
   using Number = T;
@@ -86,8 +87,8 @@ struct LionFactors {
   static constexpr std::array<const char*, kStates> kStateNames = {"lion.momentum"};
   T keep;  // 1 - lr * decay
   T grad_scale;
-  T beta1, fresh1;  // of the direction: fresh is 1 - beta
-  T beta2, fresh2;  // of the momentum
+  T beta1, fresh1;  // factors of the direction; fresh1 is 1 - beta1
+  T beta2, fresh2;  // factors of the momentum; fresh2 is 1 - beta2
   T step_size;
 
   template <class Rule, class Step>
@@ -118,8 +119,8 @@ struct AdamWFactors {
   static constexpr int kStates = 2;
   static constexpr std::array<const char*, kStates> kStateNames = {"adamw.first_moment", "adamw.second_moment"};
   T keep;             // 1 - lr * decay
-  T grad_scale;       // of the norm clipping
-  T beta1, beta2;     // of the moments
+  T grad_scale;       // factor of the norm clipping
+  T beta1, beta2;     // factors of the moments
   T fresh1, fresh2;   // 1 - beta1, 1 - beta2
   T step_size;        // lr / (1 - beta1^t)
   T root_correction;  // 1 / sqrt(1 - beta2^t)
@@ -149,13 +150,13 @@ BRAID_HOST_DEVICE inline void element_update(T& weight, T grad, T& first, T& sec
   weight = f.keep * weight - f.step_size * first / root;
 }
 
-// All of them.
+// The factors of any of these optimizers.
 template <class T>
 using AnyFactors =
     std::variant<DescentFactors<T>, MomentumFactors<T>, AdagradFactors<T>, LionFactors<T>, AdamWFactors<T>>;
 
-// `count` elements each; none overlaps another. All but `grad` are read and written; a rule with fewer states than two
-// leaves the others null.
+// Ranges of `count` elements each, which do not overlap. All but `grad` are read and written. `first` and `second` are
+// states; those that a rule does not have are null.
 template <class T>
 struct ElementRange {
   T* weight;

@@ -17,18 +17,20 @@
 
 namespace braid::optim {
 
-// Sums of squares over a flat buffer as teams of threads form them (a block on a device, threads of the host in tests).
+// Sums of squares over a flat buffer, computed by teams of threads (a block on a device, or threads of the host in
+// tests).
 //
-// A Team has rank(), size() and sum(values), which adds up each of a few values over its threads, for all of them.
+// A Team has rank(), size() and sum(values). sum(values) adds up each of a few values over the team's threads and gives
+// every thread the totals.
 inline constexpr int64_t kFlatBlock = 1024;  // elements
 
-// Slice s has the blocks first_block[s] .. first_block[s + 1] - 1.
+// Slice s consists of blocks first_block[s] .. first_block[s + 1] - 1.
 template <class T>
 struct FlatSquares {
   const T* values;
   int64_t num_blocks, num_slices;
-  const int64_t* first_block;  // num_slices + 1
-  double* of_blocks;           // written on the way
+  const int64_t* first_block;  // num_slices + 1 elements
+  double* of_blocks;           // intermediate result: the sum of each block
   double* of_slices;
 };
 
@@ -53,37 +55,39 @@ BRAID_HOST_DEVICE void team_sum_slice(const FlatSquares<T>& a, int64_t slice, co
   if (team.rank() == 0) a.of_slices[slice] = sum[0];
 }
 
-// The parameters of the whole model in one fixed order: entry names of the norm vector. Equal on every rank.
+// The names of the whole model's parameters in one fixed order, which is that of the norm vector. It is the same on
+// every rank.
 using ParamOrder = std::vector<std::string>;
 
-// By name the place in an order.
+// The index of each name in an order.
 using ParamPlaces = std::unordered_map<std::string_view, int64_t>;
-ParamPlaces places_of(const ParamOrder& order);  // which outlives them
+ParamPlaces places_of(const ParamOrder& order);  // REQUIRES: `order` outlives the result
 
-// Squares are summed in float64 over fixed blocks of ParamStore::kAlign elements in parameter order, each element once
-// over `groups.model`: copies along its axes and the second place of a tied parameter do not count. Bitwise the same
-// for every pipe size, and however gradients are sharded. `counts` says whether this rank, or the ranks that it shards
-// gradients with, count a parameter. Collective over both groups.
+// The ranks over which the norm is computed. Squares are summed in float64 over fixed blocks of ParamStore::kAlign
+// elements in parameter order. Each element counts once over `model`: copies along its axes and the second use of a
+// tied parameter do not count. The result is bitwise the same for every pipe size and sharding of gradients.
 //
-// In two halves, so that what else ranks tell each other travels at the same time.
+// GradNormExchange computes the norm in two halves, so that other messages between the ranks travel at the same time.
+// Its argument `counts` returns true if this rank, or the ranks that it shards gradients with, count a parameter.
+// Collective over both groups.
 struct NormGroups {
-  Communicator& model;             // the ranks of one replica: along all axes but data
-  Communicator* shards = nullptr;  // the ranks that shard the gradients, waited for in the first half; null: none
+  Communicator& model;             // the ranks of one replica, along all axes but data
+  Communicator* shards = nullptr;  // the ranks that shard the gradients; the first half waits for them; null: none
 };
 
 class GradNormExchange {
  public:
-  // Sums this rank's squares and starts the exchange; returns before the others of the model have arrived.
+  // Sums this rank's squares and starts the exchange. Returns before the data of the model's other ranks have arrived.
   GradNormExchange(const param::ParamStore& store, const ParamOrder& order,
                    const std::function<bool(const param::Parameter&)>& counts, NormGroups groups);
 
-  // The norm of what this rank counts.
+  // Returns the norm of the parameters that this rank counts.
   double own() const { return own_; }
-  // By place in the order, the squares of what this rank counts; zeros for the others.
+  // Returns the squares of the parameters that this rank counts, by index in the order; zeros for the others.
   std::span<const double> own_squares() const;
-  // The norm of all. Blocks.
+  // Returns the norm of all parameters. Blocks until the exchange is done.
   double finish();
-  // After finish(), by place in the order: of all.
+  // Returns the squares of all parameters, by index in the order. REQUIRES: finish() has been called.
   const std::vector<double>& squares() const { return of_params_; }
 
  private:
@@ -94,11 +98,11 @@ class GradNormExchange {
   Work work_;
 };
 
-// Both halves at once.
+// Runs both halves and returns the norm.
 double global_grad_norm(const param::ParamStore& store, const ParamOrder& order,
                         const std::function<bool(const param::Parameter&)>& counts, NormGroups groups);
 
-// min(1, clip_norm / (norm + 1e-6)), 1 when clip_norm is 0 (as torch.nn.utils.clip_grad_norm_).
+// Returns min(1, clip_norm / (norm + 1e-6)), or 1 if clip_norm is 0 (as torch.nn.utils.clip_grad_norm_).
 double clip_scale(double norm, double clip_norm);
 
 }  // namespace braid::optim

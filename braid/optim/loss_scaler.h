@@ -1,7 +1,7 @@
-// The factor on the loss that keeps float16 gradients out of underflow: halved when gradients overflow, doubled after a
-// long run of finite steps.
+// The loss scale, a factor that keeps float16 gradients out of underflow. It is halved when gradients overflow and
+// doubled after a long run of finite steps.
 //
-// Source: Micikevicius et al., "Mixed Precision Training" (2018), section 3.2, with the factor chosen dynamically.
+// Source: Micikevicius et al., "Mixed Precision Training" (2018), section 3.2, with a dynamic factor.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ enum class Gradients { Finite, Overflowed };
 
 class LossScaler {
  public:
-  static constexpr int kGrowthInterval = 2000;      // finite steps before the scale doubles
-  static constexpr double kSmallest = 1.0 / 65536;  // below it the run has diverged
+  static constexpr int kGrowthInterval = 2000;      // finite steps after which the scale doubles
+  static constexpr double kSmallest = 1.0 / 65536;  // an overflow at this scale means that the run has diverged
   static constexpr double kLargest = kLargestLossScale;
 
   struct State {
     double scale = 1;
-    int64_t num_finite = 0;  // steps since the scale last changed
+    int64_t num_finite = 0;  // finite steps since the scale last changed
   };
 
-  // The scale is a power of two near `first_scale`, so that scaling back is exact.
+  // The scale starts at a power of two near `first_scale`, and stays a power of two, so that unscaling is exact.
   explicit LossScaler(double first_scale);
 
   double scale() const { return state_.scale; }
-  // Once per step. Throws RunError when gradients overflow at the smallest scale.
+  // Called once per step. Throws RunError if gradients overflow at the smallest scale.
   void update(Gradients gradients);
 
   const State& state() const { return state_; }

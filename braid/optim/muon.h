@@ -1,9 +1,9 @@
-// Muon: the matrices inside of a model move along their momentum made orthogonal, all other parameters (embeddings,
+// Muon: updates the matrices inside a model by their orthogonalised momentum, and all other parameters (embeddings,
 // head, norms, biases) by AdamW.
 //
-// Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024), with Nesterov's step; the
-// size of a step, 0.2 sqrt(max(rows, columns)), and its decoupled decay: Liu et al., "Muon is Scalable for LLM
-// Training" (2025), section 2.2, so that one learning rate suits matrices and the rest.
+// Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024), with Nesterov's step. The
+// step size, 0.2 sqrt(max(rows, columns)), and the decoupled decay are from Liu et al., "Muon is Scalable for LLM
+// Training" (2025), section 2.2, so that one learning rate suits matrices and other parameters.
 #pragma once
 
 #include <vector>
@@ -13,21 +13,22 @@
 
 namespace braid::optim {
 
-// The nearest matrix to `matrix` with orthonormal rows or columns, about: five Newton-Schulz steps of degree five bring
-// singular values between 0.7 and 1.2, but for those below a thousandth of its norm. In the type of `matrix`; not
-// bitwise the same for every number of threads.
+// Returns approximately the nearest matrix to `matrix` with orthonormal rows or columns. Five Newton-Schulz steps of
+// degree five bring singular values between 0.7 and 1.2, except those below a thousandth of its norm. The arithmetic is
+// in the type of `matrix`. The bits may depend on the number of threads.
 at::Tensor orthogonalized(const at::Tensor& matrix);
 
 class Muon final : public Optimizer {
  public:
-  // A matrix of which ranks hold parts is brought together on each of them, which then makes the same product: whatever
-  // the layout, the update is that of one rank.
+  // If ranks hold parts of a matrix, each of them gathers the whole matrix and computes the same product. So the update
+  // does not depend on the layout.
   Muon(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups);
 
   static int num_states(param::LinearMap linear) { return linear == param::LinearMap::Yes ? 1 : 2; }
 
  private:
-  // This rank's shard of a matrix: elements `begin` to `end`, without padding of the flat buffers.
+  // A part of this rank's shard of a matrix: elements `begin` to `end` of the local matrix, without the padding of the
+  // flat buffers.
   struct OwnPart {
     int64_t begin, end;
     at::Tensor master, data, grad, momentum;  // 1-D
@@ -43,7 +44,7 @@ class Muon final : public Optimizer {
   const MatrixGroups groups_;
   const ParameterGroups rates_;
   const ElementPass rest_;
-  const std::vector<StateStretch> stretches_;  // of the matrices
+  const std::vector<StateStretch> stretches_;  // the stretches of the matrices
 };
 
 }  // namespace braid::optim

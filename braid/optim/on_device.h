@@ -1,5 +1,5 @@
-// The optimizer's passes over flat buffers on a device, by libbraid_cuda.so. It decides nothing: optimizer.h and
-// grad_norm.h are for callers.
+// The optimizer's passes over flat buffers on a device, in libbraid_cuda.so. Callers use optimizer.h and grad_norm.h,
+// which make the decisions.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,22 @@
 
 namespace braid::on_device {
 
-// A uint8 tensor of `values`, where the store is.
+// Returns a uint8 tensor of `values` on the store's device.
 at::Tensor bytes(const std::vector<uint8_t>& values, const param::ParamStore& store);
 
 // The buffers that an update reads and writes.
 template <class T>
 struct Elements {
   optim::ElementRange<T> range;
-  void* data;  // the masters rounded to `data_type`; the masters themselves where it is theirs
+  void* data;  // the masters rounded to `data_type`; the masters themselves if they have that type
   at::ScalarType data_type;
 };
-// `group_of_block`: uint8 on the device, for every block of `elements`. Returns before it has run.
+// Enqueues an update and returns before it has run. `group_of_block`: uint8 on the device, the group of every block of
+// `elements`.
 template <class Factors, class T>
 void update(const at::Tensor& group_of_block, const Elements<T>& elements, const std::vector<Factors>& of_groups);
 
-// The sum of squares of each parameter's main_grad, by Parameter::index. Waits for the device.
+// Returns the sum of squares of each parameter's main_grad, by Parameter::index. Waits for the device.
 std::vector<double> squares(const param::ParamStore& store);
 
 }  // namespace braid::on_device

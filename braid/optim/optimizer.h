@@ -1,5 +1,6 @@
-// Updates the master weights that a rank owns from its gradients. Steps, saves and resumes use this interface only: a
-// new optimizer is a class, or a rule of element_update.h, and a line of make_optimizer().
+// The interface of optimizers, which update the master weights that a rank owns from its gradients. Steps, saves and
+// resumes use this interface only. A new optimizer is a class, or a rule of element_update.h, and a line of
+// make_optimizer().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,22 +19,22 @@ namespace braid::optim {
 // The inputs of one optimizer step.
 struct OptimizerStep {
   double lr = 0;
-  double grad_scale = 1;  // multiplies every gradient (norm clipping)
+  double grad_scale = 1;  // factor on every gradient (norm clipping)
 };
 
-// Elements of the flat buffers that lie in one owned range, and where a state has what belongs to them.
+// Consecutive elements of the flat buffers within one owned range, and their position in an optimizer state.
 struct StateStretch {
-  int range = 0;               // of store.owned()
+  int range = 0;               // index in store.owned()
   int64_t begin = 0, end = 0;  // elements of the flat buffers; multiples of kAlign
-  int64_t place = 0;           // of the first one's in the state
+  int64_t place = 0;           // index of the first element in the state
 
   int64_t length() const { return end - begin; }
 };
 
-// A number that an optimizer keeps for every element of some parameters that it updates.
+// A state: a number that an optimizer keeps for every element of the parameters, or of some of them.
 struct OptimizerState {
-  std::string name;                     // "adamw.first_moment"; a checkpoint puts it and a "/" before a parameter's
-  std::vector<StateStretch> stretches;  // of whole parameters, as far as this rank owns them
+  std::string name;  // "adamw.first_moment"; a checkpoint stores it under this name, "/" and the parameter's name
+  std::vector<StateStretch> stretches;  // the parts that this rank owns of the parameters with this state
   at::Tensor flat;                      // 1-D, of the masters' type
 };
 
@@ -41,25 +42,26 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Updates the masters this rank owns, and their data, which are the masters rounded. Padding stays zero. Bitwise the
-  // same for every number of threads and however masters are sharded; on a device the same every time, enqueued and not
-  // waited for. Backward over weights saved before it fails (their version moves). Collective where ranks hold parts of
-  // a matrix that is updated as a whole.
+  // Updates the masters that this rank owns, and their data, the rounded masters. Padding stays zero. The result is
+  // bitwise the same for every number of threads and every sharding of masters. On a device, the result is the same in
+  // every run; the work is enqueued, and step() does not wait for it. A later backward over weights that were saved
+  // before the step fails, because their version has changed. Collective if ranks hold parts of a matrix that is
+  // updated as a whole.
   void step(const OptimizerStep& step);
 
   int64_t num_steps() const { return num_steps_; }
   void set_num_steps(int64_t steps) { num_steps_ = steps; }  // after loading the states
-  // Zeros at first, which take memory from the first step or question on: none where servers make all steps. The same
-  // at every call, until they are released.
+  // Returns the states, zeros at first. They are allocated at the first step or the first call of states(), so a rank
+  // whose steps are all made by servers allocates none. Returns the same tensors at every call, until release_states().
   const std::vector<OptimizerState>& states();
-  // Their memory goes; they are zeros again.
+  // Frees the states' memory. The next states() are zeros again.
   void release_states() { states_.clear(); }
 
  protected:
   explicit Optimizer(param::ParamStore& store) : store_(store) {}
-  // States as before the first step.
+  // Returns the states before the first step.
   virtual std::vector<OptimizerState> zero_states() const = 0;
-  // Number num_steps().
+  // Makes update number num_steps().
   virtual void update(const OptimizerStep& step) = 0;
 
   param::ParamStore& store_;
@@ -69,16 +71,16 @@ class Optimizer {
   int64_t num_steps_ = 0;
 };
 
-// The ranks that hold parts of a matrix; null: this one alone. They outlive the optimizer.
+// The ranks that hold parts of a matrix. A null group means this rank alone. REQUIRES: both outlive the optimizer.
 struct MatrixGroups {
-  Communicator* shards = nullptr;  // hold shards of what the optimizer updates
-  Communicator* tensor = nullptr;  // hold slices where a placement is sharded along Axis::Tensor
+  Communicator* shards = nullptr;  // the ranks that hold shards of the masters
+  Communicator* tensor = nullptr;  // the ranks that hold slices of a placement sharded along Axis::Tensor
 };
 
 // Returns the number of states per element of a parameter.
 int num_states(const OptimizerSpec& spec, param::LinearMap linear);
 
-// Makes the optimizer that spec.kind names, for this rank's shard of `store`, which must outlive it.
+// Makes the optimizer that spec.kind names, for this rank's shard of `store`. REQUIRES: `store` outlives it.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store,
                                           MatrixGroups groups = {});
 

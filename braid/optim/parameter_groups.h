@@ -1,4 +1,5 @@
-// The rates of each parameter: norms and biases are not decayed, and groups of optimizer.groups have their own rates.
+// The rates of each parameter: norms and biases have no weight decay, and groups of optimizer.groups have their own
+// rates.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace braid::optim {
 bool matches(const ParameterGroup& group, const std::string& name);
 
 struct GroupRates {
-  double lr_scale = 1;  // times the learning rate of the step
+  double lr_scale = 1;  // factor on the learning rate of the step
   double weight_decay = 0;
   bool operator==(const GroupRates&) const = default;
 };
@@ -25,7 +26,7 @@ class ParameterGroups {
 
   const std::vector<GroupRates>& rates() const { return rates_; }
   const GroupRates& of(const param::Parameter& param) const { return rates_[index_of_param_[param.index]]; }
-  // By block of ParamStore::kAlign elements of the flat buffers, which of rates() it has.
+  // Returns the index in rates() of each block of ParamStore::kAlign elements of the flat buffers.
   const std::vector<uint8_t>& of_blocks() const { return of_blocks_; }
 
  private:

@@ -1,6 +1,6 @@
-// Freed memory kept for the next allocation of its size class. Steps repeat the same sizes, and the system's allocator
-// does not reuse large aligned blocks well: without a cache, resident memory grows with every step under glibc 2.36. It
-// knows sizes and not whose memory it is (memory_account.h).
+// A cache of freed memory for the next allocation of its size class. Steps repeat the same sizes, and the system's
+// allocator does not reuse large aligned blocks well. Without a cache, resident memory grows with every step under
+// glibc 2.36. memory_account.h records the ranks to which memory belongs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,15 +12,13 @@
 
 namespace braid::param {
 
-// Memory that is read from end to end again and again, on pages of the processor's larger size: with small ones,
-// finding them takes as long as reading them (bench/generation).
-
-// Contiguous CPU memory without values. The system is asked for large pages where the tensor fills one; where it has
-// none, they are small.
+// Returns an uninitialised contiguous tensor for memory that is read from end to end repeatedly. With small pages,
+// finding the pages takes as long as reading them (bench/generation). So if a CPU tensor fills a large page, the system
+// is asked for large pages; if it has none, the pages are small.
 at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& options);
 
-// Any thread. Blocks of at least kSmallestKept bytes are kept by size class, eight classes per doubling, so that at
-// most an eighth of a block is waste. What is kept never exceeds the most that was in use at once: beyond it, kept
+// Thread-safe. Blocks of at least kSmallestKept bytes are kept by size class. There are eight classes per doubling, so
+// at most an eighth of a block is wasted. If the kept bytes exceed the maximum that was ever in use at once, all kept
 // blocks go back to the system.
 class BlockCache {
  public:
@@ -28,11 +26,11 @@ class BlockCache {
 
   BlockCache() = default;
   BlockCache(const BlockCache&) = delete;
-  ~BlockCache();  // returns what is kept; blocks in use are the callers'
+  ~BlockCache();  // returns the kept blocks to the system; callers own the blocks in use
 
-  // At least `bytes`, aligned to 64. Throws what c10::alloc_cpu throws.
+  // Returns a block of at least `bytes` bytes, aligned to 64. Throws the errors of c10::alloc_cpu.
   void* allocate(size_t bytes);
-  // `bytes` as it was allocated with.
+  // REQUIRES: `block` was allocated with `bytes`.
   void free(void* block, size_t bytes);
 
   size_t kept_bytes() const;
@@ -41,8 +39,8 @@ class BlockCache {
   static constexpr int kNumClasses = 64 * 8;
   static int size_class(size_t bytes);
   static size_t class_bytes(int size_class);
-  void* taken(int size_class);  // a kept block, or null
-  void release_all();           // the lock is held
+  void* taken(int size_class);  // returns a kept block, or null
+  void release_all();           // REQUIRES: the lock is held, or this is the destructor
 
   mutable std::mutex lock_;
   std::array<std::vector<void*>, kNumClasses> kept_;

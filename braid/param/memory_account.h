@@ -1,5 +1,5 @@
-// Bytes in use per rank and category, counted by a tagged CPU allocator: the tag travels in a header of each block, so
-// a block freed on another thread is taken off the rank that allocated it.
+// Bytes in use per rank and category, counted by a tagged CPU allocator. The tag is in a header of each block. So if
+// another thread frees a block, its bytes are subtracted from the rank that allocated it.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 
 namespace braid::param {
 
-// Keeps allocations beside a run, such as a measurement's, out of its memory account (memory_account.h).
-
-// While alive, what this thread allocates is counted to no rank. What it frees is taken off whom it was counted to.
+// A scope that keeps allocations outside of a run, such as a measurement's, out of the account. While it is alive, this
+// thread's allocations are counted for no rank. Blocks that the thread frees are still subtracted from the rank for
+// which they were counted.
 class UncountedScope {
  public:
   UncountedScope();
@@ -22,32 +22,32 @@ class UncountedScope {
   int rank_before_;
 };
 
-// The pass that a block runs.
+// The pass in which a block runs.
 enum class Phase { Forward, Backward };
 
-// Servers: what parameter servers keep, of the rank that started them. Snapshots: copies that are saved while training
-// goes on.
+// Categories of memory. Servers: memory of parameter servers, counted for the rank that started them. Snapshots: copies
+// that are saved while training continues.
 enum class MemoryCategory { Parameters, Gradients, Optimizer, Activations, Communication, Servers, Snapshots, Other };
 inline constexpr int kNumMemoryCategories = 8;
 std::string text(MemoryCategory category);
 
 struct MemoryUse {
-  std::array<int64_t, kNumMemoryCategories> bytes{};       // now
+  std::array<int64_t, kNumMemoryCategories> bytes{};       // in use now
   std::array<int64_t, kNumMemoryCategories> peak_bytes{};  // each category's own peak since reset_memory_peak
   int64_t peak_total_bytes = 0;                            // peak of the sum
 };
 
-// Installs the allocator under LibTorch, once per process; later calls do nothing. Memory allocated before is not
-// counted. Where there is no more of it, RunError says how much was asked for.
+// Installs the allocator in LibTorch, once per process; later calls do nothing. Memory allocated before is not counted.
+// Afterwards, an allocation that fails throws a RunError that gives its size.
 void install_memory_accounting();
 
-// Counts what this thread allocates from here on to `rank`; check() fails unless it is 0 .. 1023. What threads allocate
-// that never call it is not counted.
+// Counts this thread's allocations for `rank` from now on; check() fails unless it is 0 .. 1023. Allocations of threads
+// that never call this are not counted.
 void account_memory_to(int rank);
-// The rank that this thread allocates for, if its allocations are counted.
+// Returns the rank for which this thread's allocations are counted, if any.
 std::optional<int> accounted_rank();
 
-// While alive, this thread's allocations are of `category`. Nests. The default is Other.
+// A scope that sets the category of this thread's allocations. Scopes nest. The default category is Other.
 class MemoryScope {
  public:
   explicit MemoryScope(MemoryCategory category);
@@ -59,6 +59,6 @@ class MemoryScope {
 };
 
 MemoryUse memory_use(int rank);
-void reset_memory_peak(int rank);  // peaks become what is in use now
+void reset_memory_peak(int rank);  // sets the peaks to the bytes in use now
 
 }  // namespace braid::param

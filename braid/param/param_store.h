@@ -5,7 +5,7 @@
 //   grads  | wte:0 | wpe:0 | ln.w:0 | ... | wte:1            one slice per (parameter, use) in reproducible mode,
 //                                                           one per parameter in fast mode
 //
-// Where they are sharded (param_spec.h), a rank holds only its owned ranges of some of these buffers.
+// If the buffers are sharded (param_spec.h), a rank holds only its owned ranges of some of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@
 
 namespace braid::param {
 
-// A parameter's gradient from one of its uses. `slice` views the flat gradient buffer.
+// A parameter's gradient from one of its uses. `slice` is a view of the flat gradient buffer.
 struct UseGrad {
   int use = 0;
   at::Tensor slice;
@@ -32,15 +32,17 @@ struct Parameter {
   Init init;
   WeightDecay decay = WeightDecay::Yes;
   LinearMap linear = LinearMap::No;
-  int index = 0;                // place in ParamStore::params()
-  int uses = 1;                 // in the whole model
+  int index = 0;                // index in ParamStore::params()
+  int uses = 1;                 // number of uses in the whole model
   std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending
-  int64_t offset = 0;           // of `data` and `main_grad` in the flat buffers, in elements
-  at::Tensor data;              // local shape, requires_grad; what layers compute with
-  at::Tensor master;            // local shape; what the optimizer updates. Undefined where states are sharded
-  at::Tensor main_grad;  // local shape; the gradient of this rank. Views the slice of the first local use. Undefined
-                         // where gradients are sharded
-  std::vector<UseGrad> use_grads;  // fast: all share main_grad; reproducible: one slice each, added once at the end
+  int64_t offset = 0;           // offset of `data` and `main_grad` in the flat buffers, in elements
+  at::Tensor data;              // local shape, requires_grad; the weights that layers use
+  at::Tensor master;            // local shape; the weights that the optimizer updates. Undefined if states are sharded
+  // Local shape; the gradient of this rank, a view of the slice of the first local use. Undefined if gradients are
+  // sharded.
+  at::Tensor main_grad;
+  // Fast: all are main_grad; reproducible: one slice each, added up at the end of the step.
+  std::vector<UseGrad> use_grads;
 
   int64_t num_elements() const { return braid::mesh::num_elements(placement.local_shape); }
 };
@@ -54,50 +56,53 @@ struct StoreOptions {
 
 class ParamStore {
  public:
-  static constexpr int64_t kAlign = 1024;  // elements; also the block of reproducible norms, so shards can cut here
+  // The alignment of slices, in elements. It is also the block of reproducible norms, so shards can be cut here.
+  static constexpr int64_t kAlign = 1024;
 
-  // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `data` says the data's
-  // dtype, float32, float64, bfloat16 or float16, and the device of everything. Masters and gradients are float64 for
-  // float64, else float32. Initial values are the same on every device.
+  // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `data` gives the data's
+  // dtype (float32, float64, bfloat16 or float16) and the device of all buffers. Masters and gradients are float64 if
+  // the data are, else float32. Initial values are the same on every device.
   ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data, uint64_t seed)
       : ParamStore(blocks, {reduction, data, seed}) {}
   ParamStore(const std::vector<BlockSpec>& blocks, const StoreOptions& options);
   ParamStore(const ParamStore&) = delete;
 
-  Parameter& operator[](const std::string& name);  // check() fails when there is none
+  Parameter& operator[](const std::string& name);  // check() fails if there is none
   std::vector<Parameter>& params() { return params_; }
   const std::vector<Parameter>& params() const { return params_; }
-  // The whole buffer; where parameters are sharded, the owned ranges one after another.
+  // Returns the whole buffer. If parameters are sharded, returns the owned ranges, one after another.
   const at::Tensor& flat_data() const { return flat_data_; }
-  // flat_data() itself where masters are the data; else the owned ranges one after another, which is the whole buffer
-  // where nothing is sharded.
+  // Returns flat_data() if masters are the data. Otherwise returns the owned ranges, one after another; without
+  // sharding, these are the whole buffer.
   const at::Tensor& flat_master() const { return flat_master_; }
-  // The whole buffer, parallel to a whole flat_data(), then the slices of further uses; where shards_gradients(), the
-  // owned ranges one after another.
+  // Returns the whole buffer, in the layout of a whole flat_data(), followed by the slices of further uses. If
+  // shards_gradients(), returns the owned ranges, one after another.
   const at::Tensor& flat_grads() const { return flat_grads_; }
-  // Makes `flat_data` the parameters' data, in the same layout and in new leaves: graphs that were built on the data
-  // before keep those. Masters follow where they are the data. check() fails where anything is sharded.
+  // Makes `flat_data` the parameters' data, in the same layout and in new leaves. Graphs that were built on the
+  // previous data keep those. The masters are replaced too if they are the data. check() fails if anything is sharded.
   void bind(const at::Tensor& flat_data);
-  // After writing masters: data becomes the masters rounded, to nearest even, in the ranges that this rank owns.
+  // Called after writing masters. Sets the data to the masters rounded to nearest even, in the ranges that this rank
+  // owns.
   void round_masters();
 
-  int64_t num_flat() const { return num_flat_; }    // elements of a whole buffer
-  int64_t num_owned() const { return num_owned_; }  // elements of what this rank updates
+  int64_t num_flat() const { return num_flat_; }    // number of elements of a whole buffer
+  int64_t num_owned() const { return num_owned_; }  // number of elements that this rank updates
   Reduction reduction() const { return options_.reduction; }
 
   const Sharding& sharding() const { return options_.sharding; }
-  // Gradients stay whole in reproducible mode, whatever is sharded: their tree is over this rank's microbatches.
+  // Returns true if gradients are sharded. In reproducible mode they never are, because their tree is over this rank's
+  // microbatches.
   bool shards_gradients() const;
   bool shards_parameters() const { return options_.sharding.what == Sharded::Parameters; }
-  // Returns the ranges that this rank updates: everything, or its shard of every unit, in their order.
+  // Returns the ranges that this rank updates: everything, or its shard of every unit, in the order of the units.
   const std::vector<OwnedRange>& owned() const { return owned_; }
-  // Empty where nothing is sharded.
+  // Returns the units; empty if nothing is sharded.
   const std::vector<ShardUnit>& units() const { return units_; }
   const std::vector<int>& units_of_block(int block) const { return units_of_block_[block]; }
   int unit_of(const Parameter& param) const { return unit_of_param_[param.index]; }
-  // The whole data of a unit, 1-D. Where parameters are sharded, it and the parameters' data have memory only between
-  // allocate_unit() and free_unit(), with no values but what the caller gathers. At other times reading them throws a
-  // c10::Error with the parameters' names.
+  // Returns the whole data of a unit, 1-D. If parameters are sharded, this tensor and the parameters' data have memory
+  // only between allocate_unit() and free_unit(), and the caller gathers their values. At other times, reading them
+  // throws a c10::Error that names the parameters.
   const at::Tensor& unit_data(int unit) const { return unit_data_[unit]; }
   void allocate_unit(int unit);
   void free_unit(int unit);

@@ -1,4 +1,4 @@
-// A random generator of one's own, set by a key. The process-wide default generator is never touched.
+// A random generator that is set by a key. It never uses the process-wide default generator.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -10,7 +10,7 @@ namespace braid::param {
 class RankGenerator {
  public:
   RankGenerator();
-  // The generator at the start of the stream of `key`: the same key gives the same numbers on every rank.
+  // Returns the generator at the start of the stream of `key`. The same key gives the same numbers on every rank.
   at::Generator& at_key(uint64_t key);
 
  private:

@@ -1,5 +1,5 @@
-// Tensors whose memory is freed and allocated again while views of them stay, so that what autograd saved of a sharded
-// parameter sees the values that are gathered for its backward.
+// Tensors whose memory is freed and allocated again while views of them exist. If autograd has saved a view of a
+// sharded parameter, its backward uses the values that are gathered later.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,11 +8,11 @@
 
 namespace braid::param {
 
-// `tensor` owns its storage, which lies on the host. Without memory it and its views, old and new, have shapes and no
-// data: whoever reads or writes them gets a c10::Error that says `why`. release_memory() and restore_memory() do
-// nothing when it is so already.
+// Frees the memory of `tensor`; does nothing if it is already free. The tensor and its views, old and new, keep their
+// shapes; reading or writing their data throws a c10::Error with the text `why`. REQUIRES: `tensor` owns its storage,
+// which is on the host.
 void release_memory(const at::Tensor& tensor, const std::string& why);
-// Uninitialised.
+// Allocates the memory again, uninitialised; does nothing if `tensor` has memory.
 void restore_memory(const at::Tensor& tensor);
 
 }  // namespace braid::param

@@ -1,5 +1,5 @@
-// A sink for sharded gradients: a unit's gradients from one microbatch are written into a buffer of their own, and the
-// listener of `on_unit` takes the buffer away when it is full. It keeps no sum over microbatches.
+// A sink for sharded gradients. The gradients of a unit from one microbatch are written into a buffer of their own. The
+// listener of `on_unit` takes the buffer when it is full. The sink keeps no sum over microbatches.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace braid::param {
 
 class UnitSink final : public GradSink {
  public:
-  // `store` shards gradients, and outlives this.
+  // REQUIRES: `store` shards gradients and outlives this.
   explicit UnitSink(ParamStore& store) : store_(store), ledger_(store) {}
 
   // Called from close() when all local uses of all of the unit's parameters have closed microbatch `micro`. `gradient`
-  // is 1-D, as long as the unit, zero in its padding; recycle() gives its memory back.
+  // is 1-D, as long as the unit, and zero in its padding. The listener returns its memory by recycle().
   std::function<void(int unit, int micro, const at::Tensor& gradient)> on_unit;
   void recycle(const at::Tensor& gradient) { free_[gradient.numel()].push_back(gradient); }
 
@@ -29,8 +29,8 @@ class UnitSink final : public GradSink {
  private:
   struct Filling {
     at::Tensor gradient;
-    int num_left = 0;           // contributions that have not been closed
-    std::vector<bool> started;  // by parameter of the unit
+    int num_left = 0;           // number of contributions that have not been closed
+    std::vector<bool> started;  // by parameter of the unit: whether a contribution has been opened
   };
   Filling& filling(int unit, int micro);
   at::Tensor buffer(int unit);

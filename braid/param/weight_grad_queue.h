@@ -1,5 +1,5 @@
-// Weight gradients that backward left for later: (x, dY) and where the product goes. A schedule runs them right after
-// the input gradient, or later, in what would be bubble (zero bubble).
+// A queue of weight gradients that backward has deferred: x, dY and the destination of their product. A schedule runs
+// them right after the input gradient, or later in otherwise idle time (zero bubble).
 #pragma once
 
 #include <functional>
@@ -14,18 +14,18 @@ class WeightGradQueue {
   // Writes target = beta * target + gradient.
   using Compute = std::function<void(const GradSlot& slot)>;
 
-  // `sink` must outlive the queue.
+  // REQUIRES: `sink` outlives the queue.
   explicit WeightGradQueue(GradSink& sink) : sink_(sink) {}
 
-  // The queue owns `compute`, which keeps what it needs (x, dY) alive, until it has run.
+  // Adds an entry. The queue owns `compute`, which keeps its inputs (x, dY) alive, until it has run.
   void push(const Parameter& param, int use, int micro, Compute compute);
-  // Opens the slot, runs `compute` and closes it before returning: for a gradient that is known in forward.
+  // Opens the slot, runs `compute` and closes the slot before returning. Used for a gradient that is known in forward.
   void run_now(const Parameter& param, int use, int micro, const Compute& compute);
-  // Runs what was pushed for `micro`, in order of pushing. run_all() runs everything.
+  // Runs the entries of `micro`, in order of pushing. run_all() runs all entries.
   void run(int micro);
   void run_all();
-  // While alive, push() runs what it is given at once, so nothing is held on the queue: for a backward whose weight
-  // gradients follow immediately anyway. At most one at a time.
+  // A scope in which push() runs each `compute` at once, so that the queue holds nothing. Used for a backward whose
+  // weight gradients follow immediately anyway. At most one such scope is alive at a time.
   class AtOnce {
    public:
     explicit AtOnce(WeightGradQueue& queue) : queue_(queue) { queue_.waits_ = false; }
@@ -35,7 +35,7 @@ class WeightGradQueue {
    private:
     WeightGradQueue& queue_;
   };
-  // Forgets all entries without opening their slots: after a backward that failed.
+  // Drops all entries without opening their slots. Used after a backward that failed.
   void drop() { entries_.clear(); }
   int64_t pending() const { return static_cast<int64_t>(entries_.size()); }
 

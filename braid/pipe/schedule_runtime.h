@@ -1,4 +1,5 @@
-// Runs one rank's program of a schedule: calls the executor for compute actions, and sends and receives its tensors.
+// Runs one rank's program of a schedule. It calls the executor for compute actions, and sends and receives the
+// executor's tensors.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +16,15 @@ namespace braid::pipe {
 
 class ScheduleRuntime {
  public:
-  // `schedule` has its sends and receives (with_comms) and validates with buffered sends; its rank r is rank r of
-  // `pipe`. All outlive this. Sends complete in the background, receives are posted kReceivesAhead actions ahead.
+  // Sends complete in the background. Receives are posted kReceivesAhead actions ahead. REQUIRES: `schedule` has its
+  // sends and receives (with_comms) and validates with buffered sends; its rank r is rank r of `pipe`; all three
+  // arguments outlive this.
   ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor);
 
-  // One step. Returns this rank's spans, in seconds of now_seconds(), when every transfer of the step is done; the two
-  // of a fused pair are the same time. Throws what the executor throws, CommError, and InternalError where a program
-  // reads what it has not received or breaks the form of a fused pair. A program that can never go on ends in
-  // CommError on a communicator that notices when all ranks wait.
+  // Runs one step. Returns this rank's spans, in seconds of now_seconds(), once its sends are done and its receives
+  // have completed; the two actions of a fused pair have the same span. Throws the executor's errors and CommError.
+  // Throws InternalError if a program reads a tensor that it has not received, or has a malformed fused pair. A program
+  // that deadlocks ends in CommError if the communicator detects that all ranks wait.
   std::vector<schedule::Span> run_step();
 
  private:
@@ -44,8 +46,8 @@ class ScheduleRuntime {
   Communicator& pipe_;
   StageExecutor& executor_;
   std::vector<Work> sends_;
-  std::map<Action, Work> receives_;  // posted, not yet reached by the program
-  size_t posted_until_ = 0;          // actions before this have had their receives posted
+  std::map<Action, Work> receives_;  // receives that are posted but not yet reached by the program
+  size_t posted_until_ = 0;          // the receives of all actions below this index have been posted
 };
 
 }  // namespace braid::pipe

@@ -22,14 +22,14 @@ int64_t most_held(const PlannedLayout& layout) { return layout.prediction.fulles
 // the simulator say, since a layout must fit by both.
 std::optional<PlannedLayout> leanest(const SearchRequest& request, const Cluster& cluster,
                                      const PredictOptions& options) {
-  ClusterPredictor foresight(cluster, options);
+  ClusterPredictor predictor(cluster, options);
   std::optional<PlannedLayout> best;
   RunSpec spec = request.space.run;
   for (const LayoutPoint& point : layout_space(request.space)) {
     if (point.recompute != RecomputeChoice::Full && point.recompute != RecomputeChoice::AsGiven) continue;
     set_layout(spec, point);
-    if (best && foresight.least_bytes(spec) >= most_held(*best)) continue;
-    auto layout = planned_layout(request, point, foresight);
+    if (best && predictor.least_bytes(spec) >= most_held(*best)) continue;
+    auto layout = planned_layout(request, point, predictor);
     if (!layout || !is_legal(layout->spec)) continue;
     if (!best || most_held(*layout) < most_held(*best)) best = std::move(layout);
   }
@@ -155,11 +155,11 @@ std::string limit_text(const Prediction& prediction) {
 
 class Neighbours {
  public:
-  Neighbours(const SearchRequest& request, Predictor& foresight)
-      : request_(request), foresight_(foresight), space_(layout_space(request.space)) {}
+  Neighbours(const SearchRequest& request, Predictor& predictor)
+      : request_(request), predictor_(predictor), space_(layout_space(request.space)) {}
 
   std::string reasons(const PlannedLayout& layout) const {
-    const Prediction is = foresight_.predict(layout.spec);  // as the others are predicted
+    const Prediction is = predictor_.predict(layout.spec);  // as the others are predicted
     std::vector<std::string> sentences;
     for (const Aspect& aspect : kAspects) {
       if (sentences.size() == kMostReasons) break;
@@ -180,7 +180,7 @@ class Neighbours {
       LayoutPoint same = candidate;
       aspect.copy(from.layout, same);
       if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
-      auto other = planned_layout(request_, candidate, foresight_);
+      auto other = planned_layout(request_, candidate, predictor_);
       if (!other || other->spec == from.spec) continue;  // what was to be chosen came out the same
       const bool leads = !best || better(other->prediction, best->prediction);
       if (leads && is_legal(other->spec)) best = std::move(other);
@@ -189,14 +189,14 @@ class Neighbours {
   }
 
   const SearchRequest& request_;
-  Predictor& foresight_;
+  Predictor& predictor_;
   const std::vector<LayoutPoint> space_;
 };
 
 }  // namespace
 
-void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Predictor& foresight) {
-  const Neighbours neighbours(request, foresight);
+void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Predictor& predictor) {
+  const Neighbours neighbours(request, predictor);
   for (PlannedLayout& layout : layouts) layout.why = neighbours.reasons(layout);
 }
 

@@ -19,6 +19,6 @@ std::string shortage(const SearchRequest& request, const Cluster& cluster, const
 // Sets `why` of each layout, to sentences like "pipe 8 rather than 4, which would need 91.2 GiB on rank 0 of pipe, most
 // of it activations; zero 1 rather than 0, which would take 4.0 % longer, most of it data. 12.0 % of the step goes to
 // pipeline." The number of data ranks is not mentioned, because it follows from pipe and tensor.
-void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Predictor& foresight);
+void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Predictor& predictor);
 
 }  // namespace braid::plan

@@ -39,14 +39,14 @@ std::string policies_text(const std::vector<RecomputeChoice>& policies) {
   return alike ? words[0] : joined(words, ",");
 }
 
-void choose_recompute(RunSpec& spec, Prediction& prediction, Predictor& foresight) {
+void choose_recompute(RunSpec& spec, Prediction& prediction, Predictor& predictor) {
   std::vector policies(static_cast<size_t>(spec::num_stages(spec)), RecomputeChoice::None);
   while (!prediction.fits()) {
     auto next = next_policies(policies, prediction);
     if (next == policies) return;
     policies = std::move(next);
     spec.memory.recompute = policies_text(policies);
-    prediction = foresight.predict(spec);
+    prediction = predictor.predict(spec);
   }
 }
 
@@ -95,13 +95,13 @@ struct WorkGroup {
 };
 
 std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::vector<LayoutPoint>& layouts,
-                                       Predictor& foresight) {
+                                       Predictor& predictor) {
   std::vector<WorkGroup> groups;
   RunSpec spec = request.space.run;
   for (size_t place = 0; place < layouts.size(); ++place) {
     if (groups.empty() || !same_work(layouts[groups.back().begin], layouts[place])) {
       set_layout(spec, layouts[place]);
-      groups.push_back({foresight.least_seconds(spec), place, place});
+      groups.push_back({predictor.least_seconds(spec), place, place});
     }
     groups.back().end = place + 1;
   }
@@ -118,33 +118,33 @@ std::vector<Problem> problems_to_train(RunSpec spec) {
 bool is_legal(RunSpec spec) { return !spec::has_problems(about_to_run(std::move(spec)), spec::any_hosts()); }
 
 std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
-                                            Predictor& foresight) {
+                                            Predictor& predictor) {
   PlannedLayout planned{.layout = layout, .spec = request.space.run};
   set_layout(planned.spec, layout);
   if (layout.cut == CutChoice::Balanced) {
-    planned.spec.pipeline.partition = foresight.balanced_partition(planned.spec);
+    planned.spec.pipeline.partition = predictor.balanced_partition(planned.spec);
     if (spec::is_even(planned.spec.pipeline)) return {};
   }
   if (layout.shares == BatchSplitChoice::Balanced) {
-    planned.spec.mesh.batch_shares = foresight.balanced_shares(planned.spec);
+    planned.spec.mesh.batch_shares = predictor.balanced_shares(planned.spec);
     if (planned.spec.mesh.batch_shares == kEqualShares) return {};
   }
-  planned.prediction = foresight.predict(planned.spec);
-  if (layout.recompute == RecomputeChoice::ByStage) choose_recompute(planned.spec, planned.prediction, foresight);
+  planned.prediction = predictor.predict(planned.spec);
+  if (layout.recompute == RecomputeChoice::ByStage) choose_recompute(planned.spec, planned.prediction, predictor);
   return planned;
 }
 
-Plan search(const SearchRequest& request, Predictor& foresight) {
+Plan search(const SearchRequest& request, Predictor& predictor) {
   const double begin = now_seconds();
   const std::vector<LayoutPoint> layouts = layout_space(request.space);
   Best best(static_cast<size_t>(request.top));
   RunSpec spec = request.space.run;
-  for (const WorkGroup& group : groups_by_bound(request, layouts, foresight)) {
+  for (const WorkGroup& group : groups_by_bound(request, layouts, predictor)) {
     if (group.least_seconds > best.worst()) break;
     for (size_t place = group.begin; place < group.end; ++place) {
       set_layout(spec, layouts[place]);
-      if (foresight.least_bytes(spec) > request.memory_bytes) continue;
-      best.consider(place, planned_layout(request, layouts[place], foresight));
+      if (predictor.least_bytes(spec) > request.memory_bytes) continue;
+      best.consider(place, planned_layout(request, layouts[place], predictor));
     }
   }
   return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};

@@ -53,7 +53,7 @@ struct SearchRequest {
 
 // Returns the `top` layouts with the shortest steps that fit and have no problems(). Among equal steps, the layout that
 // comes first in the space wins. Reasons are not set (reasons.h).
-Plan search(const SearchRequest& request, Predictor& foresight);
+Plan search(const SearchRequest& request, Predictor& predictor);
 
 // Returns the reasons why braid cannot train a run, whatever its data; empty for a legal run. is_legal() is faster.
 std::vector<Problem> problems_to_train(RunSpec spec);
@@ -63,6 +63,6 @@ bool is_legal(RunSpec spec);
 // here: each stage of a rank that exceeds its memory goes from "none" to "selective" to "full". Returns nothing if the
 // balanced cut is the even one or the balanced shares are equal, because another layout has these.
 std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
-                                            Predictor& foresight);
+                                            Predictor& predictor);
 
 }  // namespace braid::plan

@@ -1,4 +1,4 @@
-// Timelines as a trace that Perfetto and chrome://tracing open, and back.
+// Converts timelines to a trace for Perfetto and chrome://tracing, and back.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace braid::report {
 
-// The JSON object format of Google's "Trace Event Format": a process for each timeline, in their order, a thread for
-// each rank, and a complete event ("X") for each span, in microseconds from the timeline's first begin, with three
-// decimals. Spans of one thread must nest, so transfers that go on beside other actions are in a thread of their own.
-// Event names are "forward 3": viewers colour by the words. A fused pair is one event, "forward 7 + backward 3". Times
-// of the timelines are in seconds.
+// Returns a trace in the JSON object format of Google's "Trace Event Format". Each timeline is a process, in their
+// order; each rank is a thread; each span is a complete event ("X"). Event times are microseconds from the timeline's
+// first begin, with three decimals; times of `timelines` are in seconds. Spans of one thread must nest: transfers that
+// run beside other actions are in a thread of their own. Events are named like "forward 3", because viewers colour by
+// the words. A fused pair is one event, "forward 7 + backward 3".
 std::string chrome_trace(const std::vector<NamedTimeline>& timelines);
 
-// The timelines of a trace that chrome_trace() wrote, times in seconds. `origin` names the text in errors. Throws
-// ConfigError when the text is no such trace.
+// Returns the timelines of a trace from chrome_trace(), with times in seconds. `origin` names the text in errors.
+// Throws ConfigError if the text is not such a trace.
 std::vector<NamedTimeline> parse_chrome_trace(const std::string& trace, const std::string& origin);
 
 }  // namespace braid::report

@@ -1,4 +1,4 @@
-// Pieces that every picture and page is made of.
+// Text pieces used by all pictures and pages.
 #pragma once
 
 #include <string>
@@ -6,22 +6,23 @@
 
 namespace braid::report {
 
-// Safe as the content of an element and as a quoted attribute; control characters are dropped, newlines become spaces.
+// Escapes text for the content of an element or a quoted attribute. Control characters are dropped; newlines become
+// spaces.
 std::string escaped(std::string_view text);
 
-// A coordinate: at most two decimals, no trailing zeros.
+// Returns a coordinate with at most two decimals and no trailing zeros.
 std::string coordinate(double value);
 
-// A share of a whole as a percentage of such a coordinate: 0.125 -> "12.5%".
+// Returns a fraction as a percentage, formatted as a coordinate: 0.125 -> "12.5%".
 std::string percent(double share);
 
-// 45210 -> "45.2k", 2345678 -> "2.35M", 950 -> "950", 0.0123 -> "0.0123": three digits or a little more.
+// Returns about three digits: 45210 -> "45.2k", 2345678 -> "2.35M", 950 -> "950", 0.0123 -> "0.0123".
 std::string short_number(double value);
 
-// 9.04e10 -> "90.4 GFLOP/s".
+// Returns a rate with its unit: 9.04e10 -> "90.4 GFLOP/s".
 std::string flops_text(double per_second);
 
-// 10834944 -> "10,834,944".
+// Returns a number with its digits grouped: 10834944 -> "10,834,944".
 std::string grouped(int64_t value);
 
 }  // namespace braid::report

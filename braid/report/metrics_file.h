@@ -14,31 +14,26 @@
 
 namespace braid::report {
 
-// Taking back what metrics.jsonl says of steps that a run goes back behind. It knows which keys of a line say a step
-// (docs/metrics_format.md) and nothing else of what is in it.
-
-// Lines taken out of the file.
+// The number of lines removed from the file.
 struct CutLines {
-  int64_t later = 0;       // of later steps, and lines between them that name no step
-  int64_t unreadable = 0;  // no JSON object: a run died while it wrote
+  int64_t later = 0;       // lines of later steps, and lines between these that name no step
+  int64_t unreadable = 0;  // lines that are no JSON object: a run died while it wrote
   bool operator==(const CutLines&) const = default;
 };
 
-// Leaves the lines that were true after `last_step` steps, byte for byte; CutLines says which lines go. The file is
-// replaced by a whole one that is durable, or left as it is; one that would not change is not touched, and one that is
-// not there stays away. Throws IoError.
+// Removes the lines about steps after `last_step`, and unreadable lines; the others stay byte for byte. The keys "step"
+// and "first_step" give a line's step (docs/metrics_format.md). The file is either replaced atomically and durably or
+// left as it is. A file without such lines is not touched; a missing one is not created. Throws IoError.
 CutLines cut_metrics(const std::string& path, int64_t last_step, FileSystem& files);
 
-// "took 3 lines out of metrics.jsonl: 2 of steps after 4, 1 unreadable"; empty when no line went.
+// Returns "took 3 lines out of metrics.jsonl: 2 of steps after 4, 1 unreadable"; empty if no line was removed.
 std::string sentence(const CutLines& cut, int64_t last_step);
 
-// Returns the name of the file that an interrupted cut leaves beside `path`.
+// Returns the name of the temporary file that an interrupted cut_metrics() leaves beside `path`.
 std::string cut_metrics_name(const std::string& path);
 
-// One line of metrics as JSON.
-
-// An ordered JSON object on one line. Numbers are in full precision: a double reads back bit for bit, except that NaN
-// and infinities become null, which JSON has instead. Text and keys are UTF-8.
+// One line of metrics: an ordered JSON object. Numbers have full precision: a double reads back bit for bit. NaN and
+// infinities become null, because JSON lacks them. Text and keys are UTF-8.
 class MetricsLine {
  public:
   MetricsLine& add(std::string_view key, double value);
@@ -54,7 +49,7 @@ class MetricsLine {
     return put(key, std::to_string(value));
   }
 
-  // {"step":3,"loss":2.5}, with no newline.
+  // Returns {"step":3,"loss":2.5}, without a newline.
   std::string text() const { return "{" + fields_ + "}"; }
 
  private:
@@ -63,14 +58,15 @@ class MetricsLine {
   std::string fields_;
 };
 
-// Appends. Every line is handed to the operating system before write() returns. If an earlier run died in the middle of
-// a line, the first write begins on a new one. One thread at a time.
+// A file to which lines are appended. Every line is passed to the operating system before write() returns. If an
+// earlier run died in the middle of a line, the first write begins a new line. Not thread-safe.
 class MetricsFile {
  public:
-  // Creates the file when it is not there; its folder must exist. Throws IoError.
+  // Opens the file, and creates it if it is missing. Its folder must exist. Throws IoError.
   explicit MetricsFile(std::string path);
 
-  // Throws IoError, with the offset at which the line was to go; also when the file is no longer in any folder.
+  // Throws IoError with the offset at which the line was to be written. Also throws if the file has been removed from
+  // its folder.
   void write(const MetricsLine& line);
 
   const std::string& path() const { return path_; }

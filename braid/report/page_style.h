@@ -1,4 +1,4 @@
-// The looks of a run's page, and the few lines of script that show values under the pointer. It knows class names only.
+// The style of a run's page, and a short script that shows values under the pointer. It refers to class names only.
 #pragma once
 
 namespace braid::report {

@@ -1,4 +1,4 @@
-// Predictions of a run beside its measurements.
+// The predictions of a run compared with its measurements.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 namespace braid::report {
 
 struct PredictedRow {
-  std::string name;                             // "step", "peak memory"
-  std::string predicted, measured, difference;  // with their units; the prediction less the measurement
+  std::string name;  // "step", "peak memory"
+  // Texts with units. `difference` is the prediction minus the measurement
+  std::string predicted, measured, difference;
 };
 
-// Step and bubble are medians of the last logged steps, the first left out; memory is that of the fullest rank, of all
-// and by category. Empty where nothing was predicted, or nothing has been measured since.
+// Returns the rows of a record. Step and bubble are medians of the last logged steps, without the first. Memory is that
+// of the fullest rank, in total and by category. Empty if nothing was predicted, or nothing has been measured since.
 std::vector<PredictedRow> predicted_rows(const RunRecord& record);
 
-// As lines of text, with their heads.
+// Returns the rows as lines of text, with column heads.
 std::string predicted_table(const std::vector<PredictedRow>& rows);
 
-// As a section of a run's page; empty without rows.
+// Returns the rows as a section of a run's page; empty without rows.
 std::string predicted_html(const std::vector<PredictedRow>& rows);
 
 }  // namespace braid::report

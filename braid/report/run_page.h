@@ -1,4 +1,4 @@
-// A finished or running training run as one HTML page: curves, the timeline of a step, memory, configuration.
+// Makes an HTML page of a finished or running training run: curves, the timeline of a step, memory, configuration.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 namespace braid::report {
 
 struct RunPage {
-  std::string name;         // of the run's folder
-  std::string config_toml;  // as written by the run; may be of another version; empty: not known
+  std::string name;         // name of the run's folder
+  std::string config_toml;  // text of the run's config.toml, which may be of another version; empty: unknown
   RunRecord record;
-  std::vector<NamedTimeline> timelines;  // of one step, the first is drawn on top; empty: none yet
-  std::vector<std::string> faults;       // what of the run could not be read, a sentence each; said on top
+  std::vector<NamedTimeline> timelines;  // timelines of one step, the first drawn on top; empty: none yet
+  std::vector<std::string> faults;       // sentences about parts of the run that could not be read; shown at the top
 };
 
-// Self-contained: no address, no font, no script from elsewhere; readable without scripts, in light and dark, on paper
-// and on a phone. Every text of the run is escaped. Its size is bounded: curves are thinned to kMostPoints.
+// Returns a self-contained page: no address, font or script from elsewhere. The page is readable without scripts, in
+// light and dark, on paper and on a phone. Every text of the run is escaped. The size is bounded: curves are thinned to
+// kMostPoints.
 std::string run_page(const RunPage& page);
 
 }  // namespace braid::report

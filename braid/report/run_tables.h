@@ -1,4 +1,4 @@
-// HTML tables of a run's page: kinds of parallelism, memory of ranks, configuration.
+// HTML tables for a run's page: kinds of parallelism, memory of ranks, configuration.
 #pragma once
 
 #include <string>
@@ -9,24 +9,25 @@
 
 namespace braid::report {
 
-// Memory of every rank as stacked bars in HTML, one scale for all.
+// The memory of every rank, shown as stacked HTML bars on one scale.
 struct MemoryBars {
   std::vector<std::pair<std::string, std::vector<double>>> categories;  // peak bytes of each rank
-  std::vector<double> totals;  // bytes of each rank, the most in use at once; marked on the bars
+  std::vector<double> totals;  // largest bytes in use at once, by rank; marked on the bars
 };
 
 inline constexpr size_t kMostBars = 64;
 
-// Empty when there is nothing to show. Of more than kMostBars ranks, those with the largest bars, in rank order.
+// Returns the bars; empty if there is nothing to show. Of more than kMostBars ranks, shows those with the largest bars,
+// in rank order.
 std::string memory_bars(const MemoryBars& memory);
 
-// A run's configuration as HTML tables, what differs from the defaults marked. It judges no values.
-
-// Returns one table for each section of `toml`, in its order, with unknown keys and sections too. Returns the text
-// itself if it is no TOML.
+// Returns a run's configuration as one HTML table for each section of `toml`, in its order, including unknown keys and
+// sections. Values that differ from the defaults are marked; values are not validated. Returns the text itself if it is
+// not TOML.
 std::string config_tables(const std::string& toml);
 
-// HTML; empty without ways. A narrow screen shows a block of named lines for each way (page_style.h).
+// Returns a table in HTML; empty if there are no ways. A narrow screen shows a block of named lines for each way
+// (page_style.h).
 std::string compared_table(const std::vector<ComparedWay>& ways);
 
 }  // namespace braid::report

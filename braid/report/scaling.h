@@ -1,4 +1,4 @@
-// The speed of training by number of ranks: points, their table and their picture.
+// The speed of training by number of ranks: measured points, their table and their chart.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@ struct ScalingPoint {
   double tokens_per_second = 0;
 };
 
-// Strong: the batch of a step stays the same. Weak: each rank's share of it does.
+// The points of two scaling experiments. Strong: the batch of a step is constant. Weak: the batch per rank is constant.
 struct Scaling {
-  std::vector<ScalingPoint> strong, weak;  // ascending ranks, the first point is what others are held against
+  std::vector<ScalingPoint> strong, weak;  // points in ascending order of ranks; the first point is the reference
 };
 
-// Tokens per second over those of the first point.
+// Returns the tokens per second of a point divided by those of the first point.
 double speed_up(const std::vector<ScalingPoint>& points, size_t point);
-// The speed-up over that of as many ranks at the first point's speed each.
+// Returns the speed-up of a point divided by the ideal one, which is its number of ranks over that of the first point.
 double efficiency(const std::vector<ScalingPoint>& points, size_t point);
 
-// Lines with one row per point, strong before weak.
+// Returns lines with one row per point, strong before weak.
 std::string scaling_table(const Scaling& scaling);
-// A self-contained SVG: speed-up against ranks, with the ideal line.
+// Returns a self-contained SVG: speed-up against ranks, with the ideal line.
 std::string scaling_svg(const Scaling& scaling);
 
 }  // namespace braid::report

@@ -1,4 +1,4 @@
-// Timelines as a picture, one above the other on one scale.
+// Draws timelines as a picture, one above the other on one scale.
 #pragma once
 
 #include <string>
@@ -15,10 +15,14 @@ struct NamedTimeline {
 
 enum class TimeUnit { Seconds, Units };
 
-// A self-contained SVG: for each timeline, in the order given, a title with its bubble fraction, one row per rank, a
-// box per compute action or fused pair (with its microbatch where that fits), a thin line per transfer or reduction,
-// and an axis from its first begin. All share the scale of the longest. Boxes too narrow to see are merged, so the size
-// of the text is bounded by the picture, not by the schedule.
+// Returns a self-contained SVG. It has for each timeline, in the order given:
+// * a title with its bubble fraction;
+// * one row per rank, with a box per compute action or fused pair (with its microbatch if that fits);
+// * a thin line per transfer or reduction;
+// * an axis from the timeline's first begin.
+//
+// All timelines share the scale of the longest. Boxes too narrow to see are merged: the size of the text is bounded by
+// the picture, not by the schedule.
 std::string timeline_svg(const std::vector<NamedTimeline>& timelines, TimeUnit unit = TimeUnit::Seconds);
 
 }  // namespace braid::report

@@ -1,4 +1,4 @@
-// One thing one rank does in a step. The text form is PyTorch's: stage, op, microbatch.
+// An action: one thing that one rank does in a step. The text form is PyTorch's: stage, op, microbatch.
 #pragma once
 
 #include <compare>
@@ -19,18 +19,18 @@ enum class Op : uint8_t {
   RecvBackward,  // 0RECV_B0   stage 0 receives the gradient of its output
   ReduceGrad,    // 0REDUCE_GRAD   the stage's gradients are complete; micro is -1
   Unshard,       // 0UNSHARD   the stage's parameters are gathered; micro is -1
-  Reshard,       // 0RESHARD   and freed again; micro is -1
-  Recompute,     // 0RECOMPUTE0   activations that were dropped after F are made again, before B or I
-  Update,        // 0UPDATE0   the optimizer's step of the stage; microbatch 0's gradient is the last it includes
+  Reshard,       // 0RESHARD   the stage's parameters are freed; micro is -1
+  Recompute,     // 0RECOMPUTE0   activations that were dropped after F are recomputed, before B or I
+  Update,        // 0UPDATE0   the stage's optimizer step; the last gradient that it includes is microbatch 0's
 };
 
 inline constexpr int kNumOps = static_cast<int>(Op::Update) + 1;
 
-// Fused: this action and the next of its program are one, (0F7;7B3)OVERLAP_F_B in the text form. A fused pair is
-// always F, then B or I of another microbatch; it starts when both may and both end together.
+// WithNext: this action and the next one of its program form a fused pair, (0F7;7B3)OVERLAP_F_B in the text form. A
+// fused pair is always F, then B or I of another microbatch. It starts when both may start, and both end together.
 enum class Fusion : uint8_t { None, WithNext };
 
-// Eight bytes, since a schedule may have hundreds of millions: their reading is what simulating it takes.
+// One action takes eight bytes. A schedule may have hundreds of millions, and reading them dominates its simulation.
 struct Action {
   static constexpr int kMostStages = 1 << 23, kMostMicrobatches = 1 << 30;
 
@@ -46,13 +46,14 @@ struct Action {
 };
 static_assert(sizeof(Action) == 8);
 
-// The sends and receives between stages.
+// Returns true for the sends and receives between stages.
 inline bool communicates(Op op) { return op >= Op::SendForward && op <= Op::RecvBackward; }
 
+// Returns true for the passes that compute an input gradient.
 inline bool goes_back(Op op) { return op == Op::FullBackward || op == Op::InputGrad; }
 
-// True when a fused pair is what the two actions are: a forward that is marked, then B or I. Any other mark fuses
-// nothing (and is a fault: validate.h).
+// Returns true if the two actions form a fused pair: a forward with the mark, then B or I. Any other mark has no effect
+// and is a fault (validate.h).
 inline bool fused(const Action& first, const Action& second) {
   return first.fusion == Fusion::WithNext && first.op == Op::Forward && goes_back(second.op);
 }
@@ -60,11 +61,11 @@ inline bool fused(const Action& first, const Action& second) {
 bool of_whole_stage(Op op);  // REDUCE_GRAD, UNSHARD, RESHARD
 
 std::string text(Op op);
-std::string_view words_of(Op op);                            // for people: "input gradient", "send activations"
-std::string text(const Action& action);                      // without its fusion, which takes two (program_text.h)
-void append_text(std::string& words, const Action& action);  // the same, at the end of `words`
+std::string_view words_of(Op op);                            // a description: "input gradient", "send activations"
+std::string text(const Action& action);                      // the text form without fusion (program_text.h)
+void append_text(std::string& words, const Action& action);  // appends text(action) to `words`
 
-// Reads the text form. Throws ConfigError naming what it could not read.
+// Parses the text form. Throws ConfigError naming the invalid part.
 Action parse_action(std::string_view word);
 
 }  // namespace braid

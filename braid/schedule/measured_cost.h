@@ -1,5 +1,4 @@
-// A cost model out of measured timelines, so that a prediction can stand beside its measurement.
-// It knows what ran, not why it took that long.
+// A cost model from measured timelines, to compare a prediction with its measurement.
 #pragma once
 
 #include <map>
@@ -13,16 +12,16 @@ namespace braid::schedule {
 
 class MeasuredCost {
  public:
-  // Adds the spans of one step. Fused pairs are left out: they do not tell how long each action takes by itself.
+  // Adds the spans of one step. Fused pairs are left out, since they do not show the time of each action.
   void add(const Timeline& timeline);
 
-  // Medians by stage and action, in the timelines' unit. On a stage that ran full backwards only, the input-gradient
-  // pass has all their time and the weight pass none. A transfer takes what the shortest receive took: the others also
-  // waited.
+  // Returns the median time of each action on each stage, in the timelines' unit; 0 if the action never ran. On a stage
+  // that ran only full backwards, the input-gradient pass has all their time and the weight pass none. The transfer
+  // time is that of the shortest receive, since longer ones also waited.
   CostModel cost(int num_stages) const;
 
  private:
-  double median(int stage, Op op) const;  // 0 when it never ran
+  double median(int stage, Op op) const;  // 0 if it never ran
 
   std::map<std::pair<int, Op>, std::vector<double>> seconds_;
   std::vector<double> receives_;

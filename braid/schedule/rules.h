@@ -1,4 +1,4 @@
-// The rules of a sound schedule, for validate() alone. Each adds the faults it finds, in any order.
+// The rules of a valid schedule, used only by validate(). Each check adds the faults that it finds, in any order.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace braid::schedule {
 
-// Positions of actions in a schedule: for every op, stage and microbatch, the index in its owner's program.
+// The positions of actions in a schedule: for every op, stage and microbatch, the index in the owner's program.
 class Positions {
  public:
   static constexpr int kMissing = -1;
 
-  // Empty. Space grows with the ops that occur.
+  // Makes an empty table. It takes memory only for ops that occur.
   explicit Positions(const Schedule& schedule) : schedule_(schedule) {}
 
-  // Notes that the owner of (stage, micro) runs `op` at `index`. Returns kMissing when that is the first time, and the
-  // first index else, which stays. For ops of a whole stage micro is the first of the copy.
+  // Notes that the owner of (stage, micro) runs `op` at `index`. Returns kMissing the first time. Afterwards it returns
+  // the first index, which it keeps. For ops of a whole stage, `micro` is the first microbatch of the stage's copy.
   int note(Op op, int stage, int micro, int index);
 
   // Returns the first index in the owner's program, or kMissing.
@@ -27,7 +27,8 @@ class Positions {
   // Returns true if the op occurs at all.
   bool any(Op op) const { return !positions_[static_cast<size_t>(op)].empty(); }
 
-  // Returns the index of the microbatch's weight pass, W or else B, or kMissing; and the op.
+  // Return the index and the op of the microbatch's weight pass: W, or else B. The index is kMissing if there is
+  // neither.
   int weight_pass(int stage, int micro) const { return at(weight_op(stage, micro), stage, micro); }
   Op weight_op(int stage, int micro) const;
 
@@ -36,16 +37,19 @@ class Positions {
   std::array<std::vector<int>, kNumOps> positions_;  // by op, then stage and microbatch
 };
 
-// Passes and transfers of every (stage, microbatch): present, in order, matched.
+// Checks that the passes and transfers of every (stage, microbatch) are present, in order and matched.
 void check_microbatches(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults);
 
-// REDUCE_GRAD and UPDATE of every copy of a stage against its weight passes.
+// Checks that every copy of a stage has its REDUCE_GRAD and UPDATE, and that they come after the weight passes they
+// include.
 void check_weight_use(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults);
 
-// Checks each program by itself: marks of fusion, UNSHARD and RESHARD, the promise. REQUIRES: actions are in range.
+// Checks each program by itself: marks of fusion, UNSHARD and RESHARD, and the promise. REQUIRES: stages and
+// microbatches of all actions are in range.
 void check_programs(const Schedule& schedule, std::vector<Fault>& faults);
 
-// A walk; one fault for each rank that does not reach its end, unless there is one at that place already.
+// Checks by a walk that every rank reaches the end of its program. Adds a fault for each rank that does not, unless the
+// action where it stops already has one.
 void check_progress(const Schedule& schedule, SendMode mode, const Positions& positions, std::vector<Fault>& faults);
 
 }  // namespace braid::schedule

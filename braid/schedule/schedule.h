@@ -1,4 +1,4 @@
-// A pipeline step as data: what each rank does, in order. No torch, no communicator, no clock.
+// A pipeline step as data: the actions of each rank, in order. It involves no torch, communicator or clock.
 #pragma once
 
 #include <string>
@@ -8,30 +8,29 @@
 
 namespace braid {
 
-// The arguments of a schedule's generator.
-
-// A schedule ignores fields that it has no use for, except `chunks`: a schedule with a fixed number of stages per rank
-// refuses any other.
+// The arguments of a schedule's generator. A generator ignores fields that it does not use, except `chunks`: a schedule
+// with a fixed number of stages per rank refuses any other number.
 struct ScheduleRequest {
   int ranks = 1;
   int microbatches = 1;
-  int chunks = 0;  // stages per rank; 0: the schedule's own number (2 where it may be chosen)
-  // Interleaved ones: microbatches that pass a chunk before the next chunk's turn. pipedream-2bw: microbatches per
-  // update. 0: chosen.
+  int chunks = 0;  // stages per rank; 0: the schedule's own number (2 if it may be chosen)
+  // Interleaved schedules: microbatches that pass a chunk before the next chunk's turn. pipedream-2bw: microbatches per
+  // update. 0: the schedule chooses.
   int group = 0;
-  // Read by the searched schedules: times of one action on one stage and of a transfer, in any one unit; and the memory
-  // that a microbatch holds before (activation) and after (pending) its input-gradient pass, in any one unit.
+  // The searched schedules read the following. The times are those of one action on one stage and of a transfer, in any
+  // one unit. `activation` and `pending` are the memory that a microbatch holds before and after its input-gradient
+  // pass, in any one unit.
   double forward = 1, input_grad = 1, weight_grad = 1, transfer = 0;
   double activation = 1, pending = 0.5;
 };
 
 using Program = std::vector<Action>;  // one rank's actions in order
 
-// Limits that a generator promises for its schedule, per rank; validate() checks them. Empty: nothing is promised.
+// Limits that a generator promises for its schedule. validate() checks them. An empty list promises nothing.
 struct ScheduleProperty {
-  std::vector<int> peak_activations;           // at most; counted as in peaks.h
-  std::vector<int> peak_pending_weight_grads;  // at most
-  int weight_versions = 1;                     // at most, of any stage
+  std::vector<int> peak_activations;           // upper limit for each rank, counted as in peaks.h
+  std::vector<int> peak_pending_weight_grads;  // upper limit for each rank
+  int weight_versions = 1;                     // upper limit for any stage
   bool operator==(const ScheduleProperty&) const = default;
 };
 
@@ -41,20 +40,19 @@ struct Schedule {
   int num_microbatches = 0;
   std::vector<int> stage_rank;    // the rank that owns each stage
   std::vector<Program> programs;  // one per rank
-  // A bidirectional schedule puts every stage on two ranks: microbatches from mirror_from on run where mirror_rank
-  // says.
+  // A bidirectional schedule puts every stage on two ranks. Microbatches from mirror_from on run on mirror_rank[stage].
   std::vector<int> mirror_rank = {};  // empty: one direction
   int mirror_from = 0;
   ScheduleProperty promise = {};
 
   int num_ranks() const { return static_cast<int>(programs.size()); }
   bool mirrored() const { return !mirror_rank.empty(); }
-  // The owner of a stage for a microbatch; microbatch -1 stands for any of the first direction.
+  // Returns the rank that runs a stage for a microbatch. Microbatch -1 stands for any of the first direction.
   int rank_of(int stage, int micro) const;
   bool operator==(const Schedule&) const = default;
 };
 
-// A stage's parameters on one rank, with the microbatches [first_micro, end_micro) that run there.
+// A copy of a stage's parameters on one rank, and the microbatches [first_micro, end_micro) that run there.
 struct StageCopy {
   int stage = 0;
   int rank = 0;
@@ -62,15 +60,16 @@ struct StageCopy {
   int end_micro = 0;
 };
 
-// Every copy, by stage and first microbatch: one per stage, two of a mirrored one unless both are on one rank.
+// Returns every copy, by stage and first microbatch. There is one per stage; in a mirrored schedule two, unless both
+// would be on one rank.
 std::vector<StageCopy> stage_copies(const Schedule& schedule);
 
-// True when program[index] is the first of a fused pair.
+// Returns true if program[index] is the first of a fused pair.
 inline bool pair_begins(const Program& program, size_t index) {
   return index + 1 < program.size() && fused(program[index], program[index + 1]);
 }
 
-// True when program[index] is the second of a fused pair.
+// Returns true if program[index] is the second of a fused pair.
 inline bool pair_ends(const Program& program, size_t index) { return index > 0 && pair_begins(program, index - 1); }
 
 }  // namespace braid

@@ -1,8 +1,9 @@
-// When each action of a step ran. Written by the runtime and by the simulator alike, so both can be drawn and compared.
+// The times at which the actions of a step ran. The runtime and the simulator both make timelines, which can be drawn
+// and compared.
 //
-// There is one span per action, in the order they ran. A fused pair has two, one right after the other, the first with
-// its mark; both say when the pair as a whole began and ended, and what both make is there at that end. Whoever sums
-// times must leave out the second (second_of_pair), as busy() does.
+// There is one span per action, in the order in which they ran. A fused pair has two, one right after the other, the
+// first with its mark. Both have the begin and end of the whole pair, at whose end the outputs of both are available. A
+// sum of times must leave out the second (second_of_pair()), as busy() does.
 #pragma once
 
 #include <vector>
@@ -14,33 +15,32 @@ namespace braid::schedule {
 
 struct Span {
   Action action;
-  double begin = 0;  // seconds for the runtime, units for the simulator
+  double begin = 0;  // seconds from the runtime, units of the cost model from the simulator
   double end = 0;
 };
 
 struct Timeline {
-  std::vector<std::vector<Span>> ranks;  // each in the order they ran
+  std::vector<std::vector<Span>> ranks;  // spans of each rank, in the order in which they ran
 
-  double first_begin() const;      // 0 when empty
-  double makespan() const;         // last end minus first begin, over all ranks
-  double busy(int rank) const;     // spans of ops that compute, a fused pair once
+  double first_begin() const;      // 0 if empty
+  double makespan() const;         // last end minus first begin, of all ranks
+  double busy(int rank) const;     // time of the spans that compute, a fused pair counted once
   double busiest() const;          // the largest busy()
-  double bubble_fraction() const;  // (makespan - busiest) / makespan, 0 when empty
+  double bubble_fraction() const;  // (makespan - busiest) / makespan; 0 if empty
 };
 
-// True for ops that keep a rank's device at work: F, B, I, W, RECOMPUTE, UPDATE. False for those that communicate.
+// Returns true for ops that keep a rank's device busy: F, B, I, W, RECOMPUTE, UPDATE. Returns false for those that
+// communicate.
 bool computes(Op op);
 
-// True for the span that repeats the times of the one before it, with which it is fused.
+// Returns true if spans[index] is the second of a fused pair, with the same times as the span before it.
 bool second_of_pair(const std::vector<Span>& spans, size_t index);
 
-// The time of all spans that compute, a fused pair counted once.
+// Returns the total time of the spans that compute, with a fused pair counted once.
 double busy(const std::vector<Span>& spans);
 
-// A schedule on the simplest clock, for pictures and tables: F, B, I, W and a fused pair take one slot each, all other
-// actions none.
-
-// When each action of the schedule runs, in slots from 0; sends are buffered. Actions that can never run are left out.
+// Returns the schedule's timeline in slots from 0, for pictures and tables. F, B, I, W and a fused pair take one slot
+// each, all other actions none. Sends are buffered. Actions that can never run are left out.
 Timeline unit_time(const Schedule& schedule);
 
 }  // namespace braid::schedule

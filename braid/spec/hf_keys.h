@@ -12,8 +12,7 @@
 
 namespace braid::spec {
 
-// An object of the file. A key that is null counts as missing, except in take_size_or(). Each take_...() sets `to` if
-// the key has a valid value; an invalid value adds a problem.
+// An object of the file. A key that is null counts as missing, except in take_size_or().
 class HfKeys {
  public:
   HfKeys(const nlohmann::json& object, std::string prefix, std::vector<Problem>& problems)

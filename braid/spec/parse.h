@@ -33,8 +33,8 @@ struct ParseOptions {
 //  * if train.init and train.resume are given: the model of the resumed checkpoint, without reading train.init's files;
 //  * if train.init is given: the model of those weights;
 //  * ModelSpec.
-// Weights are not read if every key of [model] is given. Keys that are given win over the defaults. In the result
-// preset and config are empty, since it holds every size itself.
+// The model of weights is not read if every key of [model] is given. Keys that are given win over the defaults. In the
+// result preset and config are empty, since it holds every size itself.
 //
 // An override is "section.key=value" with a TOML value. Since shells remove quotes, strings may be bare words
 // (train.reduction=reproducible), also in a list (data.paths=[a.txt, b.txt]).

@@ -1,8 +1,8 @@
-// Sums gradients over one group of ranks, in buckets that are launched as backward completes them.
+// All-reduces gradients over one group of ranks, in buckets that are launched as backward completes them.
 //
-// The first step launches in the order of the plan. After it the group follows the order in which the buckets became
-// complete on its rank 0. Groups that share ranks do not wait for one another: a communicator carries buckets of one
-// order, and a rank launches those of all its groups before it waits for any.
+// The first step launches buckets in the order of the plan. Later steps use the order in which the buckets became
+// complete on the group's rank 0. Groups that share ranks do not block one another. Each communicator has one order of
+// buckets, and a rank launches the buckets of all its groups before it waits for any.
 #pragma once
 
 #include <functional>
@@ -20,63 +20,63 @@
 
 namespace braid::sync {
 
-// Groups slices of the flat gradients into buckets that are reduced together: pure arithmetic on a ParamStore's layout.
-
-// Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters
-// come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early. Only parameters that
-// are `here` (null: all) have buckets: the slices of one touch, so it ends where other parameters come between.
+// A division of slices of the flat gradients into buckets that are all-reduced together. Buckets are in the order in
+// which backward completes them, the reverse of the store's; extra slices of tied parameters come last. The first
+// bucket is closed at `first_bucket_mb`, so that communication starts early. Only parameters for which `here` returns
+// true (null: all) have buckets. The slices of a bucket are adjacent, so it ends where other parameters come between.
 struct BucketPlan {
   std::vector<BucketShape> buckets;
-  std::unordered_map<std::string, std::vector<int>> of_param;  // the bucket of each of a parameter's slices
+  std::unordered_map<std::string, std::vector<int>> of_param;  // by parameter: the bucket of each of its slices
 };
 BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
                        const std::function<bool(const param::Parameter& param)>& here = nullptr);
 
-// The local elements that a placement's pieces cover, merged, ascending.
+// Returns the runs of local elements that a placement's pieces cover, merged, in ascending order.
 std::vector<ElementRun> covered_runs(const mesh::Placement& placement);
 
-// The order in which buckets are launched. Replicas complete their buckets in different orders (a mirrored schedule),
-// but collectives need one order. Every rank launches in the agreed order, each bucket once it and all before it are
-// complete.
+// The order in which buckets are launched. Replicas may complete their buckets in different orders (mirrored
+// schedules), but collectives need one order. Every rank launches the buckets in the agreed order, each once it and all
+// before it are complete.
 class LaunchOrder {
  public:
-  // The order is the plan's until follow(). Between steps. `plan` outlives this or the next reset().
+  // Sets the order to the plan's, until follow(). Called between steps. `plan` lives until the next reset().
   void reset(const BucketPlan& plan);
   void begin_step();
 
-  // The gradients of a parameter are complete. check() fails the second time in a step, or for a stranger.
+  // Marks the gradients of a parameter as complete. check() fails at a second call in a step, or for an unknown
+  // parameter.
   void ready(const std::string& param);
   bool all_ready() const;
-  // The next bucket to launch, once.
+  // Returns the next bucket to launch, each once per step; nothing if it is not complete yet.
   std::optional<int> take();
 
   const std::vector<int>& order() const { return order_; }
-  // The buckets of this step in the order in which they became complete on this rank.
+  // Returns the buckets of this step in the order in which they became complete on this rank.
   const std::vector<int>& seen() const { return seen_; }
-  // From the next step on. A permutation of the buckets, the same on all ranks.
+  // Sets the order from the next step on. `order` is a permutation of the buckets, the same on all ranks.
   void follow(std::vector<int> order);
 
  private:
   const BucketPlan* plan_ = nullptr;
   std::vector<int> order_, seen_;
-  std::vector<int> missing_;  // slices of a bucket that are not complete
+  std::vector<int> missing_;  // by bucket: number of slices that are not complete
   std::unordered_set<std::string> ready_;
-  size_t next_ = 0;  // in order_
+  size_t next_ = 0;  // index into order_
 };
 
 class BucketSums {
  public:
-  // Both outlive this. `reducer` is over `group`; null: plain.
+  // `store` and `group` outlive this. `reducer` works over `group`; null: PlainReducer.
   BucketSums(param::ParamStore& store, Communicator& group, std::unique_ptr<GradReducer> reducer);
   BucketSums(const BucketSums&) = delete;
 
-  // Before the first step and between steps. The order is the plan's again.
+  // Sets the plan, and resets the launch order to the plan's. Called before the first step, and between steps.
   void follow(BucketPlan plan);
   void ready(const param::Parameter& param) { order_.ready(param.name); }
   void launch_complete();
-  // All parameters of the plan have been ready.
+  // Launches the remaining buckets. REQUIRES: ready() was called for all parameters of the plan.
   void launch_all();
-  // After launch_all(). Blocks until all buckets are sums; the next step begins. Collective.
+  // Collective. Blocks until all buckets hold sums, and begins the next step. REQUIRES: launch_all() was called.
   void finish();
 
   Communicator& group() const { return group_; }

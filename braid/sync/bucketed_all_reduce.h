@@ -1,7 +1,7 @@
-// Data parallelism by summing gradients, each over the ranks that hold copies of its parameter and see other samples.
-// Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
+// Data parallelism by all-reducing gradients. Each is summed over the ranks that hold copies of its parameter and
+// process different samples. Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
 //
-// Neither the order in which buckets leave, nor the overlap, nor the size of buckets changes a bit of the result.
+// The launch order, the overlap and the size of buckets do not change a bit of the result.
 #pragma once
 
 #include <memory>
@@ -20,30 +20,31 @@ namespace braid::sync {
 
 struct ReplicaGroups {
   Communicator& data;  // the replicas of this rank
-  Communicator& tied;  // the ranks that share tied parameters (first and last stage of one replica); else size 1
+  Communicator& tied;  // the ranks that share tied parameters (first and last stage of one replica); size 1 if none
 };
 
 // The group that all-reduces the gradients of parameters split along one of kSampleAxes.
 struct SumGroup {
   mesh::AxisSet axes;                   // summed_axes() of these parameters
-  std::unique_ptr<Communicator> ranks;  // of the replicas, those that hold copies of them
-  int model_part = 0;                   // in names of state: tells ranks apart that hold other parts of a parameter
-  std::unique_ptr<GradReducer> reducer = nullptr;  // over `ranks`; null: plain
+  std::unique_ptr<Communicator> ranks;  // the replicas that hold copies of these parameters
+  // In names of state: distinguishes ranks that hold different parts of a parameter.
+  int model_part = 0;
+  std::unique_ptr<GradReducer> reducer = nullptr;  // works over `ranks`; null: PlainReducer
 };
 
 struct AllReduceOptions {
-  std::unique_ptr<GradReducer> reducer = nullptr;  // over ReplicaGroups::data; null: plain
-  int model_part = 0;                              // as SumGroup's, of all other parameters
-  std::vector<SumGroup> apart = {};                // in an order that all replicas share; none has the axes of another
+  std::unique_ptr<GradReducer> reducer = nullptr;  // works over ReplicaGroups::data; null: PlainReducer
+  int model_part = 0;                              // as SumGroup::model_part, for all other parameters
+  std::vector<SumGroup> apart = {};                // in the same order on all replicas; no two have equal axes
 };
 
-// "reducer.residual/replica.1/wte", "reducer.directions/part.0/wte".
+// The prefix of names of reducer state: "reducer.residual/replica.1/wte", "reducer.directions/part.0/wte".
 inline constexpr const char* kReducerState = "reducer.";
 
 class BucketedAllReduce final : public Replication {
  public:
-  // `store` and `groups` outlive this. Of `spec` it reads the sizes of buckets, `overlap` and `tune_buckets`. check()
-  // fails where a parameter is split along one of kSampleAxes and there is no group for it.
+  // `store` and the members of `groups` outlive this. Uses only the bucket sizes, `overlap` and `tune_buckets` of
+  // `spec`. check() fails if a parameter is split along one of kSampleAxes and has no SumGroup.
   BucketedAllReduce(const SyncSpec& spec, param::ParamStore& store, ReplicaGroups groups,
                     AllReduceOptions options = {});
 
@@ -69,10 +70,10 @@ class BucketedAllReduce final : public Replication {
   ReplicaGroups groups_;
   std::vector<SumGroup> apart_;
   const int model_part_;
-  std::vector<std::unique_ptr<BucketSums>> sums_;  // over the replicas, then over each group apart
-  std::vector<size_t> sum_of_param_;               // by parameter, an index of sums_
+  std::vector<std::unique_ptr<BucketSums>> sums_;  // over the replicas, then over each of apart_
+  std::vector<size_t> sum_of_param_;               // by parameter: index into sums_
   SyncTuner tuner_;
-  double last_finish_ = 0;  // seconds; 0: no step is over yet
+  double last_finish_ = 0;  // time of the last finish() in seconds; 0: none yet
   int64_t bytes_of_ties_ = 0;
 };
 

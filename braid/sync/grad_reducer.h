@@ -1,9 +1,9 @@
 // All-reduces the gradients of one bucket over the replicas: uncompressed, in a narrower type, compressed, or node by
 // node.
 //
-// One thread, the rank's own. All ranks of a group start the same buckets in the same order, then advance all of them,
-// then finish all of them. Afterwards all ranks hold the same bits. Bucket boundaries never change the result:
-// compression works on slices, so a plan may be replaced between steps.
+// Called from one thread, the rank's own. All ranks of a group start the same buckets in the same order, then advance
+// all of them, then finish all of them. Afterwards all ranks hold the same bits. Bucket boundaries never change the
+// result: compression works on slices, so a plan may be replaced between steps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,56 +24,59 @@ struct ElementRun {
 
 // The place of a parameter's gradient in the flat gradients.
 struct GradSlice {
-  std::string name;  // the parameter's
+  std::string name;  // name of the parameter
   int64_t begin = 0;
-  std::vector<int64_t> shape;    // local
-  std::vector<ElementRun> runs;  // all that is not padding, ascending; padding is zero and stays it
+  std::vector<int64_t> shape;    // local shape
+  std::vector<ElementRun> runs;  // all elements but padding, ascending; padding stays zero
 };
 
-// A run of whole slices, reduced together. Elements between slices are zero and stay it.
+// A run of whole slices that are reduced together. Elements between slices stay zero.
 struct BucketShape {
   int64_t begin = 0, end = 0;  // elements of the flat gradients
   std::vector<GradSlice> slices;
 };
 
 struct GradLayout {
-  at::TensorOptions options;  // of the flat gradients: float32 or float64
+  at::TensorOptions options;  // options of the flat gradients: float32 or float64
   std::vector<BucketShape> buckets;
 };
 
-// A reducer's state of one parameter, kept from step to step.
+// The state that a reducer keeps of one parameter from step to step.
 struct ReducerState {
-  // A residual is this replica's own and of the parameter's local shape. Directions are the same on all replicas.
+  // A residual is this replica's own and has the parameter's local shape. Directions are the same on all replicas.
   enum class Kind { Residual, Directions };
   Kind kind;
   std::string param;
-  at::Tensor tensor;  // views the state: to be read, or overwritten in place, between steps
+  at::Tensor tensor;  // view of the state, which may be read, or overwritten in place, between steps
 };
 
-// Methods that communicate throw CommError.
+// A reducer of gradients over a group of ranks. Methods that communicate throw CommError.
 class GradReducer {
  public:
   virtual ~GradReducer() = default;
-  // Before the first start(), and again between steps when buckets change. Every plan has the same slices; state stays.
+  // Sets the layout. Called before the first start(), and between steps when buckets change. All layouts have the same
+  // slices; state is kept.
   virtual void plan(const GradLayout& layout) = 0;
-  // `step` steps have been done.
+  // Begins a step. `step` is the number of steps done before.
   virtual void begin_step(int64_t /*step*/) {}
-  // `grads`: the bucket's elements, contiguous, one dim, which this may read and write until finish(). Returns before
-  // other ranks have arrived. Each bucket once per step.
+  // Starts a bucket, once per step. `grads` has the bucket's elements, contiguous and 1-D; this may read and write them
+  // until finish(). Does not wait for other ranks.
   virtual void start(int bucket, const at::Tensor& grads) = 0;
-  // Between start() and finish(): what has to happen in the middle. May wait for other ranks.
+  // Does the middle part of a reduction that has several parts. Called between start() and finish(). May wait for other
+  // ranks.
   virtual void advance(int /*bucket*/) {}
-  // Blocks until the bucket's elements are their sum over the ranks (or what compression makes of it).
+  // Blocks until the bucket's elements are their sum over the ranks, or the approximation of it that compression gives.
   virtual void finish(int bucket) = 0;
-  // Return the bytes that this rank has sent, counted as in node_groups.h, and those of them that left the node, if the
-  // reducer knows nodes.
+  // Returns the bytes that this rank has sent, counted as in node_groups.h.
   virtual int64_t bytes_sent() const = 0;
+  // Returns the part of bytes_sent() that left the node; 0 if the reducer has no nodes.
   virtual int64_t bytes_across_nodes() const { return 0; }
-  // After plan().
+  // Returns views of the state. REQUIRES: plan() was called.
   virtual std::vector<ReducerState> state() { return {}; }
 };
 
-// Gradients as they are: one all-reduce per bucket. In reproducible mode it continues the tree over microbatches.
+// A reducer without compression: one all-reduce per bucket. In reproducible mode the all-reduce continues the tree over
+// microbatches.
 class PlainReducer final : public GradReducer {
  public:
   // `group` outlives this.

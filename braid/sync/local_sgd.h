@@ -1,15 +1,15 @@
-// Replicas that train apart, each on its own gradients, and average their weights every so many steps: a fraction of
-// the traffic of summing gradients at every step, for another training.
+// Local SGD: replicas train independently, each on its own gradients, and average their weights every `period` steps.
+// This needs a fraction of the traffic of all-reducing gradients at every step, but gives a different training.
 //
 //   step        0   1   2   3   4   5   6   7   8        warmup 2, period 3
 //   gradients  sum sum own own own own own own own
-//   weights     =   =           avg         avg          alike after each of these
+//   weights     =   =           avg         avg          equal after each of these
 //
 // Sources: Stich, "Local SGD Converges Fast and Communicates Little" (ICLR 2019), algorithm 1, and McMahan et al.,
 // "Communication-Efficient Learning of Deep Networks from Decentralized Data" (2017): averaging; Lin et al., "Don't Use
 // Large Mini-Batches, Use Local SGD" (ICLR 2020), section 3: the first steps synchronous (post-local SGD); Douillard et
-// al., "DiLoCo" (2023), algorithm 1: an outer optimizer in place of the average. The moments of each replica stay its
-// own, as there.
+// al., "DiLoCo" (2023), algorithm 1: an outer optimizer in place of the average. As there, each replica keeps its own
+// optimizer moments.
 #pragma once
 
 #include <functional>
@@ -25,14 +25,12 @@
 
 namespace braid::sync {
 
-// The one model that replicas which train apart stand for between two averages: the mean of their parameters. Only to
-// look at; what each trains on stays its own.
-
-// While alive, the parameters in `store` are the mean over `replicas`, the same bits on all of them. Afterwards they
-// are this rank's own again, bit for bit: nobody writes them meanwhile. The first is collective.
+// A scope in which the parameters in `store` are their mean over `replicas`, the same bits on all of them. This mean is
+// the one model that independently trained replicas represent. The destructor restores this rank's own parameters, bit
+// for bit. REQUIRES: the parameters are only read meanwhile.
 class MeanOfReplicas {
  public:
-  // Both outlive this. Parameters are not sharded.
+  // Collective over `replicas`. Both arguments outlive this. REQUIRES: parameters are not sharded.
   MeanOfReplicas(param::ParamStore& store, Communicator& replicas);
   ~MeanOfReplicas();
   MeanOfReplicas(const MeanOfReplicas&) = delete;
@@ -42,17 +40,18 @@ class MeanOfReplicas {
   at::Tensor own_;
 };
 
-// SGD on anchor - average, the way all replicas together went since they were last alike, as torch.optim.SGD with
-// nesterov=True makes it: m = momentum m + g, then weights = anchor - lr (g + momentum m).
+// The outer optimizer of DiLoCo: torch.optim.SGD with nesterov=True. Its gradient is g = anchor - average, the opposite
+// of the replicas' common movement since they were last equal. The update is m = momentum m + g, then weights = anchor
+// - lr (g + momentum m).
 struct OuterOptimizer {
   double lr = 1, momentum = 0;
 };
 
 struct LocalSgdPlan {
-  int64_t warmup = 0;                   // steps whose gradients are summed
+  int64_t warmup = 0;                   // first steps, whose gradients are all-reduced
   int64_t period = 1;                   // local steps between two synchronisations
-  int64_t num_steps = 0;                // of the run; its last one ends with a synchronisation whatever the period
-  std::optional<OuterOptimizer> outer;  // none: the average itself
+  int64_t num_steps = 0;                // steps of the run; the last one always ends with a synchronisation
+  std::optional<OuterOptimizer> outer;  // none: weights become the average
 
   bool is_local(int64_t step) const { return step >= warmup; }
   // Returns true if local step `step` ends with a synchronization of all replicas.
@@ -61,7 +60,7 @@ struct LocalSgdPlan {
 
 class LocalSgd final : public Replication {
  public:
-  // Makes what sums gradients over `groups`, which outlive it.
+  // Creates the all-reduce of gradients over `groups`, which outlive it.
   using MakeAllReduce = std::function<std::unique_ptr<GradientSync>(const ReplicaGroups& groups)>;
 
   // `store` and the members of `groups` outlive this. Collective over groups.data.
@@ -77,7 +76,8 @@ class LocalSgd final : public Replication {
   void resume(Replicas replicas) override;
   std::string own_prefix() const override;
   int64_t bytes_sent() const override;
-  // With an outer optimizer: "outer.anchor/NAME" and "outer.momentum/NAME", the same on all replicas.
+  // Returns "outer.anchor/NAME" and "outer.momentum/NAME", the same on all replicas; nothing without an outer
+  // optimizer.
   std::vector<ReplicationState> state() override;
 
  private:
@@ -87,12 +87,13 @@ class LocalSgd final : public Replication {
   const LocalSgdPlan plan_;
   param::ParamStore& store_;
   ReplicaGroups groups_;
-  std::unique_ptr<Communicator> alone_;  // this rank
+  std::unique_ptr<Communicator> alone_;  // group of this rank alone
   std::unique_ptr<GradientSync> together_, apart_;
-  GradientSync* gradients_;      // of the two, the one of the step under way
-  std::optional<int64_t> step_;  // until its update is made
+  GradientSync* gradients_;      // together_ or apart_, for the current step
+  std::optional<int64_t> step_;  // the current step, until its update is made
   Replicas replicas_ = Replicas::Alike;
-  at::Tensor anchor_, momentum_;  // flat; the weights when all were last alike. With an outer optimizer only.
+  // Flat, with an outer optimizer only. anchor_ has the weights when all replicas were last equal.
+  at::Tensor anchor_, momentum_;
   int64_t bytes_averaging_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Replicas between steps: whether they are equal, when they are synchronized, and their part of a checkpoint.
+// Replicas between steps: whether they are equal, how they are synchronized, and their part of a checkpoint.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,38 +14,40 @@ namespace braid::sync {
 // Alike: all replicas have the same parameters.
 enum class Replicas { Alike, Apart };
 
-// Something a run needs to go on, beside parameters and the optimizer's states: the outer optimizer's momentum, what
-// compression owes.
+// A tensor that a run needs to resume, besides parameters and optimizer states: the outer optimizer's momentum, or a
+// compression residual.
 struct ReplicationState {
   std::string name;
   mesh::Placement placement;
-  at::Tensor local;  // placement.local_shape, contiguous; written in place when a run is resumed
+  at::Tensor local;  // contiguous, of shape placement.local_shape; written in place when a run resumes
 };
 
-// Methods that communicate throw CommError.
+// The operations of a replica between steps. Methods that communicate throw CommError.
 class ReplicaLife {
  public:
   virtual ~ReplicaLife() = default;
   virtual Replicas replicas() const { return Replicas::Alike; }
-  // Before an evaluation or a checkpoint, collective: what this rank held back is sent, and parameters that others keep
-  // become the newest, the same on all replicas. Replicas that average what they train apart stay apart inside a
-  // period (replicas(); local_sgd.h).
+  // Collective. Called before an evaluation or a checkpoint. Sends what this rank held back, and fetches the newest
+  // parameters that others keep, so that all replicas have the same. Local SGD does not synchronize inside a period:
+  // its replicas stay apart (replicas(); local_sgd.h).
   virtual void meet() {}
 
-  // "replica.2/": what a checkpoint puts before the names of this rank's parameters and states, which may differ from
-  // those of the first replica. Empty on the first, and where all stay alike. The same at every call.
+  // Returns the prefix ("replica.2/") that a checkpoint puts before the names of this rank's parameters and states if
+  // they may differ from the first replica's. Empty on the first replica, and if all replicas stay equal. Returns the
+  // same at every call.
   virtual std::string own_prefix() const { return ""; }
-  // The same tensors at every call.
+  // Returns the replication's own state, the same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
-  // Fetches states and number of steps into `optimizer` where servers make the update, until they are saved.
+  // If servers make the update, fetches the optimizer's states and number of steps into `optimizer`, where they stay
+  // until saved().
   virtual void fetch_states(optim::Optimizer& optimizer) {}
-  // Frees what fetch_states() fetched, once it has been written.
+  // Frees what fetch_states() has fetched. Called once it is written.
   virtual void saved(optim::Optimizer& optimizer) {}
 
-  // A checkpoint has been loaded, in which they were so.
+  // Called after a checkpoint was loaded, in which the replicas were in the state `replicas`.
   virtual void resume(Replicas replicas) {}
-  // Masters and states were read from a checkpoint: servers take them over, out of `optimizer`; then as
-  // ParameterSync::updated().
+  // Called after masters and states were read from a checkpoint. Servers take them over from `optimizer`. Then does
+  // what ParameterSync::updated() does.
   virtual void restored(optim::Optimizer& optimizer) = 0;
 };
 

@@ -1,15 +1,16 @@
-// Keeping replicas in step. All-reduce, ZeRO, local SGD, compression and parameter-server clients are implementations,
-// so the trainer has one shape. Each overrides what it has to say of three concerns, and whoever needs one of them is
-// handed that part. A step calls, on every rank and in this order:
+// Keeps replicas in step. All-reduce, ZeRO, local SGD, compression and parameter-server clients are implementations, so
+// the trainer has one shape. The interface has three parts: GradientSync, ParameterSync and ReplicaLife. An
+// implementation overrides what it needs, and a caller that needs one part is passed only that part. A step calls, on
+// every rank and in this order:
 //
-//   begin_step                       step by step
+//   begin_step                       once per step
 //     acquire, release               around every block that runs, forward and backward
 //     ready                          as soon as a parameter's gradients are complete on this rank
 //     flush                          when the backward pass is over
-//   finish                           gradients are final
-//   update                           makes the update, where it is not this rank's optimizer that does
-//   (the optimizer)                  else writes the masters that this rank owns
-//   updated                          every rank's parameters are the new ones
+//   finish                           makes gradients final
+//   update                           starts the update, if servers make it
+//   (the optimizer)                  otherwise updates the masters that this rank owns
+//   updated                          makes every rank's parameters the new ones
 #pragma once
 
 #include <cstdint>
@@ -23,57 +24,59 @@
 
 namespace braid::sync {
 
-// The update's executor, and the parameters that blocks run with.
-
 // The executor of the optimizer's step.
 enum class UpdateBy { Rank, Servers };
 
-// Times of a parameter server; zeros otherwise.
+// Timings of parameter servers; zeros for other implementations.
 struct ReplicationTimes {
-  double waiting_seconds = 0;  // for servers, since the object was made
-  int64_t staleness = 0;       // updates between the parameters and their gradient, of the last push that is known
+  double waiting_seconds = 0;  // waiting for servers, since construction
+  int64_t staleness = 0;       // updates between the parameters and their gradient, for the last answered push
 };
 
-// The order of calls is replication.h's. Whatever communicates throws CommError.
+// The parameters that blocks run with, and their update. The file comment has the order of calls. Methods that
+// communicate throw CommError.
 class ParameterSync {
  public:
   virtual ~ParameterSync() = default;
-  // Before and after block `block` of the store's runs; implementations that shard parameters gather and free here.
+  // Called before and after block `block` of the store runs. Implementations that shard parameters gather and free them
+  // here.
   virtual void acquire(int block, param::Phase phase) {}
   virtual void release(int block, param::Phase phase) {}
-  // Servers: the gradients are on their way and the update is theirs. Rank: nothing has happened.
+  // Starts the update if servers make it. Returns Servers if the gradients are on their way to servers, which make the
+  // update. Returns Rank if nothing was done.
   virtual UpdateBy update(const optim::OptimizerStep& step) { return UpdateBy::Rank; }
-  // The masters this rank owns were written, or are as they were. Blocks until blocks may run again.
+  // Called after the masters that this rank owns were written, or left as they were. Blocks until blocks may run again.
   virtual void updated() {}
   virtual ReplicationTimes times() const { return {}; }
 };
 
-// Turns the gradients that a rank computes into those that its optimizer reads.
-
 // The replicas whose microbatches contribute to a step's gradients.
 enum class GradientsOf { AllReplicas, OwnReplica };
 
-// The order of calls is replication.h's. Whatever communicates throws CommError.
+// The reduction of gradients: turns those that a rank computes into those that its optimizer reads. The file comment
+// has the order of calls. Methods that communicate throw CommError.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
-  // `step` steps have been done.
+  // Begins a step. `step` is the number of steps done before.
   virtual void begin_step(int64_t step) {}
-  // The parameter's gradients are complete on this rank. Replicas may say so in different orders.
+  // Reports that the parameter's gradients are complete on this rank. Replicas may report parameters in different
+  // orders.
   virtual void ready(const param::Parameter& param) {}
-  // Every parameter of the stage has been ready: whatever has not been launched is launched.
+  // Launches everything that has not been launched. REQUIRES: ready() was called for every parameter of the stage.
   virtual void flush() {}
-  // Blocks until the gradients that this rank's optimizer reads are final: summed over the replicas, tied uses added.
+  // Blocks until the gradients that this rank's optimizer reads are final: summed over the replicas, with tied uses
+  // added.
   virtual void finish() = 0;
-  // Returns this for the current step.
+  // Returns which replicas contribute to the current step's gradients.
   virtual GradientsOf gradients() const { return GradientsOf::AllReplicas; }
   // Returns the bytes that this rank's collectives have sent since construction, gradients and all else, as the ring
   // algorithm counts them.
   virtual int64_t bytes_sent() const = 0;
-  // The part of it that left the node, where the mesh has nodes.
+  // Returns the part of bytes_sent() that left the node, if the mesh has nodes.
   virtual int64_t bytes_across_nodes() const { return 0; }
 
-  // Told, on every rank, what was chosen from measurements and why. May be empty.
+  // Called on every rank with each choice made from measurements, and the reason. May be empty.
   std::function<void(const std::string& choice)> on_choice;
 };
 

@@ -1,5 +1,5 @@
-// When buckets leave and how large they are, chosen from measured steps where the configuration asks for it. All ranks
-// of a group choose alike: the slowest rank's medians decide. None of it changes a result.
+// Chooses when buckets are launched and how large they are, from measured steps, if the configuration asks for it. All
+// ranks of a group choose alike: the slowest rank's medians decide. The choice never changes a result.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,23 @@
 
 namespace braid::sync {
 
-// Finds the fastest of several ways of doing a step: each is used for some steps, and their medians are compared.
+// Trials that find the fastest of several ways of doing a step. Each way is used for some steps, and the medians of
+// their times are compared.
 class TimedTrials {
  public:
-  // Alternating: one step of each in turn, where a change costs nothing. InBlocks: the steps of one after another,
-  // where the first step after a change is slower; it is dropped. The very first step is dropped in either.
+  // Alternating: one step of each candidate in turn, for changes that cost nothing. InBlocks: all steps of one
+  // candidate after another, for changes that make the next step slower; that step is dropped. The very first step is
+  // dropped in both.
   enum class Pattern { Alternating, InBlocks };
 
   TimedTrials(int num_candidates, int steps_each, Pattern pattern);
 
   // Returns the candidate that the current step uses. REQUIRES: not done.
   int candidate() const;
-  // The step is over; `seconds` it took.
+  // Ends the current step, which took `seconds`.
   void record(double seconds);
   bool done() const { return step_ == last_step_; }
-  // By candidate, when done.
+  // Returns the median seconds of each candidate. REQUIRES: done.
   std::vector<double> medians() const;
 
  private:
@@ -41,7 +43,7 @@ class TimedTrials {
   std::vector<std::vector<double>> seconds_;  // by candidate
 };
 
-// On: buckets are reduced while backward runs. Off: all of them after it.
+// On: buckets are reduced while backward runs. Off: all buckets are reduced after it.
 enum class Overlap { On, Off };
 
 // The settings that a step uses.
@@ -53,7 +55,7 @@ struct SyncWays {
 
 struct TunerOptions {
   enum class Choice { Given, Measured };
-  SyncWays first;  // what is given; for what is measured, where to begin
+  SyncWays first;  // given settings; initial values for measured ones
   Choice overlap = Choice::Given;
   Choice buckets = Choice::Given;
 };
@@ -68,8 +70,9 @@ class SyncTuner {
 
   const SyncWays& ways() const { return ways_; }
   bool done() const { return open_.empty(); }
-  // A step is over and took `seconds`. Afterwards ways() is what the next step uses. Returns what was chosen, and why,
-  // when this was the last step that it took. Collective then: all ranks of the group have done as many steps.
+  // Ends a step that took `seconds`. Afterwards ways() has the settings of the next step. If this step was the last of
+  // a choice's trials, returns the choice and the reason. The call is collective then: all ranks of the group have done
+  // equally many steps.
   std::optional<std::string> step_over(double seconds);
 
  private:
@@ -80,7 +83,7 @@ class SyncTuner {
 
   Communicator& group_;
   SyncWays ways_;
-  std::vector<Subject> open_;  // what is still to be chosen, the last one first
+  std::vector<Subject> open_;  // choices still to be made; the last one is next
   std::optional<TimedTrials> trials_;
 };
 

@@ -1,14 +1,14 @@
 // Replicas that shard what plain data parallelism holds on every rank: optimizer states, gradients, parameters
 // (ZeRO, stages 1 to 3: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
-// SC 2020, sections 5 and 7). How much is sharded, the store says. Hybrid: the ranks of `shards` share one copy, and
-// those of `copies` hold the same part of other copies.
+// SC 2020, sections 5 and 7). The store determines what is sharded. In hybrid sharding, the ranks of `shards` hold the
+// shards of one copy, and the ranks of `copies` hold the same shard of different copies.
 //
 //   elements a rank sends per step, of P parameters on n ranks, m microbatches   (in units of P (n - 1) / n)
 //   optimizer    reduce-scatter of gradients 1, all-gather of parameters 1                          2
 //   gradients    reduce-scatter of each microbatch m, all-gather of parameters 1                    m + 1
 //   parameters   all-gather for each forward m and each backward m, reduce-scatter m                3 m
 //
-// In reproducible mode gradients stay whole until the last microbatch, and are scattered once.
+// In reproducible mode gradients stay whole until the last microbatch, and are reduce-scattered once.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,18 @@
 
 namespace braid::sync {
 
-// Makes the parameters of a block whole while it runs, where they are sharded over ranks (ZeRO stage 3; Rajbhandari et
-// al. 2020, section 5.3).
+// The gatherer of parameters that are sharded over ranks. A block's parameters are whole while the block runs (ZeRO
+// stage 3; Rajbhandari et al. 2020, section 5.3).
 class UnitGatherer {
  public:
-  // Both outlive this. `store` shards parameters.
+  // Both arguments outlive this. REQUIRES: `store` shards parameters.
   UnitGatherer(param::ParamStore& store, Communicator& shards);
 
-  // Collective, all ranks of the group call them in the same order.
-  void prefetch(int block);  // starts to gather what is not there; whoever does not acquire it later calls drop()
-  void acquire(int block);   // blocks until it is there
-  void release(int block);   // once for each acquire; the last frees it
-  void drop();               // frees what nobody has acquired
+  // Collective: all ranks of the group call these methods in the same order.
+  void prefetch(int block);  // starts to gather the block; call drop() if it is not acquired later
+  void acquire(int block);   // blocks until the block is whole
+  void release(int block);   // called once per acquire(); the last call frees the block
+  void drop();               // frees blocks that were prefetched but not acquired
 
   int64_t bytes_sent() const { return bytes_sent_; }
 
@@ -57,15 +57,16 @@ class UnitGatherer {
 };
 
 struct ShardGroups {
-  Communicator& shards;  // share one copy; as many as the store has parts
-  Communicator& copies;  // hold the same part; else size 1
-  Communicator& tied;    // share tied parameters (first and last stage of one replica); else size 1
+  Communicator& shards;  // ranks that hold the shards of one copy; as many as the store has parts
+  Communicator& copies;  // ranks that hold the same shard; size 1 if there is one copy
+  Communicator& tied;    // ranks that share tied parameters (first and last stage of one replica); size 1 if none
 };
 
 class Zero final : public Replication {
  public:
-  // All arguments outlive this. `sink` is where gradients go that the store shards, else null. `stage_of_block`:
-  // what is run one after another, by block of the store.
+  // `store`, `sink` and the members of `groups` outlive this. `sink` receives the gradients that the store shards; null
+  // if it shards none. `stage_of_block` has the stage of each block of the store; the blocks of a stage run in
+  // sequence.
   Zero(param::ParamStore& store, param::UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block);
 
   void acquire(int block, param::Phase phase) override;
@@ -77,7 +78,7 @@ class Zero final : public Replication {
   int64_t bytes_sent() const override;
 
  private:
-  // Unsharded gradients that one reduce-scatter takes: a unit's, or those of another use of a tied parameter.
+  // Unsharded gradients for one reduce-scatter: those of a unit, or those of a further use of a tied parameter.
   struct Piece {
     int unit;
     int64_t begin, end;  // elements of the flat gradients
@@ -102,12 +103,13 @@ class Zero final : public Replication {
   param::UnitSink* sink_;
   ShardGroups groups_;
   std::vector<int> stage_of_block_;
-  std::optional<UnitGatherer> gatherer_;                        // sharded parameters
-  std::vector<Piece> pieces_;                                   // gradients whole: in the order of launching
-  std::unordered_map<std::string, std::vector<int>> of_param_;  // its pieces
+  std::optional<UnitGatherer> gatherer_;                        // set if parameters are sharded
+  std::vector<Piece> pieces_;                                   // used if gradients are whole; in launch order
+  std::unordered_map<std::string, std::vector<int>> of_param_;  // by parameter: its pieces
   size_t next_ = 0;                                             // the piece to launch next
-  std::deque<InFlight> in_flight_;                              // sharded gradients
-  std::vector<bool> written_;                                   // sharded gradients: by unit, this step's sum has begun
+  std::deque<InFlight> in_flight_;                              // used if gradients are sharded
+  // Used if gradients are sharded. By unit: this step's sum has begun.
+  std::vector<bool> written_;
   int64_t bytes_sent_ = 0;
 };
 

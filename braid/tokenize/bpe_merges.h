@@ -1,4 +1,4 @@
-// The table of merges of neighbouring tokens, and merging within one piece of text.
+// The table of merges of neighbouring tokens, and the merging of one piece of text.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ struct BpeMerge {
   bool operator==(const BpeMerge&) const = default;
 };
 
-// Two ids as one number, in whose order the smallest left ids come first.
+// Packs two ids into one number. Numbers are ordered by the left id, then by the right id.
 inline uint64_t pair_of(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
 
-// Scratch memory of merging, kept between pieces so that nothing is allocated. Callers do not read it.
+// Scratch memory for merging, reused between pieces to avoid allocation. Callers do not read it.
 struct MergeScratch {
   struct Node {
     uint32_t token = 0;
@@ -27,7 +27,8 @@ struct MergeScratch {
   struct Candidate {
     uint32_t rank = 0;
     int32_t at = 0;
-    uint32_t left = 0, right = 0;  // as they were; when they no longer are, the candidate is void
+    // tokens when the candidate was made; if they have changed since, the candidate is void
+    uint32_t left = 0, right = 0;
     uint32_t result = 0;
   };
   struct Pair {
@@ -39,14 +40,15 @@ struct MergeScratch {
   std::vector<Candidate> heap;
 };
 
-// Threads may share one.
+// A table of merges by pair. Several threads may use it at once.
 class MergeTable {
  public:
-  // In order of rank, the first is merged first. Of a pair given twice the later one counts. Ids below 2^31.
+  // `merges` are in order of rank: the first is merged first. If a pair appears twice, the later one counts. REQUIRES:
+  // ids are below 2^31.
   explicit MergeTable(const std::vector<BpeMerge>& merges);
 
-  // Merges in place: the pair of lowest rank first, the leftmost of equal ones. Short pieces by looking for the lowest
-  // again after every merge, long ones with a heap: n log n for a piece of n bytes.
+  // Merges in place: the pair of lowest rank first, and the leftmost of equal pairs. Short pieces are searched for the
+  // lowest rank again after every merge. Long pieces use a heap: n log n for a piece of n bytes.
   void merge(std::vector<uint32_t>& tokens, MergeScratch& scratch) const;
 
  private:

@@ -1,4 +1,4 @@
-// Byte-pair encoding: pieces of text, bytes or characters as first tokens, merges by rank.
+// Byte-pair encoding: text is cut into pieces, each piece starts as bytes or characters, and merges follow by rank.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@ namespace braid::tokenize {
 
 enum class TokenKind : uint8_t {
   Hole,         // no token has this id
-  Text,         // of the vocabulary
-  Added,        // cut out of the raw text before all else, wherever it stands ("normalized": false)
-  AddedToForm,  // its normal form is cut out of the normal form of what is left
+  Text,         // a token of the vocabulary
+  Added,        // cut out of the raw text first, wherever it stands ("normalized": false)
+  AddedToForm,  // its normal form is cut out of the normal form of the remaining text
   Special,      // never found in text
-  Byte,         // of FirstTokens::Characters: a byte of a character that is no token
+  Byte,         // only with FirstTokens::Characters: a byte of a character that is no token
 };
 
 struct BpeToken {
-  std::string bytes;  // of FirstTokens::Characters: its spelling, with U+2581 for spaces; a Byte's is the byte
+  std::string bytes;  // with FirstTokens::Characters the spelling, with U+2581 for spaces; for a Byte the byte itself
   TokenKind kind = TokenKind::Hole;
 
   bool operator==(const BpeToken&) const = default;
@@ -29,51 +29,52 @@ struct BpeToken {
 
 enum class WholePieces {
   Merge,   // a piece that is a token of the vocabulary is still merged like any other
-  Lookup,  // it is that token ("ignore_merges", Llama 3)
+  Lookup,  // such a piece becomes that token ("ignore_merges", Llama 3)
 };
 
 enum class Normalizer {
   None,
-  FormC,  // texts are brought into the normal form C first, so decoding gives that form back
+  FormC,  // texts are converted to the normal form C first, and decoding returns that form
 };
 
 // The first tokens of a text, before merges.
 enum class FirstTokens {
   Bytes,
-  Characters,  // and of a character that is no token its bytes; spaces are the character U+2581 (SentencePiece)
+  Characters,  // a character that is no token becomes its bytes; spaces are the character U+2581 (SentencePiece)
 };
 
-// A space before a text that has none: with it a word at the begin of a text is the token that it is elsewhere.
+// The rule for a space in front of a text. With such a space, a word at the beginning of a text becomes the same token
+// as elsewhere.
 enum class SpaceInFront {
   Never,
-  Always,       // of a space too, and behind every added token
-  UnlessThere,  // before what does not begin with a space
-  AtTheBegin,   // the same, of the text alone
+  Always,       // before every text, even one that begins with a space, and after every added token
+  UnlessThere,  // as Always, but not before a text that begins with a space
+  AtTheBegin,   // as UnlessThere, but only at the beginning of the text, not after added tokens
 };
 
 struct MarkedSpaces {
   SpaceInFront front = SpaceInFront::Always;
-  bool cut = false;  // pieces begin at spaces; else all between added tokens is one piece
+  bool cut = false;  // true: pieces begin at spaces; false: all text between added tokens is one piece
   bool operator==(const MarkedSpaces&) const = default;
 };
 
 struct BpeModel {
-  std::vector<BpeToken> tokens;  // by id
-  std::vector<BpeMerge> merges;  // by rank
+  std::vector<BpeToken> tokens;  // tokens by id
+  std::vector<BpeMerge> merges;  // merges by rank
   Normalizer normalizer = Normalizer::None;
   WholePieces whole_pieces = WholePieces::Merge;
   PretokenizerSpec pretokenizer;
   FirstTokens first_tokens = FirstTokens::Bytes;
-  MarkedSpaces spaces = {};  // of FirstTokens::Characters, which has no normalizer and no pre-tokenizer beside
+  MarkedSpaces spaces = {};  // only with FirstTokens::Characters, which excludes a normalizer and a pre-tokenizer
   int end_of_text = 0;
 };
 
-// Returns true if a byte of a text becomes this token of a byte-level vocabulary before merges. This holds for an added
-// token of one byte as well, which is cut out of every text.
+// Returns true if this token of a byte-level vocabulary is the first token of a byte of text, before merges. This also
+// holds for an added token of one byte, which is cut out of every text.
 bool stands_for_byte(const BpeToken& token);
 
-// Needs a token that stands for each of the 256 bytes, or a Byte token of FirstTokens::Characters (check). Throws what
-// cut_by() throws.
+// Makes the tokenizer of `model`. REQUIRES: for each of the 256 bytes there is a token for which stands_for_byte() is
+// true, or a Byte token with FirstTokens::Characters. Throws as cut_by() does.
 std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model);
 
 }  // namespace braid::tokenize

@@ -1,4 +1,4 @@
-// A vocabulary and its merges as files spell them, checked and turned into ids.
+// A vocabulary and its merges, read in the spelling of files, checked and converted to ids.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace braid::tokenize {
 
-// Words that are one token wherever they stand in a text.
+// A string that is one token wherever it stands in a text.
 struct AddedToken {
-  std::string content;  // not empty
+  std::string content;  // must not be empty
   uint32_t token = 0;
 };
 
@@ -30,23 +30,23 @@ class AddedTokens {
     size_t end = 0;
     uint32_t token = 0;
   };
-  // The leftmost in text[at, ...), the longest of those that begin there; begin == end == text.size() when there is
-  // none.
+  // Returns the leftmost added token in text[at, ...), and the longest of those that begin there. If there is none,
+  // begin == end == text.size().
   Found find(std::string_view text, size_t at) const;
 
  private:
   std::vector<AddedToken> longest_first_;
-  std::array<bool, 256> begins_{};  // bytes that an added token begins with
+  std::array<bool, 256> begins_{};  // whether an added token begins with this byte
 };
 
-// Everything that is wrong with a tokenizer's files.
+// The list of faults in a tokenizer's files.
 class Faults {
  public:
   explicit Faults(std::string path) : path_(std::move(path)) {}
-  // `where` in the files; of many of one kind give the first few.
+  // Adds a fault at `where` in the files. Of many faults of one kind, add only the first few.
   void add(const std::string& where, const std::string& rule);
   bool any() const { return !problems_.empty(); }
-  // Throws ConfigError when there are any.
+  // Throws ConfigError if there are faults.
   void throw_any() const;
 
  private:
@@ -56,26 +56,26 @@ class Faults {
 
 // The spelling of tokens in a file.
 enum class Spelling {
-  ByteAlphabet,  // each byte as a character (byte_alphabet.h)
-  Plain,         // as text, and bytes as "<0x0A>"
+  ByteAlphabet,  // each byte is written as a character (byte_alphabet.h)
+  Plain,         // tokens are plain text; bytes are "<0x0A>"
 };
 
 class BpeVocabulary {
  public:
-  // `faults` must outlive this.
+  // REQUIRES: `faults` outlives this.
   explicit BpeVocabulary(Faults& faults, Spelling spelling = Spelling::ByteAlphabet)
       : faults_(faults), spelling_(spelling) {}
 
-  // {"token": id, ...}, tokens in the file's spelling. `where` names the object in messages.
+  // Adds the tokens of an object {"token": id, ...}, in the file's spelling. `where` names the object in messages.
   void add_tokens(const nlohmann::json& vocab, const std::string& where);
-  // A token that is text, not byte symbols. It may repeat one of the vocabulary, with the same id.
+  // Adds a token that is given as text, not as byte symbols. It may repeat a token of the vocabulary with the same id.
   void add_added(const std::string& content, int64_t id, TokenKind kind);
-  // "left right" in that spelling. `place` is put before it in messages. A merge that was added before is a fault.
+  // Adds a merge "left right" in the file's spelling. Messages begin with `place`. Adding a merge twice is a fault.
   void add_merge(const std::string& merge, const std::string& place = "");
   void add_merge_of(const std::string& left, const std::string& right, const std::string& place = "");
-  // The tokens and merges; adds faults for merges of unknown tokens and bytes without a token, and, where pieces are
-  // only ever merged, for tokens that no merge makes: a list of merges that was cut short, or is another vocabulary's.
-  // Names such as "<pad>" are made by none.
+  // Returns the tokens and merges. Adds faults for merges of unknown tokens and for bytes without a token. Where pieces
+  // are always merged, also adds faults for tokens that no merge makes: then the list of merges was cut short or
+  // belongs to another vocabulary. Names such as "<pad>", which no merge makes, are not faults.
   BpeModel finish(WholePieces whole_pieces);
 
  private:
@@ -87,9 +87,9 @@ class BpeVocabulary {
 
   Faults& faults_;
   Spelling spelling_;
-  std::unordered_map<std::string, uint32_t> id_of_;  // by the file's spelling
+  std::unordered_map<std::string, uint32_t> id_of_;  // key: the file's spelling
   BpeModel model_;
-  int64_t num_listed_ = 0;  // tokens of add_tokens()
+  int64_t num_listed_ = 0;  // number of tokens added by add_tokens()
   std::unordered_set<uint64_t> merged_pairs_;
   std::vector<std::string> bad_merges_, equal_merges_, bad_ids_;
 };

@@ -1,6 +1,5 @@
-// Which files prepared data are made of, as they were when the work was begun: a file of its own in the folder, so that
-// a later call can say which of them is another one by now.
-// It knows what lies in the folder beside it as little as what stands in the files.
+// The record of the input files of prepared data, as they were when the preparation began. It is a file in the folder
+// of prepared data. From it a later call detects which inputs have changed.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +15,29 @@ namespace braid::tokenize {
 constexpr const char* kInputRecordName = "inputs.json";
 
 struct InputFile {
-  std::string path;  // bytes that are no UTF-8 replaced by U+FFFD
+  std::string path;  // path with bytes that are not UTF-8 replaced by U+FFFD
   int64_t bytes = 0;
-  int64_t changed = 0;                     // change_time()
-  std::optional<NamedDigest> digest = {};  // of its bytes, where the data were finished
+  int64_t changed = 0;                     // result of change_time()
+  std::optional<NamedDigest> digest = {};  // digest of its content; only in finished data
 
   bool operator==(const InputFile&) const = default;
 };
 
-using InputRecord = std::vector<InputFile>;  // of all sources, in their order
+using InputRecord = std::vector<InputFile>;  // files of all sources, in their order
 
-// The files as they are. Throws IoError.
+// Returns the current record of the files. Throws IoError.
 InputRecord input_record(const std::vector<std::vector<Document>>& sources);
 
-// Gives each file that is still of its recorded size and time its digest, for which it is read once more.
+// Adds the digest of each file that still has its recorded size and time. Reads these files once more.
 void add_digests(InputRecord& record);
 
 std::string input_record_json(const InputRecord& record);
-// Returns the record in `folder`; nothing if there is none. Throws IoError if it is damaged.
+// Returns the record in `folder`, or nullopt if there is none. Throws IoError if it is damaged.
 std::optional<InputRecord> recorded_inputs(const std::string& folder);
 
-// A problem of INPUT for each file (of the first twenty) that is new, gone, or of another size or time than in the
-// record of `folder`, and what to do about them. One of another time alone is the same where its digest says so: files
-// are copied and touched. Throws IoError.
+// Returns a problem of INPUT for each file that is new, gone, or has another size or time than in the record of
+// `folder`. Lists up to twenty files and what to do about them. A file that differs only in time is unchanged if its
+// digest is equal: files are copied and touched. Throws IoError.
 std::vector<Problem> changed_inputs(const InputRecord& now, const InputRecord& was, const std::string& folder);
 
 }  // namespace braid::tokenize

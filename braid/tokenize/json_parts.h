@@ -1,4 +1,4 @@
-// Looking into the parts of a tokenizer.json, whatever they are.
+// Access to the parts of a tokenizer.json, of whatever types they are.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace braid::tokenize {
 
-// The value under `key`; null where there is none.
+// Returns the value under `key`; null if there is none.
 inline const nlohmann::json& member(const nlohmann::json& json, const char* key) {
   static const nlohmann::json kNothing;
   const auto found = json.is_object() ? json.find(key) : json.end();
@@ -29,7 +29,7 @@ inline std::string shown(const nlohmann::json& value) {
   return all.size() > 80 ? all.substr(0, 77) + "..." : all;
 }
 
-// The steps of a part that is one step, a Sequence of them, or null.
+// Returns the steps of a part that is one step, a Sequence of steps, or null.
 inline std::vector<nlohmann::json> steps_of(const nlohmann::json& part, const char* list) {
   if (part.is_null()) return {};
   if (type_of(part) != "Sequence") return {part};
@@ -37,7 +37,7 @@ inline std::vector<nlohmann::json> steps_of(const nlohmann::json& part, const ch
   return all.is_array() ? std::vector<nlohmann::json>(all.begin(), all.end()) : std::vector<nlohmann::json>();
 }
 
-// The list "merges" of a model, each "left right" or [left, right].
+// Adds the list "merges" of a model. Each merge is "left right" or [left, right].
 inline void add_merges_of(const nlohmann::json& merges, BpeVocabulary& vocabulary, Faults& faults) {
   if (!merges.is_array()) return faults.add("model.merges", "must be a list");
   size_t malformed = 0;

@@ -1,4 +1,4 @@
-// The normal form C of Unicode, which some tokenizers bring text into first.
+// The normal form C of Unicode, to which some tokenizers convert text first.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace braid::tokenize {
 
-// `text` in the normal form C. Bytes that are not UTF-8 stay as they are and join nothing. Any thread may call.
+// Returns `text` in the normal form C. Bytes that are not UTF-8 are unchanged and combine with nothing. Thread-safe.
 // Source: Unicode Standard Annex #15, "Unicode Normalization Forms"; Hangul: The Unicode Standard, section 3.12.
 std::string normal_form_c(std::string_view text);
 
-// Returns true if a quick look shows that normal_form_c(text) == text: for ASCII and most text.
+// Returns true if a quick check proves that normal_form_c(text) == text, as for ASCII and most text.
 bool surely_normal_form_c(std::string_view text);
 
 }  // namespace braid::tokenize

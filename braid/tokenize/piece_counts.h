@@ -1,4 +1,4 @@
-// Counts of the pieces in files, from which merges are trained.
+// Counts of the pieces in texts, from which merges are trained.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ class PieceCounts {
  public:
   explicit PieceCounts(const PretokenizerSpec& spec) : cursor_(cut_by(spec)) {}
 
-  // A text of its own: no piece reaches into another.
+  // Adds one text. Pieces do not reach from one text into another.
   void add(std::string_view text);
-  // A whole file as one text, in memory of one block (64 MiB) whatever its size; a run of more than 4 KiB of white
-  // space over a block's border may be cut there. Calls `progress` with the bytes read so far. Throws IoError.
+  // Adds a whole file as one text. Memory is one block (64 MiB), whatever the size of the file. A run of more than 4
+  // KiB of white space across the border of a block may be cut there. Calls `progress` with the bytes read so far.
+  // Throws IoError.
   void add_file(const std::string& path, const std::function<void(int64_t)>& progress = {});
 
   struct Hash {
@@ -32,23 +33,24 @@ class PieceCounts {
   const Table& table() const { return table_; }
 
  private:
-  // Counts the pieces that end at least `margin` bytes before the end of `text`; returns where the first other begins.
+  // Counts the pieces that end at least `margin` bytes before the end of `text`. Returns where the first uncounted
+  // piece begins.
   size_t add_all_but(size_t margin, std::string_view text);
 
   std::unique_ptr<PieceCursor> cursor_;
   Table table_;
 };
 
-// The pieces of files' documents, which are the same documents that prepared data are made of (document_reader.h).
+// The piece counts of files' documents. They are the same documents as in prepared data (document_reader.h).
 struct DocumentPieces {
   PieceCounts counts;
-  int64_t num_documents = 0, num_bad_lines = 0;  // of .jsonl files, passed over
+  int64_t num_documents = 0, num_bad_lines = 0;  // num_bad_lines: lines of .jsonl files that were passed over
 };
 
-// Counts the pieces of every document of `files`, whichever side it would be held out on. No piece reaches from one
-// document into another. `progress` hears now and then how many bytes were read. Memory: a block of a text file
-// (PieceCounts::add_file), or the longest line of a .jsonl file. Throws ConfigError naming bad lines unless they are
-// skipped, before any text file is read; IoError.
+// Counts the pieces of every document of `files`, on both sides. No piece reaches from one document into another. Calls
+// `progress` from time to time with the number of bytes read. Memory: a block of a text file (PieceCounts::add_file),
+// or the longest line of a .jsonl file. Unless bad lines are skipped, throws ConfigError naming them, before any text
+// file is read. Throws IoError.
 DocumentPieces document_pieces(const std::vector<Document>& files, const PretokenizerSpec& spec,
                                const ReaderOptions& options, const std::function<void(int64_t)>& progress);
 

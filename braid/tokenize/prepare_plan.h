@@ -13,19 +13,20 @@
 namespace braid::tokenize {
 
 struct PreparePlan {
-  data::PreparedManifest manifest;           // without parts
-  std::vector<std::vector<Document>> files;  // of each source
-  PassedOver passed_over;                    // in all inputs
+  data::PreparedManifest manifest;           // a manifest without parts
+  std::vector<std::vector<Document>> files;  // files of each source
+  PassedOver passed_over;                    // paths passed over in all inputs
   std::unique_ptr<Tokenizer> tokenizer;
-  InputRecord record;  // of `files`
+  InputRecord record;  // record of `files`
 };
 
-// Throws ConfigError with every problem of the request.
+// Makes the plan. Throws ConfigError with every problem of the request.
 PreparePlan prepare_plan(const PrepareRequest& request);
 
-// Returns the progress of an earlier call in the plan's folder: empty without one; the whole manifest with a cursor
-// behind the last source if it is complete. Throws ConfigError if the folder holds anything else, was begun with other
-// options, or with files that have changed since; IoError if its manifest is damaged.
+// Returns the progress of an earlier call in the plan's folder, or nullopt if there was none. If that call completed,
+// returns the whole manifest with a cursor after the last source. Throws ConfigError if the folder holds anything else,
+// was begun with other options, or was begun with files that have changed since. Throws IoError if its manifest is
+// damaged.
 std::optional<data::PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
 
 }  // namespace braid::tokenize

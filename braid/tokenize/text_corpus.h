@@ -1,4 +1,4 @@
-// The documents of a run read from text files into memory, split into training and validation parts.
+// Reads the documents of a run from text files into memory, split into training and validation parts.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 
 namespace braid::tokenize {
 
-// Reads the documents of every file of `spec.paths` (order and choice: document_list.h), each ended by end-of-text: the
-// same documents as prepared data would hold, held out on the same side (document_reader.h). About
-// `spec.validation_fraction` of the bytes are held out, as whole documents; of a single text file, its last part is.
-// The corpus' origin is one source, "text": the documents in their order, each as its length in decimal, a newline and
-// its bytes, digested by XXH64. Throws ConfigError naming every path that is missing, unreadable, empty or without a
-// match, or bad lines of .jsonl files, IoError when a file fails or changes while it is read.
+// Reads the documents of every file of `spec.paths`, each ended by end-of-text. Order and choice are those of
+// document_list.h. The documents are the same as in prepared data and are held out on the same side
+// (document_reader.h). About `spec.validation_fraction` of the bytes are held out as whole documents; of a single text
+// file, the last part is. The origin of the corpus is one source, "text": the documents in their order, each as its
+// length in decimal, a newline and its bytes, digested by XXH64. Throws ConfigError naming every path that is missing,
+// unreadable, empty or without a match, or naming bad lines of .jsonl files. Throws IoError if a file fails or changes
+// while it is read.
 data::Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer);
 
-// The whole file. Throws IoError when it fails or has not the bytes it had when it was listed.
+// Returns the whole file. Throws IoError if it cannot be read or its size has changed since it was listed.
 std::string content(const Document& document);
 
 // Returns the number of tokens held out at the end of a single document: none, or at least one and never all.

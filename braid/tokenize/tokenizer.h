@@ -1,4 +1,4 @@
-// Text to tokens and back.
+// Converts text to tokens and back.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,35 @@
 
 namespace braid::tokenize {
 
-// Threads may share one: every method may be called by several at once.
+// A tokenizer. Thread-safe: several threads may call every method at once.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  // One more than the highest token.
+  // Returns one more than the highest token.
   virtual int vocab() const = 0;
   virtual int end_of_text() const = 0;
-  // Returns true if a token has this id, which lies in [0, vocab()). Files may leave ids out.
+  // Returns true if a token has this id. Files may leave ids out. REQUIRES: 0 <= id < vocab().
   virtual bool has(int /*token*/) const { return true; }
-  // `text` is bytes, UTF-8 or not; decode_text() gives the same bytes back (where the tokenizer has a
-  // normalizer: of the normal form C; where it marks spaces as U+2581, with spaces for such characters). The names of
-  // special tokens in it
-  // ("<|endoftext|>") are text like any other, so a document cannot end itself.
+  // Encodes `text`, bytes that may not be UTF-8. decode_text() returns the same bytes, with two exceptions: a tokenizer
+  // with a normalizer returns the normal form C, and one that marks spaces as U+2581 returns spaces for such
+  // characters. The names of special tokens in `text` ("<|endoftext|>") are plain text, so a document cannot end
+  // itself.
   virtual std::vector<int> encode(std::string_view text) const = 0;
-  // The same behind what is in `tokens`, without a vector of its own.
+  // Like encode(), but appends to `tokens` instead of returning a new vector.
   virtual void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const;
-  // End-of-text and other special tokens give no characters. Every token must lie in [0, vocab()). Of tokens that stand
-  // behind others in a text, so that one may be decoded after another.
+  // Decodes tokens from the middle of a text: one sequence may be decoded after another. End-of-text and other special
+  // tokens give no characters. REQUIRES: every token lies in [0, vocab()).
   virtual std::string decode(const std::vector<int>& tokens) const = 0;
-  // The same of tokens with which a text begins: without the space that encode() put in front of it.
+  // Like decode(), for tokens at the beginning of a text: omits the space that encode() put in front of the text.
   virtual std::string decode_text(const std::vector<int>& tokens) const { return decode(tokens); }
 };
 
-// Bytes 0..255 are tokens 0..255; 256 is end-of-text.
+// Makes the tokenizer whose tokens 0..255 are the bytes 0..255; 256 is end-of-text.
 std::unique_ptr<Tokenizer> byte_tokenizer();
 
-// By DataSpec::tokenizer: "bytes", the path of a tokenizer.json, or a folder with it or with vocab.json and merges.txt.
-// Throws ConfigError (key "data.tokenizer") naming everything that is missing, malformed or not supported.
+// Makes the tokenizer that DataSpec::tokenizer names: "bytes", the path of a tokenizer.json, or a folder with it or
+// with vocab.json and merges.txt. Throws ConfigError (key "data.tokenizer") naming everything that is missing,
+// malformed or unsupported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 
 }  // namespace braid::tokenize

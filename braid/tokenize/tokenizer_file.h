@@ -9,21 +9,20 @@
 
 namespace braid::tokenize {
 
-// Reads tokenizer.json: the parts that form tokens, refused where braid does not know them.
-
-// The model without its end-of-text token. Adds a fault for everything that changes tokens and is not supported; with
-// faults, the model is worth nothing. Source: the serialisation of huggingface/tokenizers 0.23.
+// Reads the parts of a tokenizer.json that form tokens. Returns the model without its end-of-text token. Adds a fault
+// for everything that changes tokens and is not supported. The model is unusable if there are faults. Source: the
+// serialisation of huggingface/tokenizers 0.23.
 BpeModel bpe_of_json(const nlohmann::json& json, Faults& faults);
 
-// From a tokenizer.json, or a folder with it (preferred) or with vocab.json and merges.txt (GPT-2's pattern). Of a
-// tokenizer.json everything that changes tokens is read or refused (docs/tokenizer.md); post-processor, truncation and
-// padding are not looked at. End-of-text is `eos_token` of a tokenizer_config.json in the same folder, else the first
-// of the usual names that the vocabulary has. Throws ConfigError (key "data.tokenizer") with everything that is
-// missing, malformed or not supported.
+// Reads a tokenizer.json, or a folder with it (preferred) or with vocab.json and merges.txt (GPT-2's pattern).
+// Everything in a tokenizer.json that changes tokens is read or refused (docs/tokenizer.md); post-processor, truncation
+// and padding are ignored. End-of-text is `eos_token` of a tokenizer_config.json in the same folder, else the first of
+// the usual names that the vocabulary has. Throws ConfigError (key "data.tokenizer") with everything that is missing,
+// malformed or unsupported.
 BpeModel read_bpe(const std::string& path);
 
-// The model as a tokenizer.json that the Hugging Face library loads too. `model` has one stage, one of
-// pattern_names().
+// Returns the model as a tokenizer.json, which the Hugging Face library can also load. REQUIRES: `model` has one stage,
+// one of pattern_names().
 std::string tokenizer_json(const BpeModel& model);
 
 }  // namespace braid::tokenize

@@ -1,5 +1,5 @@
-// Character classes of pre-tokenizers. Which characters are letters depends on the version of Unicode that utf8proc
-// knows (docs/tokenizer.md).
+// The character classes of pre-tokenizers. The version of Unicode in utf8proc decides which characters are letters
+// (docs/tokenizer.md).
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,15 @@ enum class CharClass : uint8_t {
   Other,
   Letter,   // \p{L}
   Number,   // \p{N}
-  Space,    // \s, the property White_Space, without
+  Space,    // \s, the property White_Space, except \r and \n
   Newline,  // \r and \n
 };
 
-// The class of every code point, kNumCodes entries. Made at the first call (about 1 MiB); any thread may call.
+// Returns the class of every code point, kNumCodes entries. The table (about 1 MiB) is made at the first call.
+// Thread-safe.
 const CharClass* char_classes();
 
-// kNotUtf8 is of the class Other.
+// Returns the class of a code point; kNotUtf8 is Other.
 inline CharClass class_of(const CharClass* classes, uint32_t code) {
   return code == kNotUtf8 ? CharClass::Other : classes[code];
 }

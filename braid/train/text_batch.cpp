@@ -191,7 +191,7 @@ void TextBatch::take_token(Text& text) {
   if (token == tokenizer_.end_of_text()) return end(text, TextEnd::EndOfText);
   const bool begins = text.begins && made.tokens.empty();
   made.tokens.push_back(token);
-  say(text, text.stops.add(begins ? tokenizer_.decode_text({token}) : tokenizer_.decode({token})));
+  emit(text, text.stops.add(begins ? tokenizer_.decode_text({token}) : tokenizer_.decode({token})));
   if (text.stops.met()) return end(text, TextEnd::Stop);
   if (static_cast<int>(made.tokens.size()) == options_.num_tokens) return end(text, TextEnd::Length);
   text.window.push_back(token);
@@ -201,13 +201,13 @@ void TextBatch::take_token(Text& text) {
   cache_->forget(text.place);
 }
 
-void TextBatch::say(Text& text, const std::string& certain) {
+void TextBatch::emit(Text& text, const std::string& certain) {
   text.made.text += certain;
   if (num_texts_ == 1 && listener_->on_piece && !certain.empty()) listener_->on_piece(certain);
 }
 
 void TextBatch::end(Text& text, TextEnd how) {
-  if (how != TextEnd::Stop) say(text, text.stops.end());
+  if (how != TextEnd::Stop) emit(text, text.stops.end());
   GeneratedText& made = text.made;
   made.end = how;
   if (listener_->on_end) listener_->on_end(made);

@@ -40,7 +40,7 @@ class TextBatch {
   void read_last(const std::vector<Text*>& texts);
   void take_token(Text& text);
   void end(Text& text, TextEnd how);
-  void say(Text& text, const std::string& certain);
+  void emit(Text& text, const std::string& certain);
   at::Tensor scores(const at::Tensor& tokens_bt);
 
   const Model& model_;

@@ -1,4 +1,5 @@
-// A Hugging Face directory as weights of braid's: config.json says the model, safetensors files hold its tensors.
+// A Hugging Face directory read as weights of braid's: config.json describes the model, and safetensors files hold its
+// tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,30 +18,28 @@
 
 namespace braid::weights {
 
-// The tensors of a folder in safetensors files: model.safetensors, or the files that model.safetensors.index.json
-// lists. It knows names, types and shapes, and no model.
 inline constexpr const char* kHfWeights = "model.safetensors";
 inline constexpr const char* kHfIndex = "model.safetensors.index.json";
 
-// Returns true if a folder has one of the two.
+// Returns true if a folder has one of these two files.
 bool has_hf_weights(const std::string& folder);
 
+// The tensors of a folder's safetensors files: model.safetensors, or the files that model.safetensors.index.json lists.
 class TensorFiles {
  public:
-  // Opens the files and reads their headers. Throws IoError for a file that is not as its format demands, and
-  // ConfigError (key "model.safetensors.index.json") for an index that names files elsewhere, or tensors that are not
-  // where it says.
+  // Opens the files and reads their headers. Throws IoError if a file violates its format. Throws ConfigError (key
+  // "model.safetensors.index.json") if the index names a file elsewhere, or a tensor that is not in the file it gives.
   explicit TensorFiles(const std::string& folder);
 
-  // By name.
+  // Returns type and shape of each tensor, by name.
   const std::map<std::string, ckpt::TensorInfo>& tensors() const { return infos_; }
-  // Rows [begin, end) of dim 0 of a tensor, in the file's type; all of a tensor without dims.
+  // Returns rows [begin, end) of dim 0 of a tensor, in the file's type. Returns the whole tensor if it has no dims.
   at::Tensor rows(const std::string& name, int64_t begin, int64_t end) const;
 
  private:
   struct Place {
     const CheckedFile* file;
-    int64_t begin;  // byte of the file
+    int64_t begin;  // offset in the file, in bytes
   };
   void open(const std::string& path);
   void open_listed(const std::string& folder);
@@ -55,21 +54,22 @@ bool is_hf_directory(const std::string& folder);
 
 class HfDirectory {
  public:
-  // Reads config.json and the headers of the files. Throws one ConfigError with all that is wrong: settings of the
-  // model that braid does not have, tensors that are missing, that are not the model's, of another shape or of a type
-  // that holds no real numbers; IoError when a file cannot be read or is not as its format demands.
+  // Reads config.json and the headers of the files. Throws a ConfigError with the faults of config.json, such as
+  // settings of the model that braid lacks. If it has none, throws one with the faults of the tensors: missing tensors,
+  // tensors that the model lacks, other shapes, and types that hold no real numbers. Throws IoError if a file cannot be
+  // read or violates its format.
   explicit HfDirectory(std::string folder);
 
   const std::string& folder() const { return folder_; }
   const ModelSpec& model() const { return model_; }
   // Returns true if any weight is float64.
   bool is_wide() const;
-  // Where the head is tied to the embedding, files may have it all the same: a problem when its values are others, for
-  // then one of the two is wrong. Reads both.
+  // Returns the problems of a tied head. If the head is tied to the embedding, the files may still contain a head. It
+  // is a problem if its values differ from the embedding's, because then one of the two is wrong. Reads both tensors.
   std::vector<Problem> problems_of_tied_head() const;
   // Fills `tensor.local` (on the host, of any real type) with the elements of braid's tensor `tensor.name` in its
-  // placement, rounded to nearest even where its type is narrower. Padding is left as it is. Reads what the boxes
-  // touch, in chunks of bounded size. Threads may call it at once. Throws IoError.
+  // placement. Rounds to nearest even if its type is narrower than the file's. Does not write padding. Reads only the
+  // rows that the placement's boxes touch, in chunks of bounded size. Thread-safe. Throws IoError.
   void read(const ckpt::PlacedTensor& tensor) const;
 
  private:
@@ -80,8 +80,8 @@ class HfDirectory {
   ModelSpec model_;
   TensorFiles files_;
   std::vector<HfTensor> tensors_;
-  std::map<std::string, std::vector<const HfTensor*>> of_whole_;  // by braid's name
-  std::string left_out_;                                          // of every name, in the files of a base model
+  std::map<std::string, std::vector<const HfTensor*>> of_whole_;  // the parts of each tensor, by braid's name
+  std::string left_out_;  // prefix that the files of a base model leave out of every name
 };
 
 }  // namespace braid::weights

@@ -1,5 +1,5 @@
-// The tensors of a Hugging Face model, by name, and what each is of braid's: one table for each shape of model.
-// It knows names and shapes, no values and no files. docs/weights.md prints it.
+// The tensors of a Hugging Face model, by name, and the rows of braid's tensors to which they correspond, with one
+// table for each model architecture. docs/weights.md prints it.
 //
 //   blocks.3.attention.qkv.weight   rows of queries   model.layers.3.self_attn.q_proj.weight
 //                                   rows of keys      model.layers.3.self_attn.k_proj.weight
@@ -14,27 +14,29 @@
 
 namespace braid::weights {
 
-// Transposed: Hugging Face's tensor is [inputs, outputs] (the Conv1D of GPT-2), braid's [outputs, inputs].
+// The orientation of a tensor. Transposed: Hugging Face's tensor is [inputs, outputs] (the Conv1D of GPT-2), braid's is
+// [outputs, inputs].
 enum class Orientation { Same, Transposed };
 
 struct HfTensor {
   std::string name;       // "model.layers.3.self_attn.k_proj.weight"
-  mesh::Index shape;      // as Hugging Face has it
-  std::string whole;      // the tensor of braid's that it is rows of
-  int64_t first_row = 0;  // in that
+  mesh::Index shape;      // Hugging Face's shape
+  std::string whole;      // braid's tensor of which it is some rows
+  int64_t first_row = 0;  // first row in `whole`
   int64_t num_rows = 0;
-  mesh::Index whole_shape;  // of that
+  mesh::Index whole_shape;  // shape of `whole`
   Orientation orientation = Orientation::Same;
 };
 
-// All of a model, in its order; those of one tensor of braid's are neighbours and cover it. `spec.vocab` is resolved.
+// Returns all tensors of a model, in the order of braid's parameters. The parts of one of braid's tensors are
+// neighbours and cover it. REQUIRES: `spec.vocab` is resolved.
 std::vector<HfTensor> hf_tensors(const ModelSpec& spec);
 
-// Returns the prefix that a base model's files leave out of every name: "transformer." (gpt2) or "model.".
+// Returns the prefix that the files of a base model leave out of every name: "transformer." (gpt2) or "model.".
 std::string hf_base_prefix(const ModelSpec& spec);
 
-// Returns true for a tensor that repeats what the model says: masks and frequencies of older files, and a head that is
-// tied to the embedding.
+// Returns true for a tensor whose values follow from the model's configuration or other tensors: masks and frequencies
+// in older files, and a head that is tied to the embedding.
 bool is_redundant(const ModelSpec& spec, const std::string& name);
 
 }  // namespace braid::weights

@@ -1,4 +1,4 @@
-// The weights of a checkpoint as a directory that Hugging Face's transformers load.
+// Converts the weights of a checkpoint to a directory that Hugging Face's transformers can load.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -13,18 +13,19 @@
 namespace braid::weights {
 
 struct ToHf {
-  std::string checkpoint;               // verified; its weights are those of `model`
-  ModelSpec model;                      // vocabulary resolved
-  at::ScalarType saved = at::kFloat;    // of the checkpoint's weights: float32 or float64
-  at::ScalarType written = at::kFloat;  // float64, float32 or bfloat16
-  int64_t most_file_bytes = 0;          // of tensors in one file, where one tensor is not larger; 0: all in one
-  std::string directory;                // to be written; there must be nothing, or an empty folder
+  std::string checkpoint;               // a verified checkpoint; its weights are those of `model`
+  ModelSpec model;                      // REQUIRES: its vocabulary is resolved
+  at::ScalarType saved = at::kFloat;    // type of the checkpoint's weights: float32 or float64
+  at::ScalarType written = at::kFloat;  // type to write: float64, float32 or bfloat16
+  // Maximum bytes of tensors in one file, unless one tensor is larger; 0: one file for all.
+  int64_t most_file_bytes = 0;
+  std::string directory;  // the folder to write, which must not exist or be empty
 };
 
-// Writes config.json, the weights, the tokenizer's files that the checkpoint has and, where it is missing beside a
-// tokenizer.json, tokenizer_config.json; under a temporary name that is renamed. Holds one tensor at a time. Returns
-// sentences about what was written. Throws ConfigError about a model that no model type is, or about the place;
-// IoError.
+// Writes config.json, the weights and the checkpoint's tokenizer files. Also writes a tokenizer_config.json if the
+// checkpoint has a tokenizer.json without one. The directory has a temporary name until it is complete. Holds one
+// tensor at a time. Returns sentences that describe the written weights and the tokenizer. Throws a ConfigError if no
+// Hugging Face model type matches the model, or about the target path; throws IoError.
 std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& files);
 
 }  // namespace braid::weights

@@ -21,7 +21,7 @@ namespace braid::control::authenticator_test {
 namespace {
 
 AuthenticationBytes answer_of(const JobKeys& keys, const AuthenticationBytes& nonce, const Socket& connection) {
-  return keys.gate_answer(nonce, {connection.own_end(), connection.peer_end()});
+  return keys.authentication_answer(nonce, {connection.own_end(), connection.peer_end()});
 }
 
 struct OpenGate {
@@ -44,7 +44,7 @@ TEST(Authenticator, who_knows_the_answer_is_let_in) {
   node.send(std::span(answer).subspan(31));
   EXPECT_EQ(open.gate.advance().size(), 1u);
   EXPECT_EQ(open.gate.num_pending(), 0u);
-  EXPECT_EQ(receive(node, 1), std::string(1, kGateOpen));
+  EXPECT_EQ(receive(node, 1), std::string(1, kAccepted));
 }
 
 // Neither an answer to another nonce, nor one of another job or attempt, nor one that is
@@ -63,7 +63,7 @@ TEST(Authenticator, other_answers_are_refused_after_64_bytes_and_a_word) {
     if (kind == 4) answer = answer_of(*keys, nonce, dial(open.port));
     stranger.send(answer);
     EXPECT_TRUE(open.gate.advance().empty());
-    EXPECT_EQ(receive(stranger, 100), std::string(1, kGateShut));
+    EXPECT_EQ(receive(stranger, 100), std::string(1, kRefused));
     EXPECT_EQ(open.gate.num_refused(), kind + 1);
   }
   EXPECT_TRUE(holds(open.gate.last_refused(), {"127.0.0.1:"}));
@@ -95,7 +95,7 @@ Socket silent_inside(Acceptor& reception, int port) {
   std::ranges::copy(receive(node, nonce.size()), nonce.begin());
   node.send(answer_of(*test_keys(), nonce, node));
   reception.advance();
-  EXPECT_EQ(receive(node, 1), std::string(1, kGateOpen));
+  EXPECT_EQ(receive(node, 1), std::string(1, kAccepted));
   return node;
 }
 
@@ -168,12 +168,12 @@ TEST(Authenticator, three_nodes_beat_while_strangers_come) {
   std::jthread strangers([&] { come(all[0].root.port, full_run() ? 10'000 : 300, done); });
   int said = 0;
   while (!done) {
-    job[said % 3].say(cat(said));
+    job[said % 3].broadcast(cat(said));
     ++said;
     job.advance();
   }
   strangers.join();
-  const auto heard_all = [&](int node) { return job.words(node, JobEvent::Kind::Said).size() == size_t(said); };
+  const auto heard_all = [&](int node) { return job.words(node, JobEvent::Kind::Broadcast).size() == size_t(said); };
   job.advance_until([&] { return heard_all(0) && heard_all(1) && heard_all(2); });
   for (int node = 0; node < 3; ++node) EXPECT_TRUE(job.words(node, JobEvent::Kind::Lost).empty());
   EXPECT_LT(held_bytes(), before + (size_t{32} << 20));

@@ -19,8 +19,8 @@ std::unique_ptr<TlsConnection> said_hello(const JoinOptions& options, const TlsC
   }
   AuthenticationBytes nonce{};
   std::ranges::copy(receive(socket, nonce.size()), nonce.begin());
-  socket.send(keys.gate_answer(nonce, {socket.own_end(), socket.peer_end()}));
-  EXPECT_EQ(receive(socket, 1), std::string(1, kGateOpen));
+  socket.send(keys.authentication_answer(nonce, {socket.own_end(), socket.peer_end()}));
+  EXPECT_EQ(receive(socket, 1), std::string(1, kAccepted));
   auto line = std::make_unique<TlsConnection>(context, std::move(socket), TlsSide::Client, options.most_queued_bytes);
   line->send(framed_message(hello_of(options)));
   return line;

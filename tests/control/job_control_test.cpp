@@ -19,7 +19,7 @@ std::vector<JoinOptions> with_heartbeat(double seconds, int num_nodes) {
 TEST(SoloJob, hears_itself) {
   const auto job = make_solo_job({"here", 4});
   EXPECT_EQ(job->nodes().front().num_ranks, 4);
-  job->say("word");
+  job->broadcast("word");
   job->report_progress("7");
   std::vector<pollfd> watched;
   EXPECT_EQ(job->watch(watched), 0);
@@ -33,15 +33,15 @@ TEST(SoloJob, hears_itself) {
 TEST(JobControl, all_hear_all_in_one_order) {
   NodesOfAJob job(job_options(3));
   for (int word = 0; word < 40; ++word) {
-    for (int node = 0; node < 3; ++node) job[node].say(cat(word));
+    for (int node = 0; node < 3; ++node) job[node].broadcast(cat(word));
     if (word % 7 == 0) job.advance();
   }
   job.advance_until([&] {
     return std::ranges::all_of(std::vector{0, 1, 2}, [&](int node) { return job.num_heard(node) == 120; });
   });
-  for (int node : {1, 2}) EXPECT_EQ(job.words(node, Said), job.words(0, Said));
+  for (int node : {1, 2}) EXPECT_EQ(job.words(node, Broadcast), job.words(0, Broadcast));
   std::vector<std::string> of_two;
-  for (const auto& word : job.words(0, Said)) {
+  for (const auto& word : job.words(0, Broadcast)) {
     if (word.starts_with("2 ")) of_two.push_back(word);
   }
   ASSERT_EQ(of_two.size(), 40u);
@@ -52,8 +52,8 @@ TEST(JobControl, long_words_arrive_whole) {
   NodesOfAJob job(job_options(3));
   std::string word(9'000'001, '\0');
   for (size_t i = 0; i < word.size(); ++i) word[i] = static_cast<char>(i * 2654435761u >> 24);
-  job[1].say(word);
-  job[0].say("");
+  job[1].broadcast(word);
+  job[0].broadcast("");
   job.advance_until([&] { return job.num_heard(0) + job.num_heard(1) + job.num_heard(2) == 6; });
   for (int node = 0; node < 3; ++node) {
     for (const JobEvent& event : job.heard[node]) EXPECT_TRUE(event.bytes == (event.node == 1 ? word : ""));
@@ -63,7 +63,7 @@ TEST(JobControl, long_words_arrive_whole) {
 TEST(JobControl, what_is_too_long_is_our_mistake) {
   const std::string word((size_t{64} << 20) - 63, 'x');
   NodesOfAJob job(job_options(2));
-  for (int node : {0, 1}) EXPECT_THROW(job[node].say(word), InternalError);
+  for (int node : {0, 1}) EXPECT_THROW(job[node].broadcast(word), InternalError);
 }
 
 TEST(JobControl, progress_is_the_newest_and_node_zeros) {
@@ -79,28 +79,28 @@ TEST(JobControl, progress_is_the_newest_and_node_zeros) {
 
 TEST(JobControl, who_closes_is_lost_at_once) {
   NodesOfAJob job(job_options(3));
-  job[2].say("last");
+  job[2].broadcast("last");
   job.destroy(2);
   job.advance_until([&] { return job.num_heard(0) == 2 && job.num_heard(1) == 2; });
   for (int node : {0, 1}) {
-    EXPECT_EQ(job.words(node, Said), std::vector<std::string>{"2 last"});
+    EXPECT_EQ(job.words(node, Broadcast), std::vector<std::string>{"2 last"});
     EXPECT_EQ(job.loss(node), "2 has closed its connection");
   }
-  job[1].say("still here");
+  job[1].broadcast("still here");
   job.advance_until([&] { return job.num_heard(0) == 3 && job.num_heard(1) == 3; });
 }
 
 TEST(JobControl, without_node_zero_nothing_is_heard_but_what_it_said_last) {
   NodesOfAJob job(job_options(3));
   const std::string last(9'000'000, 'z');  // more than the system takes at once
-  job[0].say(last);
-  for (int node : {1, 2}) job[node].say("in vain");  // is there unread when node 0 closes
+  job[0].broadcast(last);
+  for (int node : {1, 2}) job[node].broadcast("in vain");  // is there unread when node 0 closes
   std::jthread ending([root = job.take(0)]() mutable { root.reset(); });
   job.advance_until([&] { return job.num_heard(1) == 2 && job.num_heard(2) == 2; });
   for (int node : {1, 2}) {
     EXPECT_TRUE(job.heard[node][0].bytes == last);
     EXPECT_TRUE(holds(job.loss(node), {"0 has "}));
-    job[node].say("to nobody");
+    job[node].broadcast("to nobody");
   }
   job.advance_for(0.1);
   EXPECT_EQ(job.num_heard(1), 2u);
@@ -113,7 +113,7 @@ TEST(JobControl, who_is_silent_is_lost_and_hears_so) {
   for (int node : {0, 1}) EXPECT_TRUE(holds(job.loss(node), {"2 was silent for 0."}));
   job.release(2);
   job.advance_until([&] { return job.num_heard(2) > 0; });
-  job[2].say("to nobody");
+  job[2].broadcast("to nobody");
   job.advance_for(0.1);
   EXPECT_TRUE(holds(job.loss(2), {"2 was silent for 0."}));
   EXPECT_EQ(job.num_heard(0), 1u);
@@ -146,7 +146,7 @@ TEST(JobControl, who_does_not_read_is_lost) {
   const std::string word(500'000, 'x');
   const auto lost = [&] { return !job.words(1, Lost).empty(); };
   job.advance_until([&] {
-    if (!lost()) job[0].say(word);
+    if (!lost()) job[0].broadcast(word);
     return lost();
   });
   EXPECT_TRUE(holds(job.loss(1), {"2 does not read: 2."}));
@@ -157,7 +157,7 @@ TEST(JobControl, a_child_that_leaves_keeps_no_line_open) {
   const pid_t child = fork();
   if (child == 0) {
     for (int node = 0; node < 3; ++node) job[node].leave_to_child();
-    job[1].say("from a child");
+    job[1].broadcast("from a child");
     pause();
   }
   job.destroy(1);

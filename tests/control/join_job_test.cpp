@@ -26,7 +26,7 @@ TEST(JoinJob, with_this_hosts_own_token_on_loopback) {
   auto all = job_options(2);
   for (auto& options : all) options.on_this_host = true;
   NodesOfAJob job(all);
-  job[1].say("here");
+  job[1].broadcast("here");
   job.advance_until([&] { return job.num_heard(0) == 1; });
 }
 
@@ -196,7 +196,7 @@ std::string error_after(const std::string& words) {
 
 TEST(JoinJob, whoever_has_no_token_ends_no_node) {
   const std::string nonce(sizeof(AuthenticationBytes), 'n');
-  for (const std::string& words : {std::string("x"), nonce + kGateShut, nonce + "x", nonce + kGateOpen + nonce}) {
+  for (const std::string& words : {std::string("x"), nonce + kRefused, nonce + "x", nonce + kAccepted + nonce}) {
     EXPECT_EQ(error_after(words), "") << words.size();
   }
 }
@@ -215,7 +215,7 @@ TEST(JoinJob, a_relayed_challenge_is_refused) {
   for (to_root = dial(port); !to_root.fault().empty(); to_root = dial(port)) poll(nullptr, 0, 1);
   from_node.send(receive(to_root, sizeof(AuthenticationBytes)));
   to_root.send(receive(from_node, sizeof(AuthenticationBytes)));
-  EXPECT_EQ(receive(to_root, 100), std::string(1, kGateShut));
+  EXPECT_EQ(receive(to_root, 100), std::string(1, kRefused));
   from_node.close();
   listener.close();
 }

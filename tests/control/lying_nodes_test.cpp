@@ -59,7 +59,7 @@ class LyingMembers {
       peers_[node] = line_of(peer_context_, std::move(there), TlsSide::Client);
     }
     root = std::make_unique<JobRoot>(std::move(parts));
-    root->judge_by(refuses_bad);
+    root->set_validator(refuses_bad);
   }
 
   void send(int node, const Frame& frame) { peers_[static_cast<size_t>(node)]->send(frame); }
@@ -136,13 +136,13 @@ TEST(LyingNodes, the_longest_word_is_relayed) {
   LyingMembers job;
   job.send(1, framed_message(JobBroadcastRequest{std::string(kMostSaidBytes, 'x')}));
   job.advance_until_heard(1);
-  EXPECT_EQ(job.heard[0].kind, JobEvent::Kind::Said);
+  EXPECT_EQ(job.heard[0].kind, JobEvent::Kind::Broadcast);
   EXPECT_EQ(job.heard[0].bytes.size(), kMostSaidBytes);
 }
 
 TEST(LyingNodes, who_is_lost_by_its_owner_is_lost_by_all) {
   LyingMembers job;
-  job.root->lose(1, "has lied");
+  job.root->fail_node(1, "has lied");
   job.advance_until_heard(1);
   EXPECT_EQ(job.heard[0].bytes, "has lied");
   ASSERT_EQ(job.told_to_2.size(), 1u);
@@ -157,7 +157,7 @@ std::vector<JobEvent> heard_from_root(const Frame& frame) {
   auto own = std::make_unique<TlsContext>(job_keys());
   auto line = line_of(*own, std::move(here), TlsSide::Client);
   JobMember member({std::move(own), std::move(line), 1, three_nodes(), Heartbeat(60)});
-  member.judge_by(refuses_bad);
+  member.set_validator(refuses_bad);
   root->send(frame);
   std::vector<JobEvent> heard;
   for (const double end = now_seconds() + 60; heard.empty() && now_seconds() < end; poll(nullptr, 0, 1)) {

@@ -100,11 +100,11 @@ class ForgedNode {
     AuthenticationBytes nonce;
     wait(socket, POLLIN);
     socket.receive(nonce);
-    socket.send(job_keys->gate_answer(nonce, {socket.own_end(), socket.peer_end()}));
+    socket.send(job_keys->authentication_answer(nonce, {socket.own_end(), socket.peer_end()}));
     wait(socket, POLLIN);
-    char verdict = kGateShut;
+    char verdict = kRefused;
     socket.receive({&verdict, 1});
-    EXPECT_EQ(verdict, kGateOpen);
+    EXPECT_EQ(verdict, kAccepted);
     line_ = std::make_unique<TlsConnection>(context_, std::move(socket), TlsSide::Client, kMost);
     line_->send(framed_message(JobHello{kJobProtocol, options.node, options.num_nodes, "", "", {}, options.self}));
   }

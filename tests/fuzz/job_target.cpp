@@ -63,7 +63,7 @@ void hear_all(int node, const std::vector<Message>& messages) {
   NodeAgent launch(rounds, board, ranks_of_fuzz(), 1);
   SignalRelay signals({});
   Supervisor supervisor({board, board, signals, launch}, {1});
-  rounds.say(RankEnded{node, RankOutcome::returned("")});  // no process is started for it
+  rounds.broadcast(RankEnded{node, RankOutcome::returned("")});  // no process is started for it
   for (const Message& message : messages) {
     job.receive(message.from, message.bytes);
     launch.advance(supervisor);

@@ -14,7 +14,7 @@ TEST(ForkedProcess, what_found_room_in_part_was_not_said) {
     for (;;) pause();
   });
   errno = EPIPE;  // of a call before
-  EXPECT_FALSE(child.say(std::string(64 << 20, 'x')));
+  EXPECT_FALSE(child.send(std::string(64 << 20, 'x')));
 }
 
 }  // namespace

@@ -73,9 +73,9 @@ TEST(HeartbeatThread, what_was_said_meanwhile_is_handed_over) {
   NodesOfAJob job(job_options(2));
   job.hold(1);
   HeartbeatThread stand_in(job[1], 0);
-  job[0].say("word");
+  job[0].broadcast("word");
   job.advance_for(0.1);
-  job[0].say("another");
+  job[0].broadcast("another");
   job.advance_for(0.1);
   std::vector<std::string> words;
   for (const control::JobEvent& event : stand_in.leave()) words.push_back(event.bytes);

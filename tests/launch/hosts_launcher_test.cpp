@@ -233,7 +233,7 @@ TEST(JobRounds, words_of_one_round_are_not_heard_in_another) {
   const auto solo = control::make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
-  rounds.say(Contribution{"early"});
+  rounds.broadcast(Contribution{"early"});
   EXPECT_EQ(rounds.exchange(std::string("mine")), std::vector<std::string>{"mine"});
 }
 

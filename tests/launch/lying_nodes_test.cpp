@@ -110,7 +110,7 @@ class ThrowingJob final : public control::JobControl {
  public:
   int node() const override { return 0; }
   const std::vector<control::JobNode>& nodes() const override { return nodes_; }
-  void say(const std::string&) override {}
+  void broadcast(const std::string&) override {}
   void report_progress(const std::string&) override {}
   int watch(std::vector<pollfd>&) const override { return 1; }
   std::vector<control::JobEvent> advance() override {

@@ -27,7 +27,7 @@ class CarriedControl final : public control::JobControl {
 
   int node() const override { return node_; }
   const std::vector<control::JobNode>& nodes() const override { return nodes_; }
-  void say(const std::string&) override {}
+  void broadcast(const std::string&) override {}
   void report_progress(const std::string& bytes) override { reported = bytes; }
   int watch(std::vector<pollfd>&) const override { return 1000; }
   std::vector<control::JobEvent> advance() override { return std::exchange(heard, {}); }

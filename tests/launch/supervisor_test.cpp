@@ -26,7 +26,7 @@ class Nothing final : public SupervisorDelegate {
   void advance(Supervisor&) override {}
   bool tells_end(Supervisor&, int) override { return false; }
   void look(Supervisor&, const std::vector<RankSample>&) override {}
-  bool goes_on() const override { return false; }
+  bool has_work() const override { return false; }
   void leave_to_child() override {}
 };
 

@@ -100,28 +100,28 @@ std::vector<std::string> found(const Plan& plan) {
 class Watched final : public Predictor {
  public:
   explicit Watched(const Cluster& cluster, PredictOptions options = {FormulaSet::Braid, PipelineDetail::Estimated})
-      : cluster_(cluster), foresight_(cluster, options) {}
+      : cluster_(cluster), predictor_(cluster, options) {}
 
   Prediction predict(const RunSpec& spec) override {
-    Prediction prediction = foresight_.predict(spec);
+    Prediction prediction = predictor_.predict(spec);
     if (num_predictions++ % 8 == 0) {
-      EXPECT_EQ(prediction, predict_run(spec, cluster_, foresight_.options()));
+      EXPECT_EQ(prediction, predict_run(spec, cluster_, predictor_.options()));
     }
     EXPECT_LE(least_seconds(spec), prediction.step_seconds() * (1 + 1e-12));
     EXPECT_LE(least_bytes(spec), prediction.fullest().total());
     EXPECT_LE(prediction.bound_step_seconds, prediction.step_seconds() * (1 + 1e-12));
     return prediction;
   }
-  std::string balanced_partition(const RunSpec& spec) override { return foresight_.balanced_partition(spec); }
-  std::string balanced_shares(const RunSpec& spec) override { return foresight_.balanced_shares(spec); }
-  double least_seconds(const RunSpec& spec) override { return foresight_.least_seconds(spec); }
-  int64_t least_bytes(const RunSpec& spec) override { return foresight_.least_bytes(spec); }
+  std::string balanced_partition(const RunSpec& spec) override { return predictor_.balanced_partition(spec); }
+  std::string balanced_shares(const RunSpec& spec) override { return predictor_.balanced_shares(spec); }
+  double least_seconds(const RunSpec& spec) override { return predictor_.least_seconds(spec); }
+  int64_t least_bytes(const RunSpec& spec) override { return predictor_.least_bytes(spec); }
 
   int64_t num_predictions = 0;
 
  private:
   const Cluster& cluster_;
-  ClusterPredictor foresight_;
+  ClusterPredictor predictor_;
 };
 
 TEST(ClusterSearch, FindsWhatPredictingEveryLayoutFinds) {
@@ -130,11 +130,11 @@ TEST(ClusterSearch, FindsWhatPredictingEveryLayoutFinds) {
   const int count = full_run() ? 200 : 80;
   for (int seed = 0; seed < count; ++seed) {
     const Case drawn = drawn_case(static_cast<uint64_t>(seed));
-    Watched foresight(drawn.cluster), oracle(drawn.cluster);
-    const Plan plan = search(drawn.request, foresight), wanted = exhaustive_search(drawn.request, oracle);
+    Watched predictor(drawn.cluster), oracle(drawn.cluster);
+    const Plan plan = search(drawn.request, predictor), wanted = exhaustive_search(drawn.request, oracle);
     ASSERT_EQ(found(plan), found(wanted)) << seed;
     with_some += wanted.layouts.empty() ? 0 : 1;
-    predicted += foresight.num_predictions;
+    predicted += predictor.num_predictions;
     all += oracle.num_predictions;
   }
   EXPECT_GT(with_some, count / 2);
@@ -165,8 +165,8 @@ TEST(ClusterSearch, KeepsSharesThatArePinned) {
   both.request.space.run.train.batch = 120;
   both.request.space.pinned = {"mesh.batch_shares"};
   both.request.top = 20;
-  Watched foresight(both.cluster), oracle(both.cluster);
-  const Plan plan = search(both.request, foresight), wanted = exhaustive_search(both.request, oracle);
+  Watched predictor(both.cluster), oracle(both.cluster);
+  const Plan plan = search(both.request, predictor), wanted = exhaustive_search(both.request, oracle);
   EXPECT_EQ(found(plan), found(wanted));
   ASSERT_EQ(plan.layouts.size(), 20u);
   for (const PlannedLayout& layout : plan.layouts) {
@@ -191,9 +191,9 @@ TEST(ClusterSearch, ProposesStagesInProportionToTheirDevices) {
   run.train.dtype = DType::BFloat16;
   run.train.microbatch = 2;
   run.mesh.tensor = 8;
-  ClusterPredictor foresight(unlike, {});
-  Plan plan = search(request, foresight);
-  add_reasons(request, plan.layouts, foresight);
+  ClusterPredictor predictor(unlike, {});
+  Plan plan = search(request, predictor);
+  add_reasons(request, plan.layouts, predictor);
   const PlannedLayout& best = plan.layouts.at(0);
   EXPECT_EQ(best.spec.mesh.pipe, 2);
   EXPECT_EQ(best.layout.cut, CutChoice::Balanced);
@@ -204,9 +204,9 @@ TEST(ClusterSearch, ProposesStagesInProportionToTheirDevices) {
 TEST(ClusterSearch, ProposesPartsOfTheBatchInProportionToDevices) {
   Case both = fast_and_slow();
   both.request.space.pinned = {"pipeline.partition"};  // stages in proportion are the other remedy
-  ClusterPredictor foresight(both.cluster, {});
-  Plan plan = search(both.request, foresight);
-  add_reasons(both.request, plan.layouts, foresight);
+  ClusterPredictor predictor(both.cluster, {});
+  Plan plan = search(both.request, predictor);
+  add_reasons(both.request, plan.layouts, predictor);
   const PlannedLayout& best = plan.layouts.at(0);
   EXPECT_EQ(best.layout.shares, BatchSplitChoice::Balanced);
   EXPECT_NE(best.why.find("batch shares in proportion to speed rather than equal, which would take "),
@@ -216,7 +216,7 @@ TEST(ClusterSearch, ProposesPartsOfTheBatchInProportionToDevices) {
   EXPECT_TRUE(std::ranges::any_of(best.overrides, is_shares));
 
   both.request.space.pinned.insert("mesh.batch_shares");
-  const Plan equal = search(both.request, foresight);
+  const Plan equal = search(both.request, predictor);
   EXPECT_GT(equal.layouts.at(0).prediction.step_seconds(), 1.2 * best.prediction.step_seconds());
 }
 

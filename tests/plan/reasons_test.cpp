@@ -33,9 +33,9 @@ TEST(Reasons, SayWhatNeighboursLackAndWhatTheStepWaitsFor) {
   request.space.pinned = {"train.microbatch", "pipeline.schedule", "memory.recompute"};
   request.memory_bytes = int64_t{1} << 30;
   request.top = 1;
-  MadeUp foresight;
-  Plan plan = search(request, foresight);
-  add_reasons(request, plan.layouts, foresight);
+  MadeUp predictor;
+  Plan plan = search(request, predictor);
+  add_reasons(request, plan.layouts, predictor);
   ASSERT_EQ(plan.layouts.size(), 1u);
   EXPECT_EQ(plan.layouts[0].why,
             "pipe 1 rather than 2, which would need 1.5 GiB on rank 1 of pipe, most of it moments; zero 0 rather than "

@@ -15,9 +15,9 @@ namespace braid::plan::search_test {
 namespace {
 
 // Steps and memory that are noise of a layout's keys, around what a bound knows.
-class DrawnForesight final : public Predictor {
+class DrawnPredictor final : public Predictor {
  public:
-  DrawnForesight(uint64_t seed, int64_t memory_bytes) : seed_(seed), memory_bytes_(memory_bytes) {}
+  DrawnPredictor(uint64_t seed, int64_t memory_bytes) : seed_(seed), memory_bytes_(memory_bytes) {}
 
   Prediction predict(const RunSpec& spec) override {
     ++num_predictions;
@@ -93,12 +93,12 @@ TEST(Search, FindsWhatPredictingEveryLayoutFinds) {
   int64_t predicted = 0, all = 0;
   size_t with_some = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    DrawnForesight foresight(seed, 120), oracle(seed, 120);
-    const Plan plan = search(request(seed), foresight), wanted = exhaustive_search(request(seed), oracle);
+    DrawnPredictor predictor(seed, 120), oracle(seed, 120);
+    const Plan plan = search(request(seed), predictor), wanted = exhaustive_search(request(seed), oracle);
     ASSERT_EQ(found(plan), found(wanted)) << seed;
     EXPECT_EQ(plan.searched, wanted.searched);
     with_some += wanted.layouts.empty() ? 0 : 1;
-    predicted += foresight.num_predictions;
+    predicted += predictor.num_predictions;
     all += oracle.num_predictions;
   }
   EXPECT_GT(with_some, 90u);
@@ -110,8 +110,8 @@ TEST(Search, WhatIsPinnedStays) {
   pinned.space.run.mesh.tensor = 2;
   pinned.space.run.train.microbatch = 1;
   pinned.space.pinned = {"mesh.tensor", "train.microbatch"};
-  DrawnForesight foresight(3, 1000);
-  const Plan plan = search(pinned, foresight);
+  DrawnPredictor predictor(3, 1000);
+  const Plan plan = search(pinned, predictor);
   ASSERT_FALSE(plan.layouts.empty());
   for (const PlannedLayout& layout : plan.layouts) {
     EXPECT_EQ(layout.spec.mesh.tensor, 2);
@@ -121,10 +121,10 @@ TEST(Search, WhatIsPinnedStays) {
 
 TEST(Search, ALayoutIsBetterThanItsNeighboursAndSaysHow) {
   const SearchRequest asked = request(4);
-  DrawnForesight foresight(4, 120);
-  Plan plan = search(asked, foresight);
+  DrawnPredictor predictor(4, 120);
+  Plan plan = search(asked, predictor);
   ASSERT_FALSE(plan.layouts.empty());
-  add_reasons(asked, plan.layouts, foresight);
+  add_reasons(asked, plan.layouts, predictor);
   const std::string& why = plan.layouts[0].why;
   EXPECT_NE(why.find(" rather than "), std::string::npos) << why;
   EXPECT_TRUE(why.find("would need ") != std::string::npos || why.find("% longer") != std::string::npos) << why;

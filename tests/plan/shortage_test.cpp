@@ -30,8 +30,8 @@ SearchRequest request(const Cluster& cluster) {
 
 size_t num_found(int nodes) {
   const Cluster cluster = small_nodes(nodes);
-  ClusterPredictor foresight(cluster, {});
-  return search(request(cluster), foresight).layouts.size();
+  ClusterPredictor predictor(cluster, {});
+  return search(request(cluster), predictor).layouts.size();
 }
 
 TEST(Shortage, SaysTheNodesThatWouldDo) {
@@ -82,8 +82,8 @@ TEST(Shortage, NeedsMoreThanThereIs) {
       R"(no layout fits into 512\.0 MiB; the leanest needs ([\d.]+) (MiB|GiB).*must have a \[network\])");
   ASSERT_TRUE(std::regex_match(said, match, form)) << said;
   EXPECT_TRUE(match[2] == "GiB" || std::stod(match[1]) > 512) << said;
-  ClusterPredictor foresight(node, {});
-  EXPECT_EQ(search(asked, foresight).layouts.size(), 0u);
+  ClusterPredictor predictor(node, {});
+  EXPECT_EQ(search(asked, predictor).layouts.size(), 0u);
 }
 
 }  // namespace

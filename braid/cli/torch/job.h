@@ -57,7 +57,8 @@ struct JobWork {
   double heartbeat_seconds = LaunchSpec().heartbeat_seconds;
   double progress_seconds = 0;  // `run.progress_seconds` of the spec; 0: no limit
   ReductionOrder sums = ReductionOrder::Tree;
-  std::function<void(const std::string& what)> on_wait = [](const std::string&) {};  // join_job.h
+  // callback as in control::JoinOptions
+  std::function<void(const std::string& what)> on_wait = [](const std::string&) {};
 };
 
 class Job {

@@ -20,7 +20,7 @@ enum class Terminal { Interactive, Plain };
 
 class RunPrinter final : public train::RunObserver {
  public:
-  // Called when a run starts after `first_step` steps, before anything is written; the sentences are printed.
+  // Called when a run starts after `first_step` steps, before anything is written. Returns sentences to print.
   using Opening = std::function<std::vector<std::string>(int64_t first_step)>;
 
   // REQUIRES: `out` outlives this, and spec.train.out exists when the run starts.

@@ -1,4 +1,4 @@
-// Channels between threads of this process: a mailbox for each endpoint, nothing is copied.
+// Channels between threads of this process. Each endpoint has a mailbox; nothing is copied.
 #pragma once
 
 #include <atomic>
@@ -12,19 +12,19 @@ class ChannelHub {
  public:
   explicit ChannelHub(int num_endpoints);
 
-  // Closes the endpoints that nobody took.
+  // Closes the endpoints that were not taken.
   ~ChannelHub();
 
-  // May be called once per number. The endpoint may outlive the hub.
+  // Returns the endpoint `number`, which may outlive the hub. REQUIRES: called once per number.
   std::unique_ptr<Channel> endpoint(int number);
-  // Closes the endpoints that nobody took. Until then peers see them as open.
+  // Closes the endpoints that were not taken. Until then their peers see them as open.
   void close_untaken();
 
  private:
   class Mailboxes;
   class Endpoint;
   std::shared_ptr<Mailboxes> mailboxes_;
-  std::vector<std::atomic<bool>> taken_;  // endpoints are taken on threads of their own
+  std::vector<std::atomic<bool>> taken_;  // by endpoint; several threads take endpoints
 };
 
 }  // namespace braid::comm::local

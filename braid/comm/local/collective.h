@@ -1,5 +1,5 @@
-// One collective of a group of thread ranks, on the ranks' own tensors: no copy in between, no rank's part is special.
-// It does not match calls to each other (group.h does) and does not wait (operation.h does).
+// One collective of a group of thread ranks, which works directly on the ranks' own tensors. No copies are made, and no
+// rank has a special role. Matching of calls is in group.h, waiting in operation.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,8 +27,8 @@ class Collective : public Operation {
  public:
   Collective(std::shared_ptr<const Membership> members, const Call& call, int64_t number);
 
-  // Rank `rank`'s tensors: read from `in`, written to `out`; kept alive until the operation has finished. Before its
-  // arrival.
+  // Attaches rank `rank`'s tensors: `in` is read, `out` is written. They are kept alive until the operation has
+  // finished. Called before the rank arrives.
   void attach(int rank, const at::Tensor& in, const at::Tensor& out);
 
   const Call& call() const { return call_; }

@@ -1,12 +1,13 @@
-// Detects a standstill of a world: what every rank does or waits for, so that it is known at once when all wait for
-// each other and none can ever go on.
-// It knows threads and queues, not operations; it has no lock of its own: WorldState calls it under the world's.
+// Detects a deadlock of a world at once, from what every rank does or waits for: all ranks wait for each other and none
+// can ever continue. It tracks threads and queues, not operations. It has no lock of its own: WorldState calls it under
+// the world's lock.
 //
-// A rank has lanes: its thread, and every queue with a thread of its own that the communicator has given tasks. A lane
-// is busy until its work is done (the rank's function has returned, all tasks have run), and stuck while it sleeps for
-// something that only a lane can bring. Lanes alone bring things: calls come from the rank's thread, arrivals from it
-// or from its queue. So when every busy lane is stuck, none ever wakes; while one is not, it may wake the others.
-// Other threads are not counted. A lane that waits outside the communicator counts as busy, so no standstill is seen.
+// A rank has several lanes: its thread, and every queue with a thread of its own to which the communicator has given
+// tasks. A lane is busy until its work is done: the rank's function has returned, or all tasks have run. A lane is
+// stuck while it sleeps for an event that only a lane can cause. Only lanes cause such events: calls come from the
+// rank's thread, arrivals from that thread or its queue. So if every busy lane is stuck, none ever wakes; if one is
+// not, it may wake the others. Other threads are not counted. A lane that waits outside the communicator counts as
+// busy, and no deadlock is detected then.
 #pragma once
 
 #include <string>
@@ -17,11 +18,11 @@
 
 namespace braid::comm::local {
 
-// The reason why a thread sleeps. Other threads call it meanwhile.
+// The reason why a thread sleeps. Other threads call its methods meanwhile.
 class WaitReason {
  public:
-  // True while it waits for a rank that has neither arrived nor ended. It turns from true to false at any time, and
-  // never back.
+  // Returns true if the thread waits for a rank that has neither arrived nor ended. The result may change from true to
+  // false at any time, and never back.
   virtual bool hopeless() const = 0;
   virtual std::string wish() const = 0;  // "barrier #3 on world (missing: rank 1, 2)"
 
@@ -29,7 +30,8 @@ class WaitReason {
   ~WaitReason() = default;
 };
 
-// A sleeping thread: the calling one or, if `queue` is not null, the one that runs the tasks of that queue.
+// A sleeping thread: the rank's calling thread or, if `queue` is not null, the thread that runs the tasks of that
+// queue.
 struct BlockedThread {
   int rank;
   const Queue* queue;
@@ -41,22 +43,22 @@ class DeadlockDetector {
   explicit DeadlockDetector(int num_ranks) : ranks_(num_ranks) {}
 
   void begin(int rank);  // the calling thread is the rank's own
-  void leave(int rank);  // it makes no more calls
-  void end(int rank);    // nor does any of the rank's queues have a task
+  void leave(int rank);  // the rank's thread makes no more calls
+  void end(int rank);    // the rank's thread and its queues have no more tasks
   void add_task(int rank, const Queue* queue);
   void remove_task(int rank, const Queue* queue);
   void sleep(const BlockedThread& sleeper);
   void wake(const BlockedThread& sleeper);
 
-  // A sleeping rank, when all busy lanes are stuck; else -1.
+  // Returns a sleeping rank if all busy lanes are stuck; else -1.
   int standstill() const;
-  // "rank 0 waits for barrier #3 on world (missing: rank 1); rank 1 has ended".
+  // Returns "rank 0 waits for barrier #3 on world (missing: rank 1); rank 1 has ended".
   std::string text() const;
 
  private:
   struct Lane {
     const Queue* queue;  // null: the rank's thread
-    int tasks = 0;       // not yet run; the thread has one
+    int tasks = 0;       // tasks not yet run; a rank's thread has one task
     const WaitReason* awaited = nullptr;
   };
   struct Rank {
@@ -69,8 +71,8 @@ class DeadlockDetector {
   void change_tasks(Lane& lane, int change);
 
   std::vector<Rank> ranks_;
-  int num_busy_ = 0;      // lanes with tasks
-  int num_sleeping_ = 0;  // lanes with something awaited
+  int num_busy_ = 0;      // number of lanes with tasks
+  int num_sleeping_ = 0;  // number of lanes that sleep
 };
 
 }  // namespace braid::comm::local

@@ -1,4 +1,4 @@
-// Matches the calls of the ranks of one group: holds those that some ranks have issued and others have not yet.
+// Matches the calls of the ranks of one group. It holds those that some ranks have issued and others have not yet.
 #pragma once
 
 #include <deque>
@@ -53,33 +53,34 @@ class ShareCall final : public Collective {
   std::shared_ptr<void> object_;
 };
 
-// Thread-safe. A call that disagrees with its peers' poisons the world and throws CommError naming both.
+// A group of thread ranks. Thread-safe. A call that disagrees with its peers' poisons the world and throws CommError
+// naming both.
 class Group {
  public:
   explicit Group(std::shared_ptr<const Membership> members) : members_(std::move(members)) {}
 
   const Membership& members() const { return *members_; }
 
-  // The collective that is rank `rank`'s call number `number`, the same object for all ranks. The rank attaches its
-  // tensors afterwards.
+  // Returns the collective that is rank `rank`'s call number `number`, the same object for all ranks. The rank attaches
+  // its tensors afterwards.
   std::shared_ptr<Collective> join(int rank, int64_t number, const Call& call);
-  // A message to which the rank's tensor is attached, and which of its parties the rank is.
+  // A message with the rank's tensor attached, and the party that the rank is.
   struct Posted {
     std::shared_ptr<Transfer> transfer;
     int party;
   };
   Posted post(int rank, const P2p& wanted);
 
-  // Poisons the world in the name of `rank` and throws.
+  // Poisons the world in the name of `rank` and throws CommError.
   [[noreturn]] void refuse(int rank, const std::string& op, const std::string& why) const;
 
  private:
   struct Pending {
     std::shared_ptr<Collective> collective;
-    int first;   // the rank that issued it first
-    int joined;  // ranks that have issued it
+    int first;   // rank that issued it first
+    int joined;  // number of ranks that have issued it
   };
-  // Messages with one side posted; all of one route are of the same side.
+  // Messages of which only one side is posted. All messages of one route wait on the same side.
   struct Waiting {
     std::shared_ptr<Transfer> transfer;
     int party;
@@ -89,7 +90,7 @@ class Group {
 
   const std::shared_ptr<const Membership> members_;
   std::mutex mutex_;
-  std::map<int64_t, Pending> pending_;  // by number
+  std::map<int64_t, Pending> pending_;  // calls by number
   std::map<Transfer::Route, std::deque<Waiting>> messages_;
 };
 

@@ -1,9 +1,10 @@
-// One operation in flight between thread ranks: who has arrived, which pieces of its work are claimed, who waits.
+// One operation in flight between thread ranks: the parties that have arrived, the claimed pieces of its work, the
+// threads that wait.
 //
 //   issue --(the rank's queue)--> arrive --all parties--> ready --pieces claimed by whoever waits--> finished
 //
-// There is no progress thread: a rank that waits early does the pieces of the ranks that still compute, and since every
-// piece is a fixed function of the inputs, the result does not depend on who claims what.
+// There is no progress thread. A rank that waits early does pieces for ranks that still compute. Every piece is a fixed
+// function of the inputs, so the result does not depend on which thread does which piece.
 #pragma once
 
 #include <atomic>
@@ -23,22 +24,22 @@ class Operation : private WaitReason {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  // Party `party`'s tensors may be read and written from now on. Once per party, on any thread.
+  // Allows access to party `party`'s tensors from now on. Called once per party, on any thread.
   void arrive(int party);
-  // Does unclaimed pieces, then blocks until all pieces are done. Throws CommError when the world has failed, even
-  // where this operation was done before; by then no thread touches the operation's tensors. `on` is the queue whose
-  // task this is, null on a rank's thread or any other.
+  // Does unclaimed pieces, then blocks until all pieces are done. Throws CommError if the world has failed, even if
+  // this operation was done before; then no thread accesses the operation's tensors any more. `on` is the queue whose
+  // task makes this call; null on a rank's thread or any other.
   void wait(int party, double issued_seconds, const Queue* on = nullptr);
-  // Does unclaimed pieces; true when wait() would return or throw at once.
+  // Does unclaimed pieces. Returns true if wait() would return or throw at once.
   bool poll(int party);
 
-  // For messages: "all_reduce #17 on tensor".
+  // Returns the name in messages: "all_reduce #17 on tensor".
   virtual std::string label() const = 0;
   virtual int world_rank(int party) const = 0;
   WorldState& fate() const { return *fate_; }
 
  protected:
-  // The work is units [0, units), each of `unit_bytes` of traffic. Before the first arrival.
+  // Sets the work: units [0, units), each with `unit_bytes` of traffic. Called before the first arrival.
   void set_work(int64_t units, int64_t unit_bytes);
 
  private:
@@ -47,10 +48,10 @@ class Operation : private WaitReason {
   // Called once, when all units are done and before any wait() returns.
   virtual void finish() = 0;
 
-  // A party's own part of the units, which it claims before those of others: when the operation is repeated on the same
-  // tensors, each core works on the units that are still in its cache.
+  // A party's own part of the units, which it claims before those of others. If the operation is repeated on the same
+  // tensors, each core finds its units still in its cache.
   struct alignas(64) Share {
-    std::atomic<int64_t> next{0};  // first unit nobody has claimed; may run past `end`
+    std::atomic<int64_t> next{0};  // first unclaimed unit; may be larger than `end`
     int64_t end = 0;
   };
 
@@ -77,9 +78,9 @@ class Operation : private WaitReason {
   int64_t units_ = 0;
   int64_t grain_ = 1;
   std::vector<Share> shares_;          // by party
-  std::atomic<int64_t> unclaimed_{0};  // units
-  std::atomic<int64_t> done_{0};       // units done
-  std::atomic<int> active_{0};         // threads inside help()
+  std::atomic<int64_t> unclaimed_{0};  // number of unclaimed units
+  std::atomic<int64_t> done_{0};       // number of units done
+  std::atomic<int> active_{0};         // number of threads inside help()
   std::atomic<bool> finished_{false};
 };
 

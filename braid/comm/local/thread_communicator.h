@@ -1,6 +1,5 @@
-// A rank's handle of a group of thread ranks.
-// It issues what the rank asks for; checks are above it (checked_communicator.h), matching, work and waiting elsewhere
-// in this folder.
+// A rank's handle of a group of thread ranks. It issues the rank's calls. checked_communicator.h checks them first;
+// matching, work and waiting are elsewhere in this folder.
 #pragma once
 
 #include "braid/comm/checked_communicator.h"
@@ -11,7 +10,7 @@ namespace braid::comm::local {
 
 class ThreadCommunicator final : public CheckedCommunicator, private ThreadRanks {
  public:
-  // `queue` outlives this.
+  // REQUIRES: `queue` outlives this.
   ThreadCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue);
 
   int rank() const override { return rank_; }

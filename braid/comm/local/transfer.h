@@ -1,5 +1,5 @@
-// One message between two thread ranks: copied once, from the sender's tensor to the receiver's, by whoever waits
-// first. It does not match sends to receives (group.h does).
+// One message between two thread ranks. The party that waits first copies it once, from the sender's tensor to the
+// receiver's. Matching of sends to receives is in group.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
-// State that all ranks of one world share: its failure, the ranks that have ended, the deadline of waits. Every wait of
-// the world's threads passes through it, so a failure wakes all of them. A deadlock, in which no thread is left that
-// could wake another, becomes a failure.
+// The state that all ranks of one world share: its failure, the ranks that have ended, the deadline of waits. Every
+// wait of the world's threads passes through it, so a failure wakes all of them. A deadlock, in which no running thread
+// is left that could wake another, becomes a failure.
 #pragma once
 
 #include <atomic>
@@ -25,20 +25,20 @@ class FailureListeners {
   using Told = std::function<void(const Failure&)>;
   using Place = std::list<Told>::iterator;
 
-  // Registers `told`, which tell() calls; where tell() has been called already, add() calls it at once.
+  // Registers `told` for tell(). If tell() was called before, add() calls `told` at once.
   Place add(Told told);
-  // On return the listener is not being called and never will be.
+  // Removes a listener. After the return it is not being called and never will be.
   void remove(Place place);
-  // Calls every listener. At most once.
+  // Calls every listener. REQUIRES: called at most once.
   void tell(const Failure& failure);
 
  private:
-  std::mutex mutex_;  // held while they are told
+  std::mutex mutex_;  // held while listeners are called
   std::optional<Failure> failure_;
   std::list<Told> told_;
 };
 
-// The threads that sleep for one operation. wake() costs one load while nobody sleeps.
+// The threads that sleep for one operation. wake() costs one load if no thread sleeps.
 class WaitQueue {
  public:
   void wake() {
@@ -54,47 +54,48 @@ class WaitQueue {
   std::atomic<int> sleepers_{0};
 };
 
-// Thread-safe throughout. Owned by shared_ptr.
+// The shared state. Thread-safe. Owned by shared_ptr.
 class WorldState : public std::enable_shared_from_this<WorldState> {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   struct Options {
     double deadline_seconds;
-    int spin_turns;  // looks at a condition before a thread sleeps on it
+    int spin_turns;  // number of checks of a condition before a thread sleeps on it
   };
 
   WorldState(int num_ranks, Options options);
 
   bool failed() const { return failed_.load(); }
-  // The first call wins and wakes every sleeper.
+  // Sets the failure and wakes every sleeper. The first call wins.
   void fail(Failure failure);
   std::optional<Failure> failure() const;
-  // As ThreadRanks::on_failure().
+  // Registers a callback as ThreadRanks::on_failure() does.
   std::shared_ptr<void> on_failure(FailureListeners::Told told);
-  // Throws CommError with the first failure. `op` is what the caller was waiting for.
+  // Throws CommError with the first failure. `op` is the operation that the caller waited for.
   [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
 
-  // The calling thread is world rank `rank`'s.
+  // Registers the calling thread as that of world rank `rank`.
   void begin(int rank);
-  // The rank's thread makes no more calls; its queue may still have tasks.
+  // Reports that the rank's thread makes no more calls. Its queue may still have tasks.
   void leave(int rank);
-  // World rank `rank` takes part in no further operation; all its arrivals are visible to other threads before this is.
+  // Reports that world rank `rank` takes part in no further operation. All its arrivals are visible to other threads
+  // before the end is.
   void end(int rank);
   bool any_ended() const { return any_ended_.load(); }
   bool ended(int rank) const { return ended_[rank].load(); }
 
-  // Counts a task of `queue` as not yet run while a copy of the result lives: the task may still bring what others wait
-  // for, so until then the world is not at a standstill.
+  // Counts a task of `queue` as not yet run while a copy of the result lives. Until then there is no deadlock, because
+  // the task may still complete what others wait for.
   std::shared_ptr<void> queued(int rank, const Queue& queue);
 
   const Options& options() const { return options_; }
-  // The end of a wait that begins now.
+  // Returns the end of a wait that begins now.
   Time deadline() const;
 
-  // Sleeps until `ready()`, failure or `until`; false when the time is up and none of them holds. Whatever makes
-  // `ready()` true is a sequentially consistent store followed by gate.wake(). `ready` is called under the gate's lock.
-  // When `sleeper` is the last that could have woken others, the world fails.
+  // Sleeps until `ready()` is true, the world fails, or `until` is reached. Returns false only in the last case.
+  // `ready` is called under the gate's lock. Code that makes `ready()` true must do so by a sequentially consistent
+  // store followed by gate.wake(). If `sleeper` is the last thread that could have woken others, the world fails.
   template <class Ready>
   bool sleep(WaitQueue& gate, Time until, const BlockedThread& sleeper, const Ready& ready) {
     Enlisted enlisted(*this, gate, sleeper);
@@ -106,7 +107,8 @@ class WorldState : public std::enable_shared_from_this<WorldState> {
   }
 
  private:
-  // A gate somebody sleeps at, known to the world while they do. Lock order: the world's mutex, then a gate's.
+  // A registration of a sleeping thread and its gate with the world, for the time of the sleep. Lock order: the world's
+  // mutex, then a gate's.
   class Enlisted {
    public:
     Enlisted(WorldState& fate, WaitQueue& gate, const BlockedThread& sleeper);
@@ -118,7 +120,7 @@ class WorldState : public std::enable_shared_from_this<WorldState> {
     const BlockedThread sleeper_;
   };
 
-  // Applies `change` to the roster, then fails the world when it stands still.
+  // Applies `change` to `roster_`, then fails the world if it is deadlocked.
   template <class Change>
   void enter(const Change& change);
   void wake_all();

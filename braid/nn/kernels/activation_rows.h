@@ -1,4 +1,4 @@
-// Rows of bias + GELU, of SwiGLU and of rotary embeddings, for any processor.
+// The loops for bias + GELU, SwiGLU and rotary embeddings over rows, for any processor.
 #pragma once
 
 #include "braid/nn/kernels/rows.h"
@@ -6,8 +6,8 @@
 
 namespace braid::kernels::BRAID_ROWS {
 
-// gelu(x) = x / 2 (1 + tanh u) = x sigmoid(2 u) with 2 u = x (kLinear + kCubic x^2). The second form loses nothing to
-// cancellation where x is far below zero.
+// gelu(x) = x / 2 (1 + tanh u) = x sigmoid(2 u) with 2 u = x (kLinear + kCubic x^2). The second form has no
+// cancellation for x far below zero.
 template <class M>
 struct Gelu {
   using L = Lanes<M>;

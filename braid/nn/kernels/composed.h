@@ -1,5 +1,5 @@
-// The fused kernels as LibTorch's operations, for devices without kernels of braid's, with the same contracts as
-// norm.h, activations.h and rotary.h. Several passes over memory.
+// The fused kernels composed of LibTorch's operations, for devices without kernels of braid's. The contracts are those
+// of norm.h, activations.h and rotary.h. They take several passes over memory.
 #pragma once
 
 #include "braid/nn/kernels/norm.h"

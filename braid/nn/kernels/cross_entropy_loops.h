@@ -14,7 +14,7 @@ namespace BRAID_ROWS {
 template <class M>
 constexpr M kLowest = -std::numeric_limits<M>::infinity();
 
-// -inf beyond the tail, whose exponential is zero.
+// Lanes beyond the tail are -inf, whose exponential is zero.
 template <class T>
 BRAID_INLINE Lanes<MathOf<T>> load_logits(const T* p, Whole) {
   return load(p);
@@ -27,7 +27,7 @@ BRAID_INLINE Lanes<MathOf<T>> load_logits(const T* p, Head head) {
   return load(full);
 }
 
-// A NaN in `a` is passed over: it comes back through the exponentials.
+// Ignores a NaN in `a`. The NaN reappears in the sum of exponentials.
 template <class M>
 BRAID_INLINE Lanes<M> larger(const Lanes<M>& a, const Lanes<M>& b) {
   Lanes<M> r;
@@ -82,7 +82,7 @@ void softmax_gradient(const SoftmaxGradientRows<T>& a, RowRange rows) {
           store(x + j, exp_of_nonpositive(load_logits(x + j, extent) - max) * scale, extent);
         });
     std::memset(static_cast<void*>(x + a.logits.real), 0, (a.logits.width - a.logits.real) * sizeof(T));
-    // In one rounding: near 1 the two nearly cancel.
+    // Rounded once, because the two terms nearly cancel for probabilities near 1.
     if (column >= 0) x[column] = static_cast<T>(std::exp(target - a.max[i]) * a.scale[i] - a.step);
   }
 }

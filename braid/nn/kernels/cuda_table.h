@@ -1,5 +1,6 @@
-// This component's functions in libbraid_cuda.so. Each puts kernels on `stream` (a cudaStream_t) and returns before
-// they have run: null, or why CUDA refused. All memory is the device's.
+// The table of nn's functions in libbraid_cuda.so. Each function enqueues kernels on `stream` (a cudaStream_t) and
+// returns before they have run. It returns null, or CUDA's error text if the launch failed. All memory is device
+// memory.
 #pragma once
 
 #include "braid/device/cuda_tables.h"
@@ -10,8 +11,8 @@
 
 namespace braid::kernels {
 
-// to[j] = keep * to[j] + the sum over rows of what a kernel sums up in column j: first over parts of the rows, then
-// over parts, in order. `parts` has room for shape.num times the sums.
+// The sums over rows that a kernel computes for each column j: to[j] = keep * to[j] + sum. Parts of the rows are summed
+// first, then the parts are added in order. `parts` has room for shape.num times the sums.
 template <class M>
 struct PartSums {
   RowParts shape;
@@ -24,7 +25,7 @@ template <class T>
 struct CudaRowTable {
   using M = MathOf<T>;
   const char* (*norm_forward)(const NormForwardRows<T>&, int64_t rows, void* stream);
-  const char* (*norm_backward)(const NormBackwardRows<T>&, const PartSums<M>&, void* stream);  // 3 width sums
+  const char* (*norm_backward)(const NormBackwardRows<T>&, const PartSums<M>&, void* stream);  // 2 width sums
   const char* (*gelu_forward)(const GeluForwardRows<T>&, int64_t rows, void* stream);
   const char* (*gelu_backward)(const GeluBackwardRows<T>&, const PartSums<M>&, void* stream);
   const char* (*swiglu_forward)(const SwigluForwardRows<T>&, int64_t rows, void* stream);
@@ -44,7 +45,8 @@ struct NnCudaTable {
   CudaRowTable<c10::BFloat16> bf16;
   CudaRowTable<c10::Half> f16;
   const char* (*keep_mask)(const KeepMask&, void* stream);
-  const char* (*product)(const WeightProduct&);  // on the calling thread's stream, by LibTorch's cuBLAS handle
+  // Enqueues on the calling thread's stream, with LibTorch's cuBLAS handle.
+  const char* (*product)(const WeightProduct&);
 };
 
 template <class T>

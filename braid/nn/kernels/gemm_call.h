@@ -1,6 +1,6 @@
-// The product behind weight gradients in the terms of BLAS, whose matrices lie in columns.
+// The product of weight gradients in the terms of BLAS, whose matrices are column-major.
 //
-//   out[o, i] in rows is out^T[i, o] in columns;   out^T = x^T dy,   x[n, i] in rows is x^T[i, n] in columns
+//   row-major out[o, i] is column-major out^T[i, o];   out^T = x^T dy;   row-major x[n, i] is column-major x^T[i, n]
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ enum class NarrowType { Bfloat16, Float16 };
 // out = beta * out + dy^T x.
 struct WeightProduct {
   NarrowType type = NarrowType::Bfloat16;
-  const void *dy = nullptr, *x = nullptr;  // rows of elements that lie together
-  int64_t dy_stride = 0, x_stride = 0;     // from row to row, in elements
+  const void *dy = nullptr, *x = nullptr;  // row-major; the elements of a row are contiguous
+  int64_t dy_stride = 0, x_stride = 0;     // distance between rows, in elements
   int64_t n = 0, o = 0, i = 0;
-  float beta = 0;        // 0: out is not read; 1
+  float beta = 0;        // 0 or 1; with 0, out is not read
   float* out = nullptr;  // [o, i]
 };
 
-// c[m, n] = a b^T + beta c, all in columns: a[m, k], b[n, k].
+// c[m, n] = a b^T + beta c, all column-major: a[m, k], b[n, k].
 struct GemmCall {
   int64_t m, n, k;
   const void* a;

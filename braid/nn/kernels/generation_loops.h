@@ -11,7 +11,7 @@ namespace braid::kernels {
 
 namespace BRAID_ROWS {
 
-// Rows x outputs computed together. Each sum is one chain over the inputs in their order, whatever tile it is in.
+// Computes a tile of kRows x kOutputs results. Each sum is one chain over the inputs in their order, in any tile.
 template <class T, int kRows, int kOutputs>
 BRAID_INLINE void product_tile(const RowProduct<T>& a, int64_t row, int64_t output) {
   using L = Lanes<MathOf<T>>;
@@ -28,7 +28,7 @@ BRAID_INLINE void product_tile(const RowProduct<T>& a, int64_t row, int64_t outp
     for (int o = 0; o < kOutputs; ++o) {
       const T* weights = weight + o * a.inputs + i;
       __builtin_prefetch(weights +
-                         kOutputs * a.inputs);  // of the next tile: rows are too short for the processor's own
+                         kOutputs * a.inputs);  // next tile; rows are too short for the processor's own prefetching
       const L w = load(weights, extent);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) sums[r][o] = fma(inputs[r], w, sums[r][o]);
@@ -54,7 +54,7 @@ BRAID_INLINE void product_columns(const RowProduct<T>& a, int64_t output) {
   if (row < a.rows) product_tile<T, 1, kOutputs>(a, row, output);
 }
 
-// Rows of the weight are read from memory once: all rows of x take their turn before the next of them.
+// Reads each row of the weight from memory once: all rows of x use it before the next one is read.
 template <class T>
 void row_product(const RowProduct<T>& a, RowRange outputs) {
   constexpr int kOutputs = 4;
@@ -63,7 +63,7 @@ void row_product(const RowProduct<T>& a, RowRange outputs) {
   for (; output < outputs.end; ++output) product_columns<T, 1>(a, output);
 }
 
-// Scores of `kBlocks` blocks from place `first` on.
+// Computes the scores of `kBlocks` blocks, starting at position `first`.
 template <class T, int kBlocks>
 BRAID_INLINE void score_blocks(const CachedHead<T>& a, int64_t first) {
   using M = MathOf<T>;
@@ -87,7 +87,7 @@ BRAID_INLINE void score_blocks(const CachedHead<T>& a, int64_t first) {
   for (int j = 0; j < kBlocks * kPerBlock; ++j) store(a.scores + first + j * L::kCount, sums[j] * scale);
 }
 
-// Makes exponentials of the scores, zero outside of [begin, end), and returns their sum.
+// Replaces the scores by their exponentials, zero outside of `places`, and returns their sum.
 template <class M>
 BRAID_INLINE M exponentials(M* scores, RowRange blocks, RowRange places) {
   using L = Lanes<M>;
@@ -106,7 +106,7 @@ BRAID_INLINE M exponentials(M* scores, RowRange blocks, RowRange places) {
   return sum(total);
 }
 
-// Up to kChains lanes of features from `feature` on.
+// Computes kCount Lanes of output features (at most kChains), starting at `feature`.
 template <class T, int kCount>
 BRAID_INLINE void weighted_values(const CachedHead<T>& a, int64_t feature, MathOf<T> weight) {
   using L = Lanes<MathOf<T>>;

@@ -1,9 +1,9 @@
-// The inner loops of generation over raw memory, one set for each kind of processor: products of few rows, and
-// attention of one token over what is cached.
+// The inner loops of generation over raw memory, with one set for each kind of processor: products of few rows, and
+// attention of one token over the cached ones.
 //
-// As in rows.h: T is what memory holds, MathOf<T> what is computed with, results are rounded to T once, and all sets
-// give the same bits but for double. A row's result depends on that row alone: neither on how many rows there are nor
-// on who computes which.
+// As in rows.h: memory holds T, and the arithmetic is MathOf<T>, with results rounded to T once. All sets give the same
+// bits, except for double. A row's result depends on that row alone, not on the number of rows or on their division
+// among threads.
 #pragma once
 
 #include "braid/nn/kernels/rows.h"
@@ -18,23 +18,23 @@ struct RowProduct {
   T* y;                        // [rows, outputs]
 };
 
-// Keys lie in blocks of kKeyBlock places: feature f of place p is at (p / kKeyBlock * width + f) * kKeyBlock
-// + p % kKeyBlock. So the scores of a block come out side by side.
+// Keys are stored in blocks of kKeyBlock positions, so that the scores of a block are contiguous. Feature f of position
+// p is at (p / kKeyBlock * width + f) * kKeyBlock + p % kKeyBlock.
 constexpr int64_t kKeyBlock = 16;
-// Rows of values begin at multiples of this many elements: value_width(width) from row to row.
+// Rows of values begin at multiples of this many elements; value_width(width) is the distance between rows.
 constexpr int64_t kValueStep = 16;
 constexpr int64_t value_width(int64_t width) { return (width + kValueStep - 1) / kValueStep * kValueStep; }
 
-// y = softmax(scale q . keys) values over places begin .. end - 1, end > begin. What lies at other places, whatever it
-// is, counts for nothing.
+// Computes y = softmax(scale q . keys) values over positions begin .. end - 1. Other positions may hold anything and
+// have no effect. REQUIRES: end > begin.
 template <class T>
 struct CachedHead {
   const T *q, *keys, *values;
   T* y;
-  int64_t width;  // features of q and y
+  int64_t width;  // number of features of q and y
   int64_t begin, end;
   MathOf<T> scale;
-  MathOf<T>* scores;  // room for `end`, rounded up to a whole block
+  MathOf<T>* scores;  // memory for `end` scores, rounded up to a whole block
 };
 
 template <class T>

@@ -1,5 +1,5 @@
-// All sets of one kind of processor: included by the source that is compiled for BRAID_PROCESSOR, whose loops are in
-// the namespace BRAID_ROWS and work on registers of BRAID_ROWS_REGISTER bytes.
+// All sets of kernels for one kind of processor. The source that is compiled for BRAID_PROCESSOR includes this header.
+// Its loops are in the namespace BRAID_ROWS and use registers of BRAID_ROWS_REGISTER bytes.
 #pragma once
 
 #include <type_traits>

@@ -1,10 +1,10 @@
-// LayerNorm and RMSNorm, alone and fused with the residual addition before them, one pass over memory each way.
-// No autograd and no queue: residual_norm.h adds those.
+// LayerNorm and RMSNorm, alone and fused with the residual addition before them, in one pass over memory in each
+// direction. residual_norm.h adds autograd and the queue.
 //
-// Activations are contiguous tensors of float32, float64, bfloat16 or float16, [.., c]; parameters have their dtype,
-// [c]. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the number of threads.
-// check() fails on other tensors. CUDA tensors go to on_device.h where libbraid_cuda.so is loaded, tensors of other
-// devices to composed.h.
+// Activations are contiguous tensors of float32, float64, bfloat16 or float16, [.., c]; parameters have the same dtype,
+// [c]; check() fails on others. The arithmetic is float32 (float64 for float64), with one rounding at the end. Results
+// do not depend on the number of threads. CUDA tensors go to on_device.h if libbraid_cuda.so is loaded; tensors of
+// other devices go to composed.h.
 //
 // Source: Ba et al., "Layer Normalization" (2016); Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
 #pragma once
@@ -22,30 +22,31 @@ struct NormParams {
   double eps = 1e-5;
 };
 
-// The input of a norm: residual + branch + branch_bias, or the residual alone; `branch_bias` is optional.
+// The terms of a norm's input: residual + branch + branch_bias, or residual + branch, or the residual alone.
 struct Addends {
   at::Tensor residual, branch, branch_bias;
 };
 
 struct Normed {
-  at::Tensor sum;         // fresh; the residual itself without a branch
-  at::Tensor y;           // fresh
+  at::Tensor sum;         // a new tensor; without a branch, the residual itself
+  at::Tensor y;           // a new tensor
   at::Tensor mean, rstd;  // one per row, float32 or float64; mean is undefined for Rms
 };
 Normed norm_forward(const Addends& addends, const NormParams& params);
 
-// dweight and dbias are [c] of float32 or float64.
+// The results of norm_backward(). dweight and dbias are [c] of float32 or float64.
 struct NormGradients {
-  at::Tensor dx;  // of the sum, hence of residual and of branch
+  at::Tensor dx;  // gradient of the sum, and so of residual and branch
   at::Tensor dweight, dbias;
 };
-// `dsum` is the gradient that reaches the sum past the norm; undefined is zero.
+// The inputs of norm_backward(). `dsum` is the gradient that reaches the sum directly, not through the norm; undefined
+// means zero.
 struct NormCotangents {
   at::Tensor dsum, dy;
 };
 NormGradients norm_backward(const NormCotangents& cotangents, const Normed& normed, const NormParams& params);
 
-// residual + branch + branch_bias, fresh.
+// Returns residual + branch + branch_bias, a new tensor.
 at::Tensor sum_of(const Addends& addends);
 
 }  // namespace braid::kernels

@@ -1,4 +1,4 @@
-// Rows of LayerNorm and RMSNorm with the residual addition, for any processor.
+// The loops for LayerNorm and RMSNorm with the residual addition over rows, for any processor.
 #pragma once
 
 #include "braid/nn/kernels/rows.h"
@@ -11,8 +11,8 @@ struct NormRow {
   using M = MathOf<T>;
   using L = Lanes<M>;
 
-  // Writes the sum of row i, where there is a branch, and returns what is to be normalised. It is read again from
-  // there, rounded to T, by the passes below: the backward sees the same numbers.
+  // Returns the row to be normalised: the sum of row i, which it writes, or the residual if there is no branch. The
+  // passes below read the row from there, rounded to T, so that backward sees the same numbers.
   static BRAID_INLINE const T* add(const NormForwardRows<T>& a, int64_t i) {
     const T* residual = a.residual + i * a.width;
     if (!a.branch) return residual;
@@ -40,7 +40,7 @@ struct NormRow {
     return sum(chains) / static_cast<M>(width);
   }
 
-  // The mean of (x - centre)^2. A tail's idle lanes are zero, not centre: they must not count.
+  // Returns the mean of (x - centre)^2. In a tail, x is zero in unused lanes, so their difference is set to zero too.
   static BRAID_INLINE M mean_square(const T* x, int64_t width, M centre) {
     L chains[kChains] = {L(0), L(0), L(0), L(0)};
     for_lanes<T>(
@@ -81,7 +81,7 @@ void norm_forward(const NormForwardRows<T>& a, RowRange rows) {
   }
 }
 
-// With unit = (x - mean) rstd and g = dy weight, over the row:
+// Computes, over the row, with unit = (x - mean) rstd and g = dy weight:
 //   dx = rstd (g - mean(g) - unit mean(g unit)) + dsum      (RMSNorm: no mean, and no mean(g))
 template <class T, NormKind kKind>
 BRAID_INLINE void norm_backward_row(const NormBackwardRows<T>& a, int64_t i, MathOf<T>* sums) {

@@ -1,6 +1,6 @@
-// The fused kernels by libbraid_cuda.so, for tensors on a CUDA device, with the same contracts as norm.h,
-// activations.h, rotary.h, cross_entropy.h, row_sum.h, scatter.h and product.h. Nothing here waits for the device. Sums
-// run in an order that the sizes alone decide, so results are the same every time.
+// The fused kernels in libbraid_cuda.so, for tensors on a CUDA device. The contracts are those of norm.h,
+// activations.h, rotary.h, cross_entropy.h, row_sum.h, scatter.h and product.h. No function waits for the device. The
+// order of sums depends only on sizes, so results are the same in every run.
 #pragma once
 
 #include "braid/nn/kernels/cross_entropy.h"
@@ -29,16 +29,17 @@ void softmax_gradient_(const at::Tensor& logits_nv, const SoftmaxGradient& of);
 
 void accumulate_row_sum(const at::Tensor& sums_c, const at::Tensor& x_nc, double beta);
 void add_rows_(const at::Tensor& table_vc, const at::Tensor& x_nc, const at::Tensor& rows_n);
-// Operands of bfloat16 or float16, slot of float32.
+// The operands are bfloat16 or float16, and the slot is float32.
 void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, const at::Tensor& x_ni, double beta);
 
-// bool, shaped and placed as `like`: true with the probability `keep`, a function of (key, place, element). key_1: one
-// int64 on the device, so that a recorded graph can be given another one.
+// The inputs of a mask. key_1: one int64 on the device, so that every replay of a recorded graph can use another key.
 struct MaskDraw {
   at::Tensor key_1;
   uint64_t place = 0;
   double keep = 1;
 };
+// Returns a bool tensor of the shape and device of `like`. An element is true with probability `keep`, as a function of
+// (key, place, element).
 at::Tensor keep_mask(const at::Tensor& like, const MaskDraw& draw);
 
 }  // namespace braid::kernels::on_device

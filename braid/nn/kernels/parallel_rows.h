@@ -17,15 +17,16 @@
 
 namespace braid::kernels {
 
-// Divides sums over rows into parts, and columns among threads. The division depends on sizes only
+// Limits for dividing sums over rows into parts, and columns among threads. The division depends on sizes only
 // (device/launch_shape.h).
 inline constexpr int kColumnThreads = 128;
 inline constexpr int64_t kMostParts = 512;
-inline constexpr int64_t kFewestRows = 16;             // of a part
-inline constexpr int64_t kEnoughBlocks = 1024;         // to fill any device
-inline constexpr int64_t kMostSharedBytes = 96 << 10;  // devices of compute capability 8.0 have 163 KiB to give
+inline constexpr int64_t kFewestRows = 16;      // fewest rows of a part
+inline constexpr int64_t kEnoughBlocks = 1024;  // number of blocks that fills any device
+// The most shared memory of a block, in bytes. Devices of compute capability 8.0 offer up to 163 KiB.
+inline constexpr int64_t kMostSharedBytes = 96 << 10;
 
-// Rows cut into parts of equal extent, but for the last ones.
+// A division of rows into parts of equal extent; the last part may be shorter.
 struct RowParts {
   int64_t rows = 0, num = 1, extent = 0;
 
@@ -35,7 +36,7 @@ struct RowParts {
   }
 };
 
-// Parts for sums over rows, when each part has work for `blocks` blocks. At least one part.
+// Returns the parts for sums over rows if each part has work for `blocks` blocks. There is at least one part.
 inline RowParts row_parts(int64_t rows, int64_t blocks) {
   const int64_t wanted = std::max<int64_t>(1, kEnoughBlocks / std::max<int64_t>(1, blocks));
   const int64_t most = std::clamp<int64_t>((rows + kFewestRows - 1) / kFewestRows, 1, kMostParts);
@@ -43,16 +44,16 @@ inline RowParts row_parts(int64_t rows, int64_t blocks) {
   return {rows, std::max<int64_t>(1, (rows + extent - 1) / extent), extent};
 }
 
-// A thread to a column of packs in each part of the rows.
+// Returns the launch shape with one thread for each column of packs in each part of the rows.
 inline device::LaunchShape column_shape(int64_t packs, int64_t parts) {
   return {(packs + kColumnThreads - 1) / kColumnThreads, kColumnThreads, parts};
 }
 
-// Parts for the sums over the rows of a matrix of `width` columns.
+// Returns the parts for sums over the rows of a matrix of `width` columns.
 inline RowParts column_parts(int64_t rows, int64_t width) { return row_parts(rows, column_shape(width / 4, 1).blocks); }
 
-// Calls body(T{}) with the type that tensors of this dtype hold. check() fails for any but float32, float64, bfloat16
-// and float16.
+// Calls body(T{}), where T is the element type of the tensor. check() fails unless the tensor is a contiguous CPU
+// tensor of float32, float64, bfloat16 or float16.
 template <class Body>
 void with_type(const at::Tensor& x, const Body& body) {
   check(x.is_cpu() && x.is_contiguous(), "the fused CPU kernels take contiguous CPU tensors");
@@ -70,14 +71,14 @@ void with_type(const at::Tensor& x, const Body& body) {
   }
 }
 
-// The dtype of MathOf<T>.
+// Returns the dtype of MathOf<T>.
 inline at::ScalarType math_type(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 inline int64_t num_rows(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
 
-// Null for an undefined tensor.
+// Returns the tensor's memory; null for an undefined tensor.
 template <class T>
 const T* read(const at::Tensor& x) {
   return x.defined() ? x.const_data_ptr<T>() : nullptr;
@@ -87,7 +88,7 @@ T* write(const at::Tensor& x) {
   return x.defined() ? x.mutable_data_ptr<T>() : nullptr;
 }
 
-constexpr int64_t kGrainElements = 8192;  // below it a second thread costs more than it saves
+constexpr int64_t kGrainElements = 8192;  // with less work, a second thread costs more than it saves
 
 template <class Body>
 void parallel_rows(int64_t rows, int64_t width, const Body& body) {
@@ -95,8 +96,8 @@ void parallel_rows(int64_t rows, int64_t width, const Body& body) {
   at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) { body(RowRange{begin, end}); });
 }
 
-// Sums over rows in blocks that the number of rows alone decides: body(range, sums) writes the `num_sums` x `width`
-// sums of its rows; blocks are then added in order. Returns [num_sums, width].
+// Computes sums over rows. The rows are divided into blocks by their number alone. body(range, sums) writes the
+// `num_sums` x `width` sums of its rows; the blocks are then added in order. Returns [num_sums, width].
 template <class T, class Body>
 at::Tensor sums_over_rows(const at::Tensor& x, int64_t num_sums, const Body& body) {
   using M = MathOf<T>;

@@ -1,11 +1,11 @@
-// Sets of inner loops over raw memory, compiled once for each kind of processor: RowKernels (rows.h),
+// Sets of inner loops over raw memory, each compiled once for each kind of processor: RowKernels (rows.h),
 // CrossEntropyKernels (cross_entropy_rows.h), GenerationKernels (generation_rows.h).
 #pragma once
 
 namespace braid::kernels {
 
 enum class Processor {
-  Baseline,  // what the whole build is compiled for
+  Baseline,  // the processor that the whole build is compiled for
   Avx512,
 };
 
@@ -15,7 +15,7 @@ bool can_run(Processor processor);
 template <class Kernels, Processor processor>
 const Kernels& compiled_kernels();
 
-// REQUIRES: can_run(processor), for what the returned set is used for.
+// Returns the set for `processor`. REQUIRES to call its functions: can_run(processor).
 template <class Kernels>
 const Kernels& kernels_for(Processor processor) {
 #if defined(__x86_64__)
@@ -24,7 +24,7 @@ const Kernels& kernels_for(Processor processor) {
   return compiled_kernels<Kernels, Processor::Baseline>();
 }
 
-// Returns the kernels for the best processor that can_run.
+// Returns the set for the best processor that can run.
 template <class Kernels>
 const Kernels& best_kernels() {
   static const Kernels& best =

@@ -1,9 +1,9 @@
-// The inner loops of the fused kernels, over ranges of rows of raw memory, one set for each kind of processor.
+// The inner loops of the fused kernels, over ranges of rows of raw memory, with one set for each kind of processor.
 //
-// T is what memory holds (float, double, c10::BFloat16, c10::Half), MathOf<T> what is computed with; results are
-// rounded to T once. Rows are `width` elements and lie one behind another. Pointers that may be null say so. Nothing
-// overlaps but where said. A row's result depends on that row alone, and all sets give the same bits for float,
-// c10::BFloat16 and c10::Half; for double too where std::exp does not take part.
+// Memory holds T (float, double, c10::BFloat16, c10::Half). The arithmetic is MathOf<T>, with results rounded to T
+// once. Rows have `width` elements and are contiguous, one row after another. Comments name the pointers that may be
+// null, and the ranges that may overlap. A row's result depends on that row alone. All sets give the same bits for
+// float, c10::BFloat16 and c10::Half; for double also, except where std::exp is used.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct RowRange {
   int64_t begin, end;
 };
 
-// sum = residual + branch + branch_bias; y = norm(sum). Without `branch`, `residual` itself is normalised and `sum`
-// is not written. Without `y`, only `sum` is written.
+// Computes sum = residual + branch + branch_bias; y = norm(sum). Without `branch`, `residual` itself is normalised and
+// `sum` is not written. Without `y`, only `sum` is written.
 template <class T>
 struct NormForwardRows {
   NormKind kind;
@@ -32,18 +32,19 @@ struct NormForwardRows {
   MathOf<T>*mean, *rstd;                     // one per row; mean is null for Rms
 };
 
-// dx = norm'(dy) + dsum. The two sums over the range's rows, `width` each, are written to sums: dweight, dbias.
+// Computes dx = norm'(dy) + dsum. Writes the two sums over the range's rows, dweight and dbias, `width` each, to
+// `sums`.
 template <class T>
 struct NormBackwardRows {
   NormKind kind;
   int64_t width;
-  const T *dsum, *dy, *x;  // dsum may be null; x is what was normalised
+  const T *dsum, *dy, *x;  // dsum may be null; x is the normalised input
   const T* weight;
   const MathOf<T>*mean, *rstd;
   T* dx;
 };
 
-// y = gelu(h + bias), tanh form.
+// Computes y = gelu(h + bias), tanh form.
 template <class T>
 struct GeluForwardRows {
   int64_t width;
@@ -51,7 +52,7 @@ struct GeluForwardRows {
   T* y;
 };
 
-// dh = dy gelu'(h + bias); sums: dbias, `width`. dh may be h or dy.
+// Computes dh = dy gelu'(h + bias), and writes dbias, `width` sums, to `sums`. dh may be h or dy.
 template <class T>
 struct GeluBackwardRows {
   int64_t width;
@@ -59,7 +60,7 @@ struct GeluBackwardRows {
   T* dh;
 };
 
-// y = silu(gate) * up, where a row of `gate_up` is [gate | up] of 2 `width` elements.
+// Computes y = silu(gate) * up, where a row of `gate_up` is [gate | up] of 2 `width` elements.
 template <class T>
 struct SwigluForwardRows {
   int64_t width;
@@ -67,7 +68,7 @@ struct SwigluForwardRows {
   T* y;
 };
 
-// d[gate | up]; may be gate_up itself.
+// Computes the gradient of [gate | up]. dgate_up may be gate_up itself.
 template <class T>
 struct SwigluBackwardRows {
   int64_t width;
@@ -75,19 +76,19 @@ struct SwigluBackwardRows {
   T* dgate_up;
 };
 
-// Turns each head of row i by the angles of position i mod time, in place: with a head's halves a and b,
-// (a, b) -> (a cos - b sin, b cos + a sin).
+// Rotates each head of row i by the angles of position i mod time, in place. With a head's halves a and b: (a, b) -> (a
+// cos - b sin, b cos + a sin).
 template <class T>
 struct RotaryRows {
   T* x;                       // the first head of row 0
-  int64_t stride;             // from row to row, in elements
-  int64_t heads, half;        // heads to turn, one behind another, of 2 `half` elements each
+  int64_t stride;             // distance between rows, in elements
+  int64_t heads, half;        // number of contiguous heads to rotate, of 2 `half` elements each
   const MathOf<T>*cos, *sin;  // [time, half]
   int64_t time;
   MathOf<T> direction;  // 1: forward, -1: back
 };
 
-// to[j] = the sum over i of parts[i * stride + j], in order.
+// Computes to[j] = the sum over i of parts[i * stride + j], in order.
 template <class M>
 struct SumParts {
   const M* parts;

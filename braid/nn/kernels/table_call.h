@@ -44,7 +44,7 @@ inline at::TensorOptions math_options(const at::Tensor& x) {
   return x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
 }
 
-// `num_sums` x c sums over the rows of x, and what they are formed in.
+// The memory for `num_sums` x c sums over the rows of x: the sums of the parts, and the totals.
 struct Sums {
   RowParts shape;
   at::Tensor parts, to;

@@ -1,5 +1,5 @@
-// bias + GELU, SwiGLU, the rotary turn, sums over rows and dropout's mask, a pack or a column of packs at a time, for
-// host and device. Same contracts and roundings as rows.h; sums run in another order.
+// bias + GELU, SwiGLU, rotary embeddings, sums over rows and dropout's mask, computed a pack or a column of packs at a
+// time, for host and device. Contracts and roundings are those of rows.h; sums run in another order.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace braid::kernels {
 
 template <class M>
 struct Logistic {
-  M value, complement;  // both without cancellation
+  M value, complement;  // both computed without cancellation
 };
 
 template <class M>
@@ -21,7 +21,7 @@ BRAID_HOST_DEVICE inline Logistic<M> logistic(M z) {
   return z < 0 ? Logistic<M>{small_part, large_part} : Logistic<M>{large_part, small_part};
 }
 
-// gelu(x) = x sigmoid(x (kLinear + kCubic x^2)), the tanh form.
+// The tanh form: gelu(x) = x sigmoid(x (kLinear + kCubic x^2)).
 template <class M>
 struct TanhGelu {
   static constexpr M kLinear = static_cast<M>(1.5957691216057307118);  // 2 sqrt(2 / pi)
@@ -34,7 +34,7 @@ struct TanhGelu {
   }
 };
 
-// Pack `i` of all rows in order.
+// Computes pack `i`, counted over all rows in order.
 template <int N, class T>
 BRAID_HOST_DEVICE void pack_gelu_forward(const GeluForwardRows<T>& a, int64_t i) {
   using M = MathOf<T>;
@@ -46,7 +46,8 @@ BRAID_HOST_DEVICE void pack_gelu_forward(const GeluForwardRows<T>& a, int64_t i)
   store_pack(a.y + i * N, y);
 }
 
-// Columns j .. j + N - 1 of the rows in `rows`: dh, and the sums of dbias to sums[j]. dh may be h.
+// Computes columns j .. j + N - 1 of `rows`: dh, and the sums of dbias, which it writes to sums[j] and the N - 1
+// elements after it. dh may be h.
 template <int N, class T>
 BRAID_HOST_DEVICE void column_gelu_backward(const GeluBackwardRows<T>& a, int64_t j, RowRange rows, MathOf<T>* sums) {
   using M = MathOf<T>;
@@ -99,7 +100,8 @@ BRAID_HOST_DEVICE void pack_swiglu_backward(const SwigluBackwardRows<T>& a, int6
   store_pack(dgate + a.width, du);
 }
 
-// Pack `i` of the first halves of all heads to turn, row by row.
+// Rotates pack `i`, counted row by row over the first halves of all heads to rotate, together with its pair in the
+// second half.
 template <int N, class T>
 BRAID_HOST_DEVICE void pack_rotary(const RotaryRows<T>& a, int64_t i) {
   using M = MathOf<T>;
@@ -118,14 +120,14 @@ BRAID_HOST_DEVICE void pack_rotary(const RotaryRows<T>& a, int64_t i) {
   store_pack(first + a.half, q);
 }
 
-// A matrix of rows that lie one behind another.
+// A row-major matrix whose rows are contiguous, one after another.
 template <class T>
 struct RowMatrix {
   const T* x;
   int64_t width;
 };
 
-// sums[j ..] = the columns' sums over `rows`.
+// Writes the sums over `rows` of columns j .. j + N - 1 to sums[j] and the elements after it.
 template <int N, class T>
 BRAID_HOST_DEVICE void column_sum(const RowMatrix<T>& a, int64_t j, RowRange rows, MathOf<T>* sums) {
   using M = MathOf<T>;
@@ -137,7 +139,7 @@ BRAID_HOST_DEVICE void column_sum(const RowMatrix<T>& a, int64_t j, RowRange row
   store_pack(sums + j, total);
 }
 
-// to[j] = keep to[j] + the sum over parts, in order; with keep 0 `to` is not read.
+// Computes to[j] = keep to[j] + the sum over parts, in order. With keep 0, `to` is not read.
 template <class M>
 BRAID_HOST_DEVICE void column_of_parts(const SumParts<M>& a, int64_t j, M keep) {
   M total = 0;
@@ -145,16 +147,16 @@ BRAID_HOST_DEVICE void column_of_parts(const SumParts<M>& a, int64_t j, M keep) 
   a.to[j] = keep == 0 ? total : a.to[j] + total;
 }
 
-// keep[i] = 1 with the probability of threshold / 2^32, a function of (key, place, i).
+// The mask of dropout: keep[i] = 1 with probability threshold / 2^32, as a function of (key, place, i).
 struct KeepMask {
-  const uint64_t* key;  // on the device: a recorded graph finds another one in every replay
-  uint64_t place;       // in the model; below 2^32 - 1
+  const uint64_t* key;  // on the device; every replay of a recorded graph may read another key
+  uint64_t place;       // the dropout's number in the model; below 2^32 - 1
   uint64_t threshold;   // up to 2^32
   bool* keep;
   int64_t count;
 };
 
-// Elements 4 i .. 4 i + 3.
+// Draws elements 4 i .. 4 i + 3.
 BRAID_HOST_DEVICE inline void draw_keep_mask(const KeepMask& a, int64_t i) {
   const auto at = static_cast<uint64_t>(i);
   const PhiloxWords words = philox_words(

@@ -1,6 +1,6 @@
-// The passes of a cross-entropy and the scatter of an embedding's gradient as a team of threads does them
-// (team_norm.h). Same contracts as cross_entropy_rows.h and scatter.h, but for one: a row whose logits are all -inf has
-// the sum 0.
+// The passes of a cross-entropy and the scatter of an embedding's gradient, computed by a team of threads
+// (team_norm.h). Contracts are those of cross_entropy_rows.h and scatter.h, with one exception: a row whose logits are
+// all -inf has the sum 0.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ BRAID_HOST_DEVICE inline M lowest() {
   return -static_cast<M>(INFINITY);
 }
 
-// A running maximum and the sum of exponentials relative to it, in one pass over the logits.
+// A running maximum and the sum of exponentials relative to it, computed in one pass over the logits.
 template <class M>
 struct RunningSoftmax {
   M max = lowest<M>(), sum = 0;
@@ -25,13 +25,14 @@ struct RunningSoftmax {
     sum = sum * std::exp(max - to);
     max = to;
   }
-  // -inf adds nothing, also while the maximum is -inf; NaN stays.
+  // Adds nothing for -inf, even while the maximum is -inf. A NaN makes the sum NaN.
   BRAID_HOST_DEVICE void add(M x) {
     if (x != lowest<M>()) sum += std::exp(x - max);
   }
 };
 
-// The first `whole` elements in packs; `N` divides it.
+// Computes the sums of one row. Threads read the first `whole` elements, a multiple of N, in packs and the rest one by
+// one.
 template <int N, class T, class Team>
 BRAID_HOST_DEVICE void team_softmax_sums(const SoftmaxSumRows<T>& a, int64_t row, const Team& team) {
   using M = MathOf<T>;
@@ -59,7 +60,7 @@ BRAID_HOST_DEVICE void team_softmax_sums(const SoftmaxSumRows<T>& a, int64_t row
   a.target[row] = column < 0 ? M(0) : static_cast<M>(x[column]);
 }
 
-// SoftmaxGradientRows whose step is on the device.
+// SoftmaxGradientRows with `step` in device memory.
 template <class T>
 struct TeamSoftmaxGradient {
   LogitRows<T> logits;
@@ -83,8 +84,8 @@ BRAID_HOST_DEVICE void team_softmax_gradient(const TeamSoftmaxGradient<T>& a, in
   }
 }
 
-// table[rows[k]] += x[order[k]] over k, with `rows` ascending: whoever has the first of equal rows adds them all, in
-// order, so that nothing is added at the same time and the bits are the same every time.
+// Computes table[rows[k]] += x[order[k]] over k, with `rows` ascending. The team of the first of several equal rows
+// adds all of them, in order. So no two teams add to one row, and the bits are the same in every run.
 template <class T>
 struct SortedRows {
   const T* x;

@@ -1,8 +1,9 @@
-// LayerNorm and RMSNorm as a team of threads does them: a block on a device, and in tests threads of the host. Same
-// contracts and roundings as rows.h; sums run in another order.
+// LayerNorm and RMSNorm computed by a team of threads: a block on a device, or threads of the host in tests. Contracts
+// and roundings are those of rows.h; sums run in another order.
 //
-// A Team has rank(), size() and sum(values), which adds up each of a few values over its threads, for all of them.
-// A thread touches the packs rank, rank + size, .. of a row and no other, so it may read what it wrote.
+// A Team has rank(), size() and sum(values). sum(values) adds up each of a few values over the team's threads and gives
+// every thread the totals. A thread accesses only the packs rank, rank + size, .. of a row, so it may read its own
+// writes without a barrier.
 #pragma once
 
 #include <cmath>
@@ -12,7 +13,7 @@
 
 namespace braid::kernels {
 
-// Writes residual + branch + branch_bias, rounded, and returns where.
+// Writes residual + branch + branch_bias, rounded, and returns its address. Returns the residual if there is no branch.
 template <int N, class T, class Team>
 BRAID_HOST_DEVICE const T* team_add_row(const NormForwardRows<T>& a, int64_t row, const Team& team) {
   using M = MathOf<T>;
@@ -78,7 +79,8 @@ BRAID_HOST_DEVICE void team_norm_forward(const NormForwardRows<T>& a, int64_t ro
   }
 }
 
-// Adds the rows' parts of dweight and dbias, `width` each, to `sums`; a thread has its own columns.
+// Computes dx of one row, and adds the row's contributions to dweight and dbias, `width` each, to `sums`. Each thread
+// has its own columns.
 template <int N, class T, class Team>
 BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int64_t row, const Team& team,
                                               MathOf<T>* sums) {
@@ -86,7 +88,7 @@ BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int6
   const bool centred = a.kind == NormKind::Layer;
   const T *x = a.x + row * a.width, *dy = a.dy + row * a.width;
   const M mean = centred ? a.mean[row] : M(0), rstd = a.rstd[row];
-  M over_row[2] = {0, 0};  // of g = dy weight, and of g unit
+  M over_row[2] = {0, 0};  // sums of g = dy weight, and of g unit
   for (int64_t j = team.rank() * N; j < a.width; j += team.size() * N) {
     const Pack<T, N> v = load_pack<N>(x + j), d = load_pack<N>(dy + j), weight = load_pack<N>(a.weight + j);
     for (int k = 0; k < N; ++k) {
@@ -117,7 +119,8 @@ BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int6
   }
 }
 
-// All rows of `rows`. `work` has room for 2 `width` sums and may be `sums` itself; a device's is its shared memory.
+// Computes all rows of `rows`. `work` has room for 2 `width` sums and may be `sums` itself. On a device, it is shared
+// memory.
 template <int N, class T, class Team>
 BRAID_HOST_DEVICE void team_norm_backward(const NormBackwardRows<T>& a, RowRange rows, const Team& team,
                                           MathOf<T>* work, MathOf<T>* sums) {

@@ -1,10 +1,9 @@
-// 64 bytes of numbers at a time: the arithmetic that the row kernels are written in, on registers as wide as the file's
-// target has.
+// Vector arithmetic for the row kernels: 64 bytes of numbers at a time, in registers of the target's width.
 //
-// Included by one source per target (kernel_sets_baseline.cpp, kernel_sets_avx512.cpp), each of which names its own
-// namespace in BRAID_ROWS and the bytes of a register (64, 32 or, without intrinsics, 16) in BRAID_ROWS_REGISTER. A
-// Lanes value has the same number of lanes on every target and every operation rounds as IEEE says, so all targets give
-// the same bits. Everything is inlined: nothing here may be shared between targets by the linker.
+// One source per target includes this header (kernel_sets_baseline.cpp, kernel_sets_avx512.cpp). It defines BRAID_ROWS,
+// its own namespace, and BRAID_ROWS_REGISTER, the bytes of a register (64, 32 or, without intrinsics, 16). A Lanes
+// value has the same number of lanes on every target, and every operation rounds as IEEE 754 specifies, so all targets
+// give the same bits. All functions are inlined, because the linker must not share them between targets.
 #pragma once
 
 #include <cmath>
@@ -29,7 +28,8 @@ constexpr int kParts = kLaneBytes / kRegisterBytes;
 template <class M>
 using Register __attribute__((vector_size(kRegisterBytes))) = M;
 
-// A register's worth of memory, wherever it lies. Not memcpy: g++ 12 makes 16-byte copies of it through the stack.
+// Memory of one register's size, at any address. memcpy is not used, because g++ 12 makes 16-byte copies of it through
+// the stack.
 template <class R>
 struct __attribute__((packed, may_alias)) InMemory {
   R value;
@@ -43,7 +43,7 @@ BRAID_INLINE void store_register(void* p, const R& value) {
   static_cast<InMemory<R>*>(p)->value = value;
 }
 
-// M is float (16 lanes) or double (8 lanes).
+// A vector of 16 lanes if M is float, or 8 lanes if M is double.
 template <class M>
 struct Lanes {
   static constexpr int kCount = kLaneBytes / sizeof(M);
@@ -73,7 +73,7 @@ BRAID_LANES_OPERATOR(*)
 BRAID_LANES_OPERATOR(/)
 #undef BRAID_LANES_OPERATOR
 
-// a * b + c, rounded once.
+// Returns a * b + c, rounded once.
 template <class M>
 BRAID_INLINE Lanes<M> fma(const Lanes<M>& a, const Lanes<M>& b, const Lanes<M>& c) {
   Lanes<M> r;
@@ -96,7 +96,7 @@ BRAID_INLINE Lanes<M> fma(const Lanes<M>& a, const Lanes<M>& b, const Lanes<M>& 
   return r;
 }
 
-// Sum of the lanes, in a fixed tree.
+// Returns the sum of the lanes, added in a fixed tree.
 template <class M>
 BRAID_INLINE M sum(const Lanes<M>& a) {
   M lanes[Lanes<M>::kCount];
@@ -110,12 +110,12 @@ BRAID_INLINE M sum(const Lanes<M>& a) {
 template <class T>
 constexpr int kLanesOf = Lanes<MathOf<T>>::kCount;
 
-// 16-bit numbers, half a register full.
+// Half a register of 16-bit numbers.
 using Short __attribute__((vector_size(kRegisterBytes / 2))) = uint16_t;
 
 BRAID_INLINE Register<float> widen(const c10::BFloat16* p) {
   const Short bits = load_register<Short>(p);
-#if BRAID_ROWS_REGISTER == 64  // the plain intrinsics of g++ 12 warn of a register that they leave undefined
+#if BRAID_ROWS_REGISTER == 64  // g++ 12 warns of an undefined register in the plain intrinsics
   const auto wide = (Register<int32_t>)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)bits);
 #elif BRAID_ROWS_REGISTER == 32
   const auto wide = (Register<int32_t>)_mm256_cvtepu16_epi32((__m128i)bits);
@@ -125,7 +125,7 @@ BRAID_INLINE Register<float> widen(const c10::BFloat16* p) {
   return (Register<float>)(wide << 16);
 }
 
-// Rounds to nearest even; a NaN stays one.
+// Rounds to nearest even. A NaN stays a NaN.
 BRAID_INLINE void narrow(c10::BFloat16* p, const Register<float>& value) {
   const Register<int32_t> bits = (Register<int32_t>)value;
   const Register<int32_t> rounded = bits + 0x7FFF + ((bits >> 16) & 1);
@@ -188,12 +188,12 @@ BRAID_INLINE void store(T* p, const Lanes<MathOf<T>>& a) {
   }
 }
 
-// All of a Lanes value, or only the first lanes of it (a row's tail).
+// The lanes of a value that take part: all of them, or only the first ones (a row's tail).
 struct Whole {};
 struct Head {
   int64_t count;
 };
-// Lanes beyond the head are zero.
+// Loads `head.count` elements. The other lanes are zero.
 template <class T>
 BRAID_INLINE Lanes<MathOf<T>> load(const T* p, Head head) {
   T full[kLanesOf<T>] = {};
@@ -216,7 +216,7 @@ BRAID_INLINE void store(T* p, const Lanes<MathOf<T>>& a, Whole) {
   store(p, a);
 }
 
-// Zeros where a row's tail has no lanes.
+// Sets the lanes beyond a row's tail to zero.
 template <class M>
 BRAID_INLINE Lanes<M> zero_beyond(const Lanes<M>& a, Whole) {
   return a;
@@ -228,9 +228,9 @@ BRAID_INLINE Lanes<M> zero_beyond(const Lanes<M>& a, Head head) {
   return load(lanes, head);
 }
 
-constexpr int kChains = 4;  // sums kept side by side, so that an addition need not wait for the one before
+constexpr int kChains = 4;  // number of independent sums, so that an addition need not wait for the previous one
 
-// Walks a row of T: body(offset, extent, chain) for each Lanes value in it, chain in [0, kChains).
+// Calls body(offset, extent, chain) for each Lanes value of a row of `width` T, with chain in [0, kChains).
 template <class T, class Body>
 BRAID_INLINE void for_lanes(int64_t width, const Body& body) {
   constexpr int kStep = kLanesOf<T>;

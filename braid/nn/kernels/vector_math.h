@@ -1,4 +1,4 @@
-// Functions of Lanes (vector.h) beyond arithmetic: exponentials and the sigmoid.
+// Functions of Lanes (vector.h): exponentials and the sigmoid.
 #pragma once
 
 #include <cmath>
@@ -7,15 +7,15 @@
 
 namespace braid::kernels::BRAID_ROWS {
 
-// exp of lanes that are not above zero (NaN stays NaN), to 1 ulp in float; below -87.3, where the result would be
-// denormal, zero. 2^n e^r with |r| <= ln 2 / 2; e^r by a polynomial of degree 6, fitted for the least relative error
-// (3.7e-9).
+// Returns the exponentials of lanes that are not above zero (NaN stays NaN), to 1 ulp in float. Below -87.3, where the
+// result would be denormal, it is zero. Computed as 2^n e^r with |r| <= ln 2 / 2, where e^r is a polynomial of degree
+// 6, fitted for the least relative error (3.7e-9).
 BRAID_INLINE Lanes<float> exp_of_nonpositive(const Lanes<float>& z) {
   using L = Lanes<float>;
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, which then sits in the low bits
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits
   const L shifted = fma(z, L(1.44269504F), L(kRound));
   const L n = shifted - L(kRound);
-  L r = fma(n, L(-0.693145751953125F), z);  // ln 2 in two pieces; the first times n is exact
+  L r = fma(n, L(-0.693145751953125F), z);  // ln 2 in two parts; the product of the first with n is exact
   r = fma(n, L(-1.428606820309417e-06F), r);
   L p = fma(r, L(0x1.6a23cep-10F), L(0x1.123a2p-7F));
   p = fma(p, r, L(0x1.5558f2p-5F));
@@ -38,7 +38,7 @@ BRAID_INLINE Lanes<double> exp_of_nonpositive(Lanes<double> z) {
   return z;
 }
 
-// sigmoid(x) and its complement 1 - sigmoid(x), both without cancellation for any x.
+// sigmoid(x) and its complement 1 - sigmoid(x), both computed without cancellation for any x.
 template <class M>
 struct Sigmoid {
   Lanes<M> value, complement;
@@ -46,7 +46,7 @@ struct Sigmoid {
 template <class M>
 BRAID_INLINE Sigmoid<M> sigmoid(const Lanes<M>& x) {
   using L = Lanes<M>;
-  L negative;  // -|x|: the sign bit set
+  L negative;  // -|x|, by setting the sign bit
 #pragma GCC unroll 4
   for (int i = 0; i < kParts; ++i) {
     const auto sign = (typename L::BitPart)(-typename L::Part{});

@@ -1,5 +1,5 @@
-// DualPipe and its V-shaped half: forwards and backwards of two flows of microbatches overlap as fused pairs.
-// In the pictures every action and every pair takes one column, p = 2, m = 4.
+// DualPipe and DualPipeV, its V-shaped variant. Forwards and backwards of different microbatches overlap as fused
+// pairs. In the pictures every action and every pair takes one column, p = 2, m = 4.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,12 @@
 
 namespace braid::schedule {
 
-// An even number of ranks p, an even number of microbatches m, m >= 2p.
+// Returns the problems of a request: p and m must be even, and m >= 2p.
 std::vector<Problem> dual_pipe_problems(const ScheduleRequest& request);
 
-// Bidirectional: every rank has a copy of two stages, r and p-1-r. Microbatches 0 .. m/2-1 enter at rank 0, the others
-// at rank p-1. Holds p+1 activations on every rank. Bubble (p/2-1)(F&B + B - 3W), F&B the time of a fused pair.
+// Returns the bidirectional schedule. Rank r has a copy of stages r and p-1-r. Microbatches 0 .. m/2-1 enter at rank 0,
+// the others at rank p-1. Every rank holds p+1 activations. The bubble is (p/2-1)(F&B + B - 3W), where F&B is the time
+// of a fused pair.
 //
 //   rank 0  0F0     1F2     0F1     1B2     1F3&0B0 1B3     0I1     0W1
 //   rank 1  0F2     1F0     0F3     1B0     1F1&0B2 1B1     0I3     0W3
@@ -22,11 +23,11 @@ std::vector<Problem> dual_pipe_problems(const ScheduleRequest& request);
 // dualpipe/dualpipe.py.
 Schedule dual_pipe(int ranks, int microbatches);
 
-// m >= 2p.
+// Returns the problems of a request: m >= 2p must hold.
 std::vector<Problem> dual_pipe_v_problems(const ScheduleRequest& request);
 
-// Stages r and 2p-1-r on rank r: a microbatch comes back to the rank where it entered, so one copy of the parameters is
-// enough. Holds 2p+1 activations of a stage on every rank.
+// Returns the V-shaped schedule. Rank r has stages r and 2p-1-r. A microbatch returns to the rank where it entered, so
+// one copy of the parameters is enough. Every rank holds 2p+1 activations of a stage.
 //
 //   rank 0  0F0     0F1     0F2     3F0     3I0     3W0     3F1     0F3&3B1 ...
 //   rank 1  .       1F0     2F0     1F1     2F1     1F2     2B0     2F2&1B0 ...

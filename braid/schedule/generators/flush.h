@@ -1,14 +1,14 @@
-// Schedules of full backwards with one stage per rank and one flush per step. They hold compute actions only: transfers
-// and gradient reduction are passes (passes.h). In the pictures a column is a unit of time, F takes one and B one,
-// m = 4, p = 3. Any m >= 1.
+// Schedules of full backwards with one stage per rank and one flush per step. They hold compute actions only; the
+// passes in passes.h add transfers and gradient reduction. In the pictures F and B take one column each.
+// There m = 4 and p = 3; any m >= 1 is valid.
 #pragma once
 
 #include "braid/schedule/schedule.h"
 
 namespace braid::schedule {
 
-// Plain model parallelism: a microbatch passes all stages and comes back before the next one starts, so one rank works
-// at a time.
+// Returns plain model parallelism. A microbatch runs forward and backward on all stages before the next one starts, so
+// one rank works at a time.
 //
 //   rank 0  F0 .  .  .  .  B0 F1 .  .  .  .  B1     m = 2
 //   rank 1  .  F0 .  .  B0 .  .  F1 .  .  B1
@@ -17,7 +17,7 @@ namespace braid::schedule {
 // Source: Huang et al., "GPipe" (2019), figure 2b.
 Schedule naive(int ranks, int microbatches);
 
-// Every forward, then every backward, microbatches ascending. Holds m activations on every rank.
+// Returns every forward, then every backward, with microbatches ascending. Every rank holds m activations.
 //
 //   rank 0  F0 F1 F2 F3 .  .  .  .  B0 B1 B2 B3
 //   rank 1  .  F0 F1 F2 F3 .  .  B0 B1 B2 B3
@@ -26,8 +26,8 @@ Schedule naive(int ranks, int microbatches);
 // Source: Huang et al., figure 2c; the ascending backward is PyTorch's ScheduleGPipe.
 Schedule gpipe(int ranks, int microbatches);
 
-// Rank r warms up with min(m, p-1-r) forwards, then alternates one forward and one backward, then drains.
-// As long as gpipe, but rank r holds only min(m, p-r) activations.
+// Returns 1F1B. Rank r warms up with min(m, p-1-r) forwards, then alternates one forward and one backward, then drains.
+// The step takes as long as gpipe's, but rank r holds only min(m, p-r) activations.
 //
 //   rank 0  F0 F1 F2 .  .  B0 F3 B1 .  B2 .  B3
 //   rank 1  .  F0 F1 .  B0 F2 B1 F3 B2 .  B3

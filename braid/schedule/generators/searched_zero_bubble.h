@@ -1,5 +1,6 @@
-// ZB-1p and ZB-2p: zero-bubble orders found by a heuristic for given times under a limit of memory. One stage per rank.
-// Any m >= 1; times are those of the request, and orders depend on their ties: take whole numbers where it matters.
+// ZB-1p and ZB-2p: zero-bubble orders with one stage per rank, found by a heuristic for the times of the request under
+// a memory limit. Any m >= 1 is valid. Orders depend on ties between sums of times; use integer times for reproducible
+// ties.
 #pragma once
 
 #include <vector>
@@ -9,11 +10,12 @@
 
 namespace braid::schedule {
 
-// Times are finite and at least 0, activation is above 0, pending is from 0 to activation.
+// Returns the problems of a request. Times must be finite and at least 0, `activation` above 0, and `pending` from 0 to
+// `activation`.
 std::vector<Problem> searched_zero_bubble_problems(const ScheduleRequest& request);
 
-// The shortest of eight greedy orders in which activations and pending weight gradients of a rank never take more
-// memory than p activations, which is what 1F1B's first rank holds. As short as ZB-H1 for m >= 2p-1.
+// Returns the shortest of eight greedy orders. In each, the activations and pending weight gradients of a rank never
+// take more memory than p activations, which 1F1B's first rank holds. The step is as short as ZB-H1's for m >= 2p-1.
 //
 //   rank 0  F0 F1 F2 .  .  I0 W0 F3 I1 W1 I2 W2 I3 W3     p = 3, m = 4, all times 1
 //   rank 1  .  F0 F1 .  I0 F2 I1 W0 F3 I2 W1 I3 W2 W3
@@ -22,7 +24,7 @@ std::vector<Problem> searched_zero_bubble_problems(const ScheduleRequest& reques
 // Source: Qi et al., "Zero Bubble Pipeline Parallelism" (2023), section 3.1 and table 5.
 Schedule zb_1p(const ScheduleRequest& request);
 
-// The same with twice the memory, which is enough for nearly no bubble.
+// Returns the same with twice the memory limit, which is enough to leave almost no bubble.
 //
 //   rank 0  F0 F1 F2 F3 .  I0 W0 I1 W1 I2 W2 I3 W3
 //   rank 1  .  F0 F1 F2 I0 F3 I1 W0 I2 W1 I3 W2 W3

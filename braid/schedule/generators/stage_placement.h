@@ -9,12 +9,13 @@
 
 namespace braid::schedule {
 
-// The valid number nearest to one that is not.
+// The range of the integers from low to high, both included.
 struct NumberRange {
-  int low, high;  // both inside
+  int low, high;
 };
 
-// The number in `range` nearest to `value` for which `valid` holds, the larger of two; "" when there is none.
+// Returns the number in `range` nearest to `value` for which `valid` holds, the larger of two equally near ones.
+// Returns "" if there is none.
 std::string nearest_number(int value, NumberRange range, const std::function<bool(int)>& valid);
 
 enum class StagePlacement : uint8_t {
@@ -24,24 +25,24 @@ enum class StagePlacement : uint8_t {
   Mirrored,  // stage r on rank r for the first half of the microbatches, on rank p-1-r for the second
 };
 
-// The rank of a stage; of a mirrored one that of its first copy.
+// Returns the rank of a stage; if the placement is Mirrored, that of the stage's first copy.
 int owner_of_stage(StagePlacement placement, int num_ranks, int stage);
 
-// Chunks of a rank under V: where microbatches come in, and where they come back.
+// The chunks of a rank under V: kDown runs first in the forward direction, kUp second.
 inline constexpr int kDown = 0;
 inline constexpr int kUp = 1;
 
-// The frame of a schedule of p = ranks.
+// The dimensions of a schedule; p in the placements is `ranks`.
 struct Layout {
   const char* name;
   StagePlacement placement;
   int ranks;
   int microbatches;
   int chunks = 1;  // stages per rank
-  int passes = 2;  // actions of a microbatch on a stage, to reserve memory for
+  int passes = 2;  // actions per microbatch and stage, for which memory is reserved
 };
 
-// The schedule with its owners and with empty programs.
+// Returns a schedule with its owners set and with empty programs.
 Schedule laid_out(const Layout& layout);
 
 }  // namespace braid::schedule

@@ -1,4 +1,4 @@
-// Lossy messages: what a compressor says of one run of gradients, and what is heard.
+// Lossy encoding of gradients into messages, with error feedback.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,16 +16,16 @@ namespace braid::sync {
 // algorithm 2.
 class ErrorFeedback {
  public:
-  // Zero at first; a later plan of the same slices keeps it.
+  // Sets the layout. The residuals are zero at first; a later layout, of the same slices, keeps them.
   void plan(const GradLayout& layout);
-  // Parallel to the flat gradients.
+  // Return the residual of a bucket, or of a run of a slice, as a 1-D view. Residuals lie as the flat gradients do.
   at::Tensor of(const BucketShape& bucket) const { return flat_.narrow(0, bucket.begin, bucket.end - bucket.begin); }
   at::Tensor of(const GradSlice& slice, const ElementRun& run) const {
     return flat_.narrow(0, slice.begin + run.begin, run.end - run.begin);
   }
-  // The slice in its parameter's shape.
+  // Returns the residual of a slice, in its parameter's shape.
   at::Tensor of(const GradSlice& slice) const;
-  // The residual of every slice for which `keeps` holds.
+  // Returns the residual of every slice for which keeps(slice) is true.
   template <class Keeps>
   std::vector<ReducerState> state(const std::vector<BucketShape>& buckets, const Keeps& keeps) const {
     std::vector<ReducerState> all;
@@ -41,9 +41,8 @@ class ErrorFeedback {
   at::Tensor flat_;
 };
 
-// Calls a function template on a tensor's raw elements, float or double: the types gradients have.
-
-// call(T* elements) with T the tensor's type.
+// Calls call(T* elements) with a tensor's raw elements. T is the tensor's type, float or double: the types that
+// gradients have.
 template <class Call>
 void with_elements(const at::Tensor& tensor, const Call& call) {
   if (tensor.scalar_type() == at::kDouble) {
@@ -53,17 +52,18 @@ void with_elements(const at::Tensor& tensor, const Call& call) {
   }
 }
 
-// Tensors are contiguous, one dim, float32 or float64. On the wire values are float32. NaN or infinity in a run comes
-// out as some NaN or infinity of the same run, so that a run that diverges is noticed. Zeros beyond a run's end are not
-// its business: runs hold no padding.
+// A lossy encoding of gradients. Tensors are contiguous, 1-D, float32 or float64. Values in messages are float32. A NaN
+// or infinity in a run is decoded as some NaN or infinity of the same run, so that divergence is detected. Runs hold no
+// padding.
 class Codec {
  public:
   virtual ~Codec() = default;
-  // Returns the bytes of the message for `count` elements, which depend on nothing else.
+  // Returns the bytes of the message for `count` elements, which depend on `count` only.
   virtual int64_t num_bytes(int64_t count) const = 0;
-  // Writes num_bytes() to `message` and takes off `values` what it says: what is left has not been told.
+  // Writes num_bytes() to `message`, and subtracts what it decodes to from `values`. What remains in `values` is the
+  // compression error.
   virtual void encode(const at::Tensor& values, std::byte* message) const = 0;
-  // sum += what the message says; the same bits wherever it is heard.
+  // Adds the decoded message to `sum`, with the same bits on every rank.
   virtual void add(const std::byte* message, const at::Tensor& sum) const = 0;
 };
 

@@ -1,4 +1,5 @@
-// The first steps go uncompressed: gradients change fastest when training begins, and residuals would be large.
+// A reducer that does not compress the first steps. Gradients change fastest when training begins, and residuals would
+// be large.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@ namespace braid::sync {
 
 class LateReducer final : public GradReducer {
  public:
-  // `before` for the steps 0 .. first_step - 1, `after` from then on.
+  // Uses `before` for the steps 0 .. first_step - 1, and `after` from then on.
   LateReducer(std::unique_ptr<GradReducer> before, std::unique_ptr<GradReducer> after, int64_t first_step)
       : before_(std::move(before)), after_(std::move(after)), first_step_(first_step), used_(before_.get()) {}
 

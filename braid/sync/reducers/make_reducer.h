@@ -1,4 +1,4 @@
-// The reducer that a configuration asks for. It knows the kinds and nothing of what they do.
+// Creates the reducer that a configuration selects.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,13 @@
 namespace braid::sync {
 
 struct ReducerPlace {
-  Communicator& replicas;           // outlives the reducer
-  std::optional<NodeGroups> nodes;  // where sums go node by node: then only sync.compression none, bfloat16, float16
+  Communicator& replicas;  // outlives the reducer
+  // Set if gradients are summed node by node. Then sync.compression is none, bfloat16 or float16.
+  std::optional<NodeGroups> nodes;
   uint64_t seed = 0;
 };
 
-// sync.compression and its keys. In a group of one there is nothing to send: plain.
+// Returns the reducer for sync.compression and its keys. In a group of one it is a PlainReducer.
 std::unique_ptr<GradReducer> make_reducer(const SyncSpec& spec, ReducerPlace place);
 
 }  // namespace braid::sync

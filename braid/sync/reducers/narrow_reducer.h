@@ -1,8 +1,8 @@
-// Gradients rounded to 16 bits on the wire: half the bytes. The sum is formed in float32 and rounded once more
-// (communicator.h). Without feedback of the rounding error.
+// A reducer that sends gradients rounded to 16 bits, half the bytes. The sum is formed in float32 and rounded once more
+// (communicator.h). The rounding error is not fed back.
 //
-// float16 saturates: with n ranks, finite values beyond 65504 / n become the largest float16 that n of them cannot add
-// up past 65504, so a sum of finite gradients is finite. Infinities and NaN stay, for the loss scaler to see.
+// float16 saturates. With n ranks, finite values beyond float16_limit(n) become that limit, so a sum of finite
+// gradients is finite. Infinities and NaN stay, so that the loss scaler detects them.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace braid::sync {
 
 enum class WireType { BFloat16, Float16 };
 
-// The largest float16 of which `ranks` add up to at most 65504.
+// Returns the largest float16 of which `ranks` add up to at most 65504, the largest finite float16.
 float float16_limit(int ranks);
 
 class NarrowReducer final : public GradReducer {

@@ -1,5 +1,5 @@
-// Sums node by node: inside a node a reduce-scatter, across nodes any reducer on this rank's part, inside again an
-// all-gather. So 1/m of the bytes leave a node with m replicas.
+// A reducer that sums node by node: a reduce-scatter inside the node, any reducer across nodes on this rank's part, and
+// an all-gather inside the node. With m replicas on a node, 1/m of the bytes leave it.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace braid::sync {
 
 class NodeReducer final : public GradReducer {
  public:
-  // `across` reduces over groups.across, and sees parts of buckets, without slices.
+  // `across` reduces over groups.across. Its buckets are parts of buckets and have no slices.
   NodeReducer(NodeGroups groups, std::unique_ptr<GradReducer> across)
       : groups_(std::move(groups)), across_(std::move(across)) {}
 
@@ -26,8 +26,8 @@ class NodeReducer final : public GradReducer {
 
  private:
   struct Flight {
-    at::Tensor part;    // this rank's
-    at::Tensor padded;  // the bucket, made divisible; undefined where it is
+    at::Tensor part;    // this rank's part of the bucket
+    at::Tensor padded;  // the bucket, padded to a divisible size; undefined if it is divisible
     at::Tensor grads;
     Work work;
   };

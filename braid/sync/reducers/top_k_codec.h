@@ -1,7 +1,7 @@
-// The elements of largest magnitude as (index, value) pairs, the lower index first among equals.
-// Sources: Stich, Cordonnier, Jaggi, "Sparsified SGD with Memory" (NeurIPS 2018), definition 2.1 and algorithm 1; Lin
-// et al., "Deep Gradient Compression" (ICLR 2018), section 3, whose momentum correction belongs to another optimizer
-// than AdamW and is not here.
+// A codec that sends the elements of largest magnitude as (index, value) pairs. Of equal magnitudes it sends those with
+// lower indices. Sources: Stich, Cordonnier, Jaggi, "Sparsified SGD with Memory" (NeurIPS 2018), definition 2.1 and
+// algorithm 1; Lin et al., "Deep Gradient Compression" (ICLR 2018), section 3. The momentum correction of the latter is
+// for another optimizer than AdamW and is not implemented.
 #pragma once
 
 #include "braid/sync/reducers/codec.h"
@@ -14,7 +14,7 @@ class TopKCodec final : public Codec {
   // 0 < fraction <= 1.
   explicit TopKCodec(double fraction) : fraction_(fraction) {}
 
-  // Returns the number of elements sent of `count`: fraction of them, rounded up, at least one.
+  // Returns how many of `count` elements are sent: the fraction of them, rounded up, at least one.
   int64_t num_kept(int64_t count) const;
 
   int64_t num_bytes(int64_t count) const override { return 8 * num_kept(count); }
