@@ -30,7 +30,7 @@ constexpr const char* kHead =
     "| tensor | tree, us | engine, us | Gloo alone, us | tree / Gloo | engine / Gloo |\n|---|---|---|---|---|---|\n";
 
 // Nobody watches.
-class NoFate final : public braid::comm::FailureState {
+class NoFailureState final : public braid::comm::FailureState {
  public:
   void fail(const braid::comm::Failure& failure) override {
     std::fprintf(stderr, "rank %d: %s\n", failure.rank, failure.why.c_str());
@@ -78,13 +78,13 @@ int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const int rank = std::atoi(argv[2]);
   braid::FolderStore store(argv[1]);
-  NoFate fate;
+  NoFailureState failures;
   braid::HostQueue queue;
   const auto world = [&](const char* prefix, braid::ReductionOrder sums) {
     return braid::make_gloo_world({.rank = rank,
                                    .size = kRanks,
                                    .store = &store,
-                                   .fate = &fate,
+                                   .failures = &failures,
                                    .prefix = prefix,
                                    .address = argv[3],
                                    .sums = sums},

@@ -22,9 +22,9 @@ struct JobNode {
 
 struct JobEvent {
   enum class Kind {
-    Broadcast,    // `node`, which may be this node, has broadcast `bytes`
-    Progress,  // node 0 only: `bytes` is the newest report_progress() of `node`
-    Lost,      // `node` has failed: `bytes` is the reason, such as "was silent for 3.0 s"
+    Broadcast,  // `node`, which may be this node, has broadcast `bytes`
+    Progress,   // node 0 only: `bytes` is the newest report_progress() of `node`
+    Lost,       // `node` has failed: `bytes` is the reason, such as "was silent for 3.0 s"
   };
   Kind kind = Kind::Broadcast;
   int node = 0;

@@ -132,7 +132,8 @@ JobKeys::JobKeys(const JobToken& token, int attempt)
       gate_(derived(token.secret, "gate")),
       tls_(derived(token.secret, cat("tls ", attempt, " ", kName))) {}
 
-AuthenticationBytes JobKeys::authentication_answer(const AuthenticationBytes& nonce, const JobConnection& connection) const {
+AuthenticationBytes JobKeys::authentication_answer(const AuthenticationBytes& nonce,
+                                                   const JobConnection& connection) const {
   std::string bytes = cat(kNodeRole, identity_, '\0', endpoint_bytes(connection.node), endpoint_bytes(connection.root));
   bytes.append(nonce.begin(), nonce.end());
   AuthenticationBytes answer;

@@ -27,7 +27,7 @@ double report_seconds(double heartbeat_seconds) {
 // The life of a rank, in its process: how it ended.
 std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::Body& body,
                  const LaunchOptions& options) {
-  launch::RankProcess life(*world.fate, world.rank);
+  launch::RankProcess life(*world.failures, world.rank);
   std::unique_ptr<Queue> queue;
   std::unique_ptr<Communicator> communicator;
   std::string value;
@@ -73,7 +73,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
         const std::string outcome = live({.rank = rank,
                                           .size = num_ranks,
                                           .store = &store,
-                                          .fate = &board,
+                                          .failures = &board,
                                           .prefix = cat("round ", rounds_.number(), " "),
                                           .address = options_.address,
                                           .deadline_seconds = options.deadline_seconds,

@@ -12,8 +12,8 @@ namespace braid::launch {
 
 class RankProcess {
  public:
-  // REQUIRES: `fate` outlives this.
-  RankProcess(comm::FailureState& fate, int rank) : fate_(fate), rank_(rank) {}
+  // REQUIRES: `failures` outlives this.
+  RankProcess(comm::FailureState& failures, int rank) : failures_(failures), rank_(rank) {}
 
   // Runs a step. The first exception of any step fails the world and becomes the outcome.
   template <class Step>
@@ -21,7 +21,7 @@ class RankProcess {
     try {
       step();
     } catch (...) {
-      fate_.fail({rank_, rank_, RankOutcome::text_of_thrown()});
+      failures_.fail({rank_, rank_, RankOutcome::text_of_thrown()});
       if (thrown_.empty()) thrown_ = RankOutcome::thrown();
     }
   }
@@ -31,7 +31,7 @@ class RankProcess {
   }
 
  private:
-  comm::FailureState& fate_;
+  comm::FailureState& failures_;
   const int rank_;
   std::string thrown_;
 };

@@ -130,7 +130,7 @@ void Supervisor::fail(int place, const std::string& how) {
   const auto& [rank, process] = ranks_[place];
   const std::string doing = parts_.board.activity(place).look().text();
   const std::string where = cat(how, ", process ", process->pid(), " on ", host_name());
-  parts_.fate.fail({rank, rank, doing.empty() ? where : cat(where, ": ", doing)});
+  parts_.failures.fail({rank, rank, doing.empty() ? where : cat(where, ": ", doing)});
 }
 
 std::string Supervisor::state(int place) const {

@@ -77,8 +77,8 @@ class Supervisor {
 
   // The supervisor's collaborators. All of them outlive it.
   struct Parts {
-    comm::FailureState& fate;  // failure state of the world
-    comm::RankBoard& board;    // board of the ranks that will be started
+    comm::FailureState& failures;  // failure state of the world
+    comm::RankBoard& board;        // board of the ranks that will be started
     SignalRelay& signals;
     SupervisorDelegate& delegate;
   };

@@ -101,10 +101,10 @@ TEST(GlooDeadline, of_a_message_names_the_peer) {
 
 TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
   control::LocalStore store;
-  OneFate fate;
+  OneFailureState failures;
   HostQueue queue;
   try {
-    make_gloo_world({.rank = 1, .size = 3, .store = &store, .fate = &fate, .deadline_seconds = 0.1}, queue);
+    make_gloo_world({.rank = 1, .size = 3, .store = &store, .failures = &failures, .deadline_seconds = 0.1}, queue);
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
     EXPECT_EQ(error.failure().rank, 0);
@@ -115,10 +115,10 @@ TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
 // Or it would count as hung where another host prepares itself for long.
 TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
   control::LocalStore store;
-  OneFate fate;
+  OneFailureState failures;
   HostQueue queue;
   RankActivity activity;
-  GlooOptions options{.rank = 0, .size = 2, .store = &store, .fate = &fate, .activity = &activity};
+  GlooOptions options{.rank = 0, .size = 2, .store = &store, .failures = &failures, .activity = &activity};
   std::jthread first([options] {
     HostQueue own;
     make_gloo_world(options, own);
@@ -134,13 +134,14 @@ TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
 // A peer that has come and then cannot be reached: neither of the two is named alone.
 TEST(GlooStart, names_both_ends_of_a_connection_that_is_not_made) {
   control::LocalStore store;
-  OneFate fate;
+  OneFailureState failures;
   HostQueue queue;
   RankActivity activity;
   store.set("world/here/1", "");
   try {
     make_gloo_world(
-        {.rank = 0, .size = 2, .store = &store, .fate = &fate, .deadline_seconds = 0.3, .activity = &activity}, queue);
+        {.rank = 0, .size = 2, .store = &store, .failures = &failures, .deadline_seconds = 0.3, .activity = &activity},
+        queue);
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
     EXPECT_EQ(error.failure().rank, -1);
@@ -169,14 +170,14 @@ class LateForSums final : public control::KeyValueStore {
 TEST(GlooStart, connecting_for_sums_is_an_activity) {
   control::LocalStore store;
   LateForSums late(store);
-  OneFate fate;
+  OneFailureState failures;
   RankActivity activities[2];
   const auto live = [&](int rank) {
     HostQueue queue;
     const auto world = make_gloo_world({.rank = rank,
                                         .size = 2,
                                         .store = rank == 0 ? static_cast<control::KeyValueStore*>(&store) : &late,
-                                        .fate = &fate,
+                                        .failures = &failures,
                                         .sums = ReductionOrder::Engine,
                                         .activity = &activities[rank]},
                                        queue);
@@ -195,10 +196,10 @@ TEST(GlooStart, connecting_for_sums_is_an_activity) {
 
 TEST(GlooStart, says_where_it_cannot_listen) {
   control::LocalStore store;
-  OneFate fate;
+  OneFailureState failures;
   HostQueue queue;
   try {
-    make_gloo_world({.rank = 0, .size = 2, .store = &store, .fate = &fate, .address = "192.0.2.1"}, queue);
+    make_gloo_world({.rank = 0, .size = 2, .store = &store, .failures = &failures, .address = "192.0.2.1"}, queue);
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
     EXPECT_TRUE(error.failure().why.starts_with("cannot listen on 192.0.2.1: ")) << error.failure().why;
@@ -211,11 +212,11 @@ TEST(GlooStart, without_threads_for_its_connections_a_rank_says_so) {
   for (int threads = 0; threads < 8; ++threads) {
     SCOPED_TRACE(threads);
     control::LocalStore store;
-    OneFate fate;
+    OneFailureState failures;
     const auto start = [&](int rank) {
       const ThreadLimit limit(rank == 1 ? threads : 1000);
       HostQueue queue;
-      make_gloo_world({.rank = rank, .size = 2, .store = &store, .fate = &fate, .deadline_seconds = 20}, queue);
+      make_gloo_world({.rank = rank, .size = 2, .store = &store, .failures = &failures, .deadline_seconds = 20}, queue);
     };
     std::jthread other([&] {
       try {
@@ -228,7 +229,7 @@ TEST(GlooStart, without_threads_for_its_connections_a_rank_says_so) {
       break;  // so many are enough
     } catch (const RunError& error) {
       EXPECT_STREQ(error.what(), "cannot start a thread for a connection: Resource temporarily unavailable");
-      fate.fail({1, 1, error.what()});
+      failures.fail({1, 1, error.what()});
       ++by_connections;
     } catch (const CommError& error) {
       const std::string what = error.what();

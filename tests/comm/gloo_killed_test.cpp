@@ -23,9 +23,9 @@ using Body = std::function<void(Communicator&)>;
 at::Tensor floats(int64_t count) { return empty<float>(count).zero_(); }
 
 // Knows of a death when somebody who watches says so.
-class WatchedFate final : public FailureState {
+class WatchedFailureState final : public FailureState {
  public:
-  explicit WatchedFate(const SharedArray<int>& known) : known_(known) {}
+  explicit WatchedFailureState(const SharedArray<int>& known) : known_(known) {}
   void fail(const Failure& failure) override { own_.fail(failure); }
   std::optional<Failure> failure() const override {
     if (known_[0]) return Failure{1, -1, "killed by signal 9 (Killed)"};
@@ -34,7 +34,7 @@ class WatchedFate final : public FailureState {
 
  private:
   const SharedArray<int>& known_;
-  OneFate own_;
+  OneFailureState own_;
 };
 
 enum class Watch { Nobody, Somebody };
@@ -68,8 +68,8 @@ std::vector<std::string> GlooKilled::told_of_death(const Body& body, Watch watch
   for (int rank = 0; rank < 3; ++rank) {
     ranks.push_back(fork());
     if (ranks[rank] == 0) {
-      WatchedFate fate(known);
-      live({.rank = rank, .size = 3, .store = &store, .fate = &fate, .prefix = prefix, .sums = sums}, body);
+      WatchedFailureState failures(known);
+      live({.rank = rank, .size = 3, .store = &store, .failures = &failures, .prefix = prefix, .sums = sums}, body);
       _exit(0);
     }
   }

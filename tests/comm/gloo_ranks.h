@@ -14,7 +14,7 @@
 namespace braid::comm::tests {
 
 // Known to all ranks at once.
-class OneFate final : public FailureState {
+class OneFailureState final : public FailureState {
  public:
   void fail(const Failure& failure) override {
     const std::scoped_lock hold(mutex_);
@@ -40,7 +40,7 @@ struct GlooRanks {
 inline void run_gloo_ranks(int num_ranks, const std::function<void(Communicator&)>& body,
                            const GlooRanks& options = {}) {
   control::LocalStore store;
-  OneFate fate;
+  OneFailureState failures;
   std::vector<std::exception_ptr> errors(num_ranks);
   const auto live = [&](int rank) {
     try {
@@ -48,7 +48,7 @@ inline void run_gloo_ranks(int num_ranks, const std::function<void(Communicator&
       const auto world = make_gloo_world({.rank = rank,
                                           .size = num_ranks,
                                           .store = &store,
-                                          .fate = &fate,
+                                          .failures = &failures,
                                           .prefix = "test/",
                                           .deadline_seconds = options.deadline_seconds,
                                           .sums = options.sums},
@@ -57,7 +57,7 @@ inline void run_gloo_ranks(int num_ranks, const std::function<void(Communicator&
         body(*world);
         queue->drain();
       } catch (const std::exception& error) {
-        fate.fail({rank, rank, error.what()});
+        failures.fail({rank, rank, error.what()});
         throw;
       }
     } catch (...) {
@@ -68,7 +68,7 @@ inline void run_gloo_ranks(int num_ranks, const std::function<void(Communicator&
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < num_ranks; ++rank) threads.emplace_back(live, rank);
   }
-  if (const auto failure = fate.failure()) {
+  if (const auto failure = failures.failure()) {
     if (errors[failure->reporter]) std::rethrow_exception(errors[failure->reporter]);
     throw CommError({"ranks over Gloo", failure->rank, 0, failure->why});
   }

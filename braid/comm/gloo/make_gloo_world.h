@@ -29,7 +29,7 @@ struct GlooOptions {
   int rank = 0;
   int size = 1;
   control::KeyValueStore* store = nullptr;  // by which ranks find each other; outlives the communicator
-  comm::FailureState* fate = nullptr;       // outlives the communicator and its works
+  comm::FailureState* failures = nullptr;   // outlives the communicator and its works
   std::string prefix;                       // of keys: of this world and attempt alone
   std::string address = "127.0.0.1";  // of this host, that peers reach and where this rank listens, on any free port
   double deadline_seconds = 300;      // of every wait, and of coming together

@@ -35,8 +35,8 @@ MessageHeader header_of(const Message& parcel) {
 
 }  // namespace
 
-MatchTable::MatchTable(Engine* engine, int rank, int size, FailureState& fate, Notifier& news)
-    : engine_(engine), rank_(rank), size_(size), fate_(fate), news_(news), peers_(size) {
+MatchTable::MatchTable(Engine* engine, int rank, int size, FailureState& failures, Notifier& news)
+    : engine_(engine), rank_(rank), size_(size), failures_(failures), news_(news), peers_(size) {
   for (int peer = 0; peer < size; ++peer) {
     if (peer != rank)
       peers_[peer].lane = std::make_unique<Connection>(*engine, peer, static_cast<Connection::Receiver&>(*this));
@@ -189,11 +189,11 @@ bool MatchTable::agrees(const Message& parcel, const MessageHeader& header) {
   if (theirs == parcel.call && header.bytes == parcel.bytes) return true;
   const int peer = parcel.route.peer;
   if (parcel.route.line == Route::Line::Message) {
-    fate_.fail({rank_, rank_,
-                cat("receives ", c10::toString(parcel.call.type), "[", parcel.call.chunk, "] where rank ", peer,
-                    " sends ", c10::toString(theirs.type), "[", theirs.chunk, "]")});
+    failures_.fail({rank_, rank_,
+                    cat("receives ", c10::toString(parcel.call.type), "[", parcel.call.chunk, "] where rank ", peer,
+                        " sends ", c10::toString(theirs.type), "[", theirs.chunk, "]")});
   } else {
-    fate_.fail({rank_, rank_, cat("called ", text(parcel.call), " where rank ", peer, " called ", text(theirs))});
+    failures_.fail({rank_, rank_, cat("called ", text(parcel.call), " where rank ", peer, " called ", text(theirs))});
   }
   news_.tell();
   return false;
@@ -228,12 +228,12 @@ void MatchTable::note_left(int peer) {
 void MatchTable::closed(int peer, const std::string& why) {
   if (!peers_[peer].ended) {
     const double end = now_seconds() + kNamedSeconds;
-    while (!stopping_ && !fate_.failure() && now_seconds() < end) news_.wait(news_.look(), end - now_seconds());
-    if (!stopping_ && !fate_.failure()) {
+    while (!stopping_ && !failures_.failure() && now_seconds() < end) news_.wait(news_.look(), end - now_seconds());
+    if (!stopping_ && !failures_.failure()) {
       // Both may be alive, and the line between them cut: neither is named alone.
-      fate_.fail({-1, rank_,
-                  cat("the connection between rank ", std::min(peer, rank_), " and rank ", std::max(peer, rank_),
-                      " is closed, as rank ", rank_, " sees it (", printable(why, 300), ")")});
+      failures_.fail({-1, rank_,
+                      cat("the connection between rank ", std::min(peer, rank_), " and rank ", std::max(peer, rank_),
+                          " is closed, as rank ", rank_, " sees it (", printable(why, 300), ")")});
     }
   }
   peers_[peer].gone = true;

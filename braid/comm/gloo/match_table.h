@@ -20,7 +20,7 @@ class MatchTable final : private Connection::Receiver {
   static constexpr double kNamedSeconds = 0.3;
 
   // All of them outlive this. `engine` is null in a world of one rank. Throws RunError when no thread can be started.
-  MatchTable(Engine* engine, int rank, int size, FailureState& fate, Notifier& news);
+  MatchTable(Engine* engine, int rank, int size, FailureState& failures, Notifier& news);
   ~MatchTable();
 
   int rank() const { return rank_; }
@@ -72,7 +72,7 @@ class MatchTable final : private Connection::Receiver {
 
   Engine* const engine_;
   const int rank_, size_;
-  FailureState& fate_;
+  FailureState& failures_;
   Notifier& news_;
   std::vector<Peer> peers_;
   std::atomic<int> num_left_{0};

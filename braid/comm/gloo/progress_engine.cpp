@@ -33,7 +33,7 @@ std::shared_ptr<const Group> world_group(const GlooOptions& options) {
 }  // namespace
 
 ProgressEngine::ProgressEngine(const GlooOptions& options) : options_(options), world_(world_group(options)) {
-  check(options.store && options.fate, "a world over Gloo has a store and a fate");
+  check(options.store && options.failures, "a world over Gloo has a store and a failure state");
   check(options.rank >= 0 && options.rank < options.size, "a rank of a world over Gloo is one of its ranks");
   const double begin = now_seconds();
   try {
@@ -45,7 +45,7 @@ ProgressEngine::ProgressEngine(const GlooOptions& options) : options_(options), 
     fail(error.what());
     raise("the start of Gloo", now_seconds() - begin);
   }
-  post_ = std::make_unique<MatchTable>(engine_.get(), options.rank, options.size, *options.fate, news_);
+  post_ = std::make_unique<MatchTable>(engine_.get(), options.rank, options.size, *options.failures, news_);
 }
 
 // An activity of its own, at which the hang watch is patient: connecting has a deadline, and its error says more.
@@ -60,7 +60,7 @@ std::unique_ptr<Engine> ProgressEngine::connect_world() {
     return connect(*world_, "world", on_peer);
   } catch (const EngineError& error) {
     const std::string whom = to < 0 ? "all ranks" : cat("rank ", to);
-    options_.fate->fail(
+    options_.failures->fail(
         {-1, options_.rank, cat("rank ", options_.rank, " cannot connect to ", whom, ": ", error.what())});
     throw;
   }
@@ -96,11 +96,11 @@ void ProgressEngine::wait(const Operation& operation, double issued_seconds) {
   ReportedWait told(options_.activity);
   for (;;) {
     const uint64_t seen = news_.look();
-    if (options_.fate->failure()) raise(operation.label(), now_seconds() - issued_seconds);
+    if (options_.failures->failure()) raise(operation.label(), now_seconds() - issued_seconds);
     if (operation.done()) return;
     if (post_->any_left()) {
       if (const Stall stall = operation.stall(); stall.lost >= 0 && !operation.done()) {
-        options_.fate->fail({stall.lost, options_.rank, cat("has ended without joining ", stall.label)});
+        options_.failures->fail({stall.lost, options_.rank, cat("has ended without joining ", stall.label)});
         continue;
       }
     }
@@ -111,26 +111,26 @@ void ProgressEngine::wait(const Operation& operation, double issued_seconds) {
   }
 }
 
-bool ProgressEngine::poll(const Operation& operation) { return operation.done() || options_.fate->failure(); }
+bool ProgressEngine::poll(const Operation& operation) { return operation.done() || options_.failures->failure(); }
 
-void ProgressEngine::fail(const std::string& why) { options_.fate->fail({options_.rank, options_.rank, why}); }
+void ProgressEngine::fail(const std::string& why) { options_.failures->fail({options_.rank, options_.rank, why}); }
 
 void ProgressEngine::raise(const std::string& op, double elapsed_seconds) {
   stop();
   std::optional<Failure> first;
-  for (const double end = now_seconds() + options_.deadline_seconds; !(first = options_.fate->failure());) {
-    check(now_seconds() < end, "a failure that is told to the world's fate becomes known");
+  for (const double end = now_seconds() + options_.deadline_seconds; !(first = options_.failures->failure());) {
+    check(now_seconds() < end, "a failure that is told to the world's failure state becomes known");
     news_.wait(news_.look(), Notifier::kNapSeconds);
   }
   throw CommError({op, first->rank, elapsed_seconds, first->why});
 }
 
 void ProgressEngine::leave() {
-  if (!options_.fate->failure()) {
+  if (!options_.failures->failure()) {
     for (const auto& line : lines()) line->start_all();
     ReportedWait told(options_.activity);
     const auto wait_until = [&](const auto& so) {
-      for (uint64_t seen = news_.look(); !options_.fate->failure() && !so(); seen = news_.look()) {
+      for (uint64_t seen = news_.look(); !options_.failures->failure() && !so(); seen = news_.look()) {
         news_.wait(seen, told.nap(Notifier::kNapSeconds, [] { return "the end of all ranks"; }));
       }
     };
@@ -146,7 +146,7 @@ void ProgressEngine::leave() {
 void ProgressEngine::meet(const Group& group, const std::string& prefix) const {
   const auto key = [&](int rank) { return cat(prefix, "here/", rank); };
   const auto come = [&](int rank, double seconds) { return options_.store->get(key(rank), seconds).has_value(); };
-  const auto given_up = [this] { return stopping_ || options_.fate->failure(); };
+  const auto given_up = [this] { return stopping_ || options_.failures->failure(); };
   Stall stall{.label = cat("the start of Gloo on ", group.name)};
   options_.store->set(key(options_.rank), "");
   const double end = now_seconds() + options_.deadline_seconds;
@@ -181,19 +181,19 @@ std::unique_ptr<Engine> ProgressEngine::connect(const Group& group, const std::s
                       .prefix = prefix,
                       .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
                       .sum_seconds = options_.deadline_seconds,
-                      .given_up = [this] { return stopping_ || options_.fate->failure().has_value(); },
+                      .given_up = [this] { return stopping_ || options_.failures->failure().has_value(); },
                       .on_peer = while_starting});
 }
 
 // Which connection of the group it was is not known here: no rank is named alone.
 void ProgressEngine::closed(const Group& group, const std::string& why) {
   const double end = now_seconds() + kNamedByLaneSeconds;
-  const auto known = [this] { return stopping_ || options_.fate->failure() || post_->any_left(); };
+  const auto known = [this] { return stopping_ || options_.failures->failure() || post_->any_left(); };
   while (!known() && now_seconds() < end) news_.wait(news_.look(), Notifier::kNapSeconds);
   if (known()) return;
-  options_.fate->fail({-1, options_.rank,
-                       cat("rank ", options_.rank, " cannot sum on ", group.name, " with all of rank ",
-                           listed(group.world_ranks), ": ", printable(why, 300))});
+  options_.failures->fail({-1, options_.rank,
+                           cat("rank ", options_.rank, " cannot sum on ", group.name, " with all of rank ",
+                               listed(group.world_ranks), ": ", printable(why, 300))});
 }
 
 void ProgressEngine::stop() {
@@ -216,12 +216,12 @@ std::vector<std::shared_ptr<CollectiveQueue>> ProgressEngine::lines() const {
 void ProgressEngine::report_late(const Stall& stall) const {
   const std::string limit = cat(exact(options_.deadline_seconds), " s");
   if (stall.missing.empty()) {
-    options_.fate->fail(
+    options_.failures->fail(
         {options_.rank, options_.rank, cat("all arrived at ", stall.label, ", not done within ", limit)});
     return;
   }
-  options_.fate->fail({stall.missing[0], options_.rank,
-                       cat("did not arrive at ", stall.label, " within ", limit, " ", text_of(stall.missing))});
+  options_.failures->fail({stall.missing[0], options_.rank,
+                           cat("did not arrive at ", stall.label, " within ", limit, " ", text_of(stall.missing))});
 }
 
 }  // namespace braid::comm::gloo

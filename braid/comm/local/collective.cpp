@@ -35,7 +35,7 @@ void for_chunks(int64_t begin, int64_t end, int64_t chunk, const Body& body) {
 }  // namespace
 
 Collective::Collective(std::shared_ptr<const Membership> members, const Call& call, int64_t number)
-    : Operation(members->fate, members->size()),
+    : Operation(members->world_state, members->size()),
       members_(std::move(members)),
       call_(call),
       number_(number),

@@ -18,7 +18,7 @@ namespace braid::comm::local {
 struct Membership {
   std::string name;
   std::vector<int> world_ranks;
-  std::shared_ptr<WorldState> fate;
+  std::shared_ptr<WorldState> world_state;
 
   int size() const { return static_cast<int>(world_ranks.size()); }
 };

@@ -15,7 +15,7 @@ void SplitCall::finish() {
     std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return requests_[a].key < requests_[b].key; });
     auto members = std::make_shared<Membership>();
     members->name = requests_[ranks[0]].name;
-    members->fate = members_->fate;
+    members->world_state = members_->world_state;
     for (int rank : ranks) members->world_ranks.push_back(members_->world_ranks[rank]);
     auto group = std::make_shared<Group>(std::move(members));
     for (int i = 0; i < static_cast<int>(ranks.size()); ++i) places_[ranks[i]] = {group, i};
@@ -72,8 +72,8 @@ Group::Posted Group::post(int rank, const P2p& wanted) {
 
 void Group::refuse(int rank, const std::string& op, const std::string& why) const {
   int world_rank = members_->world_ranks[rank];
-  members_->fate->fail({world_rank, world_rank, why});
-  members_->fate->raise(op, 0);
+  members_->world_state->fail({world_rank, world_rank, why});
+  members_->world_state->raise(op, 0);
 }
 
 }  // namespace braid::comm::local

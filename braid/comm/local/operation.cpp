@@ -19,8 +19,8 @@ constexpr int64_t kPiecesPerParty = 4;
 
 }  // namespace
 
-Operation::Operation(std::shared_ptr<WorldState> fate, int num_parties)
-    : fate_(std::move(fate)), has_arrived_(num_parties), shares_(num_parties) {}
+Operation::Operation(std::shared_ptr<WorldState> world_state, int num_parties)
+    : world_state_(std::move(world_state)), has_arrived_(num_parties), shares_(num_parties) {}
 
 void Operation::set_work(int64_t units, int64_t unit_bytes) {
   int64_t parties = static_cast<int64_t>(has_arrived_.size());
@@ -45,16 +45,16 @@ void Operation::arrive(int party) {
 }
 
 void Operation::wait(int party, double issued_seconds, const Queue* on) {
-  WorldState::Time deadline = fate_->deadline();
+  WorldState::Time deadline = world_state_->deadline();
   for (;;) {
     help(party);
-    if (fate_->failed()) {
+    if (world_state_->failed()) {
       quiesce();
-      fate_->raise(label(), now_seconds() - issued_seconds);
+      world_state_->raise(label(), now_seconds() - issued_seconds);
     }
     if (finished_.load()) return;
     if (spin()) continue;
-    bool changed = fate_->sleep(gate_, deadline, {world_rank(party), on, this}, [this] { return actionable(); });
+    bool changed = world_state_->sleep(gate_, deadline, {world_rank(party), on, this}, [this] { return actionable(); });
     int ended = missing_and_ended();
     if (ended >= 0) {
       report_ended(ended, party);
@@ -66,14 +66,14 @@ void Operation::wait(int party, double issued_seconds, const Queue* on) {
 
 bool Operation::poll(int party) {
   help(party);
-  return finished_.load() || fate_->failed();
+  return finished_.load() || world_state_->failed();
 }
 
 bool Operation::actionable() const { return finished_.load() || (ready() && unclaimed()) || missing_and_ended() >= 0; }
 
 bool Operation::spin() const {
-  for (int turn = 0; turn < fate_->options().spin_turns; ++turn) {
-    if (finished_.load() || (ready() && unclaimed()) || fate_->failed()) return true;
+  for (int turn = 0; turn < world_state_->options().spin_turns; ++turn) {
+    if (finished_.load() || (ready() && unclaimed()) || world_state_->failed()) return true;
     pause_briefly();
   }
   return false;
@@ -82,9 +82,9 @@ bool Operation::spin() const {
 // The first party that has not arrived and never will, or -1. What a rank arrived at is visible before its end, so the
 // end is read first.
 int Operation::missing_and_ended() const {
-  if (!fate_->any_ended()) return -1;
+  if (!world_state_->any_ended()) return -1;
   for (int party = 0; party < static_cast<int>(has_arrived_.size()); ++party) {
-    if (fate_->ended(world_rank(party)) && !has_arrived_[party].load()) return party;
+    if (world_state_->ended(world_rank(party)) && !has_arrived_[party].load()) return party;
   }
   return -1;
 }
@@ -98,7 +98,7 @@ void Operation::help(int party) {
 }
 
 void Operation::work_on(Share& share) {
-  while (share.next.load() < share.end && !fate_->failed()) {
+  while (share.next.load() < share.end && !world_state_->failed()) {
     int64_t begin = share.next.fetch_add(grain_);
     if (begin >= share.end) return;
     int64_t end = std::min(begin + grain_, share.end);
@@ -120,18 +120,19 @@ void Operation::quiesce() const {
 }
 
 void Operation::report_ended(int missing, int party) {
-  fate_->fail({world_rank(missing), world_rank(party), cat("has ended without joining ", label())});
+  world_state_->fail({world_rank(missing), world_rank(party), cat("has ended without joining ", label())});
 }
 
 void Operation::report_late(int party) {
   int first = 0;
   while (first < static_cast<int>(has_arrived_.size()) && has_arrived_[first].load()) ++first;
-  std::string limit = cat(exact(fate_->options().deadline_seconds), " s");
+  std::string limit = cat(exact(world_state_->options().deadline_seconds), " s");
   if (first == static_cast<int>(has_arrived_.size())) {
-    fate_->fail({world_rank(party), world_rank(party), cat("all arrived at ", label(), ", not done within ", limit)});
+    world_state_->fail(
+        {world_rank(party), world_rank(party), cat("all arrived at ", label(), ", not done within ", limit)});
   } else {
-    fate_->fail({world_rank(first), world_rank(party),
-                 cat("did not arrive at ", label(), " within ", limit, " (missing: ", missing(), ")")});
+    world_state_->fail({world_rank(first), world_rank(party),
+                        cat("did not arrive at ", label(), " within ", limit, " (missing: ", missing(), ")")});
   }
 }
 

@@ -19,7 +19,7 @@ namespace braid::comm::local {
 
 class Operation : private WaitReason {
  public:
-  Operation(std::shared_ptr<WorldState> fate, int num_parties);
+  Operation(std::shared_ptr<WorldState> world_state, int num_parties);
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -36,7 +36,7 @@ class Operation : private WaitReason {
   // Returns the name in messages: "all_reduce #17 on tensor".
   virtual std::string label() const = 0;
   virtual int world_rank(int party) const = 0;
-  WorldState& fate() const { return *fate_; }
+  WorldState& world_state() const { return *world_state_; }
 
  protected:
   // Sets the work: units [0, units), each with `unit_bytes` of traffic. Called before the first arrival.
@@ -71,7 +71,7 @@ class Operation : private WaitReason {
   void report_ended(int missing, int party);
   void report_late(int party);
 
-  const std::shared_ptr<WorldState> fate_;
+  const std::shared_ptr<WorldState> world_state_;
   WaitQueue gate_;
   std::vector<std::atomic<bool>> has_arrived_;
   std::atomic<int> arrived_{0};

@@ -22,11 +22,11 @@ class LocalWorld {
       : body_(body), exceptions_(num_ranks) {
     int threads = num_ranks * (options.make_queue ? 2 : 1);
     bool room_to_spin = threads <= static_cast<int>(std::thread::hardware_concurrency());
-    fate_ = std::make_shared<comm::local::WorldState>(
+    world_state_ = std::make_shared<comm::local::WorldState>(
         num_ranks, comm::local::WorldState::Options{options.deadline_seconds, room_to_spin ? kSpinTurns : 0});
     auto members = std::make_shared<comm::local::Membership>();
     members->name = "world";
-    members->fate = fate_;
+    members->world_state = world_state_;
     for (int rank = 0; rank < num_ranks; ++rank) {
       members->world_ranks.push_back(rank);
       queues_.push_back(options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>());
@@ -56,11 +56,11 @@ class LocalWorld {
 
   void run_rank(int rank) {
     comm::local::ThreadCommunicator world(group_, rank, *queues_[rank]);
-    fate_->begin(rank);
+    world_state_->begin(rank);
     guarded(rank, [&] { body_(world); });
-    fate_->leave(rank);
+    world_state_->leave(rank);
     guarded(rank, [&] { queues_[rank]->drain(); });
-    fate_->end(rank);
+    world_state_->end(rank);
   }
 
   template <class Body>
@@ -81,21 +81,21 @@ class LocalWorld {
       if (!exceptions_[rank]) exceptions_[rank] = std::current_exception();
       if (!first_) first_ = std::current_exception();
     }
-    fate_->fail({rank, rank, why});
+    world_state_->fail({rank, rank, why});
   }
 
   // Throws the error of the rank that noticed the first failure; a rank woken by it may have thrown earlier.
   void rethrow() const {
-    std::optional<comm::Failure> failure = fate_->failure();
+    std::optional<comm::Failure> failure = world_state_->failure();
     if (!failure) return;
     if (exceptions_[failure->reporter]) std::rethrow_exception(exceptions_[failure->reporter]);
     if (first_) std::rethrow_exception(first_);
-    fate_->raise("run_ranks", 0);
+    world_state_->raise("run_ranks", 0);
   }
 
   const std::function<void(Communicator&)>& body_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::shared_ptr<comm::local::WorldState> fate_;
+  std::shared_ptr<comm::local::WorldState> world_state_;
   std::shared_ptr<comm::local::Group> group_;
   std::mutex mutex_;
   std::vector<std::exception_ptr> exceptions_;

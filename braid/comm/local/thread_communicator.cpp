@@ -45,7 +45,7 @@ class LocalWork final : public Work::State, public std::enable_shared_from_this<
   // A task of `queue`, to be known to the world until it has run.
   std::shared_ptr<void> queued(const Queue& queue) const {
     const Part& part = parts_.front();
-    return part.operation->fate().queued(part.operation->world_rank(part.party), queue);
+    return part.operation->world_state().queued(part.operation->world_rank(part.party), queue);
   }
 
  private:
@@ -101,12 +101,12 @@ std::shared_ptr<void> ThreadCommunicator::share(std::shared_ptr<void> object, in
 }
 
 std::shared_ptr<void> ThreadCommunicator::on_failure(std::function<void(const Failure&)> told) {
-  return group_->members().fate->on_failure(std::move(told));
+  return group_->members().world_state->on_failure(std::move(told));
 }
 
 void ThreadCommunicator::abort(const std::string& why) {
   int world_rank = group_->members().world_ranks[rank_];
-  group_->members().fate->fail({world_rank, world_rank, why});
+  group_->members().world_state->fail({world_rank, world_rank, why});
 }
 
 Work ThreadCommunicator::issue(const Call& call, const at::Tensor& in, const at::Tensor& out) {

@@ -8,7 +8,7 @@
 namespace braid::comm::local {
 
 Transfer::Transfer(std::shared_ptr<const Membership> members, Route route, const at::Tensor& first)
-    : Operation(members->fate, 2),
+    : Operation(members->world_state, 2),
       members_(std::move(members)),
       route_(route),
       type_(first.scalar_type()),

@@ -1,4 +1,4 @@
-// The shared fate of a world: first failure wins, every sleeper wakes.
+// The shared failure state of a world: first failure wins, every sleeper wakes.
 // It does not decide what a failure is.
 #include "braid/comm/local/world_state.h"
 
@@ -47,7 +47,7 @@ std::optional<Failure> WorldState::failure() const {
 
 std::shared_ptr<void> WorldState::on_failure(FailureListeners::Told told) {
   const auto place = listeners_.add(std::move(told));
-  return {nullptr, [fate = shared_from_this(), place](void*) { fate->listeners_.remove(place); }};
+  return {nullptr, [world_state = shared_from_this(), place](void*) { world_state->listeners_.remove(place); }};
 }
 
 void WorldState::raise(std::string op, double elapsed_seconds) const {
@@ -73,8 +73,8 @@ void WorldState::end(int rank) {
 
 std::shared_ptr<void> WorldState::queued(int rank, const Queue& queue) {
   enter([&] { roster_.add_task(rank, &queue); });
-  return std::shared_ptr<void>(nullptr, [fate = shared_from_this(), rank, &queue](void*) {
-    fate->enter([&] { fate->roster_.remove_task(rank, &queue); });
+  return std::shared_ptr<void>(nullptr, [world_state = shared_from_this(), rank, &queue](void*) {
+    world_state->enter([&] { world_state->roster_.remove_task(rank, &queue); });
   });
 }
 
@@ -102,18 +102,18 @@ void WorldState::wake_all() {
   for (WaitQueue* gate : gates_) gate->wake();
 }
 
-WorldState::Enlisted::Enlisted(WorldState& fate, WaitQueue& gate, const BlockedThread& sleeper)
-    : fate_(fate), gate_(gate), sleeper_(sleeper) {
-  fate_.enter([this] {
-    fate_.gates_.push_back(&gate_);
-    fate_.roster_.sleep(sleeper_);
+WorldState::Enlisted::Enlisted(WorldState& world_state, WaitQueue& gate, const BlockedThread& sleeper)
+    : world_state_(world_state), gate_(gate), sleeper_(sleeper) {
+  world_state_.enter([this] {
+    world_state_.gates_.push_back(&gate_);
+    world_state_.roster_.sleep(sleeper_);
   });
 }
 
 WorldState::Enlisted::~Enlisted() {
-  std::lock_guard lock(fate_.mutex_);
-  fate_.gates_.erase(std::find(fate_.gates_.begin(), fate_.gates_.end(), &gate_));
-  fate_.roster_.wake(sleeper_);
+  std::lock_guard lock(world_state_.mutex_);
+  world_state_.gates_.erase(std::find(world_state_.gates_.begin(), world_state_.gates_.end(), &gate_));
+  world_state_.roster_.wake(sleeper_);
 }
 
 }  // namespace braid::comm::local

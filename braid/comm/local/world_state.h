@@ -111,11 +111,11 @@ class WorldState : public std::enable_shared_from_this<WorldState> {
   // mutex, then a gate's.
   class Enlisted {
    public:
-    Enlisted(WorldState& fate, WaitQueue& gate, const BlockedThread& sleeper);
+    Enlisted(WorldState& world_state, WaitQueue& gate, const BlockedThread& sleeper);
     ~Enlisted();
 
    private:
-    WorldState& fate_;
+    WorldState& world_state_;
     WaitQueue& gate_;
     const BlockedThread sleeper_;
   };
