@@ -31,7 +31,7 @@ class JobMember final : public JobControl {
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
   void broadcast(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override;
-  void set_validator(MessageValidator judge) override { reader_.set_validator(std::move(judge)); }
+  void set_validator(MessageValidator validator) override { reader_.set_validator(std::move(validator)); }
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override { parts_.line.reset(); }

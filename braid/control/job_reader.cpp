@@ -59,7 +59,7 @@ ReadMessage JobReader::read_from_root(std::string_view bytes) const {
 
 ReadMessage JobReader::judged(JobEvent event) const {
   std::string fault;
-  if (judge_ && event.kind != JobEvent::Kind::Lost) fault = judge_(event);
+  if (validator_ && event.kind != JobEvent::Kind::Lost) fault = validator_(event);
   if (!fault.empty()) return {{}, std::move(fault)};
   return {std::move(event), ""};
 }

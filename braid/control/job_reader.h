@@ -25,7 +25,7 @@ class JobReader {
   explicit JobReader(int num_nodes) : num_nodes_(num_nodes) {}
 
   // See JobControl::set_validator().
-  void set_validator(MessageValidator judge) { judge_ = std::move(judge); }
+  void set_validator(MessageValidator validator) { validator_ = std::move(validator); }
 
   // Called on node 0: reads a message from member `node`. Never throws: any exception, including std::bad_alloc, is
   // returned as the sender's fault.
@@ -41,7 +41,7 @@ class JobReader {
   bool is_node(int node) const { return 0 <= node && node < num_nodes_; }
 
   const int num_nodes_;
-  MessageValidator judge_;
+  MessageValidator validator_;
 };
 
 // Validates the table that node 0 has sent to the member with `options`. Returns the fault; empty if there is none.

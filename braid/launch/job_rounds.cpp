@@ -76,7 +76,7 @@ void JobRounds::take(std::vector<control::JobEvent> events) {
       lost_node_ = event.node;
       loss_ = cat("node ", event.node, " on ", nodes()[static_cast<size_t>(event.node)].host, " ", event.bytes);
     } else if (auto message = reader.message(event.bytes, none)) {
-      waiting_.push_back({message->round, memory_of(event), {event.node, std::move(message->word)}});
+      waiting_.push_back({message->round, memory_of(event), {event.node, std::move(message->body)}});
     }
   }
 }
@@ -86,11 +86,11 @@ std::vector<RoundEvent> JobRounds::heard() {
   std::ranges::fill(waiting_bytes_, 0);
   std::vector<RoundEvent> now;
   std::deque<Waiting> later;
-  for (auto& [round, bytes, said] : waiting_) {
-    if (round == number_) now.push_back(std::move(said));
+  for (auto& [round, bytes, event] : waiting_) {
+    if (round == number_) now.push_back(std::move(event));
     if (round <= number_) continue;
-    waiting_bytes_[static_cast<size_t>(said.node)] += bytes;
-    later.push_back({round, bytes, std::move(said)});
+    waiting_bytes_[static_cast<size_t>(event.node)] += bytes;
+    later.push_back({round, bytes, std::move(event)});
   }
   waiting_ = std::move(later);
   return now;
@@ -109,11 +109,11 @@ void JobRounds::fail_node(int node, const std::string& why) {
   take(control_.advance());
 }
 
-void JobRounds::take(std::vector<std::optional<std::string>>& all, RoundEvent& said) {
-  auto* contribution = std::get_if<Contribution>(&said.word);
-  auto& place = all[static_cast<size_t>(said.node)];
-  if (!contribution) return fail_node(said.node, "has spoken of ranks where none run");
-  if (place) return fail_node(said.node, "has answered twice in one round");
+void JobRounds::take(std::vector<std::optional<std::string>>& all, RoundEvent& event) {
+  auto* contribution = std::get_if<Contribution>(&event.body);
+  auto& place = all[static_cast<size_t>(event.node)];
+  if (!contribution) return fail_node(event.node, "has spoken of ranks where none run");
+  if (place) return fail_node(event.node, "has answered twice in one round");
   place = std::move(contribution->bytes);
 }
 
@@ -123,7 +123,7 @@ std::vector<std::string> JobRounds::exchange_bytes(std::string own) {
   std::vector<std::optional<std::string>> all(nodes().size());
   const auto complete = [&] { return std::ranges::all_of(all, [](const auto& one) { return one.has_value(); }); };
   for (;;) {
-    for (RoundEvent& said : heard()) take(all, said);
+    for (RoundEvent& event : heard()) take(all, event);
     if (complete()) break;
     if (lost_node_ >= 0) throw_loss();
     std::vector<pollfd> watched;

@@ -72,13 +72,13 @@ class JobRounds {
   struct Waiting {
     int round;
     size_t bytes;  // memory that the message uses
-    RoundEvent said;
+    RoundEvent event;
   };
 
   std::string judge(const control::JobEvent& event);
   void take(std::vector<control::JobEvent> events);
   std::vector<std::string> exchange_bytes(std::string own);  // begins the round and does not end it
-  void take(std::vector<std::optional<std::string>>& all, RoundEvent& said);
+  void take(std::vector<std::optional<std::string>>& all, RoundEvent& event);
   [[noreturn]] void throw_loss() const;
 
   control::JobControl& control_;

@@ -139,18 +139,18 @@ void NodeAgent::tell_of_end(const Supervisor& supervisor) {
 }
 
 void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
-  for (RoundEvent& said : rounds_.heard()) {
-    const std::string fault = take(supervisor, said);
-    if (!fault.empty()) rounds_.fail_node(said.node, fault);
+  for (RoundEvent& event : rounds_.heard()) {
+    const std::string fault = take(supervisor, event);
+    if (!fault.empty()) rounds_.fail_node(event.node, fault);
   }
 }
 
 // Returns what is wrong with the message; empty if nothing is. The overloads below do the same.
-std::string NodeAgent::take(Supervisor& supervisor, RoundEvent& said) {
-  if (auto* set = std::get_if<ValueSet>(&said.word)) return take_value(supervisor, said.node, *set);
-  if (auto* failed = std::get_if<RanksFailed>(&said.word)) return take_failure(said.node, failed->failure);
-  if (auto* ended = std::get_if<RankEnded>(&said.word)) return take_end(said.node, *ended);
-  if (std::holds_alternative<RanksGone>(said.word)) return take_all_ended(said.node);
+std::string NodeAgent::take(Supervisor& supervisor, RoundEvent& event) {
+  if (auto* set = std::get_if<ValueSet>(&event.body)) return take_value(supervisor, event.node, *set);
+  if (auto* failed = std::get_if<RanksFailed>(&event.body)) return take_failure(event.node, failed->failure);
+  if (auto* ended = std::get_if<RankEnded>(&event.body)) return take_end(event.node, *ended);
+  if (std::holds_alternative<RanksGone>(event.body)) return take_all_ended(event.node);
   return "has spoken of something else while ranks run";
 }
 

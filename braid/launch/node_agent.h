@@ -57,7 +57,7 @@ class NodeAgent final : public SupervisorDelegate {
   void take_end(int place, EndReport& ends);
   void take_question(Supervisor& supervisor, int place, const GetRequest& asks);
   void listen_to_nodes(Supervisor& supervisor);
-  std::string take(Supervisor& supervisor, RoundEvent& said);
+  std::string take(Supervisor& supervisor, RoundEvent& event);
   std::string take_value(Supervisor& supervisor, int node, ValueSet& set);
   std::string take_failure(int node, const comm::Failure& failure);
   std::string take_end(int node, RankEnded& ended);

@@ -63,7 +63,7 @@ void members(Pack& pack, Contribution& contribution) {
 }
 template <class Pack>
 void members(Pack& pack, RoundMessage& message) {
-  pack(message.round, message.word);
+  pack(message.round, message.body);
 }
 template <class Pack>
 void members(Pack& pack, RanksReport& report) {
@@ -80,7 +80,7 @@ std::optional<RoundMessage> RoundReader::message(std::string_view bytes, std::st
   } else if (is_past(round, message->round)) {
     fault = cat("has spoken in round ", message->round, ", before round ", round, " was over");
   } else {
-    fault = word_fault(message->word, num_ranks_of(nodes));
+    fault = word_fault(message->body, num_ranks_of(nodes));
   }
   return fault.empty() ? std::move(message) : std::nullopt;
 }

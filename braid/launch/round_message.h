@@ -36,7 +36,7 @@ using RoundBody = std::variant<ValueSet, RanksFailed, RankEnded, RanksGone, Cont
 
 struct RoundMessage {
   int round = 0;
-  RoundBody word;
+  RoundBody body;
 };
 // Samples of the sender's ranks and their activities in words, in the order in which the ranks were started.
 struct RanksReport {

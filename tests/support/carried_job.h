@@ -30,7 +30,7 @@ class CarriedJob final : public control::JobControl {
     const std::scoped_lock hold(lock_);
     return coming_.empty();
   }
-  // Whom this node lost, and why.
+  // The nodes that failed, and why.
   std::map<int, std::string> lost() const {
     const std::scoped_lock hold(lock_);
     return lost_;
@@ -38,13 +38,13 @@ class CarriedJob final : public control::JobControl {
 
   int node() const override { return node_; }
   const std::vector<control::JobNode>& nodes() const override { return nodes_; }
-  void say(const std::string& bytes) override {
+  void broadcast(const std::string& bytes) override {
     const std::scoped_lock hold(lock_);
-    own_.push_back({control::JobEvent::Kind::Said, node_, bytes});
+    own_.push_back({control::JobEvent::Kind::Broadcast, node_, bytes});
   }
   void report_progress(const std::string&) override {}
-  void judge_by(control::MessageValidator judge) override { reader_.judge_by(std::move(judge)); }
-  void lose(int node, const std::string& why) override {
+  void set_validator(control::MessageValidator validator) override { reader_.set_validator(std::move(validator)); }
+  void fail_node(int node, const std::string& why) override {
     const std::scoped_lock hold(lock_);
     if (node_ == 0) lost_.emplace(node, why);
   }
