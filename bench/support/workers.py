@@ -2,6 +2,7 @@
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 
@@ -37,6 +38,12 @@ class Workers:
             process.stdin.close()
         for process in self.processes:
             process.wait()
+
+
+def ratio_text(pairs):
+    """How many times faster the first of each pair of times is: the median of the pairs, and their lowest and highest."""
+    ratios = sorted(b / a for a, b in pairs)
+    return f"{statistics.median(ratios):.2f} x ({ratios[0]:.2f} to {ratios[-1]:.2f})"
 
 
 def free_port():
