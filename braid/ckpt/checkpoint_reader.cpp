@@ -80,18 +80,18 @@ void BlockReads::fill() {
   }
 }
 
-at::Tensor BlockReads::wanted() const {
-  const at::Tensor wanted = at::zeros({num_parts_}, at::kLong);
+std::vector<int64_t> BlockReads::wanted() const {
+  std::vector<int64_t> wanted(static_cast<size_t>(num_parts_));
   for (const auto& [name, parts] : wanted_) {
-    for (const auto& [number, part] : parts) wanted.data_ptr<int64_t>()[first_.at(name) + number] = 1;
+    for (const auto& [number, part] : parts) wanted[static_cast<size_t>(first_.at(name) + number)] = 1;
   }
   return wanted;
 }
 
-void BlockReads::fill_compared(const at::Tensor& readers) {
+void BlockReads::fill_compared(const std::vector<int64_t>& readers) {
   for (const auto& [name, parts] : wanted_) {
     const ManifestFile& said = manifest_.files.at(name);
-    const int64_t* const counts = readers.const_data_ptr<int64_t>() + first_.at(name);
+    const int64_t* const counts = readers.data() + first_.at(name);
     const CheckedFile& cached = files_.open(name).file;
     const UncachedFile uncached(cached);
     for_each(name, [&](const Part& part, std::span<std::byte> memory) {

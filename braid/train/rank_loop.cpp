@@ -1,9 +1,6 @@
 // Stepping, agreeing, and telling rank 0's observer.
 #include "braid/train/rank_loop.h"
 
-#include <ATen/ops/full.h>
-#include <ATen/ops/tensor.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,6 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/comm/agree.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/model_flops.h"
@@ -30,21 +28,15 @@ namespace {
 // Steps between two meetings of replicas that run apart: the delay of a request to stop.
 constexpr int64_t kStepsApart = 32;
 
-int64_t largest(int64_t mine, Communicator& world) {
-  auto value = at::full({1}, mine, at::kLong);
-  world.all_reduce(value, ReduceOp::Max).wait_host();
-  return value.item<int64_t>();
-}
-
 // The strongest request of all ranks, and whether any rank is busy with a save.
 struct Told {
   RunRequest request;
   bool busy;
 };
 Told told_by_all(Told mine, Communicator& world) {
-  auto values = at::tensor({static_cast<int64_t>(mine.request), int64_t{mine.busy}}, at::kLong);
-  world.all_reduce(values, ReduceOp::Max).wait_host();
-  return {static_cast<RunRequest>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
+  const std::vector<int64_t> all =
+      comm::agree(world, "request", {static_cast<int64_t>(mine.request), int64_t{mine.busy}}, ReduceOp::Max);
+  return {static_cast<RunRequest>(all[0]), all[1] != 0};
 }
 
 // Measuring for a prediction takes about half a second. A run of small steps is predicted if this many are to come: a
@@ -254,7 +246,7 @@ bool RankLoop::is_evaluated(int64_t step) const { return step == train_.steps ||
 bool RankLoop::evaluation_is_known() {
   bool known = false;
   tell([&] { known = shared_.observer.knows_evaluation(trainer_.num_steps()); });
-  return largest(known ? 1 : 0, world_) == 1;
+  return comm::agree_any(world_, "known evaluation", known);
 }
 
 // Only rank 0's has nats per byte.
@@ -274,7 +266,8 @@ void RankLoop::evaluate() {
 void RankLoop::compare_replicas() {
   if (own_losses_.empty()) return;
   const auto count = static_cast<int64_t>(own_losses_.size());
-  const double sum = all_reduced(std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0), ReduceOp::Sum, world_);
+  const double own = std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0);
+  const double sum = comm::agree(world_, "loss of replicas", own, ReduceOp::Sum);
   own_losses_.clear();
   const double mean = sum / static_cast<double>(count * world_.size());
   tell([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
