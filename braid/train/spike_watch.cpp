@@ -53,7 +53,7 @@ int64_t worst_of(RankModel& model) {
 }  // namespace
 
 std::string where_not_finite(RankModel& model) {
-  const RankGroups& groups = model.groups();
+  const Groups& groups = model.groups();
   struct Found {
     int64_t place;
     int rank;

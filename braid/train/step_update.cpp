@@ -86,7 +86,7 @@ std::vector<double> by_layer(const ModelLayers& layers, std::span<const double> 
 
 optim::GradNormExchange started_norm(RankModel& model) {
   const auto counts = [&](const param::Parameter& param) { return model.counts(param); };
-  return {model.params(), model.order(), counts, model.norm_groups()};
+  return {model.params(), model.order(), counts, model.groups().model(), model.groups().shards()};
 }
 
 // A rank's numbers that are all-reduced.
@@ -156,8 +156,8 @@ enum class StepOutcome { Update, Overflow, Skip, GoBack, Stop };
 double scale_of(const StepParts& parts) { return parts.loss_scaler ? parts.loss_scaler->scale() : 1; }
 
 int num_replicas(const StepParts& parts) {
-  const RankGroups& groups = parts.model.groups();
-  return groups.step_report->size() / groups.model->size();
+  const Groups& groups = parts.model.groups();
+  return groups.step_report->size() / groups.model().size();
 }
 
 // The root of the mean square of all replicas' norms: the same bits on all ranks that told each other, even where one

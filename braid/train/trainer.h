@@ -88,7 +88,7 @@ class Trainer {
 
   int64_t num_steps() const { return num_steps_; }
   RankModel& model() { return *model_; }
-  const RankGroups& groups() const { return *groups_; }
+  const Groups& groups() const { return *groups_; }
 
  private:
   struct Pass;  // a schedule, its batches and its executor
@@ -109,7 +109,7 @@ class Trainer {
 
   RunSpec spec_;
   const data::CorpusOrigin& origin_;
-  std::unique_ptr<RankGroups> groups_;
+  std::unique_ptr<Groups> groups_;
   std::unique_ptr<RankModel> model_;
   std::unique_ptr<sync::Replication> replication_;
   std::unique_ptr<optim::Optimizer> optimizer_;
