@@ -33,7 +33,7 @@ std::string tokenizer_folder(const std::string& directory) {
     if (is_link(path)) throw IoError(path, -1, "is a link; a checkpoint has none");
   }
   bool any = false;
-  for (const auto& [name, said] : manifest.files) {
+  for (const auto& [name, listed] : manifest.files) {
     if (holds_tensors(name)) continue;
     files.verify(name);
     any = true;

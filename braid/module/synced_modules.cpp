@@ -109,11 +109,11 @@ SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const
                                          .optimizer = specs.optimizer});
   frozen_.assign(store().params().size(), 0);
   for (const param::Parameter& param : store().params()) {
-    const auto tell = [this, &param] {
+    const auto notify = [this, &param] {
       if (on_gradient) on_gradient(param);
     };
     torch::autograd::impl::set_post_acc_grad_hooks(modules_->parameters()[param.index],
-                                                   std::make_unique<GradientHook>(this, tell));
+                                                   std::make_unique<GradientHook>(this, notify));
   }
 }
 

@@ -44,7 +44,7 @@ struct Pair {
     return now_seconds() - begin;
   }
   // Returns the value of the rank that begins, on both.
-  double told(double value) const {
+  double shared(double value) const {
     const at::Tensor number = at::full({1}, value, at::kDouble);
     move(turn == Turn::Begins ? P2p::Kind::Send : P2p::Kind::Recv, number);
     return number.item<double>();
@@ -60,9 +60,9 @@ double best_trip(const Pair& link, const at::Tensor& buffer, int64_t bytes) {
   const at::Tensor tensor = buffer.narrow(0, 0, bytes / buffer.element_size());
   link.trip(tensor);  // the first also sets up what a connection needs
   double best = link.trip(tensor);
-  const int trips = static_cast<int>(link.told(repeats(best, kLinkBudget)));
+  const int trips = static_cast<int>(link.shared(repeats(best, kLinkBudget)));
   for (int trip = 0; trip < trips; ++trip) best = std::min(best, link.trip(tensor));
-  return link.told(best);
+  return link.shared(best);
 }
 
 LinkSpeed measured_link(const Pair& link, const at::Tensor& buffer) {

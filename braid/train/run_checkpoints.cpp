@@ -30,7 +30,7 @@ RunCheckpoints::RunCheckpoints(const Parts& parts, Trainer& trainer, Communicato
 }
 
 void RunCheckpoints::begin() {
-  if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.heard_evaluations();
+  if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.recorded_evaluations();
 }
 
 // A save is collective, and hosts may see different folders: rank 0 looks.

@@ -101,7 +101,7 @@ class Summed {
         auxiliary_losses_(added(sums_, own.auxiliaries.losses)),
         auxiliary_counts_(added(sums_, own.auxiliaries.counts)) {}
 
-  void start(Communicator& told) { sums_.start(told); }
+  void start(Communicator& ranks) { sums_.start(ranks); }
   void finish(StepTotals& numbers) {
     sums_.finish();
     const auto losses = sums_.of(losses_), squares = sums_.of(layer_squares_);
@@ -134,11 +134,11 @@ double total_loss(const std::vector<double>& losses, Communicator& world) {
 }
 
 StepTotals exchanged(RankModel& model, const RankReport& own) {
-  Communicator& told = *model.groups().step_report;
+  Communicator& ranks = *model.groups().step_report;
   optim::GradNormExchange norm = started_norm(model);
-  RowsInFlight rows = start_gathering(own.row, told);
+  RowsInFlight rows = start_gathering(own.row, ranks);
   Summed summed(own, norm.own(), by_layer(model.layers(), norm.own_squares()));
-  summed.start(told);
+  summed.start(ranks);
 
   StepTotals numbers;
   summed.finish(numbers);

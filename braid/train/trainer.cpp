@@ -189,7 +189,8 @@ double Trainer::evaluate() {
   for (int64_t step = 0; step * spec_.train.batch < sequences; ++step) {
     evaluation_->executor.begin_step(step);
     evaluation_->runtime.run_step();
-    sum += total_loss(told(*evaluation_, groups_->world, evaluation_->executor.losses()), groups_->world);
+    sum +=
+        total_loss(placed_by_microbatch(*evaluation_, groups_->world, evaluation_->executor.losses()), groups_->world);
   }
   const double loss = sum / static_cast<double>(sequences);
   if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
@@ -198,7 +199,8 @@ double Trainer::evaluate() {
 
 // `own`, which this rank has of its microbatches, by those of all `ranks`: its own are at their places. Tensor ranks
 // have the same, and the first of them speaks.
-std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const {
+std::vector<double> Trainer::placed_by_microbatch(const Pass& pass, const Communicator& ranks,
+                                                  const std::vector<double>& own) const {
   const bool all = ranks.size() == groups_->world.size();
   std::vector<double> placed(all ? pass.batches.num_global_microbatches() : pass.batches.num_microbatches());
   if (!groups_->speaks()) return placed;
@@ -209,8 +211,9 @@ std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, c
 RankReport Trainer::own_numbers() const {
   const Communicator& ranks = *groups_->step_report;
   const BlockExecutor& executor = training_->executor;
-  RankReport own{told(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0, executor.auxiliaries()};
-  for (auto& [name, losses] : own.auxiliaries.losses) losses = told(*training_, ranks, losses);
+  RankReport own{placed_by_microbatch(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0,
+                 executor.auxiliaries()};
+  for (auto& [name, losses] : own.auxiliaries.losses) losses = placed_by_microbatch(*training_, ranks, losses);
   if (groups_->speaks()) own.sample_hash = executor.sample_hash();
   return own;
 }

@@ -93,7 +93,8 @@ class Trainer {
  private:
   struct Pass;  // a schedule, its batches and its executor
 
-  std::vector<double> told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const;
+  std::vector<double> placed_by_microbatch(const Pass& pass, const Communicator& ranks,
+                                           const std::vector<double>& own) const;
   RankReport own_numbers() const;
   double loss_scale() const;
   double loss_weight() const;
