@@ -95,9 +95,9 @@ NamedDigest hashed(const CheckedFile& file, int64_t begin, int64_t end, DigestKi
   return digest.named();
 }
 
-bool is_as_said(const CheckedFile& file, const ManifestFile& said, int64_t block) {
-  const int64_t begin = block * said.block_bytes, end = std::min(said.bytes, begin + said.block_bytes);
-  const NamedDigest& wanted = said.blocks[static_cast<size_t>(block)];
+bool is_as_listed(const CheckedFile& file, const ManifestFile& listed, int64_t block) {
+  const int64_t begin = block * listed.block_bytes, end = std::min(listed.bytes, begin + listed.block_bytes);
+  const NamedDigest& wanted = listed.blocks[static_cast<size_t>(block)];
   return hashed(file, begin, end, wanted.kind) == wanted;
 }
 
@@ -107,10 +107,10 @@ std::set<int64_t> all_blocks(const ManifestFile& file) {
   return blocks;
 }
 
-std::string where(const ManifestFile& said, int64_t block) {
-  if (said.blocks.size() == 1) return "";
-  return cat(" in block ", block, " (bytes ", block * said.block_bytes, " to ",
-             std::min(said.bytes, (block + 1) * said.block_bytes), ")");
+std::string where(const ManifestFile& listed, int64_t block) {
+  if (listed.blocks.size() == 1) return "";
+  return cat(" in block ", block, " (bytes ", block * listed.block_bytes, " to ",
+             std::min(listed.bytes, (block + 1) * listed.block_bytes), ")");
 }
 
 }  // namespace
@@ -152,14 +152,14 @@ void CheckpointFiles::compare_header(const std::string& name, const StoredFile& 
   for (const auto& [tensor, entry] : stored.entries) {
     if (!listed.contains(tensor)) throw IoError(path, 8, cat("tensor ", tensor, " is not in the manifest"));
   }
-  for (const auto& [tensor, said] : listed) {
+  for (const auto& [tensor, place] : listed) {
     const auto entry = stored.entries.find(tensor);
     if (entry == stored.entries.end()) {
       throw IoError(path, 8, cat("has no tensor ", tensor, ", which the manifest lists"));
     }
     const TensorInfo& info = entry->second.info;
-    const ElementType type = manifest_.tensors.at(*said.tensor).type;
-    const mesh::Index shape = extents(said.box->box);
+    const ElementType type = manifest_.tensors.at(*place.tensor).type;
+    const mesh::Index shape = extents(place.box->box);
     if (info.type != type || info.shape != shape) {
       throw IoError(
           path, 8,
@@ -181,12 +181,12 @@ std::span<std::byte> CheckpointFiles::memory_of(int reader) {
 }
 
 void CheckpointFiles::verify(const std::string& name, const std::set<int64_t>& blocks) {
-  const ManifestFile& said = manifest_.files.at(name);
+  const ManifestFile& listed = manifest_.files.at(name);
   const CheckedFile& file = open(name).file;
   const std::vector<int64_t> all(blocks.begin(), blocks.end());
   read_in_parallel(std::ssize(all), [&](int64_t number, int) {
     const int64_t block = all[static_cast<size_t>(number)];
-    if (!is_as_said(file, said, block)) throw_changed(name, block);
+    if (!is_as_listed(file, listed, block)) throw_changed(name, block);
   });
 }
 
@@ -196,22 +196,22 @@ void CheckpointFiles::compare(const std::string& name, int64_t block, std::span<
 }
 
 void CheckpointFiles::verify(const std::string& name) {
-  const ManifestFile& said = manifest_.files.at(name);
-  if (holds_tensors(name)) return verify(name, all_blocks(said));
+  const ManifestFile& listed = manifest_.files.at(name);
+  if (holds_tensors(name)) return verify(name, all_blocks(listed));
   const CheckedFile file(folder_ + "/" + name);
-  check_size(file, said.bytes);
-  for (const int64_t block : all_blocks(said)) {
-    if (!is_as_said(file, said, block))
-      throw IoError(file.path(), block * said.block_bytes, "was changed" + where(said, block));
+  check_size(file, listed.bytes);
+  for (const int64_t block : all_blocks(listed)) {
+    if (!is_as_listed(file, listed, block))
+      throw IoError(file.path(), block * listed.block_bytes, "was changed" + where(listed, block));
   }
 }
 
 // Says which tensor is at fault where it can.
 void CheckpointFiles::throw_changed(const std::string& name, int64_t block) {
-  const ManifestFile& said = manifest_.files.at(name);
+  const ManifestFile& listed = manifest_.files.at(name);
   const StoredFile& stored = open(name);
   const auto& path = stored.file.path();
-  const int64_t first = block * said.block_bytes, last = first + said.block_bytes;
+  const int64_t first = block * listed.block_bytes, last = first + listed.block_bytes;
   for (const auto& entry : stored.header.tensors) {
     const int64_t begin = stored.header.data_begin + entry.begin, end = stored.header.data_begin + entry.end;
     if (end <= first || begin >= last) continue;
@@ -220,9 +220,9 @@ void CheckpointFiles::throw_changed(const std::string& name, int64_t block) {
     if (found == wanted) continue;
     throw IoError(path, std::max(begin, first),
                   cat("tensor ", entry.info.name, " has ", braid::text(found), "; the manifest says ",
-                      hex(wanted.value), ": its bytes were changed", where(said, block)));
+                      hex(wanted.value), ": its bytes were changed", where(listed, block)));
   }
-  throw IoError(path, first, cat("the digest is not the manifest's: its header was changed", where(said, block)));
+  throw IoError(path, first, cat("the digest is not the manifest's: its header was changed", where(listed, block)));
 }
 
 }  // namespace braid::ckpt

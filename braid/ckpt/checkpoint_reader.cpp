@@ -17,15 +17,15 @@ namespace braid::ckpt {
 namespace {
 
 // Large blocks are read in parts, whose digests nobody has.
-int64_t part_bytes(const ManifestFile& said) { return std::min(said.block_bytes, kBlockBytes); }
+int64_t part_bytes(const ManifestFile& listed) { return std::min(listed.block_bytes, kBlockBytes); }
 
 }  // namespace
 
 BlockReads::BlockReads(CheckpointFiles& files, const Manifest& manifest, const std::vector<PlacedTensor>& tensors)
     : files_(files), manifest_(manifest) {
-  for (const auto& [name, said] : manifest.files) {
+  for (const auto& [name, listed] : manifest.files) {
     first_[name] = num_parts_;
-    num_parts_ += (said.bytes + part_bytes(said) - 1) / part_bytes(said);
+    num_parts_ += (listed.bytes + part_bytes(listed) - 1) / part_bytes(listed);
   }
   for (const PlacedTensor& tensor : tensors) {  // of one without elements nothing is read, and its file is looked at
     if (mesh::num_elements(tensor.placement.global_shape) > 0) continue;
@@ -80,25 +80,25 @@ void BlockReads::fill() {
   }
 }
 
-at::Tensor BlockReads::wanted() const {
-  const at::Tensor wanted = at::zeros({num_parts_}, at::kLong);
+std::vector<int64_t> BlockReads::wanted() const {
+  std::vector<int64_t> wanted(static_cast<size_t>(num_parts_));
   for (const auto& [name, parts] : wanted_) {
-    for (const auto& [number, part] : parts) wanted.data_ptr<int64_t>()[first_.at(name) + number] = 1;
+    for (const auto& [number, part] : parts) wanted[static_cast<size_t>(first_.at(name) + number)] = 1;
   }
   return wanted;
 }
 
-void BlockReads::fill_compared(const at::Tensor& readers) {
+void BlockReads::fill_compared(const std::vector<int64_t>& readers) {
   for (const auto& [name, parts] : wanted_) {
-    const ManifestFile& said = manifest_.files.at(name);
-    const int64_t* const counts = readers.const_data_ptr<int64_t>() + first_.at(name);
+    const ManifestFile& listed = manifest_.files.at(name);
+    const int64_t* const counts = readers.data() + first_.at(name);
     const CheckedFile& cached = files_.open(name).file;
     const UncachedFile uncached(cached);
     for_each(name, [&](const Part& part, std::span<std::byte> memory) {
-      const int64_t begin = part.number * part_bytes(said), end = std::min(said.bytes, begin + part_bytes(said));
+      const int64_t begin = part.number * part_bytes(listed), end = std::min(listed.bytes, begin + part_bytes(listed));
       const auto bytes = memory.first(static_cast<size_t>(end - begin));
       counts[part.number] > 1 ? cached.read(begin, bytes) : uncached.read(begin, bytes);
-      if (!has_large_blocks(said)) files_.compare(name, part.number, bytes);
+      if (!has_large_blocks(listed)) files_.compare(name, part.number, bytes);
       for (const BoxRuns* runs : part.runs) runs->copy(begin, bytes);
     });
   }
@@ -135,13 +135,13 @@ std::vector<Problem> CheckpointReader::differences(const std::vector<PlacedTenso
 }
 
 void CheckpointReader::verify() {
-  for (const auto& [name, said] : manifest_.files) files_.verify(name);
+  for (const auto& [name, listed] : manifest_.files) files_.verify(name);
 }
 
 void CheckpointReader::verify_large_blocks(int part, int parts) {
   int number = 0;
-  for (const auto& [name, said] : manifest_.files) {
-    if (has_large_blocks(said) && number++ % parts == part) files_.verify(name);
+  for (const auto& [name, listed] : manifest_.files) {
+    if (has_large_blocks(listed) && number++ % parts == part) files_.verify(name);
   }
 }
 

@@ -34,11 +34,11 @@ class BlockReads {
 
   // Returns an int64 tensor with one element per block of the checkpoint, file by file: 1 if this reads the block, else
   // 0. A large block has one element per kBlockBytes.
-  at::Tensor wanted() const;
+  std::vector<int64_t> wanted() const;
   // Fills the tensors, comparing each block with its digest before its bytes are copied. Large files of one block are
   // not compared. `readers` is shaped as wanted() and has the number of ranks that read each block. Blocks with several
   // readers go through the page cache, all others bypass it. If this throws, the tensors hold undefined values.
-  void fill_compared(const at::Tensor& readers);
+  void fill_compared(const std::vector<int64_t>& readers);
 
  private:
   // A part of a file: a block, or kBlockBytes of a large block.

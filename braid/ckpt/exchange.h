@@ -35,15 +35,6 @@ std::vector<ListedTensor> unpacked_listing(std::string_view text);
 // leaves this rank at once, without the exchange.
 void all_or_none(const std::function<void()>& step, Communicator& world);
 
-// Collective. Returns the texts of all ranks, by rank. Messages are tensors on `device`.
-std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world);
-
-// Collective. Returns the texts of all ranks, by rank, on rank 0, and nothing elsewhere.
-std::vector<std::string> texts_at_rank_0(const std::string& mine, at::Device device, Communicator& world);
-
-// Collective. Returns rank 0's text on every rank.
-std::string text_of_rank_0(const std::string& mine, at::Device device, Communicator& world);
-
 // Runs `step`. Returns the IoError that it throws as text for other ranks; empty if there is none.
 std::string fault_of(const std::function<void()>& step);
 // Throws the IoError that fault_of() has returned as `fault`.

@@ -8,6 +8,7 @@
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/exchange.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/comm/agree.h"
 
 namespace braid::ckpt {
 namespace {
@@ -32,7 +33,7 @@ std::string tokenizer_folder(const std::string& directory) {
     if (is_link(path)) throw IoError(path, -1, "is a link; a checkpoint has none");
   }
   bool any = false;
-  for (const auto& [name, said] : manifest.files) {
+  for (const auto& [name, listed] : manifest.files) {
     if (holds_tensors(name)) continue;
     files.verify(name);
     any = true;
@@ -57,8 +58,7 @@ void load_in_one_pass(const std::string& directory, const std::vector<PlacedTens
     reads.reset(new BlockReads(reader->reads_of(tensors)));
   };
   all_or_none(open, world);
-  const at::Tensor readers = reads->wanted();
-  world.all_reduce(readers, ReduceOp::Sum).wait_host();
+  const std::vector<int64_t> readers = comm::agree(world, "readers of blocks", reads->wanted(), ReduceOp::Sum);
   const auto read = [&] {
     reader->verify_large_blocks(world.rank(), world.size());
     reads->fill_compared(readers);

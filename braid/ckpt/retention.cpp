@@ -24,8 +24,8 @@ constexpr std::string_view kRemoved = ".removed";
 bool can_be_gone_on_from(const SavedCheckpoint& saved) {
   try {
     const std::string place = found_directory(saved.directory);
-    for (const auto& [name, said] : read_manifest(place).files) {
-      if (CheckedFile(place + "/" + name).bytes() != said.bytes) return false;
+    for (const auto& [name, listed] : read_manifest(place).files) {
+      if (CheckedFile(place + "/" + name).bytes() != listed.bytes) return false;
     }
     return true;
   } catch (const IoError&) {

@@ -23,7 +23,7 @@ std::vector<ListedTensor> listed_in(const Manifest& manifest, RewriteRequest::Te
 
 std::map<std::string, std::string> tokenizer_files_in(const CheckpointReader& reader) {
   std::map<std::string, std::string> files;
-  for (const auto& [name, said] : reader.manifest().files) {
+  for (const auto& [name, listed] : reader.manifest().files) {
     if (holds_tensors(name)) continue;
     files[name] = CheckedFile(reader.folder() + "/" + name).content(kMaxTokenizerBytes);
   }

@@ -8,6 +8,7 @@
 #include "braid/ckpt/exchange.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/shard_plan.h"
+#include "braid/comm/agree.h"
 
 namespace braid::ckpt {
 
@@ -29,10 +30,9 @@ void save_streamed(const StreamedSave& save, FileSystem& files) {
 }
 
 SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world) {
-  const at::Device device = tensors.empty() ? at::Device(at::kCPU) : tensors[0].local.device();
-  const WorldPlan plan = plan_world(all_gather_text(packed(listed(tensors)), device, world));
+  const WorldPlan plan = plan_world(comm::gather_texts(world, "listing of a checkpoint", packed(listed(tensors))));
   const std::string writer = world.size() == 1 ? "" : cat("rank ", world.rank(), " on ", host_name());
-  return {shard_of(plan, world.rank()), bytes_on_disk(plan), device, writer};
+  return {shard_of(plan, world.rank()), bytes_on_disk(plan), writer};
 }
 
 std::string opened(const std::string& directory, const SavePlan& plan, FileSystem& files, OpenSave& save) {
@@ -42,16 +42,16 @@ std::string opened(const std::string& directory, const SavePlan& plan, FileSyste
   });
 }
 
-void agree_on_folder(const std::string& fault, OpenSave& save, at::Device device, Communicator& world) {
-  const std::string agreed = text_of_rank_0(fault, device, world);
+void agree_on_folder(const std::string& fault, OpenSave& save, Communicator& world) {
+  const std::string agreed = comm::broadcast_text(world, "opening of a checkpoint", fault);
   if (!agreed.empty()) throw_fault(agreed);
-  save.folder = text_of_rank_0(save.folder, device, world);
+  save.folder = comm::broadcast_text(world, "folder of a checkpoint", save.folder);
 }
 
 OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communicator& world, FileSystem& files) {
   OpenSave save;
   const std::string fault = world.rank() == 0 ? opened(directory, plan, files, save) : "";
-  agree_on_folder(fault, save, plan.device, world);
+  agree_on_folder(fault, save, world);
   return save;
 }
 
@@ -63,17 +63,17 @@ ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRo
   }
 }
 
-ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world) {
+ManifestParts gather_reports(OpenSave& save, ShardReport mine, Communicator& world) {
   const std::string own = fault_of([&] {
     if (!mine.fault.empty()) throw IoError(mine.fault_path, -1, mine.fault);
   });
-  for (const std::string& fault : all_gather_text(own, device, world)) {
+  for (const std::string& fault : comm::gather_texts(world, "faults of shards", own)) {
     if (fault.empty()) continue;
     save.writer.reset();
     throw_fault(fault);
   }
   ManifestParts parts;
-  for (const std::string& report : texts_at_rank_0(packed(mine.parts), device, world))
+  for (const std::string& report : comm::gather_texts_at_rank_0(world, "reports of shards", packed(mine.parts)))
     parts.add(unpacked_parts(report));
   return parts;
 }
@@ -83,17 +83,16 @@ std::string published(OpenSave save, Manifest manifest, const std::map<std::stri
   return fault_of([&] { save.writer->publish(std::move(manifest), tokenizer_files ? *tokenizer_files : kNone); });
 }
 
-void agree_on_publishing(const std::string& fault, at::Device device, Communicator& world) {
-  const std::string agreed = text_of_rank_0(fault, device, world);
+void agree_on_publishing(const std::string& fault, Communicator& world) {
+  const std::string agreed = comm::broadcast_text(world, "publishing of a checkpoint", fault);
   if (!agreed.empty()) throw_fault(agreed);
 }
 
 void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world) {
-  const at::Device device = content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device();
-  Manifest manifest{gather_reports(save, std::move(mine), device, world), content.info};
+  Manifest manifest{gather_reports(save, std::move(mine), world), content.info};
   std::string fault;
   if (world.rank() == 0) fault = published(std::move(save), std::move(manifest), content.tokenizer_files);
-  agree_on_publishing(fault, device, world);
+  agree_on_publishing(fault, world);
 }
 
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,

@@ -41,9 +41,8 @@ void save_streamed(const StreamedSave& save, FileSystem& files);
 // This rank's part of a save of tensors with given names, types and placements.
 struct SavePlan {
   Shard shard;
-  int64_t bytes = 0;             // upper bound on the bytes of all ranks' files
-  at::Device device = at::kCPU;  // device of the messages between ranks
-  std::string writer;            // "rank 1 on h1", for errors; empty if there is one rank
+  int64_t bytes = 0;   // upper bound on the bytes of all ranks' files
+  std::string writer;  // "rank 1 on h1", for errors; empty if there is one rank
 };
 
 // Collective. Each rank announces the boxes that it holds. Throws InternalError as plan_world() does.
@@ -80,19 +79,19 @@ void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content,
 std::string opened(const std::string& directory, const SavePlan& plan, FileSystem& files, OpenSave& save);
 // The second part of begin_save(). Collective. On rank 0, `fault` and `save` are results of opened(). If there was a
 // fault, throws it as an IoError on all ranks. Otherwise all ranks get the folder's name.
-void agree_on_folder(const std::string& fault, OpenSave& save, at::Device device, Communicator& world);
+void agree_on_folder(const std::string& fault, OpenSave& save, Communicator& world);
 
 // The first of the three parts of end_save(), for callers that publish on a background thread. Collective. Returns what
 // all ranks wrote on rank 0, and nothing elsewhere. If a report has a fault, removes what was written and throws the
 // same IoError on all ranks.
-ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world);
+ManifestParts gather_reports(OpenSave& save, ShardReport mine, Communicator& world);
 // The second part of end_save(). Called on rank 0, on any thread. Publishes `manifest`, which has the result of
 // gather_reports() and the metadata. `tokenizer_files` may be null. Returns an IoError as text (fault_of()), after
 // removing what was written; empty if there was none.
 std::string published(OpenSave save, Manifest manifest, const std::map<std::string, std::string>* tokenizer_files);
 // The third part of end_save(). Collective. If `fault`, rank 0's result of published(), is not empty, throws it as an
 // IoError on all ranks.
-void agree_on_publishing(const std::string& fault, at::Device device, Communicator& world);
+void agree_on_publishing(const std::string& fault, Communicator& world);
 
 // Same as save_checkpoint(), over the caller's file system, so that tests can make any call fail.
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,

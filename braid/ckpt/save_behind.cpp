@@ -185,14 +185,14 @@ bool SaveBehind::advance() {
   const std::string fault = std::exchange(fault_, {});
   switch (std::exchange(phase_, Phase::None)) {  // whatever throws ends the save
     case Phase::Opening:
-      agree_on_folder(fault, save_, plan_.device, world_);
+      agree_on_folder(fault, save_, world_);
       write();
       return false;
     case Phase::Writing:
       publish();
       return false;
     default:
-      agree_on_publishing(fault, plan_.device, world_);
+      agree_on_publishing(fault, world_);
       return true;
   }
 }
@@ -207,7 +207,7 @@ void SaveBehind::write() {
 }
 
 void SaveBehind::publish() {
-  manifest_ = {gather_reports(save_, std::exchange(report_, {}), plan_.device, world_), info_};
+  manifest_ = {gather_reports(save_, std::exchange(report_, {}), world_), info_};
   phase_ = Phase::Publishing;
   if (world_.rank() != 0) return;
   run([this] { fault_ = published(std::exchange(save_, {}), std::move(manifest_), tokenizer_files_); });

@@ -26,7 +26,7 @@ class DigestedFile {
       const auto part = bytes.first(std::min(bytes.size(), static_cast<size_t>(kBlockBytes - in_block_)));
       block_.add(part);
       in_block_ += static_cast<int64_t>(part.size());
-      said_.bytes += static_cast<int64_t>(part.size());
+      entry_.bytes += static_cast<int64_t>(part.size());
       bytes = bytes.subspan(part.size());
       if (in_block_ == kBlockBytes) end_block();
     }
@@ -35,18 +35,18 @@ class DigestedFile {
     if (in_block_ > 0) end_block();
     file_->sync();
     file_->close();
-    return std::move(said_);
+    return std::move(entry_);
   }
 
  private:
   void end_block() {
-    said_.blocks.push_back(block_.named());
+    entry_.blocks.push_back(block_.named());
     block_ = Digest(DigestKind::Xxh3);
     in_block_ = 0;
   }
 
   std::unique_ptr<WritableFile> file_;
-  ManifestFile said_;
+  ManifestFile entry_;
   Digest block_{DigestKind::Xxh3};
   int64_t in_block_ = 0;
 };

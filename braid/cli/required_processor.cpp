@@ -17,15 +17,16 @@ bool supports(const char*) { return false; }
 #define BRAID_SUPPORTS(feature) __builtin_cpu_supports(feature)
 #endif
 
-void say(const char* text) {
+void write_text(const char* text) {
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) _exit(3);
 }
 
 void refuse_old_processors(int, char** argv, char**) {
   __builtin_cpu_init();
   if (BRAID_SUPPORTS("avx2") && BRAID_SUPPORTS("fma") && BRAID_SUPPORTS("bmi") && BRAID_SUPPORTS("bmi2")) return;
-  say(argv[0] ? argv[0] : "braid");
-  say(": this processor lacks AVX2, FMA or BMI2: the program was built for x86-64-v3 (Haswell, Zen, and newer)\n");
+  write_text(argv[0] ? argv[0] : "braid");
+  write_text(
+      ": this processor lacks AVX2, FMA or BMI2: the program was built for x86-64-v3 (Haswell, Zen, and newer)\n");
   _exit(3);
 }
 

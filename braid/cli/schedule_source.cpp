@@ -48,8 +48,8 @@ class Source {
     try {
       Schedule schedule = schedule::from_csv(named_file_content({named.key, named.name, path}), named.name);
       if (numbers_ == Numbers::Wrong) return schedule;
-      expect("--ranks", request_.ranks, schedule.num_ranks(), path);
-      expect("--microbatches", request_.microbatches, schedule.num_microbatches, path);
+      require_equal("--ranks", request_.ranks, schedule.num_ranks(), path);
+      require_equal("--microbatches", request_.microbatches, schedule.num_microbatches, path);
       if (request_.chunks > 0) {
         const int64_t stages = int64_t{request_.chunks} * schedule.num_ranks();
         if (stages != schedule.num_stages)
@@ -65,7 +65,7 @@ class Source {
     return std::nullopt;
   }
 
-  void expect(const char* key, int given, int found, const std::string& path) {
+  void require_equal(const char* key, int given, int found, const std::string& path) {
     if (given > 0 && given != found) refuse(key, given, cat(path, " has ", found));
   }
 

@@ -86,6 +86,9 @@ class Communicator {
   virtual comm::ThreadRanks* thread_ranks() { return nullptr; }
   // Returns the record of this rank's activity (rank_activity.h); null if activity is not recorded.
   virtual comm::RankActivity* activity() { return nullptr; }
+  // Returns the group of the same ranks that exchanges tensors of the CPU: this one, unless it exchanges tensors of a
+  // device.
+  virtual Communicator& host() { return *this; }
   // Returns the queue of this rank. An operation reads its inputs after everything enqueued here before the call.
   virtual Queue& queue() = 0;
 

@@ -44,7 +44,7 @@ RankBoard::~RankBoard() { munmap(failure_, board_bytes(sizeof(FailureWords), num
 
 bool RankBoard::failed() const { return failure_->state.load() != 0; }
 
-bool RankBoard::say(const Failure& failure) {
+bool RankBoard::set_first(const Failure& failure) {
   int none = 0;
   if (!failure_->state.compare_exchange_strong(none, 1)) return false;
   failure_->rank = failure.rank;

@@ -18,9 +18,9 @@ class RankBoard final : public FailureState {
 
   int num_ranks() const { return num_ranks_; }
 
-  void fail(const Failure& failure) override { say(failure); }
+  void fail(const Failure& failure) override { set_first(failure); }
   // Does the same as fail(). Returns true if this failure was the first.
-  bool say(const Failure& failure);
+  bool set_first(const Failure& failure);
   bool failed() const;
   std::optional<Failure> failure() const override;
 

@@ -17,10 +17,10 @@ class ThreadRanks {
   // blocks.
   virtual std::shared_ptr<void> share(std::shared_ptr<void> object, int root) = 0;
 
-  // Calls `told` with the world's first failure, on the thread that causes it, or at once if the world has failed
-  // already. Destroying the result ends the registration, and waits for a call in progress. REQUIRES: `told` returns
-  // soon, throws nothing, and neither adds nor removes registrations.
-  virtual std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) = 0;
+  // Calls `listener` with the world's first failure, on the thread that causes it, or at once if the world has failed
+  // already. Destroying the result ends the registration, and waits for a call in progress. REQUIRES: `listener`
+  // returns soon, throws nothing, and neither adds nor removes registrations.
+  virtual std::shared_ptr<void> on_failure(std::function<void(const Failure&)> listener) = 0;
 };
 
 // share() for an object of type T. REQUIRES: all ranks use the same T.

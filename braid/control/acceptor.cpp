@@ -74,9 +74,9 @@ void Acceptor::advance() {
 
 // Arrivals are in the order in which they came.
 bool Acceptor::make_room() {
-  const auto unheard = [](const AcceptedConnection& arrival) { return !arrival.hello; };
-  if (static_cast<size_t>(std::ranges::count_if(arrivals_, unheard)) < kMostUnheard) return true;
-  const auto oldest = std::ranges::find_if(arrivals_, unheard);
+  const auto pending = [](const AcceptedConnection& arrival) { return !arrival.hello; };
+  if (static_cast<size_t>(std::ranges::count_if(arrivals_, pending)) < kMaxPending) return true;
+  const auto oldest = std::ranges::find_if(arrivals_, pending);
   if (now_seconds() - oldest->since <= kPatienceSeconds) return false;
   arrivals_.erase(oldest);
   return true;

@@ -43,8 +43,8 @@ class Acceptor {
  public:
   // The most connections whose hello has not arrived. Each may buffer an incomplete hello of up to 16 MiB, so together
   // they use at most 1 GiB.
-  static constexpr size_t kMostUnheard = 64;
-  // When kMostUnheard connections wait and another arrives, the oldest is dropped if it has waited for longer than
+  static constexpr size_t kMaxPending = 64;
+  // When kMaxPending connections wait and another arrives, the oldest is dropped if it has waited for longer than
   // this. Otherwise the new connection is closed, and its node reconnects.
   static constexpr double kPatienceSeconds = 1;
 

@@ -9,7 +9,7 @@
 namespace braid::control {
 
 Frame framed(std::string_view message) {
-  check(message.size() <= kMostFrameBytes, "what is said to the nodes of a job is at most 64 MiB");
+  check(message.size() <= kMostFrameBytes, "a message to the nodes of a job has at most 64 MiB");
   std::string bytes;
   bytes.reserve(kFrameHeadBytes + message.size());
   for (size_t i = 0; i < kFrameHeadBytes; ++i) bytes += static_cast<char>(message.size() >> (8 * i));

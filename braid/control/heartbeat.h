@@ -47,11 +47,11 @@ class Heartbeat {
   double last_, next_, listened_ = 0;
 };
 
-// The liveness of another node. `heard_at` is the value of Heartbeat::listened() when its last bytes arrived.
+// The liveness of another node. `last_received` is the value of Heartbeat::listened() when its last bytes arrived.
 struct PeerLiveness {
-  double heard_at = 0;
+  double last_received = 0;
 
-  bool lost(const Heartbeat& beat) const { return beat.listened() - heard_at > beat.lost_seconds(); }
+  bool lost(const Heartbeat& beat) const { return beat.listened() - last_received > beat.lost_seconds(); }
 };
 
 }  // namespace braid::control

@@ -24,7 +24,7 @@ JobMember::~JobMember() {
 }
 
 void JobMember::broadcast(const std::string& bytes) {
-  check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
+  check(bytes.size() <= kMaxBroadcastBytes, "a message to the nodes of a job has at most 64 MiB");
   if (!parts_.line) return;
   parts_.line->send(framed_message(JobBroadcastRequest{bytes}));
   parts_.line->flush();
@@ -52,7 +52,7 @@ std::vector<JobEvent> JobMember::advance() {
 // Messages that node 0 sent before it failed count.
 void JobMember::hear() {
   parts_.line->advance();
-  if (parts_.line->take_heard()) root_.heard_at = parts_.heartbeat.listened();
+  if (parts_.line->take_activity()) root_.last_received = parts_.heartbeat.listened();
   while (parts_.line) {
     const auto bytes = parts_.line->next_message();
     if (!bytes) break;
@@ -68,7 +68,7 @@ void JobMember::hear() {
   if (!parts_.line) return;
   if (!parts_.line->fault().empty()) return take_loss(0, parts_.line->fault());
   if (!root_.lost(parts_.heartbeat)) return;
-  take_loss(0, cat("was silent for ", fixed(parts_.heartbeat.listened() - root_.heard_at, 1), " s"));
+  take_loss(0, cat("was silent for ", fixed(parts_.heartbeat.listened() - root_.last_received, 1), " s"));
 }
 
 void JobMember::beat() {

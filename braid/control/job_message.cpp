@@ -63,7 +63,7 @@ constexpr size_t kBeatHeadBytes = 5;  // whether there is progress, and its leng
 // Limits of each kind of message; `size` is that of its members' bytes.
 bool is_within_limits(const JobMessage& message, size_t size) {
   if (std::holds_alternative<JobHello>(message)) return size <= kMostHelloBytes;
-  if (const auto* word = std::get_if<JobBroadcastRequest>(&message)) return word->bytes.size() <= kMostSaidBytes;
+  if (const auto* word = std::get_if<JobBroadcastRequest>(&message)) return word->bytes.size() <= kMaxBroadcastBytes;
   if (std::holds_alternative<JobHeartbeat>(message)) return size <= kMostReportBytes + kBeatHeadBytes;
   if (const auto* loss = std::get_if<NodeFailure>(&message)) return loss->why.size() <= kMostReasonBytes;
   return true;

@@ -67,7 +67,7 @@ using JobMessage =
     std::variant<JobHello, JobTable, JobRefusal, JobBroadcastRequest, JobBroadcast, JobHeartbeat, NodeFailure>;
 
 // The largest broadcast of a node. When relayed, it fits into a frame.
-constexpr size_t kMostSaidBytes = kMostFrameBytes - 64;
+constexpr size_t kMaxBroadcastBytes = kMostFrameBytes - 64;
 // Returns the frame of `message`. Shortens reasons to their limits.
 Frame framed_message(JobMessage message);
 // Returns nothing if `bytes` are not a valid message: cut short, followed by other bytes, of an unknown kind, above one

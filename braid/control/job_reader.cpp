@@ -1,4 +1,4 @@
-// Structure and limits are job_message.h's, numbers of nodes this file's, and what nodes say the judge's.
+// Checks in this order: structure and limits (job_message.h), numbers of nodes (here), contents (the validator).
 #include "braid/control/job_reader.h"
 
 #include <exception>
@@ -31,12 +31,12 @@ ReadMessage JobReader::read_from_member(int node, std::string_view bytes) const 
   auto message = parse_job_message(bytes);
   if (!message) return {{}, "has sent what is no message"};
   if (auto* word = std::get_if<JobBroadcastRequest>(&*message)) {
-    return judged({JobEvent::Kind::Broadcast, node, std::move(word->bytes)});
+    return validated({JobEvent::Kind::Broadcast, node, std::move(word->bytes)});
   }
   auto* beat = std::get_if<JobHeartbeat>(&*message);
   if (!beat) return {{}, "has sent a message that only node 0 sends"};
   if (!beat->progress) return {};
-  return judged({JobEvent::Kind::Progress, node, std::move(*beat->progress)});
+  return validated({JobEvent::Kind::Progress, node, std::move(*beat->progress)});
 }
 
 ReadMessage JobReader::read_from_root(std::string_view bytes) const {
@@ -52,12 +52,12 @@ ReadMessage JobReader::read_from_root(std::string_view bytes) const {
     return {{}, "has sent a message that is not node 0's"};
   }
   if (!is_node(event.node)) return {{}, cat("has named node ", event.node, " of ", num_nodes_, " nodes")};
-  ReadMessage read = judged(std::move(event));
+  ReadMessage read = validated(std::move(event));
   if (!read.fault.empty()) read.fault = cat("has relayed, as node ", event.node, "'s, what ", read.fault);
   return read;
 }
 
-ReadMessage JobReader::judged(JobEvent event) const {
+ReadMessage JobReader::validated(JobEvent event) const {
   std::string fault;
   if (validator_ && event.kind != JobEvent::Kind::Lost) fault = validator_(event);
   if (!fault.empty()) return {{}, std::move(fault)};

@@ -35,7 +35,7 @@ class JobReader {
   ReadMessage from_root(std::string_view bytes) const;
 
  private:
-  ReadMessage judged(JobEvent event) const;
+  ReadMessage validated(JobEvent event) const;
   ReadMessage read_from_member(int node, std::string_view bytes) const;
   ReadMessage read_from_root(std::string_view bytes) const;
   bool is_node(int node) const { return 0 <= node && node < num_nodes_; }

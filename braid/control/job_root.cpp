@@ -21,7 +21,7 @@ JobRoot::JobRoot(RootParts parts)
       lives_(parts_.nodes.size()),
       faults_(lives_.size()) {
   parts_.heartbeat.listen();
-  for (PeerLiveness& life : lives_) life.heard_at = parts_.heartbeat.listened();
+  for (PeerLiveness& life : lives_) life.last_received = parts_.heartbeat.listened();
 }
 
 JobRoot::~JobRoot() {
@@ -33,7 +33,7 @@ JobRoot::~JobRoot() {
 }
 
 void JobRoot::broadcast(const std::string& bytes) {
-  check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
+  check(bytes.size() <= kMaxBroadcastBytes, "a message to the nodes of a job has at most 64 MiB");
   events_.push_back({JobEvent::Kind::Broadcast, 0, bytes});
   tell_all(framed_message(JobBroadcast{0, bytes}));
 }
@@ -55,7 +55,7 @@ std::vector<JobEvent> JobRoot::advance() {
   parts_.heartbeat.listen();
   parts_.reception->advance();
   refuse_late();
-  for (int node = 1; node < static_cast<int>(lives_.size()); ++node) hear(node);
+  for (int node = 1; node < static_cast<int>(lives_.size()); ++node) receive(node);
   lose_whoever_is_lost();
   if (parts_.heartbeat.take_due()) beat();
   return std::exchange(events_, {});
@@ -75,11 +75,11 @@ void JobRoot::refuse_late() {
   });
 }
 
-void JobRoot::hear(int node) {
+void JobRoot::receive(int node) {
   TlsConnection* line = parts_.lines[node].get();
   if (line == nullptr) return;
   line->advance();
-  if (line->take_heard()) lives_[node].heard_at = parts_.heartbeat.listened();
+  if (line->take_activity()) lives_[node].last_received = parts_.heartbeat.listened();
   try {
     while (faults_[node].empty()) {
       const auto bytes = line->next_message();
@@ -124,7 +124,7 @@ std::string JobRoot::loss(int node) const {
   if (!faults_[node].empty()) return faults_[node];
   if (!line->fault().empty()) return line->fault();
   if (!lives_[node].lost(parts_.heartbeat)) return "";
-  return cat("was silent for ", fixed(parts_.heartbeat.listened() - lives_[node].heard_at, 1), " s");
+  return cat("was silent for ", fixed(parts_.heartbeat.listened() - lives_[node].last_received, 1), " s");
 }
 
 void JobRoot::beat() { tell_all(framed_message(JobHeartbeat{})); }

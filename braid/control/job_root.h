@@ -37,7 +37,7 @@ class JobRoot final : public JobControl {
 
  private:
   void refuse_late();
-  void hear(int node);
+  void receive(int node);
   void take(JobEvent event);
   void lose_whoever_is_lost();
   std::string loss(int node) const;

@@ -131,7 +131,7 @@ std::vector<JobNode> MemberJoin::table(TlsConnection& line) {
     }
     const std::string hint = line.established() ? "" : " (perhaps it is in another attempt of the job)";
     if (!line.fault().empty()) throw RetryableError(cat("node 0 ", line.fault(), hint));
-    if (line.take_heard()) until = now_seconds() + std::max(kStepSeconds, options_.heartbeat_seconds);
+    if (line.take_activity()) until = now_seconds() + std::max(kStepSeconds, options_.heartbeat_seconds);
     if (now_seconds() > until) throw RetryableError(cat("node 0 is silent", hint));
     wait_.report(awaited);
     ready(line.wanted(), std::min(until, wait_.due()));

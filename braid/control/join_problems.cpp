@@ -26,10 +26,10 @@ bool runs_another(const JobHello& hello, const JobHello& root) {
   return !command(hello).empty() && !command(root).empty() && command(hello) != command(root);
 }
 
-void add_own_faults(const JobHello& root, const ReceivedHello& heard, std::vector<std::string>& faults) {
-  const JobHello& hello = heard.hello;
+void add_own_faults(const JobHello& root, const ReceivedHello& received, std::vector<std::string>& faults) {
+  const JobHello& hello = received.hello;
   if (hello.protocol != root.protocol) {
-    faults.push_back(cat("a node at ", heard.from, " speaks version ", hello.protocol,
+    faults.push_back(cat("a node at ", received.from, " speaks version ", hello.protocol,
                          " of the protocol, node 0 version ", root.protocol));
     return;
   }
@@ -75,16 +75,16 @@ std::vector<std::string> join_problems(const JobHello& root, const std::vector<i
                                        const std::vector<ReceivedHello>& others) {
   std::map<int, std::vector<const JobHello*>> by_node{{root.node, {&root}}};
   std::vector<const ReceivedHello*> in_order;
-  for (const ReceivedHello& heard : others) {
-    in_order.push_back(&heard);
-    if (heard.hello.protocol == root.protocol) by_node[heard.hello.node].push_back(&heard.hello);
+  for (const ReceivedHello& received : others) {
+    in_order.push_back(&received);
+    if (received.hello.protocol == root.protocol) by_node[received.hello.node].push_back(&received.hello);
   }
-  std::ranges::stable_sort(in_order, {}, [](const ReceivedHello* heard) { return heard->hello.node; });
+  std::ranges::stable_sort(in_order, {}, [](const ReceivedHello* received) { return received->hello.node; });
   std::vector<std::string> faults;
-  for (const ReceivedHello* heard : in_order) {
+  for (const ReceivedHello* received : in_order) {
     const size_t before = faults.size();
-    add_own_faults(root, *heard, faults);
-    if (faults.size() == before) add_ranks_fault(ranks_of_nodes, heard->hello, faults);
+    add_own_faults(root, *received, faults);
+    if (faults.size() == before) add_ranks_fault(ranks_of_nodes, received->hello, faults);
   }
   for (const auto& [node, hellos] : by_node) {
     if (hellos.size() < 2) continue;
@@ -97,9 +97,9 @@ std::vector<std::string> join_problems(const JobHello& root, const std::vector<i
 std::vector<int> missing_nodes(int num_nodes, const std::vector<ReceivedHello>& others) {
   std::vector<bool> there(static_cast<size_t>(num_nodes), false);
   there[0] = true;
-  for (const ReceivedHello& heard : others) {
-    const int node = heard.hello.node;
-    if (node >= 0 && node < num_nodes && heard.hello.protocol == kJobProtocol) there[node] = true;
+  for (const ReceivedHello& received : others) {
+    const int node = received.hello.node;
+    if (node >= 0 && node < num_nodes && received.hello.protocol == kJobProtocol) there[node] = true;
   }
   std::vector<int> missing;
   for (int node = 0; node < num_nodes; ++node) {

@@ -26,7 +26,7 @@ class RootJoin {
   Authenticator gate();
   void wait_for_news();
   void beat(const std::vector<int>& missing);
-  std::vector<ReceivedHello> heard() const;
+  std::vector<ReceivedHello> received_hellos() const;
   void note(std::vector<std::string> faults);
   double ends_at() const { return std::min(deadline_, fault_until_); }
   std::unique_ptr<JobControl> start();
@@ -74,7 +74,7 @@ std::unique_ptr<JobControl> RootJoin::run() {
   for (;;) {
     wait_for_news();
     reception_->advance();
-    const auto others = heard();
+    const auto others = received_hellos();
     note(join_problems(hello_, options_.ranks_of_nodes, others));
     if (others.size() >= static_cast<size_t>(options_.num_nodes) + kMostHellosTooMany) fault_until_ = now_seconds();
     const auto missing = missing_nodes(options_.num_nodes, others);
@@ -106,12 +106,12 @@ void RootJoin::beat(const std::vector<int>& missing) {
   }
 }
 
-std::vector<ReceivedHello> RootJoin::heard() const {
-  std::vector<ReceivedHello> heard;
+std::vector<ReceivedHello> RootJoin::received_hellos() const {
+  std::vector<ReceivedHello> hellos;
   for (const AcceptedConnection& arrival : reception_->arrivals()) {
-    if (arrival.hello) heard.push_back({*arrival.hello, arrival.line->peer()});
+    if (arrival.hello) hellos.push_back({*arrival.hello, arrival.line->peer()});
   }
-  return heard;
+  return hellos;
 }
 
 // A fault that is gone, with the node that had it, hurries nobody.

@@ -130,7 +130,7 @@ void TlsConnection::advance() {
       break;
     }
     read += moved.bytes;
-    heard_ = true;
+    active_ = true;
     BIO_write(tls_->in, bytes.data(), static_cast<int>(moved.bytes));
     decrypt();
   }
@@ -196,7 +196,7 @@ std::optional<std::string> TlsConnection::next_message() {
   return message;
 }
 
-bool TlsConnection::take_heard() { return std::exchange(heard_, false); }
+bool TlsConnection::take_activity() { return std::exchange(active_, false); }
 
 bool TlsConnection::established() const { return SSL_is_init_finished(tls_->ssl.get()) == 1; }
 

@@ -52,7 +52,7 @@ class TlsConnection {
   std::optional<std::string> next_message();
 
   // Returns true if anything has arrived since the last call.
-  bool take_heard();
+  bool take_activity();
   // Returns true if both ends have proved that they have the key.
   bool established() const;
   // Returns why the connection has ended, "has closed its connection"; empty while it is open.
@@ -79,7 +79,7 @@ class TlsConnection {
   std::deque<Frame> queue_;
   size_t queued_bytes_ = 0, begun_bytes_ = 0;  // bytes of queue_ not yet encrypted; encrypted bytes of its first frame
   std::string outgoing_;                       // encrypted bytes to send
-  bool heard_ = false, deaf_ = false;          // deaf_: a send has failed, so nothing more is sent
+  bool active_ = false, deaf_ = false;         // deaf_: a send has failed, so nothing more is sent
   std::string fault_;
 };
 

@@ -101,7 +101,7 @@ void ForkedProcess::send(int signal) const {
 
 std::optional<std::string> ForkedProcess::end() {
   const bool ended = readable(descriptor_, 0);
-  hear();  // after its end is known: then all it has written is there
+  receive();  // after its end is known: then all it has written is there
   if (!ended) return std::nullopt;
   const std::string how = end_of(descriptor_);
   forget();
@@ -121,12 +121,12 @@ void ForkedProcess::forget() {
   }
 }
 
-void ForkedProcess::hear() {
+void ForkedProcess::receive() {
   char some[4096];
   while (line_ >= 0) {
     const ssize_t count = read(line_, some, sizeof some);
     if (count > 0) {
-      heard_.append(some, static_cast<size_t>(count));
+      received_.append(some, static_cast<size_t>(count));
     } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
       close(std::exchange(line_, -1));
     } else if (errno == EAGAIN) {

@@ -17,9 +17,10 @@ class ForkedProcess {
   // sleep (a dead NFS server, a faulty disk) does not die.
   static constexpr double kDeathSeconds = 30;
 
-  // Forks a process that runs `life`. REQUIRES: `life` does not return. heard() returns the bytes that `life` writes to
-  // the descriptor `line`. The kernel kills the process when the calling thread ends. The process is in its own process
-  // group, so the terminal's signals reach it only through send(). Throws RunError, with `name`, if the system refuses.
+  // Forks a process that runs `life`. REQUIRES: `life` does not return. received() returns the bytes that `life` writes
+  // to the descriptor `line`. The kernel kills the process when the calling thread ends. The process is in its own
+  // process group, so the terminal's signals reach it only through send(). Throws RunError, with `name`, if the system
+  // refuses.
   ForkedProcess(const std::string& name, const std::function<void(int line)>& life);
   // Kills the process if it still runs, and waits up to kDeathSeconds for its end.
   ~ForkedProcess();
@@ -35,7 +36,7 @@ class ForkedProcess {
   // Reads the bytes that the process has written. Returns how the process ended, in words; nullopt while it runs.
   std::optional<std::string> end();
   // Returns all bytes of the process that end() has read.
-  const std::string& heard() const { return heard_; }
+  const std::string& received() const { return received_; }
 
   // Writes `bytes` to the process without blocking. Returns false if they do not all fit into the socket's buffer.
   // Returns true if they do, or if the process has ended.
@@ -51,11 +52,11 @@ class ForkedProcess {
   void forget();
 
  private:
-  void hear();
+  void receive();
 
   pid_t pid_ = -1;
   int descriptor_ = -1, line_ = -1;
-  std::string heard_;
+  std::string received_;
 };
 
 }  // namespace braid::launch

@@ -91,7 +91,7 @@ void HeartbeatThread::end() {
 std::vector<control::JobEvent> HeartbeatThread::leave() {
   end();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-  return std::exchange(heard_, {});
+  return std::exchange(events_, {});
 }
 
 void HeartbeatThread::run() noexcept {
@@ -112,7 +112,7 @@ void HeartbeatThread::listen() {
     poll(watched.data(), watched.size(), std::min(most, static_cast<int>(kLookSeconds * 1000)));
     if (!beats) continue;
     for (control::JobEvent& event : control_.advance()) {
-      if (event.kind != control::JobEvent::Kind::Progress) heard_.push_back(std::move(event));
+      if (event.kind != control::JobEvent::Kind::Progress) events_.push_back(std::move(event));
     }
   }
 }

@@ -37,7 +37,7 @@ class HeartbeatThread {
 
   control::JobControl& control_;
   const double patience_seconds_;
-  std::vector<control::JobEvent> heard_;
+  std::vector<control::JobEvent> events_;
   std::exception_ptr failure_;
   double computed_seconds_ = 0, looked_at_, sign_at_;
   std::atomic<bool> leaving_{false};

@@ -17,7 +17,7 @@
 namespace braid {
 namespace {
 
-static_assert(HostsLauncher::kMostReturned < control::kMostSaidBytes);  // with the words around it
+static_assert(HostsLauncher::kMostReturned < control::kMaxBroadcastBytes);  // with the words around it
 
 // Node 0's view of other nodes' ranks is as old as a heartbeat, a sample, and half a sample of delay.
 double report_seconds(double heartbeat_seconds) {

@@ -81,7 +81,7 @@ void JobRounds::take(std::vector<control::JobEvent> events) {
   }
 }
 
-std::vector<RoundEvent> JobRounds::heard() {
+std::vector<RoundEvent> JobRounds::take_events() {
   take(control_.advance());
   std::ranges::fill(waiting_bytes_, 0);
   std::vector<RoundEvent> now;
@@ -123,7 +123,7 @@ std::vector<std::string> JobRounds::exchange_bytes(std::string own) {
   std::vector<std::optional<std::string>> all(nodes().size());
   const auto complete = [&] { return std::ranges::all_of(all, [](const auto& one) { return one.has_value(); }); };
   for (;;) {
-    for (RoundEvent& event : heard()) take(all, event);
+    for (RoundEvent& event : take_events()) take(all, event);
     if (complete()) break;
     if (lost_node_ >= 0) throw_loss();
     std::vector<pollfd> watched;

@@ -35,8 +35,8 @@ class JobRounds {
   int node() const { return control_.node(); }
   const std::vector<control::JobNode>& nodes() const { return control_.nodes(); }
 
-  // Begins the next round. Discards messages of earlier rounds that heard() has not returned. Until end() the caller
-  // receives messages and sends heartbeats: it polls control() and calls heard().
+  // Begins the next round. Discards messages of earlier rounds that take_events() has not returned. Until end() the
+  // caller receives messages and sends heartbeats: it polls control() and calls take_events().
   void begin();
   // Ends the round. The caller may be busy now: a HeartbeatThread takes over.
   void end();
@@ -47,7 +47,7 @@ class JobRounds {
   // Sends `word` to all nodes, including this one, in this round.
   void broadcast(RoundBody body);
   // Returns the messages of this round since the last call, in the same order on all nodes. Does not block.
-  std::vector<RoundEvent> heard();
+  std::vector<RoundEvent> take_events();
   // Sends `report` to node 0 with the next heartbeat. Sets `report.round` to this round.
   void report(RanksReport report);
   // Returns the newest report() of each node since the last call, by node. Node 0 only.
@@ -85,7 +85,7 @@ class JobRounds {
   const double progress_seconds_;
   std::optional<HeartbeatThread> heartbeats_;  // set between rounds only
   int number_ = 0;
-  std::deque<Waiting> waiting_;        // messages that heard() has not returned
+  std::deque<Waiting> waiting_;        // messages that take_events() has not returned
   std::vector<size_t> waiting_bytes_;  // by sender: memory of waiting_ and of messages received since
   std::vector<std::optional<RanksReport>> reports_;
   double begun_ = 0;  // when the round began (now_seconds())

@@ -56,7 +56,7 @@ bool NodeAgent::tells_end(Supervisor& supervisor, int place) {
   Line& line = lines_[static_cast<size_t>(place)];
   if (line.broken) return false;
   try {
-    hear(supervisor, place);
+    receive(supervisor, place);
   } catch (const CommError& error) {
     const int rank = ranks_here_[static_cast<size_t>(place)];
     board_.fail({rank, rank, cat("its line ", error.failure().why)});
@@ -65,10 +65,10 @@ bool NodeAgent::tells_end(Supervisor& supervisor, int place) {
   return line.ended;
 }
 
-void NodeAgent::hear(Supervisor& supervisor, int place) {
-  const std::string& heard = supervisor.message(place);
+void NodeAgent::receive(Supervisor& supervisor, int place) {
+  const std::string& received = supervisor.message(place);
   Line& line = lines_[static_cast<size_t>(place)];
-  const bool fits = line.reader.add(std::string_view(heard).substr(std::exchange(line.read, heard.size())));
+  const bool fits = line.reader.add(std::string_view(received).substr(std::exchange(line.read, received.size())));
   while (auto frame = next_frame(line.reader)) take(supervisor, place, *frame);
   if (!fits) throw CommError({"the connection of a rank", -1, 0, "has a frame that is too long"});
 }
@@ -139,7 +139,7 @@ void NodeAgent::tell_of_end(const Supervisor& supervisor) {
 }
 
 void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
-  for (RoundEvent& event : rounds_.heard()) {
+  for (RoundEvent& event : rounds_.take_events()) {
     const std::string fault = take(supervisor, event);
     if (!fault.empty()) rounds_.fail_node(event.node, fault);
   }

@@ -51,7 +51,7 @@ class NodeAgent final : public SupervisorDelegate {
     int64_t number;
   };
 
-  void hear(Supervisor& supervisor, int place);
+  void receive(Supervisor& supervisor, int place);
   void take(Supervisor& supervisor, int place, RankFrame& frame);
   void take_set(SetRequest& sets);
   void take_end(int place, EndReport& ends);

@@ -67,7 +67,7 @@ void StoreOverStream::leave(const std::string& outcome) noexcept {
 // The next answer to that question; nothing when `until` has passed.
 std::optional<GetAnswer> StoreOverStream::next_about(int64_t question, double until) {
   for (;;) {
-    if (const auto frame = next_frame(heard_)) {
+    if (const auto frame = next_frame(reader_)) {
       const auto* answer = std::get_if<GetAnswer>(&*frame);
       if (answer && answer->question == question) return *answer;
       continue;
@@ -78,7 +78,7 @@ std::optional<GetAnswer> StoreOverStream::next_about(int64_t question, double un
     if (poll(&watched, 1, static_cast<int>(std::min(left, 1.0) * 1000) + 1) <= 0) continue;
     char some[4096];
     const ssize_t count = read(line_, some, sizeof some);
-    if (count > 0) heard_.add({some, static_cast<size_t>(count)});
+    if (count > 0) reader_.add({some, static_cast<size_t>(count)});
     if (count == 0) throw CommError({"finding the other ranks", -1, 0, "the supervisor is gone"});
   }
 }

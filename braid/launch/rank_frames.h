@@ -54,7 +54,7 @@ class StoreOverStream final : public control::KeyValueStore {
 
   const int line_;
   std::mutex lock_;
-  control::FrameReader heard_;
+  control::FrameReader reader_;
   int64_t questions_ = 0;
 };
 

@@ -102,7 +102,7 @@ class Supervisor {
 
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
   // Returns the bytes that the rank at `place` has written; cut short if it was killed while it wrote.
-  const std::string& message(int place) const { return ranks_[place].process->heard(); }
+  const std::string& message(int place) const { return ranks_[place].process->received(); }
   // Writes `bytes` to the rank without blocking. If they do not fit into the stream's buffer, the world fails.
   void send(int place, const std::string& bytes);
   bool any_runs() const;

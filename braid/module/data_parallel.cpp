@@ -1,9 +1,6 @@
 // Checks a user's calls and passes them to the replica.
 #include "braid/module/data_parallel.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize.h>
@@ -16,6 +13,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/model_part.h"
 #include "braid/module/model_replica.h"
@@ -117,11 +115,12 @@ void DataParallel::backward(const at::Tensor& loss) { state_->backward(loss, mod
 double DataParallel::clip_grad_norm(double largest) {
   state_->finish();
   const c10::AutoGradMode no_grad(false);
-  const at::Tensor squares = at::zeros({1}, at::kDouble);
-  for (const param::OwnedRange& range : state_->owned()) squares.add_(range.grad.to(at::kDouble).square().sum());
+  double squares = 0;
+  for (const param::OwnedRange& range : state_->owned()) {
+    squares += range.grad.to(at::kDouble).square().sum().item<double>();
+  }
   Communicator& shards = state_->replica.synced().shards();
-  if (shards.size() > 1) shards.all_reduce(squares, ReduceOp::Sum).wait_host();
-  const double norm = std::sqrt(squares.item<double>());
+  const double norm = std::sqrt(comm::agree(shards, "squares of gradients", squares, ReduceOp::Sum));
   const double scale = largest / (norm + 1e-6);
   for (const param::OwnedRange& range : state_->owned()) {
     if (scale < 1) range.grad.mul_(scale);
@@ -164,9 +163,7 @@ void DataParallel::go_on_after(int64_t steps) { state_->replica.go_on_after(step
 int64_t DataParallel::bytes_sent() const { return state_->replica.replication().bytes_sent(); }
 
 double mean(double value, Communicator& world) {
-  const at::Tensor sum = at::full({1}, value, at::kDouble);
-  world.all_reduce(sum, ReduceOp::Sum).wait_host();
-  return sum.item<double>() / world.size();
+  return comm::agree(world, "mean", value, ReduceOp::Sum) / world.size();
 }
 
 // Torch's archives are not for several threads at once: ranks take turns.
@@ -178,14 +175,10 @@ void broadcast_state(torch::optim::Optimizer& optimizer, Communicator& world) {
     torch::save(optimizer, written);
     text = written.str();
   }
-  const at::Tensor length = at::full({1}, static_cast<int64_t>(text.size()), at::kLong);
-  world.broadcast(length, 0).wait_host();
-  const at::Tensor bytes = at::empty({length.item<int64_t>()}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
-  world.broadcast(bytes, 0).wait_host();
+  text = comm::broadcast_text(world, "state of the optimizer", text);
   for (int rank = 1; rank < world.size(); ++rank) {
     if (rank == world.rank()) {
-      std::istringstream read(std::string(static_cast<const char*>(bytes.const_data_ptr()), bytes.numel()));
+      std::istringstream read(text);
       torch::load(optimizer, read);
     }
     world.barrier().wait_host();

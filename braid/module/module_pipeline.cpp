@@ -2,13 +2,13 @@
 #include "braid/module/module_pipeline.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/tensor.h>
 #include <torch/optim/optimizer.h>
 
 #include <list>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/module/layer_executor.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/model_part.h"
@@ -81,12 +81,6 @@ Tensors joined_rows(const std::vector<Tensors>& parts) {
   return result;
 }
 
-double sum_over(Communicator& data, double value) {
-  const at::Tensor tensor = at::tensor({value}, at::kDouble);
-  data.all_reduce(tensor, ReduceOp::Sum).wait_host();
-  return tensor.item<double>();
-}
-
 }  // namespace
 
 class ModulePipeline::State {
@@ -133,9 +127,12 @@ class ModulePipeline::State {
     }
     for (const auto& [number, stage] : stages_) stage.listeners().end_step(data_);
     replica_.end_step(number);
-    auxiliary_loss_ = contributes ? sum_over(data_, executor_.auxiliary_loss() * divisor.own) / divisor.all : 0;
+    auxiliary_loss_ =
+        contributes ? comm::agree(data_, "auxiliary loss", executor_.auxiliary_loss() * divisor.own, ReduceOp::Sum) /
+                          divisor.all
+                    : 0;
     if (!has_last_stage()) return std::nullopt;
-    return sum_over(data_, executor_.loss() * divisor.own) / found.all;
+    return comm::agree(data_, "loss", executor_.loss() * divisor.own, ReduceOp::Sum) / found.all;
   }
   void update(const std::function<void()>& write) { replica_.update(write); }
 
@@ -222,7 +219,7 @@ class ModulePipeline::State {
   };
   // Returns the divisors of this rank's minibatch, which has `count` rows or counted elements.
   Divisor divisor_of(double count, int64_t number) const {
-    const double all = sum_over(data_, count);
+    const double all = comm::agree(data_, "number of values", count, ReduceOp::Sum);
     return {replica_.apart(number) ? count : all, all};
   }
   // Sets the weight of each microbatch's loss in the one that step number `number` minimises. What a loss counts is not
@@ -242,17 +239,14 @@ class ModulePipeline::State {
   // where nothing counted.
   double correction(const Divisor& divisor, const Divisor& found) const {
     if (!counted_) return 1;
-    const at::Tensor factor = at::tensor({found.own > 0 ? divisor.own / found.own : 1}, at::kDouble);
-    pipe_.broadcast(factor, schedule_.stage_rank.back()).wait_host();
-    return factor.item<double>();
+    const double factor = found.own > 0 ? divisor.own / found.own : 1;
+    return comm::broadcast(pipe_, "factor of gradients", factor, schedule_.stage_rank.back());
   }
   // Returns true if gradients lack a factor until the last microbatch has been counted. The rank of the last stage has
   // the loss.
   bool agreed_to_count() const {
     const bool counts = options_.loss.counted() && options_.loss_kind == LossKind::Mean;
-    const at::Tensor word = at::tensor({counts ? 1 : 0}, at::kLong);
-    pipe_.broadcast(word, schedule_.stage_rank.back()).wait_host();
-    return word.item<int64_t>() != 0;
+    return comm::broadcast(pipe_, "loss counts its values", counts, schedule_.stage_rank.back());
   }
 
   const LayerList layers_;

@@ -12,6 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_changes.h"
 #include "braid/sync/make_replication.h"
@@ -108,11 +109,11 @@ SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const
                                          .optimizer = specs.optimizer});
   frozen_.assign(store().params().size(), 0);
   for (const param::Parameter& param : store().params()) {
-    const auto tell = [this, &param] {
+    const auto notify = [this, &param] {
       if (on_gradient) on_gradient(param);
     };
     torch::autograd::impl::set_post_acc_grad_hooks(modules_->parameters()[param.index],
-                                                   std::make_unique<GradientHook>(this, tell));
+                                                   std::make_unique<GradientHook>(this, notify));
   }
 }
 
@@ -156,12 +157,14 @@ void SyncedModules::follow() {
 
 // `changes` by parameter, 1: there is one.
 void SyncedModules::agree_on(const std::vector<int64_t>& changes) {
-  const at::Tensor counts = at::tensor(changes, at::kLong);
-  for (Communicator* group : {shards_.get(), copies_.get()}) group->all_reduce(counts, ReduceOp::Sum).wait_host();
+  std::vector<int64_t> counts = changes;
+  for (Communicator* group : {shards_.get(), copies_.get()}) {
+    counts = comm::agree(*group, "changed parameters", counts, ReduceOp::Sum);
+  }
   const int64_t all = int64_t{shards_->size()} * copies_->size();
   std::vector<Problem> problems;
   for (const param::Parameter& param : store().params()) {
-    const int64_t count = counts[param.index].item<int64_t>();
+    const int64_t count = counts[param.index];
     if (count == 0 || count == all) continue;
     problems.push_back({param.name, cat("changed on ", count, " of ", all, " ranks"),
                         "must be loaded, frozen or released on all of them", ""});

@@ -18,6 +18,7 @@
 #include "braid/ckpt/exchange.h"
 #include "braid/ckpt/safetensors.h"
 #include "braid/ckpt/tensor_bytes.h"
+#include "braid/comm/agree.h"
 
 namespace braid::modules {
 namespace {
@@ -39,7 +40,7 @@ struct Contents {
 Contents contents_of_all(const std::vector<NamedTensor>& own, Communicator& world) {
   std::vector<ckpt::ListedTensor> listing;
   for (const NamedTensor& named : own) listing.push_back({info_of(named), {}});
-  const auto listings = ckpt::all_gather_text(ckpt::packed(listing), at::kCPU, world);
+  const auto listings = comm::gather_texts(world, "weights of a file", ckpt::packed(listing));
   Contents contents;
   std::vector<ckpt::TensorInfo> infos;
   for (int rank = 0; rank < world.size(); ++rank) {

@@ -93,18 +93,19 @@ ParamPlaces places_of(const ParamOrder& order) {
 }
 
 GradNormExchange::GradNormExchange(const param::ParamStore& store, const ParamOrder& order,
-                                   const std::function<bool(const param::Parameter&)>& counts, NormGroups groups)
-    : rank_(groups.model.rank()) {
+                                   const std::function<bool(const param::Parameter&)>& counts, Communicator& model,
+                                   Communicator* shards)
+    : rank_(model.rank()) {
   const ParamPlaces places = places_of(order);
   check(places.size() == order.size(), "the order names each parameter once");
 
-  squares_ = at::zeros({groups.model.size(), static_cast<int64_t>(order.size())}, at::kDouble);
+  squares_ = at::zeros({model.size(), static_cast<int64_t>(order.size())}, at::kDouble);
   const at::Tensor own = squares_[rank_];
-  groups.model.queue().drain();  // gradients are read here, on the host
+  model.queue().drain();  // gradients are read here, on the host
   std::optional<HostSquares> of_host;
   std::vector<double> of_device;
   if (store.flat_grads().is_cpu()) {
-    of_host.emplace(store, counts, groups.shards);
+    of_host.emplace(store, counts, shards);
   } else {
     of_device = on_device::squares(store);
   }
@@ -116,7 +117,7 @@ GradNormExchange::GradNormExchange(const param::ParamStore& store, const ParamOr
   }
   const double* const squares = own.const_data_ptr<double>();
   own_ = std::sqrt(std::accumulate(squares, squares + own.numel(), 0.0));
-  work_ = groups.model.all_gather(squares_, own);
+  work_ = model.all_gather(squares_, own);
 }
 
 std::span<const double> GradNormExchange::own_squares() const {
@@ -142,8 +143,9 @@ double GradNormExchange::finish() {
 }
 
 double global_grad_norm(const param::ParamStore& store, const ParamOrder& order,
-                        const std::function<bool(const param::Parameter&)>& counts, NormGroups groups) {
-  return GradNormExchange(store, order, counts, groups).finish();
+                        const std::function<bool(const param::Parameter&)>& counts, Communicator& model,
+                        Communicator* shards) {
+  return GradNormExchange(store, order, counts, model, shards).finish();
 }
 
 double clip_scale(double norm, double clip_norm) {

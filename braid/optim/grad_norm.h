@@ -63,23 +63,20 @@ using ParamOrder = std::vector<std::string>;
 using ParamPlaces = std::unordered_map<std::string_view, int64_t>;
 ParamPlaces places_of(const ParamOrder& order);  // REQUIRES: `order` outlives the result
 
-// The ranks over which the norm is computed. Squares are summed in float64 over fixed blocks of ParamStore::kAlign
-// elements in parameter order. Each element counts once over `model`: copies along its axes and the second use of a
-// tied parameter do not count. The result is bitwise the same for every pipe size and sharding of gradients.
+// The gradient norm of a model. Squares are summed in float64 over fixed blocks of ParamStore::kAlign elements in
+// parameter order. Each element counts once over the ranks of `model`, which are those of one replica, along all axes
+// but data: copies along its axes and the second use of a tied parameter do not count. The result is bitwise the same
+// for every pipe size and sharding of gradients.
 //
-// GradNormExchange computes the norm in two halves, so that other messages between the ranks travel at the same time.
-// Its argument `counts` returns true if this rank, or the ranks that it shards gradients with, count a parameter.
-// Collective over both groups.
-struct NormGroups {
-  Communicator& model;             // the ranks of one replica, along all axes but data
-  Communicator* shards = nullptr;  // the ranks that shard the gradients; the first half waits for them; null: none
-};
-
+// The norm is computed in two halves, so that other messages between the ranks travel at the same time. `counts`
+// returns true if this rank, or the ranks that it shards gradients with, count a parameter. `shards` are the ranks that
+// shard the gradients, for which the first half waits; null: none. Collective over both groups.
 class GradNormExchange {
  public:
   // Sums this rank's squares and starts the exchange. Returns before the data of the model's other ranks have arrived.
   GradNormExchange(const param::ParamStore& store, const ParamOrder& order,
-                   const std::function<bool(const param::Parameter&)>& counts, NormGroups groups);
+                   const std::function<bool(const param::Parameter&)>& counts, Communicator& model,
+                   Communicator* shards = nullptr);
 
   // Returns the norm of the parameters that this rank counts.
   double own() const { return own_; }
@@ -100,7 +97,8 @@ class GradNormExchange {
 
 // Runs both halves and returns the norm.
 double global_grad_norm(const param::ParamStore& store, const ParamOrder& order,
-                        const std::function<bool(const param::Parameter&)>& counts, NormGroups groups);
+                        const std::function<bool(const param::Parameter&)>& counts, Communicator& model,
+                        Communicator* shards = nullptr);
 
 // Returns min(1, clip_norm / (norm + 1e-6)), or 1 if clip_norm is 0 (as torch.nn.utils.clip_grad_norm_).
 double clip_scale(double norm, double clip_norm);

@@ -63,15 +63,16 @@ at::Tensor orthogonalized(const at::Tensor& matrix) {
   return tall ? x.t() : x;
 }
 
-Muon::Muon(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups)
+Muon::Muon(const OptimizerSpec& spec, param::ParamStore& store, Communicator* shards, Communicator* tensor)
     : Optimizer(store),
       momentum_(spec.momentum),
-      groups_(groups),
+      shards_(shards),
+      tensor_(tensor),
       rates_(spec, store),
       rest_(rest_rule(spec), rates_, store, [](const param::Parameter& param) { return !is_whole(param); }),
       stretches_(owned_stretches(store, is_whole)) {
   const bool split = store.sharding().parts > 1;
-  check(!split || (groups.shards && groups.shards->size() == store.sharding().parts),
+  check(!split || (shards && shards->size() == store.sharding().parts),
         "matrices that ranks share out are brought together over those ranks");
 }
 
@@ -117,8 +118,8 @@ at::Tensor Muon::whole(const param::Parameter& param, const std::vector<OwnPart>
   check(param.placement.sharded - mesh::AxisSet{mesh::Axis::Tensor} == mesh::AxisSet(),
         cat(param.name, ": parts of a matrix lie on tensor ranks and on those that shard it"));
   const bool shared_out = store_.sharding().parts > 1, sliced = param.placement.sharded.has(mesh::Axis::Tensor);
-  if (shared_out) groups_.shards->all_reduce(matrix, ReduceOp::Sum).wait_host();
-  if (sliced && groups_.tensor) groups_.tensor->all_reduce(matrix, ReduceOp::Sum).wait_host();
+  if (shared_out) shards_->all_reduce(matrix, ReduceOp::Sum).wait_host();
+  if (sliced && tensor_) tensor_->all_reduce(matrix, ReduceOp::Sum).wait_host();
   return matrix;
 }
 

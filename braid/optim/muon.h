@@ -22,7 +22,8 @@ class Muon final : public Optimizer {
  public:
   // If ranks hold parts of a matrix, each of them gathers the whole matrix and computes the same product. So the update
   // does not depend on the layout.
-  Muon(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups);
+  // `shards` and `tensor` as in make_optimizer().
+  Muon(const OptimizerSpec& spec, param::ParamStore& store, Communicator* shards, Communicator* tensor);
 
   static int num_states(param::LinearMap linear) { return linear == param::LinearMap::Yes ? 1 : 2; }
 
@@ -41,7 +42,8 @@ class Muon final : public Optimizer {
                    const std::vector<at::Tensor>& values);
 
   const double momentum_;
-  const MatrixGroups groups_;
+  Communicator* const shards_;
+  Communicator* const tensor_;
   const ParameterGroups rates_;
   const ElementPass rest_;
   const std::vector<StateStretch> stretches_;  // the stretches of the matrices

@@ -44,8 +44,9 @@ int num_states(const OptimizerSpec& spec, param::LinearMap linear) {
   return element_rule(spec).num_states();
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store, MatrixGroups groups) {
-  if (spec.kind == OptimizerKind::Muon) return std::make_unique<Muon>(spec, store, groups);
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store, Communicator* shards,
+                                          Communicator* tensor) {
+  if (spec.kind == OptimizerKind::Muon) return std::make_unique<Muon>(spec, store, shards, tensor);
   return std::make_unique<ElementOptimizer>(spec, store);
 }
 

@@ -71,17 +71,13 @@ class Optimizer {
   int64_t num_steps_ = 0;
 };
 
-// The ranks that hold parts of a matrix. A null group means this rank alone. REQUIRES: both outlive the optimizer.
-struct MatrixGroups {
-  Communicator* shards = nullptr;  // the ranks that hold shards of the masters
-  Communicator* tensor = nullptr;  // the ranks that hold slices of a placement sharded along Axis::Tensor
-};
-
 // Returns the number of states per element of a parameter.
 int num_states(const OptimizerSpec& spec, param::LinearMap linear);
 
-// Makes the optimizer that spec.kind names, for this rank's shard of `store`. REQUIRES: `store` outlives it.
+// Makes the optimizer that spec.kind names, for this rank's shard of `store`. The ranks of `shards` hold shards of the
+// masters, those of `tensor` slices of placements sharded along Axis::Tensor; null: this rank alone. REQUIRES: `store`
+// and the groups outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, param::ParamStore& store,
-                                          MatrixGroups groups = {});
+                                          Communicator* shards = nullptr, Communicator* tensor = nullptr);
 
 }  // namespace braid::optim

@@ -164,7 +164,7 @@ Problems number_problems(const ScheduleRequest& request) {
   return problems;
 }
 
-void expect(const char* key, int requested, int found, Problems& problems) {
+void require_equal(const char* key, int requested, int found, Problems& problems) {
   if (requested == found) return;
   problems.push_back({key, std::to_string(requested), cat("the table has ", found), std::to_string(found)});
 }
@@ -217,10 +217,10 @@ Schedule make_schedule(std::string_view name, const ScheduleRequest& request) {
 Schedule schedule_from_table(std::string_view table, std::string name, const ScheduleRequest& request) {
   Schedule schedule = schedule::from_csv(table, std::move(name));
   Problems problems;
-  expect("ranks", request.ranks, schedule.num_ranks(), problems);
-  expect("microbatches", request.microbatches, schedule.num_microbatches, problems);
+  require_equal("ranks", request.ranks, schedule.num_ranks(), problems);
+  require_equal("microbatches", request.microbatches, schedule.num_microbatches, problems);
   if (request.chunks > 0) {
-    expect("stages", request.chunks * request.ranks, schedule.num_stages, problems);
+    require_equal("stages", request.chunks * request.ranks, schedule.num_stages, problems);
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return schedule;

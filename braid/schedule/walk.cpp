@@ -20,7 +20,7 @@ constexpr int kNoBlock = -1;
 
 bool ran(int known) { return known >= kElsewhere; }
 
-// Thousands of ranks in turn are more streams than a processor foresees.
+// Thousands of ranks in turn are more streams than a processor can prefetch.
 template <class T>
 void fetch_next_line(const T& here) {
   __builtin_prefetch(&here + 64 / sizeof(T));

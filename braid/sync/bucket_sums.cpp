@@ -1,14 +1,13 @@
 // Launching buckets in the agreed order.
 #include "braid/sync/bucket_sums.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/sync/grad_reducer.h"
 
 namespace braid::sync {
@@ -174,11 +173,7 @@ void BucketSums::learn_order() {
   order_is_learnt_ = true;
   const auto& seen = order_.seen();
   if (group_.size() == 1 || seen.empty()) return;
-  const at::Tensor agreed = at::empty({static_cast<int64_t>(seen.size())}, at::kLong);
-  int64_t* buckets = agreed.mutable_data_ptr<int64_t>();
-  std::copy(seen.begin(), seen.end(), buckets);
-  group_.broadcast(agreed, 0).wait_host();
-  order_.follow({buckets, buckets + seen.size()});
+  order_.follow(comm::broadcast(group_, "order of buckets", seen));
 }
 
 }  // namespace braid::sync

@@ -37,9 +37,9 @@ BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, param::ParamStore& st
       groups_(groups),
       apart_(std::move(options.apart)),
       model_part_(options.model_part),
-      tuner_(tuner_options(spec), groups.data) {
+      tuner_(tuner_options(spec), groups.replicas) {
   for (const param::Parameter& param : store.params()) sum_of_param_.push_back(sum_of(param, apart_));
-  sums_.push_back(std::make_unique<BucketSums>(store, groups.data, std::move(options.reducer)));
+  sums_.push_back(std::make_unique<BucketSums>(store, groups.replicas, std::move(options.reducer)));
   for (SumGroup& each : apart_) {
     sums_.push_back(std::make_unique<BucketSums>(store, *each.ranks, std::move(each.reducer)));
   }

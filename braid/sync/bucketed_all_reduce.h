@@ -13,15 +13,11 @@
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/bucket_sums.h"
 #include "braid/sync/grad_reducer.h"
+#include "braid/sync/replica_groups.h"
 #include "braid/sync/replication.h"
 #include "braid/sync/sync_tuner.h"
 
 namespace braid::sync {
-
-struct ReplicaGroups {
-  Communicator& data;  // the replicas of this rank
-  Communicator& tied;  // the ranks that share tied parameters (first and last stage of one replica); size 1 if none
-};
 
 // The group that all-reduces the gradients of parameters split along one of kSampleAxes.
 struct SumGroup {
@@ -33,7 +29,7 @@ struct SumGroup {
 };
 
 struct AllReduceOptions {
-  std::unique_ptr<GradReducer> reducer = nullptr;  // works over ReplicaGroups::data; null: PlainReducer
+  std::unique_ptr<GradReducer> reducer = nullptr;  // works over ReplicaGroups::replicas; null: PlainReducer
   int model_part = 0;                              // as SumGroup::model_part, for all other parameters
   std::vector<SumGroup> apart = {};                // in the same order on all replicas; no two have equal axes
 };

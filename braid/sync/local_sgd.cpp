@@ -36,9 +36,9 @@ LocalSgd::LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const Rep
     : plan_(plan),
       store_(store),
       groups_(groups),
-      alone_(groups.data.split(groups.data.rank(), 0, "replica")),
+      alone_(groups.replicas.split(groups.replicas.rank(), 0, "replica")),
       together_(make(groups)),
-      apart_(make({*alone_, groups.tied})),
+      apart_(make({*alone_, *alone_, *alone_, groups.tied})),
       gradients_(together_.get()) {
   if (!plan.outer) return;
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
@@ -74,9 +74,9 @@ void LocalSgd::updated() {
 
 void LocalSgd::average() {
   const at::Tensor& masters = store_.flat_master();
-  groups_.data.all_reduce(masters, ReduceOp::Sum).order_before(groups_.data.queue());
-  bytes_averaging_ += all_reduce_bytes(masters, groups_.data.size());
-  masters.div_(groups_.data.size());
+  groups_.replicas.all_reduce(masters, ReduceOp::Sum).order_before(groups_.replicas.queue());
+  bytes_averaging_ += all_reduce_bytes(masters, groups_.replicas.size());
+  masters.div_(groups_.replicas.size());
 }
 
 // The masters, which are the average, become the outer gradient and then the new weights.
@@ -96,7 +96,7 @@ void LocalSgd::resume(Replicas replicas) {
 }
 
 std::string LocalSgd::own_prefix() const {
-  return groups_.data.rank() == 0 ? "" : cat("replica.", groups_.data.rank(), "/");
+  return groups_.replicas.rank() == 0 ? "" : cat("replica.", groups_.replicas.rank(), "/");
 }
 
 int64_t LocalSgd::bytes_sent() const { return together_->bytes_sent() + apart_->bytes_sent() + bytes_averaging_; }

@@ -63,7 +63,7 @@ class LocalSgd final : public Replication {
   // Creates the all-reduce of gradients over `groups`, which outlive it.
   using MakeAllReduce = std::function<std::unique_ptr<GradientSync>(const ReplicaGroups& groups)>;
 
-  // `store` and the members of `groups` outlive this. Collective over groups.data.
+  // `store` and the members of `groups` outlive this. Collective over groups.replicas.
   LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make);
 
   void begin_step(int64_t step) override;

@@ -35,39 +35,37 @@ void check_one_group(const param::ParamStore& store, const char* who) {
   }
 }
 
-std::unique_ptr<Replication> make_all_reduce(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts) {
+std::unique_ptr<Replication> make_all_reduce(const SyncSpec& spec, const ReplicaGroups& groups,
+                                             ReplicationParts parts) {
   AllReduceOptions options{.reducer = make_reducer(spec, reducer_place(groups.replicas, parts)),
                            .model_part = parts.model_part};
   for (SumGroup& each : parts.sum_groups) {
     each.reducer = make_reducer(spec, reducer_place(*each.ranks, parts));
     options.apart.push_back(std::move(each));
   }
-  const ReplicaGroups over{groups.replicas, groups.tied};
-  return std::make_unique<BucketedAllReduce>(spec, parts.store, over, std::move(options));
+  return std::make_unique<BucketedAllReduce>(spec, parts.store, groups, std::move(options));
 }
 
 }  // namespace
 
-std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts) {
+std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const ReplicaGroups& groups,
+                                              ReplicationParts parts) {
   param::ParamStore& store = parts.store;
   if (spec.replication == ReplicationKind::ParameterServer) {
     check_one_group(store, "a parameter server");
-    const sync::server::ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
-    return std::make_unique<sync::server::ServedReplica>(sync::server::ServedReplica::Specs{spec, parts.optimizer},
-                                                         store, workers);
+    const server::ServedReplica::Specs specs{spec, parts.optimizer, parts.ranks_per_replica};
+    return std::make_unique<server::ServedReplica>(specs, store, groups);
   }
   if (store.sharding().what != param::Sharded::Nothing) {
     check_one_group(store, "sharding");
-    const ShardGroups shards{groups.shards, groups.copies, groups.tied};
-    return std::make_unique<Zero>(store, parts.unit_sink, shards, std::move(parts.stage_of_block));
+    return std::make_unique<Zero>(store, parts.unit_sink, groups, std::move(parts.stage_of_block));
   }
   if (spec.replication == ReplicationKind::LocalSgd || spec.replication == ReplicationKind::DiLoCo) {
     check_one_group(store, "averaging of weights");
     const auto plain = [&](const ReplicaGroups& over) {
       return std::make_unique<BucketedAllReduce>(spec, store, over);
     };
-    const ReplicaGroups replicas{groups.replicas, groups.tied};
-    return std::make_unique<LocalSgd>(local_sgd_plan(spec, parts.num_steps), store, replicas, plain);
+    return std::make_unique<LocalSgd>(local_sgd_plan(spec, parts.num_steps), store, groups, plain);
   }
   return make_all_reduce(spec, groups, std::move(parts));
 }

@@ -15,13 +15,6 @@
 
 namespace braid::sync {
 
-struct SyncGroups {
-  Communicator& replicas;  // all ranks with the same stages: they differ along kSampleAxes, or are a mirrored pair
-  Communicator& shards;    // the replicas that hold the shards of one copy; as many as the store has parts
-  Communicator& copies;    // the replicas that hold the same shard
-  Communicator& tied;      // the ranks that share tied parameters; size 1 if none
-};
-
 struct ReplicationParts {
   param::ParamStore& store;
   param::UnitSink* unit_sink = nullptr;  // sink of gradients that the store shards; else null
@@ -39,6 +32,7 @@ struct ReplicationParts {
 // not, sums gradients of parameters that are split along one of kSampleAxes over groups of their own. Sharding, local
 // SGD and parameter servers have one group for all parameters. With these, check() fails if the store has parameters
 // that need several groups.
-std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts);
+std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const ReplicaGroups& groups,
+                                              ReplicationParts parts);
 
 }  // namespace braid::sync

@@ -1,14 +1,13 @@
 // One subject after another: with the overlap chosen first, bucket sizes are compared under it.
 #include "braid/sync/sync_tuner.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 
 namespace braid::sync {
 
@@ -51,15 +50,6 @@ std::vector<double> TimedTrials::medians() const {
 
 namespace {
 
-// The slowest rank's.
-std::vector<double> agreed(const std::vector<double>& own, Communicator& group) {
-  const at::Tensor slowest = at::empty({static_cast<int64_t>(own.size())}, at::kDouble);
-  double* seconds = slowest.mutable_data_ptr<double>();
-  std::copy(own.begin(), own.end(), seconds);
-  group.all_reduce(slowest, ReduceOp::Max).wait_host();
-  return {seconds, seconds + own.size()};
-}
-
 std::string milliseconds(double seconds) { return fixed(1e3 * seconds, 2) + " ms"; }
 
 }  // namespace
@@ -100,7 +90,8 @@ std::optional<std::string> SyncTuner::step_over(double seconds) {
 }
 
 std::string SyncTuner::choose() {
-  const std::vector<double> medians = agreed(trials_->medians(), group_);
+  // The slowest rank counts.
+  const auto medians = comm::agree(group_, "times of trials", trials_->medians(), ReduceOp::Max);
   const auto best = static_cast<int>(std::min_element(medians.begin(), medians.end()) - medians.begin());
   try_candidate(best);
   std::string why;

@@ -64,7 +64,7 @@ constexpr size_t kMostInFlight = 2;  // gradients of units on their way: one is 
 
 }  // namespace
 
-Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block)
+Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, std::vector<int> stage_of_block)
     : store_(store), sink_(sink), groups_(groups), stage_of_block_(std::move(stage_of_block)) {
   check(groups.shards.size() == store.sharding().parts && groups.shards.rank() == store.sharding().part,
         "the ranks that share a copy out are the parts of the store, in order");

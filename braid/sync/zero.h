@@ -21,6 +21,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
+#include "braid/sync/replica_groups.h"
 #include "braid/sync/replication.h"
 
 namespace braid::sync {
@@ -56,18 +57,12 @@ class UnitGatherer {
   int64_t bytes_sent_ = 0;
 };
 
-struct ShardGroups {
-  Communicator& shards;  // ranks that hold the shards of one copy; as many as the store has parts
-  Communicator& copies;  // ranks that hold the same shard; size 1 if there is one copy
-  Communicator& tied;    // ranks that share tied parameters (first and last stage of one replica); size 1 if none
-};
-
 class Zero final : public Replication {
  public:
   // `store`, `sink` and the members of `groups` outlive this. `sink` receives the gradients that the store shards; null
   // if it shards none. `stage_of_block` has the stage of each block of the store; the blocks of a stage run in
   // sequence.
-  Zero(param::ParamStore& store, param::UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block);
+  Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, std::vector<int> stage_of_block);
 
   void acquire(int block, param::Phase phase) override;
   void release(int block, param::Phase phase) override;
@@ -101,7 +96,7 @@ class Zero final : public Replication {
 
   param::ParamStore& store_;
   param::UnitSink* sink_;
-  ShardGroups groups_;
+  ReplicaGroups groups_;
   std::vector<int> stage_of_block_;
   std::optional<UnitGatherer> gatherer_;                        // set if parameters are sharded
   std::vector<Piece> pieces_;                                   // used if gradients are whole; in launch order

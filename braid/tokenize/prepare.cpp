@@ -109,14 +109,14 @@ std::string part_name(size_t source, const char* side, size_t part) {
 
 class Preparation {
  public:
-  Preparation(const PrepareRequest& request, FileSystem& files, const std::function<void(const PrepareStatus&)>& tell)
-      : request_(request), files_(files), tell_(tell), plan_(prepare_plan(request)) {}
+  Preparation(const PrepareRequest& request, FileSystem& files, const std::function<void(const PrepareStatus&)>& report)
+      : request_(request), files_(files), report_(report), plan_(prepare_plan(request)) {}
 
   PrepareResult run() {
     begin();
     const PrepareStatus first = status_;
     const bool was_complete = files_.exists(in_out("manifest.json"));
-    tell_(status_);
+    report_(status_);
     auto& cursor = progress_.cursor;
     while (cursor.source < static_cast<int64_t>(plan_.files.size())) run_source(static_cast<size_t>(cursor.source));
     if (!was_complete) {
@@ -186,7 +186,7 @@ class Preparation {
     for (auto batch = read_batch(reader); !batch.empty(); batch = read_batch(reader)) {
       for (const auto& document : encoded(batch, *plan_.tokenizer, request_)) add(document, source);
       status_.text_bytes = bytes_before(progress_.cursor);
-      tell_(status_);
+      report_(status_);
     }
     progress_.manifest.sources[source].bad_lines = bad_lines_before_ + reader.num_bad_lines();
     if (!writer_->empty()) finish_part(source);
@@ -232,7 +232,7 @@ class Preparation {
 
   const PrepareRequest& request_;
   FileSystem& files_;
-  const std::function<void(const PrepareStatus&)>& tell_;
+  const std::function<void(const PrepareStatus&)>& report_;
   const PreparePlan plan_;
   data::PrepareProgress progress_;
   PrepareStatus status_;
@@ -244,8 +244,8 @@ class Preparation {
 }  // namespace
 
 PrepareResult prepare(const PrepareRequest& request, FileSystem& files,
-                      const std::function<void(const PrepareStatus&)>& tell) {
-  return Preparation(request, files, tell).run();
+                      const std::function<void(const PrepareStatus&)>& report) {
+  return Preparation(request, files, report).run();
 }
 
 }  // namespace braid::tokenize

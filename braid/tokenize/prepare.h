@@ -47,11 +47,11 @@ struct PrepareResult {
 // Resuming requires unchanged inputs. If a file is new, gone, or has another size or time of change than when the
 // folder was begun, the call names it and changes nothing.
 //
-// Calls `tell` from time to time with the status. The result does not depend on `threads`. Memory: a few MiB of text
+// Calls `report` from time to time with the status. The result does not depend on `threads`. Memory: a few MiB of text
 // with its tokens, or the largest document, and 8 bytes per document of a token file. Throws ConfigError with every
 // problem of the request. Also throws ConfigError for bad lines of .jsonl files (up to 20), unless they are to be
 // skipped. Throws IoError.
 PrepareResult prepare(const PrepareRequest& request, FileSystem& files,
-                      const std::function<void(const PrepareStatus&)>& tell);
+                      const std::function<void(const PrepareStatus&)>& report);
 
 }  // namespace braid::tokenize

@@ -13,15 +13,15 @@ namespace braid::train {
 uint64_t training_order(const TrainSpec& train) { return stream_key(train.seed, "samples"); }
 uint64_t evaluation_order() { return stream_key(0, "samples.held_out"); }
 
-BatchSource::BatchSource(const RunSpec& spec, const data::Blend& blend, const RankGroups& groups, uint64_t seed)
+BatchSource::BatchSource(const RunSpec& spec, const data::Blend& blend, const Groups& groups, uint64_t seed)
     : sampler_(blend, spec.model.context, seed),
       dropout_key_(stream_key(spec.train.seed, "dropout")),
       batch_(spec.train.batch),
       microbatch_(spec.train.microbatch),
       context_(spec.model.context),
       by_document_(spec.data.attention == AttentionMask::Document),
-      first_micro_(spec::first_microbatches(spec)[groups.data->rank()]),
-      num_microbatches_(braid::spec::num_microbatches(spec, groups.data->rank())),
+      first_micro_(spec::first_microbatches(spec)[groups.at[mesh::Axis::Data]]),
+      num_microbatches_(braid::spec::num_microbatches(spec, groups.at[mesh::Axis::Data])),
       num_global_(batch_ / microbatch_) {}
 
 int64_t BatchSource::first_of(int64_t step, int micro) const {

@@ -4,7 +4,7 @@
 #include "braid/data/sampler.h"
 #include "braid/nn/block.h"
 #include "braid/spec/run_spec.h"
-#include "braid/train/rank_groups.h"
+#include "braid/train/groups.h"
 
 namespace braid::train {
 
@@ -20,7 +20,7 @@ struct MicrobatchParts {
 class BatchSource {
  public:
   // `seed` orders the samples of `blend`.
-  BatchSource(const RunSpec& spec, const data::Blend& blend, const RankGroups& groups, uint64_t seed);
+  BatchSource(const RunSpec& spec, const data::Blend& blend, const Groups& groups, uint64_t seed);
 
   int num_microbatches() const { return num_microbatches_; }  // of this rank, in a step
   int num_global_microbatches() const { return num_global_; }

@@ -58,7 +58,7 @@ std::vector<double> BlockExecutor::losses() const {
 
 // The place among those of one update that pass this stage on this rank.
 int BlockExecutor::local_micro(int stage, int micro) const {
-  const RankGroups& groups = model_.groups();
+  const Groups& groups = model_.groups();
   const int first = groups.layout.microbatches(groups.at[mesh::Axis::Pipe], stage).begin;
   return micro - std::max(first, plan_.update_begin(plan_.update_of(micro)));
 }
@@ -158,7 +158,7 @@ void BlockExecutor::update(int stage, int micro) {
 }
 
 void BlockExecutor::reduce_grad(int) {
-  const RankGroups& groups = model_.groups();
+  const Groups& groups = model_.groups();
   if (++num_reduced_ == groups.layout.stages_of(groups.at[mesh::Axis::Pipe]).size() && on_reduce) on_reduce();
 }
 

@@ -14,6 +14,7 @@
 #include "braid/base/file_system.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
+#include "braid/comm/agree.h"
 #include "braid/train/measuring.h"
 
 namespace braid::train {
@@ -93,13 +94,13 @@ void save_small(const std::string& path) {
 // Runs `work` and returns true if it threw no IoError on any rank. All ranks wait for the last.
 template <class Work>
 bool done_by_all(const Work& work, Communicator& ranks) {
-  double done = 1;
+  bool done = true;
   try {
     work();
   } catch (const IoError&) {
-    done = 0;
+    done = false;
   }
-  return all_reduced(done, ReduceOp::Min, ranks) > 0;
+  return comm::agree_all(ranks, "work on files", done);
 }
 
 }  // namespace
@@ -140,7 +141,7 @@ CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
     best = std::min(best, now_seconds() - begin);
   }
   const double rate = 2.0 * static_cast<double>(at_once * bytes) / best;
-  return {static_cast<double>(bytes), all_reduced(rate, ReduceOp::Sum, ranks) / ranks.size()};
+  return {static_cast<double>(bytes), comm::agree(ranks, "rate of copies", rate, ReduceOp::Sum) / ranks.size()};
 }
 
 std::vector<CopySpeed> measured_copies(at::Device device, Communicator& ranks) {

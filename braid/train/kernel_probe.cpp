@@ -12,6 +12,7 @@
 
 #include "braid/base/median.h"
 #include "braid/ckpt/exchange.h"
+#include "braid/comm/agree.h"
 #include "braid/param/memory_account.h"
 #include "braid/plan/block_work.h"
 #include "braid/train/measuring.h"
@@ -88,7 +89,7 @@ RunSpec spec_of(const StandIn& block, DType dtype) {
 }
 
 double mean_of_ranks(double value, Communicator& ranks) {
-  return all_reduced(value, ReduceOp::Sum, ranks) / ranks.size();
+  return comm::agree(ranks, "mean of a measurement", value, ReduceOp::Sum) / ranks.size();
 }
 
 // A block after its first round, which takes seconds like any other.
@@ -112,8 +113,8 @@ WarmedUp<Block> warmed_up(const std::function<std::unique_ptr<Block>()>& make, C
 
 // As many on every rank: what the slowest one's first suggests.
 int num_rounds(double seconds, Communicator& ranks) {
-  return std::clamp(static_cast<int>(kBlockBudget / all_reduced(seconds, ReduceOp::Max, ranks)), kFewestRounds,
-                    kMostRounds);
+  return std::clamp(static_cast<int>(kBlockBudget / comm::agree(ranks, "time of a round", seconds, ReduceOp::Max)),
+                    kFewestRounds, kMostRounds);
 }
 
 // `round` returns its seconds. The shortest: a passing load does not lengthen it.
@@ -206,7 +207,7 @@ MeasuredBlock measured(const RunSpec& spec, at::Device device, Communicator& ran
   const int rounds = num_rounds(warm.seconds, ranks);
   double round_seconds = 0;
   ckpt::all_or_none([&] { round_seconds = shortest_of([&] { return probe.round(); }, rounds); }, ranks);
-  round_seconds = all_reduced(round_seconds, ReduceOp::Max, ranks);
+  round_seconds = comm::agree(ranks, "time of a round", round_seconds, ReduceOp::Max);
   const TimedAttention& attention = probe.kernels().attention();
   const CopySpeed elementwise = probe.elementwise();
   return {{product_speeds(probe.kernels().layers(), ranks),

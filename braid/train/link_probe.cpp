@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "braid/base/clock.h"
+#include "braid/comm/agree.h"
 #include "braid/train/measuring.h"
 
 namespace braid::train {
@@ -43,7 +44,7 @@ struct Pair {
     return now_seconds() - begin;
   }
   // Returns the value of the rank that begins, on both.
-  double told(double value) const {
+  double shared(double value) const {
     const at::Tensor number = at::full({1}, value, at::kDouble);
     move(turn == Turn::Begins ? P2p::Kind::Send : P2p::Kind::Recv, number);
     return number.item<double>();
@@ -59,9 +60,9 @@ double best_trip(const Pair& link, const at::Tensor& buffer, int64_t bytes) {
   const at::Tensor tensor = buffer.narrow(0, 0, bytes / buffer.element_size());
   link.trip(tensor);  // the first also sets up what a connection needs
   double best = link.trip(tensor);
-  const int trips = static_cast<int>(link.told(repeats(best, kLinkBudget)));
+  const int trips = static_cast<int>(link.shared(repeats(best, kLinkBudget)));
   for (int trip = 0; trip < trips; ++trip) best = std::min(best, link.trip(tensor));
-  return link.told(best);
+  return link.shared(best);
 }
 
 LinkSpeed measured_link(const Pair& link, const at::Tensor& buffer) {
@@ -147,10 +148,11 @@ void measure_sums(Communicator& world, Communicator& group, SumSpeed kind, std::
     if (last > kShortSum) break;
     const at::Tensor tensor = buffer.narrow(0, 0, bytes / 4);
     seconds_of_sums(group, tensor, 1);
-    const double once = all_reduced(seconds_of_sums(group, tensor, 1), ReduceOp::Max, world);
+    const double once = comm::agree(world, "time of an all-reduce", seconds_of_sums(group, tensor, 1), ReduceOp::Max);
     const int count = repeats(once, kSumBudget);
     kind.bytes = bytes;
-    kind.seconds = last = all_reduced(seconds_of_sums(group, tensor, count), ReduceOp::Max, world) / count;
+    kind.seconds = last =
+        comm::agree(world, "time of all-reduces", seconds_of_sums(group, tensor, count), ReduceOp::Max) / count;
     all.push_back(kind);
   }
 }
@@ -190,8 +192,8 @@ LinkSpeed measured_pair(Communicator& world, LinkSpeed pair, at::Device device) 
     pair.latency_seconds = speed.latency_seconds;
     pair.bytes_per_second = speed.bytes_per_second;
   }
-  pair.latency_seconds = all_reduced(pair.latency_seconds, ReduceOp::Max, world);
-  pair.bytes_per_second = all_reduced(pair.bytes_per_second, ReduceOp::Max, world);
+  pair.latency_seconds = comm::agree(world, "latency of a pair", pair.latency_seconds, ReduceOp::Max);
+  pair.bytes_per_second = comm::agree(world, "bandwidth of a pair", pair.bytes_per_second, ReduceOp::Max);
   return pair;
 }
 

@@ -124,7 +124,8 @@ LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
 at::Tensor LoadedModel::forward(nn::Microbatch microbatch) const {
   const c10::AutoGradMode no_grad(false);
   microbatch.training = false;
-  const int stage = groups_.pipe->rank(), last = groups_.pipe->size() - 1;
+  Communicator& pipe = groups_.over({mesh::Axis::Pipe});
+  const int stage = pipe.rank(), last = pipe.size() - 1;
   nn::Passage passage(microbatch);
   at::Tensor y = model_.segments(stage).forward(stage == 0 ? at::Tensor() : received(microbatch), passage);
   if (last == 0) return with_whole_vocab(y, microbatch);
@@ -132,10 +133,10 @@ at::Tensor LoadedModel::forward(nn::Microbatch microbatch) const {
     y = with_whole_vocab(y, microbatch).contiguous();
   } else {
     const P2p send{P2p::Kind::Send, y.contiguous(), stage + 1, 0};
-    groups_.pipe->batch({&send, 1}).wait_host();
+    pipe.batch({&send, 1}).wait_host();
     y = result_buffer(microbatch);
   }
-  groups_.pipe->broadcast(y, last).wait_host();
+  pipe.broadcast(y, last).wait_host();
   return y;
 }
 
@@ -144,13 +145,14 @@ at::Tensor LoadedModel::received(const nn::Microbatch& microbatch) const {
   const at::Tensor& tokens_bt = microbatch.tokens_bt;
   const at::Tensor x_btc =
       at::empty({tokens_bt.size(0), tokens_bt.size(1), spec_.model.width}, scalar_type(spec_.train.dtype));
-  const P2p receive{P2p::Kind::Recv, x_btc, groups_.pipe->rank() - 1, 0};
-  groups_.pipe->batch({&receive, 1}).wait_host();
+  Communicator& pipe = groups_.over({mesh::Axis::Pipe});
+  const P2p receive{P2p::Kind::Recv, x_btc, pipe.rank() - 1, 0};
+  pipe.batch({&receive, 1}).wait_host();
   return x_btc;
 }
 
 at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const nn::Microbatch& microbatch) const {
-  Communicator& tensor = *groups_.tensor;
+  Communicator& tensor = groups_.over({mesh::Axis::Tensor});
   if (microbatch.targets_bt.defined() || tensor.size() == 1) return y;
   const at::Tensor shards_nstv = at::empty({tensor.size(), y.size(0), y.size(1), y.size(2)}, y.options());
   tensor.all_gather(shards_nstv, y.contiguous()).wait_host();
@@ -161,7 +163,7 @@ at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const nn::Microbat
 at::Tensor LoadedModel::result_buffer(const nn::Microbatch& microbatch) const {
   const at::ScalarType type = scalar_type(spec_.train.dtype);
   if (microbatch.targets_bt.defined()) return at::empty({}, type == at::kDouble ? at::kDouble : at::kFloat);
-  const int64_t vocab = spec::padded_vocab(spec_.model, groups_.tensor->size());
+  const int64_t vocab = spec::padded_vocab(spec_.model, groups_.mesh.size(mesh::Axis::Tensor));
   if (microbatch.cache) return at::empty({std::ssize(microbatch.cache->stretches()), 1, vocab}, type);
   return at::empty({microbatch.tokens_bt.size(0), microbatch.tokens_bt.size(1), vocab}, type);
 }

@@ -61,7 +61,7 @@ class LoadedModel {
   at::Tensor result_buffer(const nn::Microbatch& microbatch) const;
 
   RunSpec spec_;
-  RankGroups groups_;
+  Groups groups_;
   RankModel model_;
 };
 

@@ -3,17 +3,10 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/full.h>
 
 #include <new>
 
 namespace braid::train {
-
-double all_reduced(double value, ReduceOp op, Communicator& ranks) {
-  const at::Tensor number = at::full({1}, value, at::kDouble);
-  ranks.all_reduce(number, op).wait_host();
-  return number.item<double>();
-}
 
 namespace {
 

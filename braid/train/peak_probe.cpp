@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "braid/base/clock.h"
+#include "braid/comm/agree.h"
 #include "braid/nn/kernels/product.h"
 #include "braid/train/measuring.h"
 
@@ -60,7 +61,7 @@ int64_t timed_size(at::ScalarType dtype, at::Device device, Communicator& world)
   for (int64_t size = kSmallest; size < kLargest; size *= 2) {
     SquareProduct product(size, dtype, device);
     product.seconds();  // the first one also sets up kernels and touches pages
-    if (all_reduced(product.seconds(), ReduceOp::Max, world) >= kLongEnough) return size;
+    if (comm::agree(world, "time of a product", product.seconds(), ReduceOp::Max) >= kLongEnough) return size;
   }
   return kLargest;
 }
@@ -76,7 +77,7 @@ PeakFlops peak_of_type(at::ScalarType dtype, at::Device device, Communicator& wo
     best = std::min(best, seconds);
     spent += seconds;
   }
-  peak.per_rank = all_reduced(product.flops() / best, ReduceOp::Sum, world) / world.size();
+  peak.per_rank = comm::agree(world, "rate of products", product.flops() / best, ReduceOp::Sum) / world.size();
   return peak;
 }
 

@@ -1,9 +1,6 @@
 // Stepping, agreeing, and telling rank 0's observer.
 #include "braid/train/rank_loop.h"
 
-#include <ATen/ops/full.h>
-#include <ATen/ops/tensor.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,6 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/comm/agree.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/model_flops.h"
@@ -30,32 +28,26 @@ namespace {
 // Steps between two meetings of replicas that run apart: the delay of a request to stop.
 constexpr int64_t kStepsApart = 32;
 
-int64_t largest(int64_t mine, Communicator& world) {
-  auto value = at::full({1}, mine, at::kLong);
-  world.all_reduce(value, ReduceOp::Max).wait_host();
-  return value.item<int64_t>();
-}
-
 // The strongest request of all ranks, and whether any rank is busy with a save.
-struct Told {
+struct RankRequest {
   RunRequest request;
   bool busy;
 };
-Told told_by_all(Told mine, Communicator& world) {
-  auto values = at::tensor({static_cast<int64_t>(mine.request), int64_t{mine.busy}}, at::kLong);
-  world.all_reduce(values, ReduceOp::Max).wait_host();
-  return {static_cast<RunRequest>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
+RankRequest strongest_of_all(RankRequest mine, Communicator& world) {
+  const std::vector<int64_t> all =
+      comm::agree(world, "request", {static_cast<int64_t>(mine.request), int64_t{mine.busy}}, ReduceOp::Max);
+  return {static_cast<RunRequest>(all[0]), all[1] != 0};
 }
 
 // Measuring for a prediction takes about half a second. A run of small steps is predicted if this many are to come: a
 // number of steps and no time, so that equal runs do equal things.
 constexpr int64_t kManySmallSteps = 1000;
 
-struct Foreseen {
+struct PredictedRun {
   plan::Prediction prediction;
   std::vector<plan::ParallelismRow> ways;  // none of one rank: no link was measured
 };
-Foreseen foreseen_with(const plan::Cluster& rates, const RunSpec& spec) {
+PredictedRun predicted_with(const plan::Cluster& rates, const RunSpec& spec) {
   RunSpec planned = spec;
   plan::PredictOptions options;
   Schedule table;
@@ -70,7 +62,7 @@ Foreseen foreseen_with(const plan::Cluster& rates, const RunSpec& spec) {
   std::vector<Problem> problems = plan::prediction_problems(planned, rates);
   std::ranges::move(plan::mesh_problems(planned, rates), std::back_inserter(problems));
   if (!problems.empty()) throw ConfigError(std::move(problems));
-  Foreseen all{plan::predict_run(planned, rates, options), {}};
+  PredictedRun all{plan::predict_run(planned, rates, options), {}};
   const auto ranks = static_cast<int>(num_ranks(spec.mesh));
   if (ranks > 1) all.ways = plan::parallelism_table(spec, rates, ranks);
   return all;
@@ -91,22 +83,22 @@ RankLoop::RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& 
 RunEnd RankLoop::run() {
   shared_.controls.on_begin();
   checkpoints_.begin();
-  if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
+  if (peak_.per_rank > 0) notify([&] { shared_.observer.on_peak(peak_); });
   if (trainer_.owes_evaluation && !evaluation_is_known()) evaluate();
   bool stops = false;
   while (!stops && trainer_.num_steps() < train_.steps) {
     doing(cat("step ", trainer_.num_steps() + 1));
     const StepReport report = trainer_.step();
     if (train_.on_spike == OnSpike::Rollback && !report.spike.empty()) return ended_by(report);
-    hear(report);
+    report_step(report);
     check_replicas();
-    tell_of_graphs();
-    tell_of_choices();
+    report_graphs();
+    report_choices();
     const RunRequest request = agreed_request();
     stops = request == RunRequest::Stop;
     if (stops || trainer_.num_steps() == train_.steps) break;
     if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
-    if (!has_foreseen_ && worth_foreseeing()) foresee();
+    if (!has_predicted_ && worth_predicting()) predict();
     stops = stops_after_work_between_steps(request);
   }
   return ended(stops && trainer_.num_steps() < train_.steps);
@@ -147,29 +139,29 @@ void RankLoop::doing(const std::string& what) const {
   if (comm::RankActivity* activity = world_.activity()) activity->begin(what);
 }
 
-void RankLoop::hear(StepReport report) {
+void RankLoop::report_step(StepReport report) {
   if (comm::RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
   if (spec::replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
   const double tokens_of_rank = report.tokens_per_second / world_.size();
   raise_peak(tokens_of_rank * spec::model_flops_per_token(start_.spec.model));
   report.utilisation = spec::model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
-  tell([&] { shared_.observer.on_step(report); });
+  notify([&] { shared_.observer.on_step(report); });
 }
 
 // No step does more than the machine can: a peak that is less was given wrongly, or measured while others worked.
 void RankLoop::raise_peak(double reached_per_rank) {
   if (peak_.per_rank == 0 || reached_per_rank <= peak_.per_rank) return;
   peak_ = {reached_per_rank, PeakSource::Step, 0};
-  tell([&] { shared_.observer.on_peak(peak_); });
+  notify([&] { shared_.observer.on_peak(peak_); });
 }
 
 // This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
 RunRequest RankLoop::request() {
   if (shared_.controls.stop_requested()) return RunRequest::Stop;
   if (shared_.controls.takes_save_request()) return RunRequest::Save;
-  if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return RunRequest::GoOn;
-  wishes_to_save_ = now_seconds() - checkpoints_.saved_at() >= 60 * train_.save_minutes;
-  return wishes_to_save_ ? RunRequest::Save : RunRequest::GoOn;
+  if (world_.rank() != 0 || train_.save_minutes == 0 || save_is_due_) return RunRequest::GoOn;
+  save_is_due_ = now_seconds() - checkpoints_.saved_at() >= 60 * train_.save_minutes;
+  return save_is_due_ ? RunRequest::Save : RunRequest::GoOn;
 }
 
 // Replicas that run apart meet now and then, to ask.
@@ -180,7 +172,7 @@ RunRequest RankLoop::agreed_request() {
 
 // A save that all ranks have done their part of goes on; nobody is asked for that alone.
 RunRequest RankLoop::agreed(RunRequest mine) {
-  const Told all = told_by_all({mine, checkpoints_.busy()}, world_);
+  const RankRequest all = strongest_of_all({mine, checkpoints_.busy()}, world_);
   if (checkpoints_.under_way() && !all.busy) checkpoints_.advance();
   return all.request;
 }
@@ -196,25 +188,25 @@ bool RankLoop::stops_after_work_between_steps(RunRequest request) {
   return agreed(shared_.controls.stop_requested() ? RunRequest::Stop : RunRequest::GoOn) == RunRequest::Stop;
 }
 
-void RankLoop::tell_of_graphs() {
+void RankLoop::report_graphs() {
   const std::string why = trainer_.graph_failure();
-  if (!why.empty() && !told_of_graphs_) tell([&] { shared_.observer.on_slow_path("no CUDA graphs: " + why); });
-  told_of_graphs_ = !why.empty();
+  if (!why.empty() && !reported_graphs_) notify([&] { shared_.observer.on_slow_path("no CUDA graphs: " + why); });
+  reported_graphs_ = !why.empty();
 }
 
-void RankLoop::tell_of_choices() {
-  for (const std::string& choice : trainer_.take_choices()) tell([&] { shared_.observer.on_choice(choice); });
+void RankLoop::report_choices() {
+  for (const std::string& choice : trainer_.take_choices()) notify([&] { shared_.observer.on_choice(choice); });
 }
 
 // The first step is not kept waiting for it.
 void RankLoop::measure_peak() {
   const at::Tensor& weights = trainer_.model().params().flat_data();
   peak_ = measured_peak(weights.scalar_type(), weights.device(), world_);
-  tell([&] { shared_.observer.on_peak(peak_); });
+  notify([&] { shared_.observer.on_peak(peak_); });
 }
 
-void RankLoop::foresee() {
-  has_foreseen_ = true;
+void RankLoop::predict() {
+  has_predicted_ = true;
   const auto go_on_without = [this](const std::exception& error) {
     shared_.observer.on_choice(cat("no prediction: ", error.what()));
   };
@@ -224,17 +216,17 @@ void RankLoop::foresee() {
     forget_peak(start_.spec);
   } catch (const RunError& error) {  // on all ranks
     forget_peak(start_.spec);
-    return tell([&] { go_on_without(error); });
+    return notify([&] { go_on_without(error); });
   }
-  tell([&] {
-    Foreseen foreseen;
+  notify([&] {
+    PredictedRun predicted;
     try {
-      foreseen = foreseen_with(rates, start_.spec);
+      predicted = predicted_with(rates, start_.spec);
     } catch (const std::exception& error) {  // no fault of what trains
       return go_on_without(error);
     }
-    shared_.observer.on_prediction(foreseen.prediction);
-    if (!foreseen.ways.empty()) shared_.observer.on_comparison(foreseen.ways);
+    shared_.observer.on_prediction(predicted.prediction);
+    if (!predicted.ways.empty()) shared_.observer.on_comparison(predicted.ways);
   });
 }
 
@@ -243,7 +235,7 @@ bool RankLoop::worth_measuring_peak() const {
   return spec::model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
 }
 
-bool RankLoop::worth_foreseeing() const {
+bool RankLoop::worth_predicting() const {
   return worth_measuring_peak() || train_.steps - trainer_.num_steps() >= kManySmallSteps;
 }
 
@@ -253,8 +245,8 @@ bool RankLoop::is_evaluated(int64_t step) const { return step == train_.steps ||
 // A process that was ended after its save may have finished its evaluation too.
 bool RankLoop::evaluation_is_known() {
   bool known = false;
-  tell([&] { known = shared_.observer.knows_evaluation(trainer_.num_steps()); });
-  return largest(known ? 1 : 0, world_) == 1;
+  notify([&] { known = shared_.observer.knows_evaluation(trainer_.num_steps()); });
+  return comm::agree_any(world_, "known evaluation", known);
 }
 
 // Only rank 0's has nats per byte.
@@ -263,8 +255,8 @@ void RankLoop::evaluate() {
   compare_replicas();
   evaluation_ = {trainer_.num_steps(), trainer_.evaluate()};
   if (std::isnan(evaluation_.loss)) return;
-  checkpoints_.heard(evaluation_.step, evaluation_.loss);
-  tell([&] {
+  checkpoints_.add_evaluation(evaluation_.step, evaluation_.loss);
+  notify([&] {
     evaluation_.loss_per_byte = evaluation_.loss / shared_.evaluated.bytes_per_token();
     shared_.observer.on_evaluation(evaluation_);
   });
@@ -274,10 +266,11 @@ void RankLoop::evaluate() {
 void RankLoop::compare_replicas() {
   if (own_losses_.empty()) return;
   const auto count = static_cast<int64_t>(own_losses_.size());
-  const double sum = all_reduced(std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0), ReduceOp::Sum, world_);
+  const double own = std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0);
+  const double sum = comm::agree(world_, "loss of replicas", own, ReduceOp::Sum);
   own_losses_.clear();
   const double mean = sum / static_cast<double>(count * world_.size());
-  tell([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
+  notify([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
 }
 
 void RankLoop::save() {
@@ -285,7 +278,7 @@ void RankLoop::save() {
   if (comm::RankActivity* activity = world_.activity()) activity->begin_storage(cat("save of step ", step));
   trainer_.owes_evaluation = evaluation_.step != step && is_evaluated(step);
   checkpoints_.save();
-  wishes_to_save_ = false;
+  save_is_due_ = false;
 }
 
 }  // namespace braid::train

@@ -50,25 +50,25 @@ class RankLoop {
   RunEnd ended(bool interrupted);
   RunEnd ended_by(const StepReport& spike);
   template <class Call>
-  void tell(const Call& call) const {
+  void notify(const Call& call) const {
     if (world_.rank() != 0) return;
     if (comm::RankActivity* activity = world_.activity()) activity->begin_telling("telling of the run");
     call();
     doing("between steps");
   }
   void doing(const std::string& what) const;
-  void hear(StepReport report);
+  void report_step(StepReport report);
   void raise_peak(double reached_per_rank);
   RunRequest request();
   RunRequest agreed_request();
   RunRequest agreed(RunRequest mine);
   bool stops_after_work_between_steps(RunRequest request);
-  void tell_of_graphs();
-  void tell_of_choices();
+  void report_graphs();
+  void report_choices();
   void measure_peak();
-  void foresee();
+  void predict();
   bool worth_measuring_peak() const;
-  bool worth_foreseeing() const;
+  bool worth_predicting() const;
   bool is_evaluated(int64_t step) const;
   bool evaluation_is_known();
   void evaluate();
@@ -82,10 +82,10 @@ class RankLoop {
   Trainer& trainer_;
   Communicator& world_;
   RunCheckpoints checkpoints_;
-  Evaluation evaluation_{-1};    // the last one; step -1: none yet
-  bool wishes_to_save_ = false;  // rank 0 has requested a save that is not made yet (train.save_minutes)
-  bool told_of_graphs_ = false;
-  bool has_foreseen_ = false;
+  Evaluation evaluation_{-1};  // the last one; step -1: none yet
+  bool save_is_due_ = false;   // rank 0 has requested a save that is not made yet (train.save_minutes)
+  bool reported_graphs_ = false;
+  bool has_predicted_ = false;
   bool owes_check_ = false;  // a check of replicas is due; it waits because they are apart
   std::string spike_;
   std::vector<double> own_losses_;  // if replicas run apart: losses of this rank's steps since the last evaluation

@@ -49,10 +49,10 @@ ModelLayers model_layers(const param::ModelParams& params) {
   return layers;
 }
 
-param::Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups) {
-  const int parts = groups.shards->size();
-  if (parts == 1) return {};
-  return {static_cast<param::Sharded>(spec.zero), groups.shards->rank(), parts};
+param::Sharding sharding_of(const SyncSpec& spec, const Groups& groups) {
+  const Communicator* const shards = groups.shards();
+  if (!shards) return {};
+  return {static_cast<param::Sharded>(spec.zero), shards->rank(), shards->size()};
 }
 
 at::ScalarType scalar_type(DType dtype) {
@@ -69,9 +69,10 @@ at::ScalarType scalar_type(DType dtype) {
   return at::kFloat;
 }
 
-RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const nn::ModelMaker& maker)
+RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker)
     : groups_(groups), maker_(maker) {
-  const param::ModelParams all = maker.params(spec.model, groups.tensor->rank(), groups.tensor->size());
+  const param::ModelParams all =
+      maker.params(spec.model, groups.at[mesh::Axis::Tensor], groups.mesh.size(mesh::Axis::Tensor));
   order_ = param_order(all);
   layers_ = model_layers(all);
   auxiliaries_ = auxiliaries_of(all);
@@ -126,7 +127,7 @@ void RankModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
   stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
-  const nn::RankContext rank{*groups_.tensor, *stage.weight_grads, nn::kept_by_layers(policy)};
+  const nn::RankContext rank{groups_.over({mesh::Axis::Tensor}), *stage.weight_grads, nn::kept_by_layers(policy)};
   for (const nn::ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }

@@ -11,7 +11,7 @@
 #include "braid/optim/grad_norm.h"
 #include "braid/param/unit_sink.h"
 #include "braid/spec/run_spec.h"
-#include "braid/train/rank_groups.h"
+#include "braid/train/groups.h"
 
 namespace braid::train {
 
@@ -24,9 +24,9 @@ struct ModelLayers {
 class RankModel {
  public:
   // `spec.model.vocab` is resolved. `groups` must outlive this.
-  RankModel(const RunSpec& spec, const RankGroups& groups) : RankModel(spec, groups, nn::model_maker(spec.model)) {}
+  RankModel(const RunSpec& spec, const Groups& groups) : RankModel(spec, groups, nn::model_maker(spec.model)) {}
   // The same for a model of `maker`, which outlives this.
-  RankModel(const RunSpec& spec, const RankGroups& groups, const nn::ModelMaker& maker);
+  RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker);
 
   // Returns the blocks of `stage`, in segments by memory.recompute. REQUIRES: groups().layout gives this rank `stage`.
   const nn::Segments& segments(int stage) const { return *stages_.at(stage).segments; }
@@ -45,13 +45,9 @@ class RankModel {
   bool is_first(int stage) const { return stage == 0; }
   bool is_last(int stage) const { return stage + 1 == groups_.layout.num_stages(); }
   bool has_last() const { return stages_.contains(groups_.layout.num_stages() - 1); }
-  const RankGroups& groups() const { return groups_; }
-  // Returns true if this rank counts `param` in norms: no lower rank of groups().model holds the same elements.
+  const Groups& groups() const { return groups_; }
+  // Returns true if this rank counts `param` in norms: no lower rank of groups().model() holds the same elements.
   bool counts(const param::Parameter& param) const;
-  // Returns the groups over which norms are all-reduced.
-  optim::NormGroups norm_groups() const {
-    return {*groups_.model, groups_.shards->size() > 1 ? groups_.shards.get() : nullptr};
-  }
   // Returns the names of the whole model's parameters, the same on every rank.
   const optim::ParamOrder& order() const { return order_; }
   // Returns the layers of the whole model, the same on every rank.
@@ -68,7 +64,7 @@ class RankModel {
   void make_sink();
   void build(const RunSpec& spec, int stage);
 
-  const RankGroups& groups_;
+  const Groups& groups_;
   const nn::ModelMaker& maker_;
   optim::ParamOrder order_;
   ModelLayers layers_;
@@ -82,7 +78,7 @@ class RankModel {
 };
 
 // Returns the sharding of sync.zero on these groups.
-param::Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
+param::Sharding sharding_of(const SyncSpec& spec, const Groups& groups);
 
 // Returns the names of `params` in model order, a tied parameter once.
 optim::ParamOrder param_order(const param::ModelParams& params);

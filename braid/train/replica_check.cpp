@@ -1,15 +1,13 @@
 // Ranks exchange lists first, so that tensors that only one rank holds are not read.
 #include "braid/train/replica_check.h"
 
-#include <ATen/ops/full.h>
-
 #include <algorithm>
 #include <map>
 #include <span>
-#include <tuple>
 
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/train/saved_tensors.h"
 
 namespace braid::train {
@@ -17,7 +15,11 @@ namespace {
 
 constexpr int64_t kKinds = 4;  // as many as CopyOf has, or more
 
-using CopyKey = std::pair<int64_t, int64_t>;  // param and what; box
+struct CopyKey {
+  int64_t what;  // param and kind
+  int64_t box;
+  auto operator<=>(const CopyKey&) const = default;
+};
 struct RankDigest {
   int rank;
   int64_t digest;
@@ -47,33 +49,12 @@ int64_t digest_of_values(const HeldCopy& held) {
   return static_cast<int64_t>(digest_of(DigestKind::Xxh3, std::span(bytes, host.nbytes())));
 }
 
-int64_t largest_of(int64_t mine, Communicator& world) {
-  const at::Tensor value = at::full({1}, mine, at::kLong);
-  world.all_reduce(value, ReduceOp::Max).wait_host();
-  return value.item<int64_t>();
-}
-
-// Every rank's numbers, `width` for each of at most `most` things; -1 where a rank has fewer.
-class Gathered {
- public:
-  Gathered(int64_t most, int64_t width, Communicator& world)
-      : all_(at::full({world.size(), most, width}, -1, at::kLong)), own_(all_[world.rank()]), world_(world) {}
-  int64_t& own(int64_t thing, int64_t place) { return own_.mutable_data_ptr<int64_t>()[thing * own_.size(1) + place]; }
-  void gather() { world_.all_gather(all_, own_).wait_host(); }
-  int64_t of(int rank, int64_t thing, int64_t place) const {
-    return all_.const_data_ptr<int64_t>()[(rank * all_.size(1) + thing) * all_.size(2) + place];
-  }
-
- private:
-  at::Tensor all_, own_;
-  Communicator& world_;
-};
-
-Copies told_copies(const Gathered& keys, const Gathered* digests, int num_ranks, int64_t most) {
+// The copies of all ranks, by key. `digests` holds those of each rank's copies, in the order of its keys.
+Copies copies_of_all(const std::vector<std::vector<CopyKey>>& keys, const std::vector<std::vector<int64_t>>& digests) {
   Copies copies;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    for (int64_t i = 0; i < most && keys.of(rank, i, 0) >= 0; ++i) {
-      copies[{keys.of(rank, i, 0), keys.of(rank, i, 1)}].push_back({rank, digests ? digests->of(rank, i, 0) : 0});
+  for (size_t rank = 0; rank < keys.size(); ++rank) {
+    for (size_t i = 0; i < keys[rank].size(); ++i) {
+      copies[keys[rank][i]].push_back({static_cast<int>(rank), digests[rank][i]});
     }
   }
   return copies;
@@ -108,8 +89,8 @@ std::string kind_text(CopyOf what) {
 }
 
 std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies, const optim::ParamOrder& order) {
-  const std::string what = cat("the ", kind_text(static_cast<CopyOf>(key.first % kKinds)), " of ",
-                               order[static_cast<size_t>(key.first / kKinds)]);
+  const std::string what = cat("the ", kind_text(static_cast<CopyOf>(key.what % kKinds)), " of ",
+                               order[static_cast<size_t>(key.what / kKinds)]);
   const auto odd = odd_ones(copies);
   if (odd.size() == copies.size()) {
     return cat("the copies of ", what, " on ", ranks_text(copies), " differ, and no majority says which are right");
@@ -144,19 +125,16 @@ std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer,
 
 std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const optim::ParamOrder& order) {
   if (world.size() == 1) return "";
-  const int64_t most = largest_of(std::ssize(held), world);
-  Gathered keys(most, 2, world), digests(most, 1, world);
-  for (int64_t i = 0; i < std::ssize(held); ++i) {
-    std::tie(keys.own(i, 0), keys.own(i, 1)) = key_of(held[static_cast<size_t>(i)]);
+  std::vector<CopyKey> own;
+  for (const HeldCopy& one : held) own.push_back(key_of(one));
+  const auto keys = comm::gather(world, "copies that ranks hold", own);
+  std::map<CopyKey, int> holders;
+  for (const std::vector<CopyKey>& of_rank : keys) {
+    for (const CopyKey& key : of_rank) ++holders[key];
   }
-  keys.gather();
-  const Copies told = told_copies(keys, nullptr, world.size(), most);
-  for (int64_t i = 0; i < std::ssize(held); ++i) {
-    const HeldCopy& one = held[static_cast<size_t>(i)];
-    if (told.at(key_of(one)).size() > 1) digests.own(i, 0) = digest_of_values(one);
-  }
-  digests.gather();
-  for (const auto& [key, copies] : told_copies(keys, &digests, world.size(), most)) {
+  std::vector<int64_t> digests;  // 0 if no other rank holds a copy
+  for (const HeldCopy& one : held) digests.push_back(holders.at(key_of(one)) > 1 ? digest_of_values(one) : 0);
+  for (const auto& [key, copies] : copies_of_all(keys, comm::gather(world, "digests of copies", digests))) {
     const auto differs = [&](const RankDigest& one) { return one.digest != copies.front().digest; };
     if (std::ranges::any_of(copies, differs)) return fault_text(key, copies, order);
   }

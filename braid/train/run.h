@@ -87,7 +87,7 @@ class RunObserver {
   virtual bool knows_evaluation(int64_t step) { return false; }
   // Called after on_start() or on_rollback() if checkpoint.keep_best is set. Returns, by step, the validation losses
   // that this observer, or an earlier one in the run's folder, has received.
-  virtual std::map<int64_t, double> heard_evaluations() { return {}; }
+  virtual std::map<int64_t, double> recorded_evaluations() { return {}; }
   // Called before an evaluation if replicas run apart, since on_step() then reports one replica. `loss` is the mean
   // training loss of all replicas since the last evaluation, over `num_steps` steps of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}

@@ -1,8 +1,6 @@
 // Rank 0's notifications and removals after a checkpoint is published.
 #include "braid/train/run_checkpoints.h"
 
-#include <ATen/ops/full.h>
-
 #include <cmath>
 #include <filesystem>
 #include <system_error>
@@ -14,6 +12,7 @@
 #include "braid/ckpt/exchange.h"
 #include "braid/ckpt/retention.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/comm/agree.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
@@ -31,7 +30,7 @@ RunCheckpoints::RunCheckpoints(const Parts& parts, Trainer& trainer, Communicato
 }
 
 void RunCheckpoints::begin() {
-  if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.heard_evaluations();
+  if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.recorded_evaluations();
 }
 
 // A save is collective, and hosts may see different folders: rank 0 looks.
@@ -41,14 +40,13 @@ bool RunCheckpoints::is_saved(int64_t step) const {
   const bool is_there =
       world_.rank() == 0 &&
       std::filesystem::equivalent(spec_.train.resume, ckpt::checkpoint_folder(spec_.train.out, step), unknown);
-  return !ckpt::text_of_rank_0(is_there ? "saved" : "", at::kCPU, world_).empty();
+  return comm::broadcast(world_, "checkpoint that is saved already", is_there);
 }
 
 void RunCheckpoints::make_room() {
   ckpt::SavePlan plan = trainer_.save_plan();
-  const at::Tensor most = at::full({1}, ckpt::Snapshot::bytes_of(plan.shard), at::kLong);
-  world_.all_reduce(most, ReduceOp::Max).wait_host();
-  const double given = spec_.checkpoint.host_gib, needed = std::ldexp(most.item<double>(), -30);
+  const int64_t most = comm::agree(world_, "bytes of a snapshot", ckpt::Snapshot::bytes_of(plan.shard), ReduceOp::Max);
+  const double given = spec_.checkpoint.host_gib, needed = std::ldexp(static_cast<double>(most), -30);
   if (given > 0 && given < needed) {
     const double enough = std::ceil(needed * 1e6) / 1e6;
     throw ConfigError({{"checkpoint.host_gib", spec::toml_text(given),

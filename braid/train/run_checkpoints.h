@@ -48,7 +48,7 @@ class RunCheckpoints {
   void finish();
 
   // Records a validation loss. checkpoint.keep_best keeps the checkpoints with the lowest ones.
-  void heard(int64_t step, double loss) { losses_[step] = loss; }
+  void add_evaluation(int64_t step, double loss) { losses_[step] = loss; }
 
   // Returns true if the run's folder has the trainer's state after `step`, or a save of it is under way. The state may
   // also be the checkpoint that the run resumed from. Returns rank 0's view on all ranks. Collective.

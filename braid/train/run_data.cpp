@@ -12,6 +12,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
+#include "braid/comm/agree.h"
 #include "braid/spec/fields.h"
 #include "braid/tokenize/text_corpus.h"
 #include "braid/tokenize/tokenizer_identity.h"
@@ -55,9 +56,9 @@ std::vector<Input> inputs_of(const RunSpec& spec, const data::CorpusOrigin& orig
 
 void require_same_inputs(const RunSpec& spec, const data::CorpusOrigin& origin, Communicator& world) {
   std::vector<Problem> problems;
-  const auto hosts = ckpt::all_gather_text(host_name(), at::kCPU, world);
+  const auto hosts = comm::gather_texts(world, "hosts", host_name());
   for (const auto& [key, mark] : inputs_of(spec, origin)) {
-    const auto all = ckpt::all_gather_text(mark, at::kCPU, world);
+    const auto all = comm::gather_texts(world, key, mark);
     std::vector<std::string> others;
     for (size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank] != all[0]) others.push_back(cat("rank ", rank, " on ", hosts[rank]));

@@ -8,6 +8,7 @@
 #include "braid/base/host.h"
 #include "braid/base/host_facts.h"
 #include "braid/ckpt/exchange.h"
+#include "braid/comm/agree.h"
 #include "braid/nn/kernels/product_bf16.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/train/compute_device.h"
@@ -83,7 +84,7 @@ plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Commun
   plan::DeviceGroup group;
   group.shared_cores = device.is_cpu();
   const bool here = device.is_cpu() && kernels::has_product_bf16();
-  group.bfloat16_products = all_reduced(here ? 1 : 0, ReduceOp::Min, world) > 0;
+  group.bfloat16_products = comm::agree_all(world, "bfloat16 products", here);
   group.per_node = share.per_node;
   group.nodes = num_hosts(hosts);
   group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;

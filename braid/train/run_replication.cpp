@@ -8,7 +8,7 @@
 namespace braid::train {
 
 std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model) {
-  const RankGroups& groups = model.groups();
+  const Groups& groups = model.groups();
   sync::ReplicationParts parts{.store = model.params(),
                                .unit_sink = model.unit_sink(),
                                .stage_of_block = model.stage_of_block(),
@@ -19,8 +19,7 @@ std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankMode
                                .optimizer = spec.optimizer,
                                .num_steps = spec.train.steps};
   if (spec.mesh.ranks_per_node > 0) parts.node = groups.world.rank() / spec.mesh.ranks_per_node;
-  const sync::SyncGroups over{*groups.replicas, *groups.shards, *groups.copies, *groups.tied};
-  auto made = sync::make_replication(spec.sync, over, std::move(parts));
+  auto made = sync::make_replication(spec.sync, groups.replicas(), std::move(parts));
   sync::Replication* replication = made.get();
   model.sink().on_ready = [replication](const param::Parameter& param) { replication->ready(param); };
   if (model.params().shards_parameters()) {

@@ -1,9 +1,7 @@
 // Means and deviations.
 #include "braid/train/spike_watch.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 
 namespace braid::train {
 namespace {
@@ -54,16 +53,18 @@ int64_t worst_of(RankModel& model) {
 }  // namespace
 
 std::string where_not_finite(RankModel& model) {
-  const RankGroups& groups = model.groups();
-  Communicator& told = *groups.step_report;
-  const at::Tensor own = at::tensor({worst_of(model), int64_t{groups.world.rank()}}, at::kLong);
-  const at::Tensor all = at::empty({told.size(), 2}, at::kLong);
-  told.all_gather(all, own).wait_host();
-  const int64_t worst = all.select(1, 0).min().item<int64_t>();
+  const Groups& groups = model.groups();
+  struct Found {
+    int64_t place;
+    int rank;
+  };
+  const auto all =
+      comm::gather(*groups.step_report, "values that are not finite", Found{worst_of(model), groups.world.rank()});
+  const int64_t worst = std::ranges::min(all, {}, &Found::place).place;
   if (worst == kNowhere) return "";
   std::vector<std::string> ranks;
-  for (int rank = 0; rank < told.size(); ++rank) {
-    if (all[rank][0].item<int64_t>() == worst) ranks.push_back(cat(all[rank][1].item<int64_t>()));
+  for (const Found& found : all) {
+    if (found.place == worst) ranks.push_back(cat(found.rank));
   }
   const auto num_params = static_cast<int64_t>(model.order().size());
   const bool weights = worst < num_params;

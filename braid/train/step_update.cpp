@@ -86,7 +86,7 @@ std::vector<double> by_layer(const ModelLayers& layers, std::span<const double> 
 
 optim::GradNormExchange started_norm(RankModel& model) {
   const auto counts = [&](const param::Parameter& param) { return model.counts(param); };
-  return {model.params(), model.order(), counts, model.norm_groups()};
+  return {model.params(), model.order(), counts, model.groups().model(), model.groups().shards()};
 }
 
 // A rank's numbers that are all-reduced.
@@ -101,7 +101,7 @@ class Summed {
         auxiliary_losses_(added(sums_, own.auxiliaries.losses)),
         auxiliary_counts_(added(sums_, own.auxiliaries.counts)) {}
 
-  void start(Communicator& told) { sums_.start(told); }
+  void start(Communicator& ranks) { sums_.start(ranks); }
   void finish(StepTotals& numbers) {
     sums_.finish();
     const auto losses = sums_.of(losses_), squares = sums_.of(layer_squares_);
@@ -134,11 +134,11 @@ double total_loss(const std::vector<double>& losses, Communicator& world) {
 }
 
 StepTotals exchanged(RankModel& model, const RankReport& own) {
-  Communicator& told = *model.groups().step_report;
+  Communicator& ranks = *model.groups().step_report;
   optim::GradNormExchange norm = started_norm(model);
-  RowsInFlight rows = start_gathering(own.row, told);
+  RowsInFlight rows = start_gathering(own.row, ranks);
   Summed summed(own, norm.own(), by_layer(model.layers(), norm.own_squares()));
-  summed.start(told);
+  summed.start(ranks);
 
   StepTotals numbers;
   summed.finish(numbers);
@@ -156,8 +156,8 @@ enum class StepOutcome { Update, Overflow, Skip, GoBack, Stop };
 double scale_of(const StepParts& parts) { return parts.loss_scaler ? parts.loss_scaler->scale() : 1; }
 
 int num_replicas(const StepParts& parts) {
-  const RankGroups& groups = parts.model.groups();
-  return groups.step_report->size() / groups.model->size();
+  const Groups& groups = parts.model.groups();
+  return groups.step_report->size() / groups.model().size();
 }
 
 // The root of the mean square of all replicas' norms: the same bits on all ranks that told each other, even where one

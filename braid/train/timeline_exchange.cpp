@@ -1,54 +1,17 @@
-// Rows travel as float64 tensors: an action is four small integers.
+// Rows travel as float64 tensors, while the step goes on.
 #include "braid/train/timeline_exchange.h"
 
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "braid/comm/agree.h"
+
 namespace braid::train {
 namespace {
 
-constexpr int64_t kSpanNumbers = 6;  // op, stage, micro, fusion, begin, end
 constexpr int64_t kRowNumbers = 4 + 2 * param::kNumMemoryCategories;
-
-// size() copies of `mine`'s shape, one per rank.
-at::Tensor gathered(const at::Tensor& mine, Communicator& world) {
-  auto all = at::zeros({world.size() * mine.numel()}, at::kDouble);
-  world.all_gather(all, mine).wait_host();
-  return all;
-}
-
-int64_t most_spans(const std::vector<schedule::Span>& mine, Communicator& world) {
-  auto count = at::full({1}, static_cast<int64_t>(mine.size()), at::kLong);
-  world.all_reduce(count, ReduceOp::Max).wait_host();
-  return count.item<int64_t>();
-}
-
-at::Tensor encoded(const std::vector<schedule::Span>& spans, int64_t capacity) {
-  auto numbers = at::full({capacity * kSpanNumbers}, -1.0, at::kDouble);
-  double* out = numbers.mutable_data_ptr<double>();
-  for (const auto& span : spans) {
-    *out++ = static_cast<double>(span.action.op);
-    *out++ = span.action.stage;
-    *out++ = span.action.micro;
-    *out++ = static_cast<double>(span.action.fusion);
-    *out++ = span.begin;
-    *out++ = span.end;
-  }
-  return numbers;
-}
-
-std::vector<schedule::Span> decoded(const double* numbers, int64_t capacity) {
-  std::vector<schedule::Span> spans;
-  for (int64_t i = 0; i < capacity && numbers[0] >= 0; ++i, numbers += kSpanNumbers) {
-    const Action action{static_cast<Op>(numbers[0]), static_cast<int>(numbers[1]), static_cast<int>(numbers[2]),
-                        static_cast<Fusion>(numbers[3])};
-    spans.push_back({action, numbers[4], numbers[5]});
-  }
-  return spans;
-}
 
 // Bytes are whole numbers far below 2^53, so they travel exactly.
 void write_row(const BusyRow& row, double* out) {
@@ -120,12 +83,7 @@ double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>&
 }
 
 schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Communicator& world) {
-  const int64_t capacity = most_spans(mine, world);
-  const auto all = gathered(encoded(mine, capacity), world);
-  schedule::Timeline timeline;
-  for (int rank = 0; rank < world.size(); ++rank) {
-    timeline.ranks.push_back(decoded(all.const_data_ptr<double>() + rank * capacity * kSpanNumbers, capacity));
-  }
+  schedule::Timeline timeline{comm::gather(world, "spans of a step", mine)};
   start_at_zero(timeline);
   return timeline;
 }

@@ -33,7 +33,7 @@ struct Trainer::Pass {
         schedule(std::move(the_schedule)),
         versions(version_plan(trainer.spec_, schedule)),
         executor(trainer.spec_, *trainer.model_, batches, {mode, versions, trainer.spec_.train.eval_sequences}),
-        runtime(schedule, *trainer.groups_->pipe, executor) {}
+        runtime(schedule, trainer.groups_->over({mesh::Axis::Pipe}), executor) {}
 
   BatchSource batches;
   Schedule schedule;
@@ -58,14 +58,15 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& 
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[mesh::Axis::Data]);
-  groups_ = std::make_unique<RankGroups>(mesh, StageLayout(schedule), world, spec::shard_data(spec_));
+  groups_ = std::make_unique<Groups>(mesh, StageLayout(schedule), world, spec::shard_data(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
-  if (spec::replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
+  if (spec::replicas_run_apart(spec_)) groups_->step_report = &groups_->model();
   replication_ = run_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
-  optimizer_ = optim::make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
+  optimizer_ =
+      optim::make_optimizer(spec_.optimizer, model_->params(), groups_->shards(), &groups_->over({mesh::Axis::Tensor}));
   if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<optim::LossScaler>(spec_.train.loss_scale);
   // Each rank has made the weights that it owns; the others' of a copy that is shared out come to it here.
   if (!spec_.train.init.empty() && spec_.sync.zero > 0) replication_->updated();
@@ -155,7 +156,8 @@ void Trainer::begin_gradients(int update) {
 void Trainer::update_within_step(int update) {
   replication_->finish();
   const auto counts = [this](const param::Parameter& param) { return model_->counts(param); };
-  const double norm = optim::global_grad_norm(model_->params(), model_->order(), counts, {*groups_->tensor});
+  const double norm =
+      optim::global_grad_norm(model_->params(), model_->order(), counts, groups_->over({mesh::Axis::Tensor}));
   if (!std::isfinite(norm)) {
     throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
                        groups_->at[mesh::Axis::Pipe], " is ", norm, ": not finite"));
@@ -187,7 +189,8 @@ double Trainer::evaluate() {
   for (int64_t step = 0; step * spec_.train.batch < sequences; ++step) {
     evaluation_->executor.begin_step(step);
     evaluation_->runtime.run_step();
-    sum += total_loss(told(*evaluation_, groups_->world, evaluation_->executor.losses()), groups_->world);
+    sum +=
+        total_loss(placed_by_microbatch(*evaluation_, groups_->world, evaluation_->executor.losses()), groups_->world);
   }
   const double loss = sum / static_cast<double>(sequences);
   if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
@@ -196,7 +199,8 @@ double Trainer::evaluate() {
 
 // `own`, which this rank has of its microbatches, by those of all `ranks`: its own are at their places. Tensor ranks
 // have the same, and the first of them speaks.
-std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const {
+std::vector<double> Trainer::placed_by_microbatch(const Pass& pass, const Communicator& ranks,
+                                                  const std::vector<double>& own) const {
   const bool all = ranks.size() == groups_->world.size();
   std::vector<double> placed(all ? pass.batches.num_global_microbatches() : pass.batches.num_microbatches());
   if (!groups_->speaks()) return placed;
@@ -207,8 +211,9 @@ std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, c
 RankReport Trainer::own_numbers() const {
   const Communicator& ranks = *groups_->step_report;
   const BlockExecutor& executor = training_->executor;
-  RankReport own{told(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0, executor.auxiliaries()};
-  for (auto& [name, losses] : own.auxiliaries.losses) losses = told(*training_, ranks, losses);
+  RankReport own{placed_by_microbatch(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0,
+                 executor.auxiliaries()};
+  for (auto& [name, losses] : own.auxiliaries.losses) losses = placed_by_microbatch(*training_, ranks, losses);
   if (groups_->speaks()) own.sample_hash = executor.sample_hash();
   return own;
 }

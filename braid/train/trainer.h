@@ -88,12 +88,13 @@ class Trainer {
 
   int64_t num_steps() const { return num_steps_; }
   RankModel& model() { return *model_; }
-  const RankGroups& groups() const { return *groups_; }
+  const Groups& groups() const { return *groups_; }
 
  private:
   struct Pass;  // a schedule, its batches and its executor
 
-  std::vector<double> told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const;
+  std::vector<double> placed_by_microbatch(const Pass& pass, const Communicator& ranks,
+                                           const std::vector<double>& own) const;
   RankReport own_numbers() const;
   double loss_scale() const;
   double loss_weight() const;
@@ -109,7 +110,7 @@ class Trainer {
 
   RunSpec spec_;
   const data::CorpusOrigin& origin_;
-  std::unique_ptr<RankGroups> groups_;
+  std::unique_ptr<Groups> groups_;
   std::unique_ptr<RankModel> model_;
   std::unique_ptr<sync::Replication> replication_;
   std::unique_ptr<optim::Optimizer> optimizer_;

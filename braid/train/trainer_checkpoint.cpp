@@ -1,10 +1,10 @@
 // A trainer's way to a checkpoint and back: what is saved, in which order it is put back, and what must hold before.
-#include <ATen/ops/full.h>
 
 #include <cmath>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/train/resume.h"
 #include "braid/train/saved_tensors.h"
 #include "braid/train/spike_watch.h"
@@ -21,9 +21,7 @@ void Trainer::refuse_if_not_finite() {
   for (const param::OwnedRange& range : model_->params().owned()) {
     finite = finite && std::isfinite(range.master.detach().sum().item<double>());
   }
-  auto flag = at::full({1}, finite ? 0 : 1, at::kLong);
-  groups_->world.all_reduce(flag, ReduceOp::Max).wait_host();
-  if (flag.item<int64_t>() == 0) return;
+  if (comm::agree_all(groups_->world, "finite parameters", finite)) return;
   throw RunError(cat("step ", num_steps_, ": a parameter is not finite after the update; it is not saved; ",
                      where_not_finite(*model_)));
 }
@@ -38,7 +36,6 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
 
 ckpt::SavePlan Trainer::save_plan() {
   ckpt::SavePlan plan = ckpt::plan_save(tensors_to_save(tensors(), replication_->own_prefix()), groups_->world);
-  plan.device = at::kCPU;            // what ranks tell each other; only one rank has its tensors elsewhere
   replication_->saved(*optimizer_);  // states that were there to be looked at alone
   return plan;
 }

@@ -29,7 +29,7 @@ class TrainPrediction(TinyRun):
             last = [line for line in self.metrics() if line["kind"] == "step"][-1]
             self.assertAlmostEqual(said[0]["sync_bytes"] / last["sync_bytes"], 1, delta=0.05)  # buffers are aligned
             self.assertEqual(len(said[0]["peak_memory_bytes"]), 2 if mesh[0] == "mesh.pipe=2" else 1)
-            self.assertRegex(done.stdout, r"(?m)^expect step \S+ s, bubble ")
+            self.assertRegex(done.stdout, r"(?m)^predict step \S+ s, bubble ")
             self.assertRegex(done.stdout, r"(?m)^step .* %$")
         self.trained(*wide, "train.overwrite=true")
         kinds = [line["kind"] for line in self.metrics()]
@@ -45,7 +45,7 @@ class TrainPrediction(TinyRun):
         said, = [line for line in self.metrics() if line["kind"] == "prediction"]
         self.assertEqual(len(said["peak_memory_bytes"]), 2)
         self.assertGreater(said["bubble_fraction"], 0.1)
-        self.assertRegex(done.stdout, r"(?m)^expect step \S+ s, bubble ")
+        self.assertRegex(done.stdout, r"(?m)^predict step \S+ s, bubble ")
 
     def test_what_is_called_ideal_is_never_slower_than_what_was_measured(self):
         for schedule in ("1f1b", "zb-h1"):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/base/errors.h"
+#include "braid/comm/agree.h"
 #include "tests/comm/conformance.h"
 
 namespace braid::comm::tests {
@@ -226,7 +227,58 @@ TYPED_TEST_P(Groups, all_to_all_in_place_is_refused) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Groups, all_to_all_in_place_is_refused, messages_match_by_tag_and_in_order_within_a_tag,
+TYPED_TEST_P(Groups, agreements_are_the_same_on_all_ranks) {
+  for (const int ranks : {1, 2, 5}) {
+    TypeParam::run(ranks, [ranks](Communicator& world) {
+      const int rank = world.rank();
+      const std::string own(static_cast<size_t>(rank) * 1000, static_cast<char>('a' + rank));
+      EXPECT_EQ(agree(world, "most", int64_t{rank}, ReduceOp::Max), ranks - 1);
+      EXPECT_EQ(agree(world, "sums", std::vector<double>{0.5, -rank}, ReduceOp::Sum),
+                (std::vector<double>{0.5 * ranks, -ranks * (ranks - 1) / 2.0}));
+      EXPECT_EQ(agree(world, "fewest", -1.5 * rank, ReduceOp::Min), -1.5 * (ranks - 1));
+      EXPECT_TRUE(agree_any(world, "last", rank == ranks - 1));
+      EXPECT_EQ(agree_all(world, "first", rank == 0), ranks == 1);
+      const std::vector<std::string> texts = gather_texts(world, "texts", own);
+      const std::vector<std::string> at_rank_0 = gather_texts_at_rank_0(world, "texts", own);
+      for (int r = 0; r < ranks; ++r) EXPECT_EQ(texts.at(r), std::string(r * 1000, static_cast<char>('a' + r)));
+      EXPECT_EQ(at_rank_0, rank == 0 ? texts : std::vector<std::string>());
+      for (int root = 0; root < ranks; ++root) {
+        EXPECT_EQ(broadcast_text(world, "a text", own, root), texts[root]);
+        EXPECT_EQ(broadcast(world, "a number", 0.1 * rank, root), 0.1 * root);
+        EXPECT_EQ(broadcast(world, "numbers", std::vector<int>(rank, 7), root), std::vector<int>(root, 7));
+      }
+      EXPECT_EQ(gather(world, "ranks", rank).at(ranks - 1), ranks - 1);
+      EXPECT_EQ(gather(world, "lists", std::vector<int>(rank, 7)).at(ranks - 1), std::vector<int>(ranks - 1, 7));
+    });
+  }
+}
+
+// The operations are the same; what they are for is not.
+TYPED_TEST_P(Groups, ranks_that_agree_on_different_things_fail) {
+  using Agreement = std::function<void(Communicator&, std::string_view)>;
+  const std::vector<Agreement> all = {
+      [](Communicator& world, std::string_view what) { agree(world, what, int64_t{3}, ReduceOp::Max); },
+      [](Communicator& world, std::string_view what) { agree(world, what, 3.0, ReduceOp::Sum); },
+      [](Communicator& world, std::string_view what) { gather(world, what, 3); },
+      [](Communicator& world, std::string_view what) { gather_texts(world, what, "three"); },
+      [](Communicator& world, std::string_view what) { broadcast(world, what, 3); },
+  };
+  for (const Agreement& agreement : all) {
+    try {
+      TypeParam::run(3, [&](Communicator& world) {
+        agreement(world, world.rank() == 1 ? "time to stop" : "time to save");
+        world.barrier().wait_host();
+      });
+      ADD_FAILURE() << "no CommError";
+    } catch (const CommError& error) {
+      EXPECT_NE(error.failure().why.find("agrees on time to s"), std::string::npos) << error.what();
+      EXPECT_NE(error.failure().why.find("where another rank agrees on something else"), std::string::npos);
+    }
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(Groups, agreements_are_the_same_on_all_ranks, ranks_that_agree_on_different_things_fail,
+                            all_to_all_in_place_is_refused, messages_match_by_tag_and_in_order_within_a_tag,
                             neighbours_that_both_send_first_do_not_deadlock,
                             a_rank_sends_to_itself_and_nothing_is_a_message_too,
                             messages_and_collectives_do_not_order_each_other,

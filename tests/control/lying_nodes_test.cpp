@@ -109,7 +109,7 @@ void expect_node_1_is_lost(const Frame& frame, const std::string& why) {
 
 TEST(LyingNodes, a_member_that_sends_what_is_no_message_is_lost_alone) {
   for (const std::string& message : {std::string("\x63"), std::string(), std::string("\x03\xff\xff\xff\xff", 5),
-                                     std::string("\x05\x02"), text_message('\x03', kMostSaidBytes + 1)}) {
+                                     std::string("\x05\x02"), text_message('\x03', kMaxBroadcastBytes + 1)}) {
     expect_node_1_is_lost(raw(message), "has sent what is no message");
   }
   expect_node_1_is_lost(framed_message(JobHeartbeat{std::string(kMostReportBytes + 1, 'x')}),
@@ -134,10 +134,10 @@ TEST(LyingNodes, what_the_judge_refuses_is_not_relayed) {
 
 TEST(LyingNodes, the_longest_word_is_relayed) {
   LyingMembers job;
-  job.send(1, framed_message(JobBroadcastRequest{std::string(kMostSaidBytes, 'x')}));
+  job.send(1, framed_message(JobBroadcastRequest{std::string(kMaxBroadcastBytes, 'x')}));
   job.advance_until_heard(1);
   EXPECT_EQ(job.heard[0].kind, JobEvent::Kind::Broadcast);
-  EXPECT_EQ(job.heard[0].bytes.size(), kMostSaidBytes);
+  EXPECT_EQ(job.heard[0].bytes.size(), kMaxBroadcastBytes);
 }
 
 TEST(LyingNodes, who_is_lost_by_its_owner_is_lost_by_all) {

@@ -170,7 +170,7 @@ TEST(LyingNodesRounds, who_floods_a_later_round_is_lost) {
   const std::string word = said_to_root(word_of(ValueSet{"key", std::string(size_t{32} << 20, 'x')}, 2));
   for (int time = 0; time < 9 && rounds.lost_node() < 0; ++time) {
     job.receive(1, word);
-    rounds.heard();
+    rounds.take_events();
   }
   EXPECT_EQ(rounds.loss(), "node 1 on h1 has said more than others can keep until they listen");
 }

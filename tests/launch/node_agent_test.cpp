@@ -74,7 +74,7 @@ class SignsOfNodes : public testing::Test {
   void node_0_looks(const RankSample& own) {
     zero_.control.heard.push_back({control::JobEvent::Kind::Progress, 1, one_.control.reported});
     for (int look = 0; look < 2; ++look) {
-      zero_.rounds.heard();
+      zero_.rounds.take_events();
       zero_.look(own);
       poll(nullptr, 0, static_cast<int>(20 * 1000 * kProgressSeconds));
     }

@@ -50,7 +50,7 @@ TEST(Supervisor, leaves_a_rank_behind_that_does_not_die) {
   std::jthread tracer([&] {
     while (process[0] == 0) poll(nullptr, 0, 1);
     if (ptrace(PTRACE_SEIZE, process[0].load(), nullptr, PTRACE_O_TRACEEXIT) != 0) refused = errno;
-    board.say({0, 0, "fails"});
+    board.set_first({0, 0, "fails"});
     while (!is_left) poll(nullptr, 0, 1);
   });  // its end lets the process go
   supervisor.run();

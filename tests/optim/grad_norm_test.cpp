@@ -96,7 +96,7 @@ double norm_on(const Layout& layout) {
     const auto counts = [&](const param::Parameter& p) {
       return mesh::counts_once(p.placement, coords) && p.local_uses.front() == 0;
     };
-    const double norm = global_grad_norm(store, kOrder, counts, {world});
+    const double norm = global_grad_norm(store, kOrder, counts, world);
     const std::lock_guard<std::mutex> lock(mutex);
     norms.push_back(norm);
   });
@@ -129,7 +129,8 @@ TEST(GradNorm, ThreadsDoNotChangeABit) {
   run_ranks(1, [&](Communicator& world) {
     for (const int num_threads : {1, 2, 3}) {
       at::set_num_threads(num_threads);
-      norms.push_back(global_grad_norm(store, {"w"}, [](const param::Parameter&) { return true; }, {world}));
+      norms.push_back(global_grad_norm(
+          store, {"w"}, [](const param::Parameter&) { return true; }, world));
     }
   });
   at::set_num_threads(before);
@@ -141,9 +142,11 @@ TEST(GradNorm, AParameterOutsideTheOrderFails) {
   param::ParamStore store({{"b", {{"w", mesh::replicated({5})}}}}, Reduction::Fast, at::kFloat, 1);
   run_ranks(1, [&](Communicator& world) {
     const auto all = [](const param::Parameter&) { return true; };
-    EXPECT_THROW(global_grad_norm(store, {"v"}, all, {world}), InternalError);
-    EXPECT_THROW(global_grad_norm(store, {"w", "w"}, all, {world}), InternalError);
-    EXPECT_EQ(global_grad_norm(store, {"v"}, [](const param::Parameter&) { return false; }, {world}), 0);
+    EXPECT_THROW(global_grad_norm(store, {"v"}, all, world), InternalError);
+    EXPECT_THROW(global_grad_norm(store, {"w", "w"}, all, world), InternalError);
+    EXPECT_EQ(global_grad_norm(
+                  store, {"v"}, [](const param::Parameter&) { return false; }, world),
+              0);
   });
 }
 

@@ -17,7 +17,7 @@ namespace braid {
 inline void with_model(const RunSpec& spec, const std::function<void(train::RankModel&, Communicator&)>& use) {
   run_ranks(1, [&](Communicator& world) {
     const c10::AutoGradMode no_grad(false);
-    const train::RankGroups groups(mesh::DeviceMesh(spec.mesh), train::StageLayout::single(), world);
+    const train::Groups groups(mesh::DeviceMesh(spec.mesh), train::StageLayout::single(), world);
     train::RankModel model(spec, groups);
     use(model, world);
   });

@@ -83,7 +83,7 @@ TEST(BucketedAllReduce, GradientsAreSumsOverReplicas) {
       run_ranks(ranks, [&](Communicator& world) {
         param::ParamStore store(tied_blocks(), reduction, at::kFloat, 1);
         const auto alone = world.split(world.rank(), 0, "tied");
-        BucketedAllReduce sync(small_buckets(), store, {world, *alone});
+        BucketedAllReduce sync(small_buckets(), store, {world, *alone, world, *alone});
         for (int step = 0; step < 3; ++step) {
           write_gradients(store, world.rank());
           for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
@@ -106,7 +106,7 @@ TEST(BucketedAllReduce, TiedUsesOnTwoStagesAreAdded) {
       const auto tied = world.split(replica, 0, "tied");
       const auto blocks = tied_blocks();
       param::ParamStore store({blocks[stage == 0 ? 0 : 2]}, reduction, at::kFloat, 1);
-      BucketedAllReduce sync(small_buckets(), store, {*data, *tied});
+      BucketedAllReduce sync(small_buckets(), store, {*data, *data, *data, *tied});
       fill(store["wte"].main_grad, static_cast<float>(1 << world.rank()));
       for (const param::Parameter& param : store.params()) sync.ready(param);
       sync.finish();
@@ -118,7 +118,7 @@ TEST(BucketedAllReduce, TiedUsesOnTwoStagesAreAdded) {
 TEST(BucketedAllReduce, AParameterThatIsReadyTwiceOrNeverIsOurMistake) {
   run_ranks(1, [&](Communicator& world) {
     param::ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
-    BucketedAllReduce sync(small_buckets(), store, {world, world});
+    BucketedAllReduce sync(small_buckets(), store, {world, world, world, world});
     EXPECT_THROW(sync.flush(), InternalError);
     sync.ready(store["a"]);
     EXPECT_THROW(sync.ready(store["a"]), InternalError);
@@ -130,7 +130,7 @@ TEST(BucketedAllReduce, TheOrderOfLaunchesIsRankZerosOfTheFirstStep) {
   run_ranks(3, [&](Communicator& world) {
     param::ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
     const auto alone = world.split(world.rank(), 0, "tied");
-    BucketedAllReduce sync(small_buckets(), store, {world, *alone});
+    BucketedAllReduce sync(small_buckets(), store, {world, *alone, world, *alone});
     const auto num_buckets = static_cast<int>(sync.launch_order().size());
     ASSERT_GT(num_buckets, 2);
     std::vector<int> forwards(num_buckets), backwards;
@@ -157,7 +157,7 @@ std::vector<float> trained_bits(const SyncSpec& spec, std::vector<std::string>* 
   run_ranks(3, [&](Communicator& world) {
     param::ParamStore store(tied_blocks(), Reduction::Reproducible, at::kFloat, 1);
     const auto alone = world.split(world.rank(), 0, "tied");
-    BucketedAllReduce sync(spec, store, {world, *alone});
+    BucketedAllReduce sync(spec, store, {world, *alone, world, *alone});
     if (world.rank() == 0) sync.on_choice = [&](const std::string& choice) { heard->push_back(choice); };
     for (int step = 0; step < 30; ++step) {
       float* p = store.flat_grads().mutable_data_ptr<float>();
@@ -202,7 +202,7 @@ TEST(BucketedAllReduce, DeferredBucketsLeaveWhenBackwardIsOver) {
     for (const char* overlap : {"on", "off"}) {
       SyncSpec spec = small_buckets();
       spec.overlap = value_of<OverlapChoice>(overlap).value();
-      BucketedAllReduce sync(spec, store, {world, *alone});
+      BucketedAllReduce sync(spec, store, {world, *alone, world, *alone});
       write_gradients(store, world.rank());
       for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
       EXPECT_EQ(sync.bytes_sent() > 0, spec.overlap == OverlapChoice::On);

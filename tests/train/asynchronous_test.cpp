@@ -118,7 +118,7 @@ class Replay {
   const Case case_;
   const RunSpec pipelined_, serial_;
   data::Corpus corpus_;
-  RankGroups groups_;
+  Groups groups_;
   RankModel model_;
   BatchSource batches_;
   std::unique_ptr<optim::Optimizer> optimizer_;

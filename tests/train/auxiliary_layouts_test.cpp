@@ -204,7 +204,7 @@ TEST(AuxiliaryReports, AreNotRecorded) {
   const RunSpec spec = spec_for({"gpipe", {}}, "none");
   const data::Corpus corpus = tiny_corpus();
   run_ranks(1, [&](Communicator& world) {
-    const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
+    const Groups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
     RankModel model(spec, groups, kRouted);
     const BatchSource batches(spec, corpus.train, groups, 1);
     BlockExecutor executor(

@@ -18,7 +18,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/optim/grad_norm.h"
 #include "braid/sync/make_replication.h"
-#include "braid/train/rank_groups.h"
+#include "braid/train/groups.h"
 #include "braid/train/saved_tensors.h"
 #include "tests/support/scratch_folder.h"
 
@@ -74,7 +74,7 @@ class Training {
   Training(const MeshSpec& mesh, Communicator& world, const SyncSpec& sync = small_buckets())
       : groups_(mesh::DeviceMesh(mesh), StageLayout::single(), world),
         store_(blocks(groups_.mesh, groups_.at), Reduction::Reproducible, at::kDouble, 7),
-        replication_(sync::make_replication(sync, {*groups_.replicas, *groups_.shards, *groups_.copies, *groups_.tied},
+        replication_(sync::make_replication(sync, groups_.replicas(),
                                             {.store = store_,
                                              .model_part = groups_.at[mesh::Axis::Tensor],
                                              .sum_groups = sum_groups(groups_, store_)})),
@@ -145,13 +145,13 @@ class Training {
     mesh::Coords in_replica = groups_.at;
     in_replica[mesh::Axis::Data] = 0;
     const auto counts = [&](const param::Parameter& param) { return mesh::counts_once(param.placement, in_replica); };
-    const double norm = optim::global_grad_norm(store_, order(), counts, {*groups_.model});
+    const double norm = optim::global_grad_norm(store_, order(), counts, groups_.model());
     EXPECT_GT(norm, kClip);
     optimizer_->step({0.05, optim::clip_scale(norm, clip)});
     replication_->updated();
   }
 
-  RankGroups groups_;
+  Groups groups_;
   param::ParamStore store_;
   std::unique_ptr<sync::Replication> replication_;
   std::unique_ptr<optim::Optimizer> optimizer_;
@@ -279,9 +279,9 @@ TEST_F(ExpertCopies, WhatCompressionCarriesOverComesBackToItsRank) {
 
 TEST(SumGroups, AreOfTheSetsOfAxesThatOccur) {
   run_ranks(8, [&](Communicator& world) {
-    const RankGroups groups(mesh::DeviceMesh({.data = 2, .expert = 2, .tensor = 2}), StageLayout::single(), world);
-    EXPECT_EQ(groups.replicas->size(), 4);
-    EXPECT_EQ(groups.model->size(), 4);
+    const Groups groups(mesh::DeviceMesh({.data = 2, .expert = 2, .tensor = 2}), StageLayout::single(), world);
+    EXPECT_EQ(groups.replicas().replicas.size(), 4);
+    EXPECT_EQ(groups.model().size(), 4);
     const auto made = [&](const mesh::Placement& placement) {
       const param::ParamStore store(
           {{"b", {{"dense", mesh::replicated({3})}, {"one", placement}, {"other", placement}}}}, Reduction::Fast,

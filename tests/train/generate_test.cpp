@@ -30,7 +30,7 @@ class Generate : public ScratchFolder {
   // A checkpoint of fresh weights, `change` made to them.
   std::string saved(const std::function<void(param::ParamStore&)>& change) {
     run_ranks(1, [&](Communicator& world) {
-      const RankGroups groups(mesh::DeviceMesh(spec_.mesh), StageLayout::single(), world);
+      const Groups groups(mesh::DeviceMesh(spec_.mesh), StageLayout::single(), world);
       RankModel model(spec_, groups);
       change(model.params());
       std::vector<ckpt::PlacedTensor> tensors;

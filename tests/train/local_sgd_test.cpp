@@ -102,7 +102,7 @@ class Replay {
 
   const RunSpec spec_, serial_;
   data::Corpus corpus_;
-  RankGroups groups_;
+  Groups groups_;
   std::vector<std::unique_ptr<RankModel>> models_;
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers_;
   std::unique_ptr<BatchSource> batches_;

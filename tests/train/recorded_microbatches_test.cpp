@@ -95,7 +95,7 @@ class Rank {
   }
 
   const data::Corpus corpus_;
-  RankGroups groups_;
+  Groups groups_;
   RankModel model_;
   BatchSource batches_;
   BlockExecutor executor_;

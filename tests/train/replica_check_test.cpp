@@ -42,12 +42,11 @@ std::string heard(const RunSpec& spec, const std::function<void(const RankParts&
   run_ranks(static_cast<int>(all.size()), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world,
-                            spec::shard_data(spec));
+    const Groups groups(mesh::DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, spec::shard_data(spec));
     RankModel model(spec, groups);
     const auto replication = run_replication(spec, model);
     const auto optimizer =
-        optim::make_optimizer(spec.optimizer, model.params(), {groups.shards.get(), groups.tensor.get()});
+        optim::make_optimizer(spec.optimizer, model.params(), groups.shards(), &groups.over({mesh::Axis::Tensor}));
     replication->updated();
     damage({model, *optimizer, world.rank()});
     all[static_cast<size_t>(world.rank())] =

@@ -25,7 +25,7 @@ class Listener final : public RunObserver {
   void on_step(const StepReport& report) override { memory = report.memory; }
   void on_evaluation(const Evaluation& evaluation) override { losses[evaluation.step] = evaluation.loss; }
   bool knows_evaluation(int64_t step) override { return losses.contains(step); }
-  std::map<int64_t, double> heard_evaluations() override { return losses; }
+  std::map<int64_t, double> recorded_evaluations() override { return losses; }
   void on_checkpoint(int64_t step, const std::string&) override { saved.push_back(step); }
 
   std::map<int64_t, double> losses;

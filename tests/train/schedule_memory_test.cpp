@@ -85,7 +85,7 @@ std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule)
     at::get_num_threads();
     at::set_num_threads(1);
     param::account_memory_to(world.rank());
-    const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout(schedule), world);
+    const Groups groups(mesh::DeviceMesh(spec.mesh), StageLayout(schedule), world);
     RankModel model(spec, groups);
     const BatchSource batches(spec, corpus.train, groups, 1);
     BlockExecutor executor(spec, model, batches, {ExecutorMode::Training, version_plan(spec, schedule)});

@@ -146,7 +146,7 @@ void RunPrinter::on_peak(const train::PeakFlops& peak) {
 
 void RunPrinter::on_prediction(const plan::Prediction& prediction) {
   log_->prediction(prediction);
-  print_line(cat("expect step ", report::short_number(prediction.step_seconds()), " s, bubble ",
+  print_line(cat("predict step ", report::short_number(prediction.step_seconds()), " s, bubble ",
                  report::percent(prediction.bubble), ", ", human_bytes(prediction.sync_bytes), " of gradients sent, ",
                  human_bytes(static_cast<double>(prediction.fullest().total())), " on the fullest rank"));
 }
@@ -181,7 +181,7 @@ bool RunPrinter::knows_evaluation(int64_t step) {
   return evaluations_in(train.out).contains(step) || (!train.resume.empty() && has_evaluation(train.resume, step));
 }
 
-std::map<int64_t, double> RunPrinter::heard_evaluations() { return evaluations_in(start_.spec.train.out); }
+std::map<int64_t, double> RunPrinter::recorded_evaluations() { return evaluations_in(start_.spec.train.out); }
 
 void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
   log_->replicas(step, loss, num_steps);
@@ -208,11 +208,11 @@ void RunPrinter::print_end(const train::RunEnd& end, double measured_bubble, dou
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
                  fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", end.spec.train.out, "/", kTimelineName));
-  print_foreseen(end.spec.train.out);
+  print_prediction(end.spec.train.out);
 }
 
 // From the run's folder: the steps may have been heard of in another process.
-void RunPrinter::print_foreseen(const std::string& folder) {
+void RunPrinter::print_prediction(const std::string& folder) {
   const std::vector<report::PredictedRow> rows = report::predicted_rows(record_of(folder));
   if (rows.empty()) return;
   std::istringstream lines(report::predicted_table(rows));

@@ -37,7 +37,7 @@ class RunPrinter final : public train::RunObserver {
   void on_choice(const std::string& choice) override;
   void on_evaluation(const train::Evaluation& evaluation) override;
   bool knows_evaluation(int64_t step) override;
-  std::map<int64_t, double> heard_evaluations() override;
+  std::map<int64_t, double> recorded_evaluations() override;
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_rollback(int64_t step, const std::string& why) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
@@ -48,7 +48,7 @@ class RunPrinter final : public train::RunObserver {
   void print_end(const train::RunEnd& end, double measured_bubble, double ideal_bubble);
 
  private:
-  void print_foreseen(const std::string& folder);
+  void print_prediction(const std::string& folder);
   void print_line(const std::string& line);   // escapes and shortens the line with printable()
   void print_shown(const std::string& line);  // prints the line unchanged
 

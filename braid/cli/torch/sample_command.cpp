@@ -92,7 +92,7 @@ void SamplePrinter::show_line(const train::GeneratedText& text) const {
 
 constexpr int kMost = std::numeric_limits<int>::max(), kMostTexts = 4096;  // kMostTexts: at once
 
-enum class Speed { Untold, Told };
+enum class Speed { Untold, Printed };
 
 struct SampleRequest {
   ModelOptions model;
@@ -149,7 +149,7 @@ void add_computing_options(CLI::App& app, SampleRequest& request) {
   app.add_flag_callback(
       "--json", [&request] { request.form = SampleForm::JsonLines; }, "a line of JSON for each text, as it ends");
   app.add_flag_callback(
-      "--speed", [&request] { request.speed = Speed::Told; }, "tokens per second at the end, on standard error");
+      "--speed", [&request] { request.speed = Speed::Printed; }, "tokens per second at the end, on standard error");
 }
 
 void take_mesh(SampleRequest& request) {
@@ -175,7 +175,7 @@ void refuse_two_temperatures(const CLI::App& app, const SampleRequest& request) 
   throw ConfigError(std::move(problems));
 }
 
-void tell(const train::GenerationSpeed& speed) {
+void print_speed(const train::GenerationSpeed& speed) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0 ? fixed(static_cast<double>(tokens) / seconds, 1) : std::string("-");
   };
@@ -195,7 +195,7 @@ void show_texts(const std::string& directory, SampleRequest& request) {
   SamplePrinter printer(prompts, request.options.num_samples, request.form);
   const train::Generation made = train::generate_all(directory, prompts, request.options, printer.listener());
   printer.show_rest(made);
-  if (request.speed == Speed::Told) tell(made.speed);
+  if (request.speed == Speed::Printed) print_speed(made.speed);
 }
 
 }  // namespace

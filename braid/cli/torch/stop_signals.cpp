@@ -53,7 +53,7 @@ bool is_soon_after(uint64_t first, uint64_t event) {
   return later <= static_cast<int64_t>(StopSignals::kSameEventSeconds * kNanoseconds);
 }
 
-void say(int signal, const char* what) {
+void print_signal(int signal, const char* what) {
   const char* name = signal == SIGINT    ? "SIGINT"
                      : signal == SIGTERM ? "SIGTERM"
                      : signal == SIGUSR1 ? "SIGUSR1"
@@ -64,7 +64,7 @@ void say(int signal, const char* what) {
 }
 
 [[noreturn]] void end_at_once(int signal, const char* why) {
-  say(signal, why);
+  print_signal(signal, why);
   ::_exit(128 + signal);
 }
 
@@ -86,9 +86,10 @@ void on_stop_signal(int signal) {
   const bool is_same = is_rank || (!is_first && is_soon_after(first, event));
   if (then == Training::Saved && !is_same) end_at_once(signal, " after the last step: all is saved");
   if (is_first) {
-    say(signal, then == Training::OthersHear
-                    ? ": all hosts end before the first step; another signal, a moment from now, ends this one at once"
-                    : ": the step is finished and saved; another signal, a moment from now, ends at once");
+    print_signal(signal,
+                 then == Training::OthersHear
+                     ? ": all hosts end before the first step; another signal, a moment from now, ends this one at once"
+                     : ": the step is finished and saved; another signal, a moment from now, ends at once");
   } else if (!is_same) {
     end_at_once(signal, ", the second: nothing more is saved");
   }
@@ -99,9 +100,9 @@ void on_save_signal(int) {
   const int error = errno;
   if (known->training == Training::Unsaved) {
     known->save_requested = true;
-    say(SIGUSR1, ": the run is saved after this step and continues");
+    print_signal(SIGUSR1, ": the run is saved after this step and continues");
   } else {
-    say(SIGUSR1, ": there is nothing to save");
+    print_signal(SIGUSR1, ": there is nothing to save");
   }
   errno = error;
 }

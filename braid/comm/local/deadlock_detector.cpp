@@ -60,7 +60,8 @@ std::string DeadlockDetector::text() const {
     if (ranks_[rank].ended) all.push_back(cat("rank ", rank, " has ended"));
     for (const Lane& lane : ranks_[rank].lanes) {
       if (lane.awaited) {
-        all.push_back(cat(lane.queue ? "the queue of rank " : "rank ", rank, " waits for ", lane.awaited->wish()));
+        all.push_back(
+            cat(lane.queue ? "the queue of rank " : "rank ", rank, " waits for ", lane.awaited->description()));
       }
     }
   }

@@ -24,7 +24,7 @@ class WaitReason {
   // Returns true if the thread waits for a rank that has neither arrived nor ended. The result may change from true to
   // false at any time, and never back.
   virtual bool hopeless() const = 0;
-  virtual std::string wish() const = 0;  // "barrier #3 on world (missing: rank 1, 2)"
+  virtual std::string description() const = 0;  // "barrier #3 on world (missing: rank 1, 2)"
 
  protected:
   ~WaitReason() = default;

@@ -136,7 +136,7 @@ void Operation::report_late(int party) {
   }
 }
 
-std::string Operation::wish() const { return cat(label(), " (missing: ", missing(), ")"); }
+std::string Operation::description() const { return cat(label(), " (missing: ", missing(), ")"); }
 
 std::string Operation::missing() const {
   std::vector<std::string> ranks;

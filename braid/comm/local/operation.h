@@ -56,7 +56,7 @@ class Operation : private WaitReason {
   };
 
   bool hopeless() const override { return !ready() && missing_and_ended() < 0; }
-  std::string wish() const override;
+  std::string description() const override;
 
   bool ready() const { return arrived_.load() == static_cast<int>(has_arrived_.size()); }
   bool actionable() const;

@@ -100,8 +100,8 @@ std::shared_ptr<void> ThreadCommunicator::share(std::shared_ptr<void> object, in
   return call->object();
 }
 
-std::shared_ptr<void> ThreadCommunicator::on_failure(std::function<void(const Failure&)> told) {
-  return group_->members().world_state->on_failure(std::move(told));
+std::shared_ptr<void> ThreadCommunicator::on_failure(std::function<void(const Failure&)> listener) {
+  return group_->members().world_state->on_failure(std::move(listener));
 }
 
 void ThreadCommunicator::abort(const std::string& why) {

@@ -26,7 +26,7 @@ class ThreadCommunicator final : public CheckedCommunicator, private ThreadRanks
  private:
   Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) override;
   std::shared_ptr<void> share(std::shared_ptr<void> object, int root) override;
-  std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) override;
+  std::shared_ptr<void> on_failure(std::function<void(const Failure&)> listener) override;
   [[noreturn]] void refuse(const std::string& op, const std::string& why) const override;
 
   const std::shared_ptr<Group> group_;

@@ -10,21 +10,21 @@
 
 namespace braid::comm::local {
 
-FailureListeners::Place FailureListeners::add(Told told) {
+FailureListeners::Place FailureListeners::add(Listener listener) {
   const std::lock_guard lock(mutex_);
-  if (failure_) told(*failure_);
-  return told_.insert(told_.end(), std::move(told));
+  if (failure_) listener(*failure_);
+  return listeners_.insert(listeners_.end(), std::move(listener));
 }
 
 void FailureListeners::remove(Place place) {
   const std::lock_guard lock(mutex_);
-  told_.erase(place);
+  listeners_.erase(place);
 }
 
-void FailureListeners::tell(const Failure& failure) {
+void FailureListeners::notify(const Failure& failure) {
   const std::lock_guard lock(mutex_);
   failure_ = failure;
-  for (const Told& told : told_) told(failure);
+  for (const Listener& listener : listeners_) listener(failure);
 }
 
 WorldState::WorldState(int num_ranks, Options options) : options_(options), ended_(num_ranks), roster_(num_ranks) {}
@@ -37,7 +37,7 @@ void WorldState::fail(Failure failure) {
     failed_.store(true);
   }
   wake_all();
-  listeners_.tell(failure);
+  listeners_.notify(failure);
 }
 
 std::optional<Failure> WorldState::failure() const {
@@ -45,8 +45,8 @@ std::optional<Failure> WorldState::failure() const {
   return failure_;
 }
 
-std::shared_ptr<void> WorldState::on_failure(FailureListeners::Told told) {
-  const auto place = listeners_.add(std::move(told));
+std::shared_ptr<void> WorldState::on_failure(FailureListeners::Listener listener) {
+  const auto place = listeners_.add(std::move(listener));
   return {nullptr, [world_state = shared_from_this(), place](void*) { world_state->listeners_.remove(place); }};
 }
 

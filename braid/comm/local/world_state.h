@@ -22,20 +22,20 @@ namespace braid::comm::local {
 // Callbacks for a world's first failure. Thread-safe.
 class FailureListeners {
  public:
-  using Told = std::function<void(const Failure&)>;
-  using Place = std::list<Told>::iterator;
+  using Listener = std::function<void(const Failure&)>;
+  using Place = std::list<Listener>::iterator;
 
-  // Registers `told` for tell(). If tell() was called before, add() calls `told` at once.
-  Place add(Told told);
+  // Registers `listener` for notify(). If notify() was called before, add() calls `listener` at once.
+  Place add(Listener listener);
   // Removes a listener. After the return it is not being called and never will be.
   void remove(Place place);
   // Calls every listener. REQUIRES: called at most once.
-  void tell(const Failure& failure);
+  void notify(const Failure& failure);
 
  private:
   std::mutex mutex_;  // held while listeners are called
   std::optional<Failure> failure_;
-  std::list<Told> told_;
+  std::list<Listener> listeners_;
 };
 
 // The threads that sleep for one operation. wake() costs one load if no thread sleeps.
@@ -71,7 +71,7 @@ class WorldState : public std::enable_shared_from_this<WorldState> {
   void fail(Failure failure);
   std::optional<Failure> failure() const;
   // Registers a callback as ThreadRanks::on_failure() does.
-  std::shared_ptr<void> on_failure(FailureListeners::Told told);
+  std::shared_ptr<void> on_failure(FailureListeners::Listener listener);
   // Throws CommError with the first failure. `op` is the operation that the caller waited for.
   [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
 

@@ -69,7 +69,7 @@ SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks)
 SharedWorld::~SharedWorld() { munmap(mapping_, mapped_bytes_); }
 
 void SharedWorld::fail(const Failure& failure) {
-  if (board_.say(failure)) ring_all();
+  if (board_.set_first(failure)) ring_all();
 }
 
 void SharedWorld::raise(std::string op, double elapsed_seconds) const {

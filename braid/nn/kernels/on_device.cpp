@@ -4,45 +4,16 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "braid/nn/kernels/norm_arguments.h"
 #include "braid/nn/kernels/table_call.h"
 
 namespace braid::kernels::on_device {
 namespace {
 
-void check_like(const at::Tensor& x, const at::Tensor& other) {
-  check(!other.defined() || (other.scalar_type() == x.scalar_type() && other.numel() == x.numel() &&
-                             other.is_contiguous() && other.device() == x.device()),
-        "activations of one kernel call have one shape, dtype and device and are contiguous");
-}
-void check_vector(const at::Tensor& x, const at::Tensor& v) {
-  check(!v.defined() || (v.scalar_type() == x.scalar_type() && v.numel() == x.size(-1) && v.is_contiguous() &&
-                         v.device() == x.device()),
-        "parameters of a kernel call have its input's dtype, device and last extent");
-}
-
-template <class T>
-NormForwardRows<T> forward_rows(const Addends& in, const NormParams& params, const Normed& out) {
-  return {.kind = params.kind,
-          .width = in.residual.size(-1),
-          .eps = static_cast<MathOf<T>>(params.eps),
-          .residual = read<T>(in.residual),
-          .branch = read<T>(in.branch),
-          .branch_bias = read<T>(in.branch_bias),
-          .sum = in.branch.defined() ? write<T>(out.sum) : nullptr,
-          .weight = read<T>(params.weight),
-          .bias = read<T>(params.bias),
-          .y = write<T>(out.y),
-          .mean = write<MathOf<T>>(out.mean),
-          .rstd = write<MathOf<T>>(out.rstd)};
-}
-
 void run_forward(const Addends& in, const NormParams& params, const Normed& out) {
-  check_like(in.residual, in.branch);
-  check_vector(in.residual, in.branch_bias);
-  check_vector(in.residual, params.weight);
-  check_vector(in.residual, params.bias);
+  check_addends(in);
   with_table(in.residual, [&](const auto& table, auto zero) {
-    const auto rows = forward_rows<decltype(zero)>(in, params, out);
+    const auto rows = rows_of<decltype(zero)>(in, params, out);
     device::require_launched(table.norm_forward(rows, num_rows(in.residual), stream_of(in.residual)));
   });
 }
@@ -52,30 +23,23 @@ void run_forward(const Addends& in, const NormParams& params, const Normed& out)
 bool takes(const at::Tensor& x) { return x.is_cuda() && device::cuda_is_loaded(); }
 
 Normed norm_forward(const Addends& in, const NormParams& params) {
-  const auto per_row = [&] { return at::empty({num_rows(in.residual)}, math_options(in.residual)); };
-  Normed out;
-  out.sum = in.branch.defined() ? at::empty_like(in.residual) : in.residual;
-  out.y = at::empty_like(in.residual);
-  if (params.kind == NormKind::Layer) out.mean = per_row();
-  out.rstd = per_row();
+  check_norm(in, params);
+  const Normed out = empty_normed(in, params);
   run_forward(in, params, out);
   return out;
 }
 
 NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const NormParams& params) {
-  check_like(normed.sum, d.dy);
-  check_like(normed.sum, d.dsum);
+  check_same(normed.sum, d.dy);
+  check_same(normed.sum, d.dsum);
   check_vector(normed.sum, params.weight);
   const Sums sums(normed.sum, 2, row_parts(num_rows(normed.sum), 1));
   NormGradients out;
   out.dx = at::empty_like(normed.sum);
   with_table(normed.sum, [&](const auto& table, auto zero) {
     using T = decltype(zero);
-    using M = MathOf<T>;
-    const NormBackwardRows<T> rows{params.kind,          normed.sum.size(-1),  read<T>(d.dsum),
-                                   read<T>(d.dy),        read<T>(normed.sum),  read<T>(params.weight),
-                                   read<M>(normed.mean), read<M>(normed.rstd), write<T>(out.dx)};
-    device::require_launched(table.norm_backward(rows, sums.call<M>(), stream_of(normed.sum)));
+    const auto rows = rows_of<T>(d, normed, params, out);
+    device::require_launched(table.norm_backward(rows, sums.call<MathOf<T>>(), stream_of(normed.sum)));
   });
   out.dweight = sums.to.select(0, 0);
   out.dbias = sums.to.select(0, 1);
@@ -102,7 +66,7 @@ at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
 
 at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy) {
   check_vector(h, bias);
-  check_like(h, dy);
+  check_same(h, dy);
   const Sums sums(h, 1, column_parts(num_rows(h), h.size(-1)));
   with_table(h, [&](const auto& table, auto zero) {
     using T = decltype(zero);
@@ -137,7 +101,7 @@ void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
 
 void rotate_(const at::Tensor& x, const Rotation& rotation, Turn turn) {
   const at::Tensor &cos = rotation.cos, &sin = rotation.sin;
-  const at::ScalarType angles = c10::typeMetaToScalarType(math_options(x).dtype());
+  const at::ScalarType angles = math_type(x);
   check(x.dim() == 3 && cos.dim() == 2 && cos.size(0) == x.size(1) && cos.sizes() == sin.sizes() &&
             cos.scalar_type() == angles && sin.scalar_type() == angles && cos.is_contiguous() && sin.is_contiguous() &&
             cos.device() == x.device() && sin.device() == x.device(),

@@ -58,8 +58,7 @@ void accumulate_row_sum(const at::Tensor& sums_c, const at::Tensor& x_nc, double
 
 void add_rows_(const at::Tensor& table_vc, const at::Tensor& x_nc, const at::Tensor& rows_n) {
   check(table_vc.is_contiguous() && table_vc.size(1) == x_nc.size(1), "rows as wide as the table's");
-  check(table_vc.scalar_type() == c10::typeMetaToScalarType(math_options(x_nc).dtype()),
-        "the table is of the type that is computed with");
+  check(table_vc.scalar_type() == math_type(x_nc), "the table is of the type that is computed with");
   const at::Tensor x = x_nc.contiguous();
   const auto [rows, order] = at::sort(rows_n, /*stable=*/std::optional<bool>(true), /*dim=*/0, /*descending=*/false);
   with_table(x, [&](const auto& table, auto zero) {

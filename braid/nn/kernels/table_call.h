@@ -8,6 +8,7 @@
 #include "braid/device/cuda_services.h"
 #include "braid/nn/kernels/cuda_table.h"
 #include "braid/nn/kernels/on_device.h"
+#include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels::on_device {
 
@@ -29,20 +30,8 @@ void with_table(const at::Tensor& x, const Body& body) {
   }
 }
 
-template <class T>
-const T* read(const at::Tensor& x) {
-  return x.defined() ? x.const_data_ptr<T>() : nullptr;
-}
-template <class T>
-T* write(const at::Tensor& x) {
-  return x.defined() ? x.mutable_data_ptr<T>() : nullptr;
-}
-
 inline void* stream_of(const at::Tensor& x) { return device::cuda_stream(x.get_device()); }
-inline int64_t num_rows(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
-inline at::TensorOptions math_options(const at::Tensor& x) {
-  return x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
-}
+inline at::TensorOptions math_options(const at::Tensor& x) { return x.options().dtype(math_type(x)); }
 
 // The memory for `num_sums` x c sums over the rows of x: the sums of the parts, and the totals.
 struct Sums {

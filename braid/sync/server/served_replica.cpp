@@ -52,16 +52,16 @@ std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) 
   return comm::shared(*workers_.thread_ranks(), std::move(servers), 0);
 }
 
-ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const Groups& groups)
+ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const ReplicaGroups& groups)
     : consistency_(specs.sync.consistency),
       store_(store),
-      workers_(groups.workers),
+      workers_(groups.replicas),
       tied_(groups.tied),
       servers_(shared_servers(specs)),
       channel_(std::make_unique<comm::RankChannel>(servers_->worker_channel(workers_.rank()), workers_)) {
   check(store.flat_master().is_cpu(), "servers are on the host");
-  if (groups.per_replica > 1) {
-    pair_ = workers_.split(workers_.rank() / groups.per_replica, workers_.rank(), "pair");
+  if (specs.ranks_per_replica > 1) {
+    pair_ = workers_.split(workers_.rank() / specs.ranks_per_replica, workers_.rank(), "pair");
   }
   client_ = std::make_unique<ServerClient>(servers_->shares(), servers_->rule(),
                                            ClientOptions{.consistency = consistency_,

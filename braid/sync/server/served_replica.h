@@ -23,15 +23,12 @@ class ServedReplica final : public Replication {
   struct Specs {
     const SyncSpec& sync;
     const OptimizerSpec& optimizer;
+    int ranks_per_replica = 1;  // neighbours among the workers that are of one replica: 2 where stages are mirrored
   };
-  struct Groups {
-    Communicator& workers;  // all ranks with the same parameters; their kind is Thread
-    Communicator& tied;     // the ranks that share tied parameters (first and last stage of one replica); else size 1
-    int per_replica = 1;    // neighbours among the workers that are of one replica: 2 where stages are mirrored
-  };
-  // `store` and `groups` outlive this. Collective over the workers: the servers start with the parameters of rank 0.
-  // Bulk synchronous servers alone keep alike what ranks of several groups of workers share.
-  ServedReplica(const Specs& specs, param::ParamStore& store, const Groups& groups);
+  // The workers are groups.replicas; their kind is Thread. `store` outlives this. Collective over the workers: the
+  // servers start with the parameters of rank 0. Bulk synchronous servers alone keep alike what ranks of several groups
+  // of workers share.
+  ServedReplica(const Specs& specs, param::ParamStore& store, const ReplicaGroups& groups);
   // Pushes what has been added up and leaves the servers, which end with their last owner. The world is aborted where
   // that fails, and where an exception is on its way: no rank waits for this one in vain.
   ~ServedReplica() override;

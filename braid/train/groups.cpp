@@ -1,5 +1,5 @@
 // One split per group; the colour of a group is its lowest rank.
-#include "braid/train/rank_groups.h"
+#include "braid/train/groups.h"
 
 #include <algorithm>
 
@@ -9,9 +9,13 @@
 namespace braid::train {
 namespace {
 
-std::unique_ptr<Communicator> group_along(const mesh::DeviceMesh& mesh, Communicator& world, mesh::AxisSet axes,
-                                          std::string name) {
-  return world.split(mesh.peers(world.rank(), axes).front(), world.rank(), std::move(name));
+// Returns "tensor", "pipe x tensor".
+std::string name_of(mesh::AxisSet axes) {
+  std::vector<std::string> names;
+  for (int axis = 0; axis < mesh::kNumAxes; ++axis) {
+    if (axes.has(mesh::Axis(axis))) names.push_back(text(mesh::Axis(axis)));
+  }
+  return joined(names, " x ");
 }
 
 // The ranks with the first and with the last stage join; one that has both, or neither, is a group of its own.
@@ -35,26 +39,30 @@ std::unique_ptr<Communicator> replica_group(const mesh::DeviceMesh& mesh, const 
 
 }  // namespace
 
-RankGroups::RankGroups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_layout, Communicator& the_world,
-                       int shard_data)
+Groups::Groups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_layout, Communicator& the_world, int shard_data)
     : mesh(the_mesh), at(the_mesh.coords(the_world.rank())), layout(the_layout), world(the_world) {
   check(world.size() == mesh.num_ranks(), "a world has one rank per place of its mesh");
-  tensor = group_along(mesh, world, {mesh::Axis::Tensor}, "tensor");
-  pipe = group_along(mesh, world, {mesh::Axis::Pipe}, "pipe");
-  data = group_along(mesh, world, {mesh::Axis::Data}, "data");
-  model = group_along(mesh, world, mesh::AxisSet{mesh::Axis::Data}.complement(), "model");
-  replicas = replica_group(mesh, layout, world);
+  all_replicas_ = replica_group(mesh, layout, world);
+  Communicator& all = *all_replicas_;
   const int parts = shard_data == 1 ? 1 : shard_data * (layout.mirrored() ? 2 : 1);
-  check(replicas->size() % parts == 0, "copies are shared out alike");
-  shards = replicas->split(replicas->rank() / parts, replicas->rank(), "shards");
-  copies = replicas->split(replicas->rank() % parts, replicas->rank(), "copies");
-  tied = world.split(tied_colour(mesh, layout, world.rank()), world.rank(), "tied");
+  check(all.size() % parts == 0, "copies are sharded alike");
+  shards_ = all.split(all.rank() / parts, all.rank(), "shards");
+  copies_ = all.split(all.rank() % parts, all.rank(), "copies");
+  tied_ = world.split(tied_colour(mesh, layout, world.rank()), world.rank(), "tied");
+  replicas_.emplace(sync::ReplicaGroups{all, *shards_, *copies_, *tied_});
 }
 
-std::vector<sync::SumGroup> sum_groups(const RankGroups& groups, const param::ParamStore& store) {
+Communicator& Groups::over(mesh::AxisSet axes) const {
+  const auto made = std::ranges::find(over_, axes, &decltype(over_)::value_type::first);
+  if (made != over_.end()) return *made->second;
+  auto group = world.split(mesh.peers(world.rank(), axes).front(), world.rank(), name_of(axes));
+  return *over_.emplace_back(axes, std::move(group)).second;
+}
+
+std::vector<sync::SumGroup> sum_groups(const Groups& groups, const param::ParamStore& store) {
   std::vector<sync::SumGroup> made;
   const int rank = groups.world.rank();
-  Communicator& replicas = *groups.replicas;
+  Communicator& replicas = groups.replicas().replicas;
   for (const param::Parameter& param : store.params()) {
     const mesh::AxisSet axes = mesh::summed_axes(param.placement), split = mesh::kSampleAxes - axes;
     check(axes.has(mesh::Axis::Data),
