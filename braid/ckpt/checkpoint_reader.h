@@ -32,8 +32,8 @@ class BlockReads {
   // Fills the tensors without comparing digests. REQUIRES: the tensors are on the host and of the manifest's types.
   void fill();
 
-  // Returns an int64 tensor with one element per block of the checkpoint, file by file: 1 if this reads the block, else
-  // 0. A large block has one element per kBlockBytes.
+  // Returns one element per block of the checkpoint, file by file: 1 if this object reads the block, else 0. A large
+  // block has one element per kBlockBytes.
   std::vector<int64_t> wanted() const;
   // Fills the tensors, comparing each block with its digest before its bytes are copied. Large files of one block are
   // not compared. `readers` is shaped as wanted() and has the number of ranks that read each block. Blocks with several
@@ -43,7 +43,7 @@ class BlockReads {
  private:
   // A part of a file: a block, or kBlockBytes of a large block.
   struct Part {
-    int64_t number, begin, end;        // runs need bytes in [begin, end) of the file
+    int64_t number, begin, end;        // [begin, end) of the file has all bytes that `runs` need
     std::vector<const BoxRuns*> runs;  // runs with bytes in this part
   };
 
@@ -75,7 +75,8 @@ class CheckpointReader {
 
   // Compares every byte of every file with the manifest's digests. Throws IoError naming file, tensor and block.
   void verify();
-  // Verifies every `parts`-th file of one large block (format up to version 3), beginning with number `part`. If each
+  // Among the files that consist of one large block (format up to version 3), verifies every `parts`-th, beginning with
+  // number `part`. If each
   // of `parts` ranks passes its own number as `part`, all such files are verified.
   void verify_large_blocks(int part, int parts);
   // Returns the reads of these tensors. Results share buffers, so only one of them may read at a time. REQUIRES: the

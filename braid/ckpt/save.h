@@ -26,7 +26,7 @@ namespace braid::ckpt {
 struct StreamedSave {
   std::string to;
   std::vector<ListedTensor> listing;  // whole tensors
-  BoxRows rows;                       // called for tensors in the order of the files, for each in the order of its rows
+  BoxRows rows;                       // called for tensors in the order of the files, and for each tensor in row order
   CheckpointInfo info;
   std::map<std::string, std::string> tokenizer_files;
   int ranks = 1;  // files are cut as if this many ranks had saved, each holding everything
@@ -56,7 +56,7 @@ struct OpenSave {
 
 // Collective. Returns on every rank once the folder exists, or throws the same IoError on every rank. `files` is used
 // on rank 0 and outlives the save. If the result is destroyed before end_save(), the folder is removed. REQUIRES: no
-// rank writes in it then.
+// rank writes to the folder when that happens.
 OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communicator& world, FileSystem& files);
 
 // The outcome of a rank's part of a save, for other ranks.
@@ -81,9 +81,9 @@ std::string opened(const std::string& directory, const SavePlan& plan, FileSyste
 // fault, throws it as an IoError on all ranks. Otherwise all ranks get the folder's name.
 void agree_on_folder(const std::string& fault, OpenSave& save, Communicator& world);
 
-// The first of the three parts of end_save(), for callers that publish on a background thread. Collective. Returns what
-// all ranks wrote on rank 0, and nothing elsewhere. If a report has a fault, removes what was written and throws the
-// same IoError on all ranks.
+// The first of the three parts of end_save(), for callers that publish on a background thread. Collective. On rank 0,
+// returns what all ranks wrote; on other ranks the result is empty. If a report has a fault, removes what was written
+// and throws the same IoError on all ranks.
 ManifestParts gather_reports(OpenSave& save, ShardReport mine, Communicator& world);
 // The second part of end_save(). Called on rank 0, on any thread. Publishes `manifest`, which has the result of
 // gather_reports() and the metadata. `tokenizer_files` may be null. Returns an IoError as text (fault_of()), after

@@ -31,8 +31,8 @@ struct JobEvent {
   std::string bytes;
 };
 
-// Validates a message from `event.node`. Returns the fault as the end of the sentence "node 1 on h1 "; empty if there
-// is none. An exception counts as a fault of the node, too.
+// Validates a message from `event.node`. Returns an empty string if the message is valid, and otherwise a predicate
+// about the node, such as "has said that rank 99 of 4 ended". An exception counts as a fault of the node, too.
 using MessageValidator = std::function<std::string(const JobEvent& event)>;
 
 class JobControl {
@@ -48,12 +48,12 @@ class JobControl {
   virtual void report_progress(const std::string& bytes) = 0;
 
   // Sets the validator of messages received from other nodes. advance() calls the validator before it returns a
-  // message, and on node 0 before it relays the message. The sender of an invalid message counts as failed. On a
-  // member, node 0 counts as failed, because it relayed the message.
+  // message, and on node 0 before it relays the message. On node 0, the sender of an invalid message counts as failed.
+  // On any other node, node 0 counts as failed, because it relayed the message.
   virtual void set_validator(MessageValidator) {}
-  // Reports that another node has sent a message that is well-formed but impossible in the current state of the job. On
-  // node 0 that node counts as failed, and all nodes receive the reason. On members the call does nothing: node 0
-  // receives the same messages, so its owner makes the same call.
+  // Reports that another node has sent a message that is well-formed but impossible in the current state of the job. If
+  // the caller is node 0, the reported node counts as failed, and all nodes receive the reason. On other nodes the call
+  // does nothing: node 0 receives the same messages, so its owner makes the same call.
   virtual void fail_node(int, const std::string&) {}
 
   // Adds the descriptors to poll. Returns the timeout for poll(2) in milliseconds.

@@ -14,7 +14,7 @@ namespace braid::control {
 
 struct RootParts {
   std::unique_ptr<TlsContext> context;
-  std::unique_ptr<Acceptor> reception;                // accepts late nodes, to refuse them
+  std::unique_ptr<Acceptor> reception;                // refuses late nodes, with a reason
   std::vector<std::unique_ptr<TlsConnection>> lines;  // by node; null for node 0 and failed nodes
   std::vector<JobNode> nodes;
   Heartbeat heartbeat;

@@ -115,7 +115,7 @@ TlsConnection::TlsConnection(const TlsContext& context, Socket socket, TlsSide s
 TlsConnection::~TlsConnection() = default;
 
 void TlsConnection::send(const Frame& frame) {
-  if (!fault_.empty() || deaf_) return;
+  if (!fault_.empty() || send_failed_) return;
   queued_bytes_ += frame->size();
   queue_.push_back(frame);
   if (queued_bytes_ > most_queued_) end(cat("does not read: ", human_bytes(double(queued_bytes_)), " wait for it"));
@@ -174,7 +174,7 @@ void TlsConnection::encrypt() {
 // A failed send does not end the connection: the peer may have sent a reason before it closed, which is still to be
 // read.
 void TlsConnection::flush() {
-  while (fault_.empty() && !deaf_) {
+  while (fault_.empty() && !send_failed_) {
     encrypt();
     std::array<char, kRecordBytes> bytes;
     for (int read = 0; (read = BIO_read(tls_->out, bytes.data(), static_cast<int>(bytes.size()))) > 0;) {
@@ -182,8 +182,8 @@ void TlsConnection::flush() {
     }
     if (outgoing_.empty() || !fault_.empty()) return;
     const IoResult moved = socket_.send(outgoing_);
-    deaf_ = !moved.closed.empty();
-    outgoing_.erase(0, deaf_ ? outgoing_.size() : moved.bytes);
+    send_failed_ = !moved.closed.empty();
+    outgoing_.erase(0, send_failed_ ? outgoing_.size() : moved.bytes);
     if (moved.bytes == 0) return;
   }
 }
@@ -201,11 +201,11 @@ bool TlsConnection::take_activity() { return std::exchange(active_, false); }
 bool TlsConnection::established() const { return SSL_is_init_finished(tls_->ssl.get()) == 1; }
 
 bool TlsConnection::drained() const {
-  return !fault_.empty() || deaf_ || (queue_.empty() && outgoing_.empty() && socket_.acknowledged());
+  return !fault_.empty() || send_failed_ || (queue_.empty() && outgoing_.empty() && socket_.acknowledged());
 }
 
 pollfd TlsConnection::wanted() const {
-  const bool writes = !deaf_ && (!outgoing_.empty() || (!queue_.empty() && established()));
+  const bool writes = !send_failed_ && (!outgoing_.empty() || (!queue_.empty() && established()));
   return {socket_.descriptor(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0};
 }
 

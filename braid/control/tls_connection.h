@@ -43,7 +43,8 @@ class TlsConnection {
 
   // Refuses messages of more than `bytes`; kMostFrameBytes until this is called.
   void limit_messages(size_t bytes) { reader_.limit(bytes); }
-  // Queues `frame`. If more than `most_queued` bytes wait, the other end does not read, and the connection ends.
+  // Queues `frame`. Ends the connection if more than `most_queued` bytes are then queued, because the other end does
+  // not read.
   void send(const Frame& frame);
   // Reads up to 1 MiB, and writes. Does not block.
   void advance();
@@ -55,7 +56,7 @@ class TlsConnection {
   bool take_activity();
   // Returns true if both ends have proved that they have the key.
   bool established() const;
-  // Returns why the connection has ended, "has closed its connection"; empty while it is open.
+  // Returns the reason why the connection has ended, such as "has closed its connection". Empty while it is open.
   const std::string& fault() const { return fault_; }
   // Returns true if the other host's system has acknowledged all bytes, or if nothing more can be sent.
   bool drained() const;
@@ -77,9 +78,11 @@ class TlsConnection {
   const std::string peer_;
   FrameReader reader_;
   std::deque<Frame> queue_;
-  size_t queued_bytes_ = 0, begun_bytes_ = 0;  // bytes of queue_ not yet encrypted; encrypted bytes of its first frame
-  std::string outgoing_;                       // encrypted bytes to send
-  bool active_ = false, deaf_ = false;         // deaf_: a send has failed, so nothing more is sent
+  size_t queued_bytes_ = 0;   // bytes of queue_ that are not yet encrypted
+  size_t begun_bytes_ = 0;    // encrypted bytes of the first frame in queue_
+  std::string outgoing_;      // encrypted bytes to send
+  bool active_ = false;       // something has arrived since take_activity()
+  bool send_failed_ = false;  // nothing more is sent
   std::string fault_;
 };
 

@@ -15,15 +15,15 @@
 
 namespace braid::launch {
 
-// Called by a node that refuses to launch its ranks, in the round of the launch. The launch fails on all other nodes,
-// with `why` in the error.
+// A node that refuses to launch its ranks calls this during the launch's round (job_rounds.h). The launch fails on all
+// other nodes, with `why` in the error.
 void send_refusal(JobRounds& rounds, const std::string& why);
 
 class NodeAgent final : public SupervisorDelegate {
  public:
-  // REQUIRES: the arguments outlive this; a round is open, and no other code uses that round. `node_of_rank` is by rank
-  // of the world. This node starts its ranks in ascending order. Node 0 counts a rank as hung if it has received no
-  // sign of progress for `progress_seconds`; 0: never.
+  // REQUIRES: the arguments outlive this; a round is open, and no other code uses that round. `node_of_rank[r]`
+  // is the node that starts rank r of the world; the caller starts this node's ranks in ascending order. Node 0 counts
+  // a rank as hung if it has received no sign of progress for `progress_seconds`; 0: never.
   NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds);
 
   int watch(std::vector<pollfd>& watched) const override { return rounds_.control().watch(watched); }

@@ -20,7 +20,7 @@ namespace braid {
 // world, and waits for all of them. The processes end without destructors of globals and without exit handlers, but
 // flush their output.
 //
-// When a body throws, run() throws its error: with its type if base/errors.h has it, as std::runtime_error otherwise.
+// When a body throws, run() rethrows the error, with its type if base/errors.h declares it, else as std::runtime_error.
 // When a rank is killed or exits, the world is aborted, and run() throws a CommError with that rank. When run() ends,
 // no process and no mapping is left behind, except a process that does not die of SIGKILL, which the error names.
 //

@@ -17,10 +17,9 @@
 
 namespace braid::launch {
 
-// A relay that receives signals through a descriptor, for a thread that passes them on to other processes. The signals
-// are SIGTERM and those by which a terminal ends or stops a program. They are blocked in the thread that constructs the
-// relay until the relay is destroyed. A signal that the thread had blocked before stays blocked, and the relay does not
-// take it.
+// Receives signals through a descriptor, so that a thread can forward them to other processes. The signals are blocked
+// in the thread that constructs the relay until the relay is destroyed. A signal that the thread had blocked before
+// stays blocked, and the relay does not take it.
 class SignalRelay {
  public:
   // Throws RunError if the system refuses.
@@ -69,7 +68,7 @@ class SupervisorDelegate {
   virtual void leave_to_child() = 0;
 };
 
-// The supervisor of one host's ranks. A rank's place is its index on the board; its rank is its number in the world.
+// The supervisor of one host's ranks. `place` is the index of a rank on the board; `rank` is its number in the world.
 // The destructor kills the processes that still run.
 class Supervisor {
  public:
@@ -83,8 +82,9 @@ class Supervisor {
     SupervisorDelegate& delegate;
   };
   struct Patience {
-    double grace_seconds;                                 // time from a failure until running ranks are killed
-    double death_seconds = ForkedProcess::kDeathSeconds;  // time from then until running ranks are left behind
+    double grace_seconds;  // time from a failure until running ranks are killed
+    double death_seconds =
+        ForkedProcess::kDeathSeconds;  // time from SIGKILL until a rank that still runs is left behind
   };
   Supervisor(const Parts& parts, const Patience& patience) : parts_(parts), patience_(patience) {}
   Supervisor(const Supervisor&) = delete;
@@ -93,8 +93,8 @@ class Supervisor {
   // Forks the rank at the next place. Its process runs `life` (forked_process.h), which writes the rank's outcome to
   // the descriptor `line`. Throws RunError if the system refuses.
   void start(int rank, const std::function<void(int line)>& life);
-  // Blocks until all ranks have ended or are left behind, and the delegate need not continue. A rank that ends without
-  // an outcome fails the world.
+  // Blocks until every rank has ended or is left behind, and the delegate's has_work() is false. A rank that ends
+  // without an outcome fails the world.
   void run();
   // Returns the ranks that SIGKILL did not end, in words: rank, process, host, and the kernel function that it waits
   // in. Empty if there are none.

@@ -78,11 +78,11 @@ struct DeviceGroup {
   double memory_bytes_per_second = 0;  // rate of each device's memory
   std::vector<PeakRate> peaks;
   std::vector<ProductShare> shares;      // sorted by type, then flops; empty: all products reach the peak
-  std::vector<AttentionRate> attention;  // sorted by type, then context; empty: attention is a product
+  std::vector<AttentionRate> attention;  // sorted by type, then context; empty: timed as a product
   std::vector<StreamRate> streams;       // sorted by bytes; empty: the memory's rate for all tensors
   double skew = 0;                       // fraction of compute time that tensor ranks wait for the slowest
-  bool shared_cores = false;             // true: threads or processes that share their node's cores
-  bool bfloat16_products = false;        // true: cores that sum bfloat16 products in float32 without copies
+  bool shared_cores = false;             // true: the devices share the cores of their node
+  bool bfloat16_products = false;        // true: bfloat16 factors are multiplied without float32 copies
   Reserve reserve;
 
   int64_t num_devices() const { return int64_t{per_node} * nodes; }
@@ -112,7 +112,7 @@ struct AllReduceTime {
 struct Disk {
   double read_bytes_per_second = 0;
   double write_bytes_per_second = 0;
-  double save_seconds = 0;  // fixed cost of a save: files are created, ranks agree, names are moved
+  double save_seconds = 0;  // fixed cost of a save: creating files, agreement of ranks, renaming
 
   bool operator==(const Disk&) const = default;
 };

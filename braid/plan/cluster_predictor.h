@@ -19,7 +19,8 @@ class Predictor {
   virtual ~Predictor() = default;
 
   virtual Prediction predict(const RunSpec& spec) = 0;
-  // Returns the pipeline.partition whose slowest rank computes least, with as many stages as `spec` has.
+  // Returns the pipeline.partition that minimizes the compute time of the slowest rank. It has as many stages as
+  // `spec`.
   virtual std::string balanced_partition(const RunSpec& spec) = 0;
   // Returns the mesh.batch_shares that are in proportion to the speeds of the data ranks. REQUIRES: `spec` has equal
   // shares.
@@ -27,8 +28,8 @@ class Predictor {
   // Returns a lower bound, cheap to compute, of the step time of predict(spec). Layouts with the same work
   // (layout_space.h) have the same bound.
   virtual double least_seconds(const RunSpec& spec) = 0;
-  // Returns a lower bound, cheap to compute, of the memory of the fullest rank in predict(spec), for every recompute
-  // policy.
+  // Returns a lower bound, cheap to compute, of the memory of the fullest rank in predict(spec). The bound holds for
+  // every recompute policy.
   virtual int64_t least_bytes(const RunSpec& spec) = 0;
 };
 

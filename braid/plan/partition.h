@@ -4,9 +4,9 @@
 //   1. the time of the slowest rank: the sum over its stages, for one microbatch, divided by its speed;
 //   2. the time of the slowest stage, because stages fill and drain the pipeline one after another;
 //   3. the sum over stages of the squares of their times.
-// With one stage per rank, 1 and 2 are the classical linear partition. With several stages per rank, 1 comes first: a
-// heavy stage (the head) is compensated by a light one on the same rank while the pipeline is full, because the stages
-// of a rank run at other times than those of its neighbours.
+// With one stage per rank, 1 and 2 are the classical linear partition. With several stages per rank, 1 comes first.
+// While the pipeline is full, a light stage compensates for a heavy one (the head) on the same rank. This works because
+// a rank runs its stages at other times than its neighbours run theirs.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct BlockStage {
   double end_seconds = 0;    // time outside blocks (embedding, head); 0: the stage gets at least half a block
 };
 
-// Cuts a model whose blocks are alike, at halves of blocks. Returns the blocks of each stage, `num_blocks` in all. The
-// slowest rank is as fast as possible, and the stages of a rank take times that are as equal as possible. Among equal
-// ranks the last ones get the remainder, because they have the fewest microbatches in flight. REQUIRES: there are at
-// least as many halves as stages.
+// Cuts a model of identical blocks. A cut lies between two blocks or in the middle of a block. Returns the blocks of
+// each stage, `num_blocks` in all. The slowest rank is as fast as possible, and the stages of a rank take times that
+// are as equal as possible. Among equal ranks the last ones get the remainder, because they have the fewest
+// microbatches in flight. REQUIRES: there are at least as many halves as stages.
 //
 // The slowest rank is as fast as that of partition_units(), which accepts any units and a memory limit but is thousands
 // of times slower. A search cuts thousands of models with this function.
@@ -67,18 +67,19 @@ struct PartitionRequest {
 struct Partition {
   std::vector<int> first_unit;                      // first unit of each stage, then the number of units
   std::vector<double> stage_seconds, rank_seconds;  // for one microbatch
-  // For each rank, the sum over its stages of fixed bytes and of activations times the most in flight. This is an upper
+  // For each rank, the sum over its stages of fixed bytes plus `in_flight` times activation bytes. This is an upper
   // bound if the stages of a rank do not peak at the same time.
   std::vector<int64_t> rank_bytes;
   // Best: no partition is better. Found: there are too many partitions to try all, and moving a few cuts gives no
-  // better one. Found happens only if ranks hold several stages in an order that is not nested (stages s and S - 1 - s
-  // on one rank).
+  // better one. Found occurs only if ranks hold several stages that are not nested. Nested: stages s and S - 1 - s are
+  // on one rank.
   enum class Quality { Best, Found } quality = Quality::Best;
 };
 
 // Returns a partition into contiguous stages of at least one unit each. Throws ConfigError if there are fewer units
-// than stages, or if no partition is found that keeps every rank within the limit. In that case the message describes
-// the partition whose fullest rank needs least: it names that rank, and the bytes by which it exceeds the limit.
+// than stages, or if no partition is found that keeps every rank within the limit. If the limit is exceeded, the
+// message describes the partition with the lowest peak memory over all ranks, or the best one known if that search ends
+// early. It names the fullest rank and its bytes over the limit.
 Partition partition_units(const PartitionRequest& request);
 
 }  // namespace braid::plan
