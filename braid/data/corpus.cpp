@@ -1,4 +1,4 @@
-// The bigram model: only pairs that will be asked for are counted, so its size follows what is measured on.
+// The bigram model. It counts only pairs that occur in the measured tokens, so their number bounds its size.
 #include "braid/data/corpus.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ double sum_of_weights(const Blend& blend) {
   return sum;
 }
 
-// Calls `visit(first, second)` for `count` neighbours in `tokens`: all of them, or runs spread evenly.
+// Calls `visit(first, second)` for `count` pairs of neighbouring tokens: all pairs, or runs spread evenly.
 template <class Visit>
 void each_pair(const TokenSource& tokens, int64_t count, const Visit& visit) {
   const int64_t pairs = tokens.num_tokens() - 1, runs = (count + kRunPairs - 1) / kRunPairs;
@@ -34,7 +34,8 @@ void each_pair(const TokenSource& tokens, int64_t count, const Visit& visit) {
   }
 }
 
-// Weights of pairs of tokens: a table with open addresses, linear probes, and room for at least twice its pairs.
+// Weights of pairs of tokens: a hash table with open addressing, linear probing, and at least twice as many slots as
+// pairs.
 class PairWeights {
  public:
   explicit PairWeights(int64_t most) : slots_(std::bit_ceil(static_cast<uint64_t>(2 * most + 2))) {}
@@ -44,7 +45,7 @@ class PairWeights {
     slot.key = key(first, second);
     return slot.weight;
   }
-  // Null when it was never added.
+  // Returns null if the pair was never added.
   double* at(int64_t first, int64_t second) {
     Slot& slot = *find(first, second);
     return slot.key == kFree ? nullptr : &slot.weight;
@@ -80,7 +81,7 @@ class BigramModel {
     firsts_[static_cast<size_t>(first)] += weight;
     if (double* seen = pairs_.at(first, second)) *seen += weight;
   }
-  // Returns the cost of an expected pair.
+  // Returns the negative log probability of a pair. REQUIRES: expect() was called for it.
   double nats(int64_t first, int64_t second) {
     return -std::log((*pairs_.at(first, second) + 1) / (firsts_[static_cast<size_t>(first)] + vocab_));
   }
@@ -91,7 +92,7 @@ class BigramModel {
   PairWeights pairs_;
 };
 
-// Returns the number of pairs to visit in each part: its fraction of `most`, at most all that it has.
+// Returns the number of pairs to visit in each part: the part's fraction of `most`, limited to its own pairs.
 std::vector<int64_t> visited(const Blend& blend, int64_t most) {
   std::vector<int64_t> counts;
   for (const auto& part : blend) {

@@ -1,4 +1,4 @@
-// Buckets are cut once; what an epoch adds is the order inside each bucket and the order of the steps.
+// Buckets are cut once. An epoch changes only the order of samples inside each bucket and the order of the steps.
 #include "braid/data/length_buckets.h"
 
 #include <algorithm>
@@ -43,7 +43,8 @@ LengthBuckets::LengthBuckets(std::span<const int64_t> lengths, const LengthBucke
   cut_buckets();
 }
 
-// From the longest down: a bucket's length is that of its first sample, and the promise says who may still join.
+// Fills buckets from the longest sample down. A bucket's length is the length of its longest sample; samples join while
+// padding them to it respects max_padding.
 void LengthBuckets::fill_buckets(std::span<const int64_t> lengths) {
   by_length_.resize(lengths.size());
   std::iota(by_length_.begin(), by_length_.end(), 0);
@@ -61,14 +62,15 @@ void LengthBuckets::fill_buckets(std::span<const int64_t> lengths) {
   std::reverse(buckets_.begin(), buckets_.end());
 }
 
-// As few batches as max_tokens allows, then more until they go round, taken from whatever batches are the largest.
+// Cuts as few batches as max_tokens allows. Then adds batches where they are the largest, until their number is a
+// multiple of the number of ranks or every batch has one sample.
 void LengthBuckets::cut_buckets() {
   for (Bucket& bucket : buckets_) {
     const int64_t rows = options_.max_tokens / bucket.length;
     bucket.num_batches = (bucket.num_samples + rows - 1) / rows;
     num_batches_ += bucket.num_batches;
   }
-  const auto tokens = [](const Bucket& bucket) {  // of a batch; none where every sample is a batch already
+  const auto tokens = [](const Bucket& bucket) {  // tokens of a batch; 0 if every batch already has one sample
     if (bucket.num_batches == bucket.num_samples) return 0.0;
     return static_cast<double>(bucket.num_samples * bucket.length) / static_cast<double>(bucket.num_batches);
   };
@@ -99,7 +101,7 @@ LengthBatch LengthBuckets::batch(int64_t step, int rank) const {
 LengthBatch LengthBuckets::batch_of(const Bucket& bucket, int64_t number, uint64_t epoch_key) const {
   const data::Permutation order(bucket.num_samples, random_bits(epoch_key, static_cast<uint64_t>(bucket.first_batch)));
   const int64_t part = number - bucket.first_batch;
-  const auto cut = [&](int64_t n) {  // without the product of two large numbers
+  const auto cut = [&](int64_t n) {  // first sample of part n; avoids a product of two large numbers
     const int64_t rows = bucket.num_samples / bucket.num_batches, longer = bucket.num_samples % bucket.num_batches;
     return n * rows + std::min(n, longer);
   };

@@ -1,4 +1,4 @@
-// The Feistel network.
+// The Feistel network of the permutation.
 #include "braid/data/permutation.h"
 
 #include "braid/base/errors.h"

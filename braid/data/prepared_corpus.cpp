@@ -1,4 +1,4 @@
-// One blend for training and one for what is held out, made alike.
+// The training blend and the validation blend of prepared data, built by the same code.
 #include "braid/data/prepared_corpus.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 enum class Half { Train, Validation };
 
-// The files of one half of the folder's sources, and what the sources weigh.
+// The training files or the validation files of one source of a folder, and the source's weight.
 struct OpenSource {
   std::vector<Tokens> files;
   double weight = 0;
@@ -51,7 +51,7 @@ std::vector<const OpenSource*> all_of(const OpenFolder& folder) {
 
 bool weighted(const OpenFolder& folder) { return !folder.empty() && folder[0].weight > 0; }
 
-// The folder's parts, whose weights add up to `weight`.
+// Adds the folder's parts to the blend. Their weights add up to `weight`.
 void add_parts(const OpenFolder& folder, double weight, Blend& blend) {
   if (!weighted(folder)) {
     blend.push_back({joined_files(all_of(folder)), weight});

@@ -1,4 +1,4 @@
-// JSON of prepared data. Everything read is checked before it is used.
+// The JSON files of prepared data. Values are checked before they are used.
 #include "braid/data/prepared_manifest.h"
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "braid prepared data";
-constexpr int kVersion = 2;  // version 1 has XXH64 alone; it is read too
+constexpr int kVersion = 2;  // version 1, which has only XXH64 digests, is read too
 constexpr int kIndent = 1;
 constexpr int64_t kMaxBytes = 1'000'000'000;
 
@@ -31,7 +31,7 @@ OrderedJson json_of(const std::string& name, const TokenFileInfo& file) {
   return json;
 }
 
-// A name without a folder, so that a manifest cannot name a file elsewhere.
+// Returns the file name. Refuses a name with a folder, so a manifest cannot name a file elsewhere.
 std::string file_name(const OrderedJson& json, const std::string& path) {
   const auto name = json.at("name").get<std::string>();
   require(name.ends_with(".tokens") && name.find('/') == std::string::npos, path,
@@ -61,7 +61,7 @@ OrderedJson json_of(const PreparedSource& source) {
   return json;
 }
 
-// Returns the number of documents for manifests that do not give it: that of their files.
+// Returns the documents of all files, for manifests that do not give the number of documents.
 int64_t documents_in_files(const std::vector<PreparedPart>& parts) {
   int64_t sum = 0;
   for (const auto& part : parts) sum += part.train.num_documents + part.validation.num_documents;

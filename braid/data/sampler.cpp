@@ -1,4 +1,4 @@
-// Turns, epochs and windows. It holds no state between calls.
+// The order of samples: turns of the blend's parts, epochs and windows. Calls keep no state.
 #include "braid/data/sampler.h"
 
 #include <algorithm>
@@ -13,8 +13,9 @@
 namespace braid::data {
 namespace {
 
-// Returns whole turns that add up to kRound. They are rounded down, at least one; then the largest remainders get one
-// more, or the parts with most get one less where the small ones took too many.
+// Returns whole numbers of turns that add up to kRound. Turns are rounded down, but to at least one. If turns are left,
+// the parts with the largest remainders get one more. If the sum is too large, the parts with the most turns get one
+// less.
 std::vector<int> apportioned(const std::vector<double>& weights) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<int> turns;
@@ -46,8 +47,8 @@ Interleave::Interleave(const std::vector<double>& weights) {
   }
   turns_ = apportioned(weights);
   std::vector<int> taken(weights.size(), 0);
-  // After turn t a part is behind by turns[p] (t + 1) / kRound - taken[p]. These add up to 1 before a turn is taken, so
-  // the largest is above 0 and no part takes more than its turns.
+  // Before turn t is taken, part p is behind by turns[p] (t + 1) / kRound - taken[p]. These numbers add up to 1, so the
+  // largest is above 0 and no part takes more than its turns.
   for (int64_t t = 0; t < kRound; ++t) {
     size_t furthest = 0;
     int64_t behind = -kRound * int64_t{kRound};

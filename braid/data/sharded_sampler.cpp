@@ -1,4 +1,4 @@
-// Rounds over the order of an epoch.
+// The rounds of an epoch: in each, the ranks take consecutive samples.
 #include "braid/data/sharded_sampler.h"
 
 #include "braid/base/errors.h"

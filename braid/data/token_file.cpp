@@ -1,4 +1,4 @@
-// Everything in the file is checked before it is used.
+// The reader of token files. It checks everything in a file before use.
 #include "braid/data/token_file.h"
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 namespace braid::data {
 namespace {
 
-constexpr int64_t kFaultBytes = 1 << 16;  // the kernel maps so much around a page it finds in its cache
+constexpr int64_t kFaultBytes = 1 << 16;  // bytes the kernel maps around a cached page on a fault
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void MappedFile::touch(size_t num_bytes) const {
   pages_->touched((static_cast<int64_t>(num_bytes) / kFaultBytes + 1) * kFaultBytes);
 }
 
-// Threads that read at this moment find the same bytes again in the page cache.
+// Safe while other threads read: they find the same bytes in the page cache again.
 void MappedFile::release() const {
   if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
 }
@@ -91,7 +91,7 @@ void TokenFile::read_footer() {
     fail(footer_at_, "its footer is damaged or the file is cut short");
   }
   if (footer_.header_digest != header_.digest) fail(0, "its header is another file's");
-  const auto limit = static_cast<uint64_t>(bytes.size());  // no sum below can overflow
+  const auto limit = static_cast<uint64_t>(bytes.size());  // keeps the sums below from overflowing
   if (footer_.num_tokens > limit || footer_.num_documents > limit) fail(footer_at_, "its counts exceed its size");
   const int64_t token_bytes = padded_bytes(num_tokens(), width());
   const int64_t blocks =

@@ -1,4 +1,4 @@
-// Tokens leave block by block; the tables follow at the end.
+// The writer of token files. It writes tokens block by block, and the tables at the end.
 #include "braid/data/token_file_writer.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ TokenFileWriter::TokenFileWriter(FileSystem& files, const std::string& path, int
   append(std::as_bytes(std::span(&header_, 1)));
 }
 
-// Little-endian: the low bytes of a token come first.
+// Assumes a little-endian host: the low bytes of a token come first.
 void TokenFileWriter::add_document(std::span<const uint32_t> tokens) {
   footer_.num_tokens += tokens.size();
   ends_.push_back(footer_.num_tokens);

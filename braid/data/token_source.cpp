@@ -1,4 +1,4 @@
-// Documents in memory, and sources joined.
+// Token sources in memory, and concatenations of sources.
 #include "braid/data/token_source.h"
 
 #include <algorithm>
@@ -75,8 +75,8 @@ void JoinedTokens::read_documents(int64_t begin, std::span<int64_t> out) const {
   });
 }
 
-// Calls `visit` with every part that tokens begin, begin + 1, .. lie in, where in it they begin, and their place in
-// `out`. Parts may be empty.
+// Calls `visit` for every part that holds some of the tokens begin, begin + 1, ... Its arguments are the part, the
+// first such token's index in the part, and the tokens' range of `out`. Parts may be empty.
 template <class Visit>
 void JoinedTokens::each_part(int64_t begin, std::span<int64_t> out, const Visit& visit) const {
   check_inside(begin, out, num_tokens());

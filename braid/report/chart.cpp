@@ -1,5 +1,5 @@
-// One SVG inside another: the outer one places text by percent in pixels of the screen, the inner one stretches paths
-// of a 1000 x 1000 plane over it.
+// Charts as one SVG inside another. The outer SVG is in screen pixels and places text by percent. The inner SVG
+// stretches paths of a 1000 x 1000 plane over it.
 #include "braid/report/chart.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace braid::report {
 namespace {
 
 constexpr double kPlane = 1000;
-constexpr double kMargin = 0.05;                     // above and below the values
-constexpr double kSqueezed = 12;                     // times the median value: where an axis turns logarithmic
-constexpr double kLowest = 0.005, kHighest = 0.995;  // of a faint curve's values that the picture must hold
+constexpr double kMargin = 0.05;                     // fraction of the range left free above and below the values
+constexpr double kSqueezed = 12;                     // an axis is logarithmic if its maximum exceeds this many medians
+constexpr double kLowest = 0.005, kHighest = 0.995;  // quantiles of a faint curve that the axis must cover
 constexpr int kTicksX = 6, kTicksY = 5;
 
 const char* style(Stroke stroke) {
@@ -30,7 +30,7 @@ const char* style(Stroke stroke) {
   return "";
 }
 
-// Values in ascending order, without the outermost ones of faint curves.
+// Returns all values in ascending order, without the outermost values of faint curves.
 std::vector<double> values_of(const Chart& chart) {
   std::vector<double> all;
   for (const Curve& curve : chart.curves) {
@@ -148,7 +148,7 @@ class Figure {
   std::string dots() const {
     std::string all;
     for (const Curve& curve : chart_.curves) {
-      if (curve.marks == Marks::None && curve.points.size() > 1) continue;  // a line of one point would not be seen
+      if (curve.marks == Marks::None && curve.points.size() > 1) continue;  // one point makes no visible line
       for (const Point& point : decimated(curve.points, kMostPoints)) {
         all += cat("<circle class=\"", style(curve.stroke), "\" r=\"3.5\" cx=\"", percent(x_.place(point.x)),
                    "\" cy=\"", percent(1 - y_.place(point.y)), "\"/>\n");

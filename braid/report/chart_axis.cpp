@@ -1,4 +1,4 @@
-// Round numbers.
+// Axes with ticks at round numbers, and the decimation and smoothing of series.
 #include "braid/report/chart_axis.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Series decimated(const Series& series, size_t most) {
 }
 
 Series smoothed(const Series& series, size_t half_width) {
-  std::vector<double> sums{0};  // sums[i]: of the first i values
+  std::vector<double> sums{0};  // sums[i] is the sum of the first i values
   for (const Point& point : series) sums.push_back(sums.back() + point.y);
   Series means;
   for (size_t i = 0; i < series.size(); ++i) {
@@ -50,7 +50,7 @@ double late_median(const Series& series, size_t count) {
 
 namespace {
 
-// As many decimals as tell neighbours apart: steps of 0.05 have two.
+// Returns a tick's value with enough decimals to distinguish neighbours: two for steps of 0.05.
 std::string label(double value, double step) {
   const double size = std::max(std::abs(value), step);
   if (value == 0) return "0";
@@ -107,7 +107,8 @@ void ChartAxis::add_linear_ticks(int num_ticks) {
   }
 }
 
-// 1, 2 and 5 of every power of ten; where that is too many, powers alone, and of these every second, third, ...
+// Adds ticks at 1, 2 and 5 times every power of ten. If that is too many, adds ticks only at powers, or at every
+// second, third, ... power.
 void ChartAxis::add_log_ticks(int num_ticks) {
   const double powers = std::log10(range_.high / range_.low);
   const bool dense = 3 * powers <= num_ticks + 2;

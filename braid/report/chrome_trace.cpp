@@ -1,4 +1,4 @@
-// Writing and reading traces. An event carries its action in `args`, so that reading needs no guess.
+// The writer and the reader of Chrome traces. An event carries its action in `args`, so the reader need not guess it.
 #include "braid/report/chrome_trace.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 struct Look {
   const char* category;
-  const char* colour;  // of chrome://tracing's palette; Perfetto takes its own from the name
+  const char* colour;  // name in chrome://tracing's palette; Perfetto derives colours from names
 };
 
 Look look(Op op) {
@@ -44,11 +44,11 @@ Look look(Op op) {
 
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Whole nanoseconds: were begin and duration rounded apart, a span could reach into the next one.
+// Rounds to whole nanoseconds. If begin and duration were rounded separately, a span could overlap the next one.
 double nanoseconds(double seconds) { return std::round(1e9 * seconds); }
 std::string microseconds(double nanoseconds) { return fixed(nanoseconds / 1e3, 3); }
 
-// Events of one process, with the metadata of the threads they use.
+// The events of one process, with the metadata of their threads.
 class Process {
  public:
   Process(const NamedTimeline& named, int id) : named_(named), id_(id), origin_(named.timeline.first_begin()) {}
@@ -69,7 +69,8 @@ class Process {
                           R"(,"args":{"name":)", name, "}}"));
   }
 
-  // Thread `rank` carries what happens one after the other; each further thread what overlaps with all before it.
+  // Writes a rank's spans. Thread `rank` has spans that follow each other; each further thread has spans that overlap
+  // with spans of the threads before it.
   void row(int rank) {
     std::vector<double> free_at;
     const auto& spans = named_.timeline.ranks[static_cast<size_t>(rank)];
@@ -91,7 +92,7 @@ class Process {
 
   int thread(int rank, int lane) const { return lane * num_ranks() + rank; }
 
-  // One span, or a fused pair as one event that names both.
+  // Writes one span, or a fused pair as one event that names both actions.
   void event(const schedule::Span& span, int thread, const Action* partner) {
     const Action& action = span.action;
     Look seen = look(action.op);
@@ -146,7 +147,7 @@ class Reading {
  private:
   static constexpr size_t kMostProcesses = 64, kMostRanks = 1 << 20;
 
-  // "rank 3" and "rank 3 transfers".
+  // Returns 3 for "rank 3" and "rank 3 transfers".
   static size_t rank_of(const std::string& thread) {
     const size_t rank = std::stoul(thread.substr(5));
     if (rank >= kMostRanks) throw Json::other_error::create(500, "too many ranks", nullptr);
@@ -183,7 +184,7 @@ std::vector<NamedTimeline> parse_chrome_trace(const std::string& trace, const st
     ++number;
     try {
       reading.add(event);
-    } catch (const std::exception&) {  // whatever is odd: it is not ours
+    } catch (const std::exception&) {  // any exception means that braid did not write the event
       refuse_trace(origin, cat("event ", number, " is not one that braid writes"));
     }
   }

@@ -1,4 +1,4 @@
-// Text for HTML and SVG.
+// Escaping and number formats for HTML and SVG.
 #include "braid/report/markup.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Appending lines. It does not look inside them.
+// The metrics file: appending lines, and removing lines of later steps.
 #include "braid/report/metrics_file.h"
 
 #include <sys/stat.h>
@@ -21,12 +21,12 @@ namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
 
-// Lines are of the step that they name, of the one that a start names, or of the line before them.
+// Decides which lines stay. A line belongs to its "step" or "first_step", or else to the step of the line before it.
 class History {
  public:
   explicit History(int64_t last_step) : last_step_(last_step) {}
 
-  // Counts a line that goes.
+  // Returns true if the line stays. Counts lines that do not.
   bool keeps(const std::string& text) {
     nlohmann::json line;
     if (read_json(text, line).line > 0 || !line.is_object()) return ++cut_.unreadable, false;
@@ -47,7 +47,7 @@ class History {
   bool gone_ = false;
 };
 
-// Calls `on_kept` with each line that stays, its end included. Returns what goes.
+// Calls `on_kept` with each line that stays, including its line end. Returns the counts of lines to remove.
 template <class OnKept>
 CutLines for_each_kept(const std::string& path, int64_t last_step, const OnKept& on_kept) {
   LineReader lines(path, Links::Followed);
@@ -104,7 +104,7 @@ namespace {
 std::string json(double value) {
   if (!std::isfinite(value)) return "null";
   std::string digits = exact(value);
-  // A bare "-0" or "5" would read back as an integer, and -0 would lose its sign.
+  // A bare "-0" or "5" would be read back as an integer, and -0 would lose its sign.
   if (digits.find_first_of(".e") == digits.npos) digits += ".0";
   return digits;
 }

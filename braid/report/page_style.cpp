@@ -1,4 +1,4 @@
-// CSS and JavaScript as text. Colours are named once, for light and for dark.
+// The page's CSS and JavaScript as text. Colours are CSS variables, with one set for light and one for dark.
 #include "braid/report/page_style.h"
 
 namespace braid::report {

@@ -1,4 +1,4 @@
-// Chooses the steps of a measurement, and makes the rows.
+// The rows that compare prediction and measurement, and the choice of steps that are measured.
 #include "braid/report/predicted.h"
 
 #include <algorithm>
@@ -11,15 +11,16 @@
 namespace braid::report {
 namespace {
 
-constexpr double kNoBubble = 5e-4;  // what one rank measures of itself
+constexpr double kNoBubble = 5e-4;  // noise: the bubble that a single rank measures
 constexpr size_t kLateSteps = 50;   // late steps whose median stands for the run
 
-// Returns the median of the last steps. The first step, which has the costs of a start, is left out.
+// Returns the median of the last steps, without the first step, which includes start-up costs.
 double typical(const RunRecord& record, const std::string& key) {
   return late_median(record.since_last_start(key, 1), kLateSteps);
 }
 
-// Replicas that meet now and then send much in a step and nothing in the others.
+// Returns the mean, not the median: replicas that synchronise every few steps send much in one step and nothing in
+// others.
 double mean(const Series& series) {
   double sum = 0;
   for (const Point& point : series) sum += point.y;

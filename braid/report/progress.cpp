@@ -1,4 +1,4 @@
-// Numbers to short words. It does not print.
+// The text of the progress line and the progress bar. Callers print it.
 #include "braid/report/progress.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 constexpr int kShortestBar = 10;
 constexpr int kLongestBar = 40;
 
-// A piece of the line and when it gives way: the highest rank first.
+// A piece of the line. If the line is too long, the piece with the highest rank is removed first.
 struct Piece {
   std::string text;
   int rank;
@@ -34,7 +34,7 @@ std::string scientific(double value) {
   return buffer;
 }
 
-// Four significant digits for any magnitude a loss or a norm takes.
+// Returns a loss or a norm with at most four decimals and five significant digits; scientific below 1e-3 and from 1e5.
 std::string significant(double value) {
   const double size = std::abs(value);
   if (!std::isfinite(value) || size >= 1e5 || (size > 0 && size < 1e-3)) return scientific(value);
@@ -74,7 +74,7 @@ int columns(const std::vector<Piece>& all) {
 std::string bar(double share, int width) {
   const int done = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width));
   std::string text;
-  for (int i = 0; i < width; ++i) text += i < done ? "\u2501" : "\u2500";  // heavy and light line
+  for (int i = 0; i < width; ++i) text += i < done ? "\u2501" : "\u2500";  // heavy and light horizontal line characters
   return text;
 }
 

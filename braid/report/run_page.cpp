@@ -1,4 +1,4 @@
-// The order of things on the page, and their words.
+// The page of a run: the order and the text of its parts.
 #include "braid/report/run_page.h"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ namespace braid::report {
 namespace {
 
 constexpr size_t kFewestToSmooth = 20;
-constexpr size_t kSmoothness = 60;  // a point is the mean over two of this many parts of the run
+constexpr size_t kSmoothness = 60;  // a smoothed point is the mean over 2 of this many parts of the run
 constexpr size_t kTypical = 50;     // late steps whose median stands for the run's speed
-constexpr size_t kMostRows = 64;    // ranks of a timeline
+constexpr size_t kMostRows = 64;    // most ranks of a timeline
 
 class Page {
  public:
@@ -46,7 +46,7 @@ class Page {
     return found == record_.steps.end() ? kNone : found->second;
   }
 
-  // The steps of the last start; all steps if it has made none, as a finished run that is resumed.
+  // Returns the steps of the last start. If it has none, as in a finished run that is resumed, returns all steps.
   Series last_start(const std::string& key) const {
     const Series steps = record_.since_last_start(key);
     return steps.empty() ? series(key) : steps;
@@ -57,7 +57,7 @@ class Page {
     return found == record_.start.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
   }
 
-  // A value of the configuration as written; empty when it is not there.
+  // Returns a value of the configuration as written; empty if it is missing.
   std::string config(const std::string& section, const std::string& leaf) const {
     for (const auto& [name, content] : config_.root) {
       const spec::TomlTable* table = content.as<spec::TomlTable>();
@@ -69,7 +69,7 @@ class Page {
     return "";
   }
 
-  // Returns the run's facts.
+  // Returns the run's main facts in one line.
   std::string summary() const {
     std::vector<std::string> parts{config("model", "family")};
     if (!std::isnan(start("parameters"))) {
@@ -136,7 +136,7 @@ class Page {
     return all + time_tile() + "</section>\n";
   }
 
-  // Returns the time of all steps; those that were not logged count as the mean of those that were.
+  // Returns the tile with the time of all steps. Steps that were not logged count as the mean of the logged ones.
   std::string time_tile() const {
     const Series& logged = series("seconds");
     double seconds = 0;
@@ -170,7 +170,7 @@ class Page {
     return seconds < 1 ? cat(short_number(1000 * seconds), " ms a step") : cat(short_number(seconds), " s a step");
   }
 
-  // The tile's own number is of many steps, this of the one that is drawn.
+  // The tile's main number is a median of many steps; this note is about the one step in the timeline.
   std::string bubble_note() const {
     if (page_.timelines.size() < 2) return "of the pipeline";
     const auto bubble = [&](size_t i) { return fixed(100 * page_.timelines[i].timeline.bubble_fraction(), 1); };
@@ -189,7 +189,7 @@ class Page {
     return steps;
   }
 
-  // The values as they were, pale, under their smoothed course.
+  // Returns the raw values as a faint curve and the smoothed values over it.
   static std::vector<Curve> with_trend(const std::string& name, const Series& series) {
     if (series.size() < kFewestToSmooth) return {{name, series, Stroke::Main, Marks::None}};
     const size_t half_width = std::max<size_t>(2, series.size() / kSmoothness);

@@ -1,4 +1,4 @@
-// One line at a time, so that a long run needs memory for its curves alone.
+// The reader of metrics.jsonl. It reads one line at a time, so a long run needs memory only for its curves.
 #include "braid/report/run_record.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Returns the text of a value; dots for a list or an object, however deep.
+// Returns the text of a value; "..." for a list or an object.
 std::string text_of(const OrderedJson& value) {
   if (value.is_structured()) return "...";
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -27,7 +27,7 @@ std::vector<double> numbers(const OrderedJson& list) {
   return all;
 }
 
-// Steps ascend within a start; a line that goes back all the same is left out.
+// Steps ascend within a start. A point whose step does not ascend is left out, and so is a value that is not finite.
 void append(Series& series, Point point) {
   if (std::isfinite(point.y) && (series.empty() || series.back().x < point.x)) series.push_back(point);
 }
@@ -122,7 +122,7 @@ void read_comparison(const OrderedJson& line, RunRecord& record) {
 void read_line(const OrderedJson& line, RunRecord& record) {
   const std::string kind = line.at("kind");
   if (kind == "run") {
-    forget_prediction(record);  // of an earlier start, perhaps on another mesh
+    forget_prediction(record);  // an earlier start's, perhaps on another mesh
     read_start(line, record);
   } else if (kind == "step") {
     read_step(line, record);

@@ -1,4 +1,4 @@
-// Rows of HTML.
+// The tables and memory bars of a run's page, as HTML.
 #include "braid/report/run_tables.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace braid::report {
 namespace {
 
 constexpr double kTicks = 8;
-constexpr double kThinnest = 0.0005;  // of the scale; less is left out
+constexpr double kThinnest = 0.0005;  // fraction of the scale; thinner parts are left out
 
 class Bars {
  public:
@@ -138,7 +138,7 @@ std::string in_seconds(double seconds) { return short_number(seconds) + " s"; }
 struct ComparedColumn {
   const char* title;
   const char* key;
-  std::string (*number)(double);  // null: the column has text
+  std::string (*number)(double);  // null if the column holds text
 };
 constexpr ComparedColumn kColumns[] = {{"every rank has", "copied", nullptr},
                                        {"each has a part of", "split", nullptr},

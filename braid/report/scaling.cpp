@@ -1,4 +1,4 @@
-// Two curves and a diagonal.
+// The table and the picture of a scaling measurement: two curves and a diagonal.
 #include "braid/report/scaling.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void add_rows(std::string& table, const char* kind, const std::vector<ScalingPoi
   }
 }
 
-// The plot's corner is at no ranks and no speed-up.
+// The picture of speed-up over ranks. Both axes start at 0.
 class ScalingPicture {
  public:
   explicit ScalingPicture(const Scaling& scaling) : axis_({0, highest(scaling)}, Scale::Linear, 6) {

@@ -1,4 +1,4 @@
-// Protocol buffers by hand: five kinds of field are all that scalars need.
+// Encodes protocol buffers without a library: scalars need only integers, byte strings, doubles, floats and messages.
 #include "braid/report/tensorboard_file.h"
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace braid::report {
 namespace {
 
-constexpr uint32_t kPolynomial = 0x82f63b78;  // bits reversed
+constexpr uint32_t kPolynomial = 0x82f63b78;  // CRC-32C polynomial, bits reversed
 
 constexpr std::array<uint32_t, 256> remainders() {
   std::array<uint32_t, 256> table{};
@@ -80,7 +80,7 @@ std::string fixed_width(int field, int wire_type, Bits bits) {
 std::string real(int field, double value) { return fixed_width(field, 1, std::bit_cast<uint64_t>(value)); }
 std::string real(int field, float value) { return fixed_width(field, 5, std::bit_cast<uint32_t>(value)); }
 
-// A field with its default is not written; step 0 is one.
+// A field with its default value, here step 0, is not written.
 std::string step_of(int64_t step) { return step == 0 ? "" : integer(kStep, step); }
 
 }  // namespace

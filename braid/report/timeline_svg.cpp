@@ -1,4 +1,4 @@
-// Draws spans as SVG by hand. No fonts, scripts or styles from outside.
+// Draws timelines as SVG. The SVG loads no external fonts, scripts or styles.
 #include "braid/report/timeline_svg.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace braid::report {
 namespace {
 
 constexpr double kWidth = 1200;
-constexpr double kNamesWidth = 84;  // names of ranks
+constexpr double kNamesWidth = 84;  // width of the names of ranks
 constexpr double kRight = 28;
 constexpr double kPlot = kWidth - kNamesWidth - kRight;
-constexpr double kTitle = 46;   // above a panel
-constexpr double kAxis = 46;    // below it
-constexpr double kLegend = 34;  // at the foot
+constexpr double kTitle = 46;   // height of the title above a panel
+constexpr double kAxis = 46;    // height of the axis below a panel
+constexpr double kLegend = 34;  // height of the legend at the bottom
 constexpr double kTallestRow = 32;
 constexpr double kRowsHeight = 960;  // rows shrink to fit this, down to kLowestRow
 constexpr double kLowestRow = 4;
@@ -29,8 +29,8 @@ constexpr double kSmallBox = 8;      // pixels; narrower boxes carry no number
 constexpr double kDigit = 6.4;       // width of a digit at the font size of boxes
 
 struct Kind {
-  const char* style;  // class of the boxes
-  const char* name;   // in the legend
+  const char* style;  // CSS class of the boxes
+  const char* name;   // name in the legend
 };
 
 Kind kind(Op op) {
@@ -59,7 +59,7 @@ Kind kind(Op op) {
 
 constexpr Kind kPair = {"p", "forward and backward fused"};
 
-// "7", or of a fused pair "7 & 3".
+// Returns the number of the microbatch, "7", or of both in a fused pair, "7 & 3".
 std::string numbers(const std::vector<schedule::Span>& spans, size_t index) {
   std::string digits = std::to_string(spans[index].action.micro);
   if (index + 1 < spans.size() && schedule::second_of_pair(spans, index + 1)) {
@@ -68,7 +68,7 @@ std::string numbers(const std::vector<schedule::Span>& spans, size_t index) {
   return digits;
 }
 
-// Every rule is for this picture alone, since a page may hold it among others.
+// Every rule is limited to class "tl", since a page may hold other pictures.
 constexpr char kStyle[] = R"(<style>
 .tl text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#1f2933}
 .tl .title{font-size:17px;font-weight:600}.tl .detail{font-size:14px;fill:#52606d}
@@ -162,7 +162,7 @@ class TimelinePicture {
     return bottom + kAxis;
   }
 
-  // Four digits at most, in the unit of the axis.
+  // Returns the time in the unit of the axis, with at most two decimals, or one from 100 on.
   std::string amount(double time) const {
     const double value = time / per_unit_;
     return coordinate(std::abs(value) >= 100 ? std::round(10 * value) / 10 : value);
@@ -180,11 +180,11 @@ class TimelinePicture {
 
   double box_height(double pitch) const { return pitch * (thin_lines_ ? 0.74 : 0.9); }
 
-  // Compute boxes in the upper part of the row, everything else as a thin line at its foot.
+  // Draws compute as boxes in the upper part of the row, and everything else as a thin line below them.
   void row(const std::vector<schedule::Span>& spans, double origin, double y, double pitch) {
     const double height = box_height(pitch);
     const double narrowest = pitch < kLabelledRow ? 1 : kNarrowest;
-    std::map<std::string, std::string> small;  // boxes too small for a number, as one path for each style
+    std::map<std::string, std::string> small;  // one path by style, of boxes without a number
     double drawn_compute = -1;
     double drawn_other = -1;
     for (size_t i = 0; i < spans.size(); ++i) {
@@ -249,9 +249,9 @@ class TimelinePicture {
   const std::vector<NamedTimeline>& timelines_;
   double longest_ = 1;
   double per_unit_ = 1;
-  bool thin_lines_ = false;  // anything but compute
+  bool thin_lines_ = false;  // true if some span is not compute
   const char* unit_name_ = "";
-  std::set<std::string> seen_;  // styles that occur
+  std::set<std::string> seen_;  // styles in use
   std::string body_;
 };
 

@@ -1,4 +1,4 @@
-// One function per type of field.
+// The assignment of a TOML value to a field: one function per type of field.
 #include "braid/spec/assign.h"
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 namespace braid::spec {
 namespace {
 
-// `text` as a TOML value; nothing when it is none, or is more than one.
+// Returns `text` as a TOML value; nothing if it is not exactly one value.
 std::optional<TomlValue> toml_value(const std::string& text) {
   const auto document = toml_document("value = " + text, "override");
   if (!document.problems.empty() || document.root.size() != 1) return {};
   return document.root[0].second;
 }
 
-// "[a.txt, b.txt]" with its words in quotes.
+// Returns a list such as "[a.txt, b.txt]" with its words in quotes.
 std::string quoted_list(const std::string& text) {
   Strings words;
   std::istringstream inside(text.substr(1, text.size() - 2));
@@ -54,7 +54,7 @@ namespace {
 
 using Given = std::optional<AssignFault>;
 
-// The system would take a path for its part before one.
+// The operating system would end a path at the NUL.
 constexpr const char* kNoNul = "must not hold a NUL";
 bool holds_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
@@ -63,7 +63,7 @@ Given wrong_type(const Field& field, std::string nearest = "") {
   return AssignFault{cat("must be ", type[0] == 'i' ? "an " : "a ", type), std::move(nearest)};
 }
 
-// The integer that a number or a quoted number stands for, if the field can hold it.
+// Returns the integer nearest to a number or a quoted number, clamped to the field's range; "" if there is none.
 std::string meant_integer(const Field& field, const TomlValue& value) {
   double meant = 0;
   if (const auto* real = value.as<double>()) {
@@ -130,7 +130,7 @@ Given give(const Field& field, double& to, const TomlValue& value) {
   return {};
 }
 
-// [3, 2.5] as "3,2.5".
+// Returns "3,2.5" for the list [3, 2.5]; nothing if `value` is not a list of numbers.
 std::optional<std::string> numbers_text(const TomlValue& value) {
   const auto* list = value.as<TomlList>();
   if (!list || list->empty()) return {};

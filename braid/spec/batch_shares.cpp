@@ -1,4 +1,4 @@
-// A list of shares as running sums of microbatches.
+// Shares of the batch by data rank, and the microbatches that follow from them.
 #include "braid/spec/batch_shares.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace braid::spec {
 namespace {
 
-constexpr double kMostShare = 1e6;  // as a batch has sequences
+constexpr double kMostShare = 1e6;  // the largest train.batch
 
 bool is_share(double number) { return number >= 1 && number <= kMostShare && number == std::floor(number); }
 
@@ -41,7 +41,7 @@ int64_t batch_unit(const RunSpec& spec) {
   const auto shares = batch_shares(spec.mesh);
   const int64_t sum = shares ? std::accumulate(shares->begin(), shares->end(), int64_t{0}) : spec.mesh.data;
   int64_t unit = spec.train.microbatch;
-  // Before problems() has judged them the factors may be any numbers.
+  // Until problems() has checked the factors, they may be any numbers.
   const bool overflows =
       __builtin_mul_overflow(unit, sum, &unit) || __builtin_mul_overflow(unit, spec.mesh.expert, &unit);
   return overflows ? std::numeric_limits<int64_t>::max() : unit;

@@ -1,4 +1,4 @@
-// Sections, and the keys that are otherwise than their section.
+// The rule of each section, and the keys whose rule differs from their section's.
 #include "braid/spec/change_on_resume.h"
 
 #include <algorithm>
@@ -14,11 +14,11 @@ struct Row {
   ChangeOnResume change;
 };
 
-// A section that has no row is free.
+// A section without a row is Free.
 constexpr Row kSections[] = {{"model", Never}, {"optimizer", ByLeave}};
 
 constexpr Row kKeys[] = {
-    // Names of figures, which stand beside them; padding; what initial values were.
+    // Names of models, whose sizes are compared themselves; padding; the scale of initial values.
     {"model.preset", Free},
     {"model.config", Free},
     {"model.vocab_multiple", Free},

@@ -8,7 +8,7 @@
 namespace braid::spec {
 namespace {
 
-// The first entry that names no key which may be allowed; empty when there is none.
+// Returns the first entry of train.allow_change that is not the name of a ByLeave key; empty if there is none.
 std::string first_misnamed(const RunSpec& spec) {
   const Strings& named = spec.train.allow_change;
   const auto misnamed = std::find_if(named.begin(), named.end(), [](const std::string& key) {

@@ -1,4 +1,4 @@
-// The table of combinations and who switches what on.
+// The table of combinations, and the keys that switch each feature on.
 #include "braid/spec/combine.h"
 
 #include <algorithm>
@@ -18,14 +18,15 @@ struct FeatureRow {
   bool (*on)(const RunSpec& spec);
 };
 
-// With one rank a pipeline of several stages still is one; an asynchronous one updates within the step even with one.
+// Several stages on one rank count as a pipeline. An asynchronous pipeline counts even with one stage, because it
+// updates within the step.
 template <Feature kKind>
 bool runs(const RunSpec& spec) {
   const ScheduleTraits* traits = traits_of(spec.pipeline);
   return traits && pipeline_kind(*traits) == kKind && (traits->asynchronous() || num_stages(spec) > 1);
 }
 
-// On some stage.
+// Returns true if some stage recomputes with this policy.
 bool recomputes(const RunSpec& spec, Recompute::Keeps keeps) {
   const auto entries = recompute_entries(spec.memory);
   return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) {

@@ -18,7 +18,7 @@ bool reproducible(const RunSpec& spec) { return spec.train.reduction == Reductio
 
 std::string ranks_text(const View& at) {
   const auto& mesh = at.spec.mesh;
-  std::string others;  // refused as yet, and counted all the same
+  std::string others;  // axes not built yet, which count all the same
   if (mesh.context > 1) others += cat(" x context ", mesh.context);
   if (mesh.expert > 1) others += cat(" x expert ", mesh.expert);
   return cat("must leave at most ", counted(at.limits.all_ranks(), "rank"), " on ",
@@ -26,7 +26,7 @@ std::string ranks_text(const View& at) {
              " x tensor ", mesh.tensor, others, " = ", num_ranks(mesh), ")");
 }
 
-// Too many ranks are the fault of the data axis when fewer replicas can repair it, else of the larger of the others.
+// The axis to blame for too many ranks: data if fewer replicas are enough, else the larger of tensor and pipe.
 enum class Blame { Data, Tensor, Pipe };
 Blame blame(const View& at) {
   MeshSpec mesh = at.spec.mesh;

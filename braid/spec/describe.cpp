@@ -1,4 +1,4 @@
-// Three printings of the field list.
+// The printed forms of the field list.
 #include "braid/spec/describe.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-// "integer, at least 1"
+// Returns text such as "integer, at least 1".
 std::string type_and_rule(const Field& field) {
   const std::string rule = rule_text(field.rule);
   return rule.empty() ? type_text(field) : type_text(field) + ", " + rule;

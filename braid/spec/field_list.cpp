@@ -1,4 +1,4 @@
-// The fields themselves: key, meaning, place and rule of every value a user can set. Defaults are the structs'.
+// The list of fields: key, meaning, place and rule of every value a user can set. The structs hold the defaults.
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"

@@ -1,4 +1,4 @@
-// One field at a time: its value as TOML, its rule as words, its rule applied.
+// Functions of a single field: its value as TOML, its rule as text, and the check of its rule.
 #include "braid/spec/fields.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-// A Member only finds the value; it changes nothing.
+// The cast is safe: a Member only finds the value and changes nothing.
 template <class T>
 const T& value(Member<T> member, const RunSpec& spec) {
   return member(const_cast<RunSpec&>(spec));
@@ -76,7 +76,7 @@ std::string text(const WordOrNumbers& rule) {
   return text(OneOf{rule.words}) + ", or numbers with commas between them";
 }
 
-// Returns the word of `words` that a peer's `value` means, else the nearest.
+// Returns the word that `value` means in another program (peer_words.cpp), else the nearest of `words`.
 std::string meant_word(const Field& field, const std::string& value, const Strings& words) {
   const std::string_view meant = word_of_peer(field.key, value);
   return meant.empty() ? nearest(value, words) : std::string(meant);

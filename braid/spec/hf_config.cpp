@@ -1,4 +1,4 @@
-// The families, and what each class reads.
+// The reader of Hugging Face's config.json: the model types, and the keys that each of their classes reads.
 #include "braid/spec/hf_config.h"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ ModelSpec gpt2_model(const HfKeys& keys) {
   return model;
 }
 
-// Keys of rotary positions that stand in two of the file's three places: at the top, and in two objects.
+// Refuses a key of rotary positions with different values in two of its three places: the top level, "rope_scaling" and
+// "rope_parameters".
 void refuse_other_rope(const HfKeys& keys, const std::vector<HfKeys>& scaling, const std::vector<HfKeys>& parameters) {
   for (const auto& place : {scaling, parameters}) {
     for (const HfKeys& rope : place) {
@@ -54,7 +55,7 @@ void refuse_other_rope(const HfKeys& keys, const std::vector<HfKeys>& scaling, c
   }
 }
 
-// "rope_parameters" holds the base too; the older "rope_scaling" does not.
+// Reads the rotary positions. "rope_parameters" also holds the base; the older "rope_scaling" does not.
 void take_rope(const HfKeys& keys, ModelSpec& model) {
   const std::vector<HfKeys> scaling = keys.below("rope_scaling"), parameters = keys.below("rope_parameters");
   refuse_other_rope(keys, scaling, parameters);
@@ -81,10 +82,10 @@ void take_rope(const HfKeys& keys, ModelSpec& model) {
   }
 }
 
-// The differences between classes of Llama's shape: their defaults for missing keys, and the flags of biases that they
-// read. A key that a class does not read may have any value.
+// The differences between classes of Llama's shape: their defaults for missing keys, and the bias flags that they read.
+// A key that a class does not read may have any value.
 struct HfClass {
-  int kv_heads = 0, head_width = 0;  // unless given
+  int kv_heads = 0, head_width = 0;  // defaults if the keys are missing
   Strings biases = {};               // flags that must be false
 };
 
@@ -114,8 +115,8 @@ ModelSpec llama_model(const HfKeys& keys) {
   return llama_shaped_model(keys, {.biases = {"attention_bias", "mlp_bias"}});
 }
 
-// Returns true if layers use the window, by the kinds in "layer_types"; nothing if that is no list. A window in some
-// layers only is not supported.
+// Returns true if "layer_types" gives layers a window; nothing if it is not a list. A window in only some of the layers
+// is refused.
 std::optional<bool> layers_slide(const HfKeys& keys, int layers) {
   const Json* types = keys.find("layer_types");
   if (!types || !types->is_array()) return {};
@@ -131,7 +132,7 @@ ModelSpec mistral_model(const HfKeys& keys) {
   return model;
 }
 
-// If layers are not listed, Qwen's first `max_window_layers` have no window.
+// Reads Qwen's window. Without "layer_types", the first "max_window_layers" layers have no window.
 void take_windows_by_layer(const HfKeys& keys, ModelSpec& model) {
   int window = 0, first = 28;
   if (keys.flag("use_sliding_window", false)) keys.take_size_or("sliding_window", 4096, window);
@@ -176,7 +177,7 @@ ModelSpec mixtral_model(const HfKeys& keys) {
   return model;
 }
 
-// A mixture in every layer: "intermediate_size" is of layers without one.
+// Every layer must have experts. "intermediate_size" is not read: it is the width of layers without experts.
 ModelSpec qwen3_moe_model(const HfKeys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 4, .biases = {"attention_bias"}});
   model.qk_norm = true;

@@ -1,4 +1,4 @@
-// The keys of each model type. Version 4 of transformers reads what is written here, and 5 too.
+// The writer of Hugging Face's config.json: the keys of each model type. transformers 4 and 5 read it.
 #include "braid/spec/hf_config_text.h"
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ HfModelType hf_model_type(const ModelSpec& spec) {
   if (spec.family == ModelFamily::Gpt2) return {"gpt2", "GPT2LMHeadModel"};
   if (spec.qk_norm) return {"qwen3", "Qwen3ForCausalLM"};
   if (spec.qkv_bias) return {"qwen2", "Qwen2ForCausalLM"};
-  // Llama's class wants a width that its heads divide, whatever head_dim is.
+  // Llama's class requires that the number of heads divides the width, whatever head_dim is.
   const bool plain = spec.window == 0 && spec.width % spec.heads == 0;
   return plain ? HfModelType{"llama", "LlamaForCausalLM"} : HfModelType{"mistral", "MistralForCausalLM"};
 }

@@ -1,4 +1,4 @@
-// The rules of memory.recompute: known words, and one of them or one per stage.
+// The rules of memory.recompute: its words are known, and there is one word or one per stage.
 #include <algorithm>
 
 #include "braid/base/text.h"

@@ -1,4 +1,4 @@
-// Counting matrix products. It knows shapes and nothing of tensors.
+// Counts the operations of matrix products from their shapes.
 #include "braid/spec/model_flops.h"
 
 #include <limits>
@@ -9,15 +9,15 @@
 namespace braid::spec {
 namespace {
 
-// A weight takes part in one multiply-add per token in forward, and in two in backward (for the input and for itself).
+// Per token, a weight takes part in one multiply-add in forward and two in backward (input gradient, weight gradient).
 constexpr double kFlopsPerWeight = 6;
 
-// That a token meets.
+// Returns the number of a block's weights that are applied to a token.
 double block_weights(const ModelSpec& spec) {
   const double width = spec.width;
   const double keys = static_cast<double>(num_kv_heads(spec)) * head_width(spec);
   const double queries = static_cast<double>(spec.heads) * head_width(spec);
-  const double attention = 2 * width * queries + 2 * width * keys;  // query and output; key and value
+  const double attention = 2 * width * queries + 2 * width * keys;  // query and output, then key and value
   const double matrices = traits_of(spec.family).feed_forward == FeedForward::Gated ? 3 : 2;
   const double router = width * spec.experts;
   return attention + router + branches_per_token(spec) * matrices * width * ffn_width(spec);
@@ -30,7 +30,8 @@ double model_flops_per_token(const ModelSpec& spec) {
   const double width = spec.width;
   const double weights = spec.layers * block_weights(spec) + width * spec.vocab;
   const double queries = static_cast<double>(spec.heads) * head_width(spec);
-  // Two products of all heads' features for each token seen; like weights, three times in all.
+  // Attention has two products of all heads' features per token seen. Like weights, they count once in forward, twice
+  // in backward.
   return kFlopsPerWeight * (weights + spec.layers * 2 * queries * mean_tokens_seen(spec));
 }
 

@@ -1,4 +1,4 @@
-// The rules between the fields of a model, beside those of its layout on the mesh.
+// The rules between the fields of a model. The rules of its layout on the mesh are elsewhere (cross_rules.cpp).
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -10,14 +10,14 @@ namespace {
 
 bool scaled(const View& at) { return at.spec.model.rope_scaling == RopeScaling::Llama3; }
 
-// A spec that still names its model was never put together: what it says of sizes is not what was asked for.
+// Refuses a spec that still names a preset or a config: it was never resolved, so its sizes are not the requested ones.
 CrossRule resolved(const char* key, std::string ModelSpec::*name) {
   return {{key},
           [name](const View& at) { return (at.spec.model.*name).empty(); },
           [](const View&) { return std::string("must be empty here: parse_run() or described_model() resolves it"); }};
 }
 
-// The keys that a family with fixed heads leaves at their defaults.
+// The rule that a key keeps its default in a family with fixed heads.
 template <class T>
 CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
   return {{key, "model.family"},

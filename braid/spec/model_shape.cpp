@@ -1,4 +1,4 @@
-// Families, and defaults that depend on them.
+// The traits of model families, and the sizes that depend on them.
 #include "braid/spec/model_shape.h"
 
 namespace braid::spec {

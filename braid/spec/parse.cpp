@@ -1,4 +1,5 @@
-// Reading: which field a key means, whether the value has its type, and what the user probably meant.
+// The parser of configurations. It finds the field of each key, checks the value's type, and suggests what the user
+// probably meant.
 #include "braid/spec/parse.h"
 
 #include <algorithm>
@@ -24,10 +25,10 @@ struct Reading {
   RunSpec spec;
   std::set<std::string> given;   // keys that were set
   std::set<std::string> unread;  // of these, keys whose value could not be read
-  std::set<std::string> meant;   // keys that misspelt ones were probably meant to be
+  std::set<std::string> meant;   // keys that misspelt keys probably mean
   std::vector<Problem> problems;
-  std::map<std::string, int64_t> lines;      // by key, of what the file says and no override
-  std::map<std::string, int64_t> overrides;  // by key, the number of the last word that is about it
+  std::map<std::string, int64_t> lines;      // line by key, for keys of the file without an override
+  std::map<std::string, int64_t> overrides;  // number of the last override by key
 };
 
 void give(const Field& field, const TomlValue& value, Reading& reading) {
@@ -73,7 +74,8 @@ void read_section(const std::string& section, const TomlTable& table, Reading& r
   }
 }
 
-// A section that braid has not, with keys as another program calls them: each is answered with braid's.
+// Returns true for a section that braid does not have, but with keys of another program. Each key is then reported with
+// braid's name for it.
 bool is_section_of_peer(const std::string& name, const TomlTable& table) {
   return std::ranges::any_of(table, [&](const auto& entry) {
     const std::string known = known_as(cat(name, ".", entry.first));
@@ -128,7 +130,7 @@ void read_override(const std::string& word, int64_t number, Reading& reading) {
 
 void read_all(const TomlDocument& document, const std::vector<std::string>& overrides, Reading& reading) {
   read_document(document.root, reading);
-  const auto is_apart = [&](size_t i) {  // a key whose value is the next word: train.steps 5
+  const auto is_apart = [&](size_t i) {  // a key whose value is the next argument: train.steps 5
     if (i + 1 >= overrides.size() || (overrides[i] + overrides[i + 1]).find('=') != std::string::npos) return false;
     return !known_as(overrides[i]).empty() && !find_field(overrides[i + 1]);
   };
@@ -150,13 +152,13 @@ bool gives_whole_model(const Reading& reading) {
   });
 }
 
-// The key that names the weights, and its value.
+// Returns a problem of the key that names the weights.
 Problem weights_problem(const TrainSpec& train, const std::string& rule) {
   const bool resumes = !train.resume.empty();
   return {resumes ? "train.resume" : "train.init", toml_text(resumes ? train.resume : train.init), rule, ""};
 }
 
-// The model of the weights that train.resume names, else train.init.
+// Returns the model of the weights that train.resume names, or else train.init.
 ModelSpec model_of_weights(const RunSpec& spec, const ParseOptions& options, std::vector<Problem>& faults) {
   const TrainSpec& train = spec.train;
   try {
@@ -169,7 +171,8 @@ ModelSpec model_of_weights(const RunSpec& spec, const ParseOptions& options, std
   return {};
 }
 
-// The rule of data.tokenizer with model.vocab is not judged: the data may be tokens already.
+// Takes the tokenizer of the weights if data.tokenizer is not given. Marks data.tokenizer unread, so its rule with
+// model.vocab is not checked: the data may be tokens already.
 void take_tokenizer_of_weights(const Reading& asking, const ParseOptions& options, Reading& reading) {
   const TrainSpec& train = asking.spec.train;
   if ((train.init.empty() && train.resume.empty()) || asking.given.contains("data.tokenizer")) return;
@@ -183,7 +186,8 @@ void take_tokenizer_of_weights(const Reading& asking, const ParseOptions& option
   }
 }
 
-// The file and the overrides on top of the model that they name. Of a model that cannot be had, no other key is judged.
+// Reads the file and the overrides on top of the model that they name. If that model cannot be read, marks the keys of
+// [model] that were not given unread, so no rule with them is checked.
 Reading read_on_model(const TomlDocument& document, const std::vector<std::string>& overrides,
                       const ParseOptions& options) {
   Reading asking, reading;
@@ -205,8 +209,8 @@ Reading read_on_model(const TomlDocument& document, const std::vector<std::strin
   return reading;
 }
 
-// Gives each problem its place, and all one order, whoever found them: what is about no key, the lines of the file, the
-// overrides as they were given, and what nobody has given.
+// Gives each problem its place, and sorts them: problems without a key, problems by line of the file, problems by
+// number of the override, then problems of keys that were not given.
 void put_in_order(const Reading& reading, const std::string& origin, std::vector<Problem>& problems) {
   using Rank = std::pair<int, int64_t>;
   std::vector<std::pair<Rank, Problem>> ranked;
@@ -233,7 +237,7 @@ RunSpec checked(const TomlDocument& document, const std::string& origin, const s
   Reading reading = read_on_model(document, overrides, options);
   reading.problems.insert(reading.problems.begin(), document.problems.begin(), document.problems.end());
   if (document.problems.empty()) {
-    // A misspelt key is one problem, not a second one for the value that is missing under the right name.
+    // A misspelt key is one problem. The right key, which is therefore missing, must not be reported too.
     for (const auto& key : reading.meant) {
       if (!reading.given.contains(key)) reading.unread.insert(key);
     }

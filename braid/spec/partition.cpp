@@ -1,4 +1,4 @@
-// Cutting blocks into stages.
+// The partition of a model's blocks into pipeline stages.
 #include "braid/spec/partition.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::vector<double> even_blocks(int layers, int num_stages) {
   check(num_stages >= 1 && layers >= num_stages, "every stage has a block to hold");
   std::vector<double> held(num_stages, layers / num_stages);
   const int remainder = layers % num_stages;
-  // Stages 1, 2, ... num_stages - 2, then 0.
+  // The remaining blocks go to stages 1, 2, ... num_stages - 2, then to stage 0.
   for (int i = 0; i < remainder; ++i) ++held[i + 1 < num_stages - 1 ? i + 1 : 0];
   return held;
 }
@@ -85,7 +85,7 @@ std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
 
 std::string partition_text(const std::vector<int>& first_unit) {
   std::vector<double> blocks;
-  const int last = first_unit.back() - 1;  // the head
+  const int last = first_unit.back() - 1;  // index of the head
   for (size_t stage = 0; stage + 1 < first_unit.size(); ++stage) {
     blocks.push_back((std::min(first_unit[stage + 1], last) - std::max(first_unit[stage], 1)) / 2.0);
   }

@@ -1,4 +1,4 @@
-// The rules between fields that are about cutting the model into stages.
+// The rules between fields that concern the partition of the model into stages.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -15,7 +15,7 @@ namespace {
 bool even(const View& at) { return is_even(at.spec.pipeline); }
 bool measured(const View& at) { return is_measured(at.spec.pipeline); }
 
-// The blocks of each stage as the user gives them; empty for "even" and "measured".
+// Returns the blocks of each stage as the user gives them; empty for "even" and "measured".
 Reals given(const View& at) {
   if (even(at) || measured(at)) return {};
   return partition_list(at.spec.pipeline.partition).value_or(Reals());
@@ -73,7 +73,7 @@ std::vector<CrossRule> list_rules() {
   };
 }
 
-// The keys that only a measured partition reads. The list that it has found may keep them.
+// The rules of keys that only a measured partition reads. They may also stand beside the list that it has found.
 std::vector<CrossRule> measured_rules() {
   const auto text = [](const View&) { return std::string("must be left out when pipeline.partition is \"even\""); };
   return {

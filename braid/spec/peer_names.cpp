@@ -1,5 +1,5 @@
-// The tables. Sources: torchtitan's config_manager, Megatron-LM's arguments.py, transformers' configurations and
-// TrainingArguments, DeepSpeed's JSON, nanoGPT's train.py.
+// The tables of other programs' names. Sources: torchtitan's config_manager, Megatron-LM's arguments.py, transformers'
+// configurations and TrainingArguments, DeepSpeed's JSON, nanoGPT's train.py.
 #include "braid/spec/peer_names.h"
 
 #include <algorithm>

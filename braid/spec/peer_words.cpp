@@ -1,4 +1,4 @@
-// The tables of values, and of what stands on a command line.
+// The tables of other programs' values, options and commands.
 #include <algorithm>
 #include <iterator>
 
@@ -8,7 +8,7 @@
 namespace braid::spec {
 namespace {
 
-constexpr size_t kFewestLetters = 4;  // of a beginning that stands for the whole word
+constexpr size_t kFewestLetters = 4;  // least letters of a prefix that stands for the whole word
 
 constexpr PeerWord kPeerWords[] = {
     {"train.dtype", "bf16", "bfloat16"},
@@ -55,7 +55,7 @@ constexpr PeerWord kPeerWords[] = {
     {"sync.compression", "fp16", "float16"},
 };
 
-// Options of commands, "--node", and commands themselves, by the peer's name without dashes in front.
+// An option such as "--node" or a command of braid, by another program's name for it without leading dashes.
 struct PeerOption {
   std::string_view name, option;
 };

@@ -1,4 +1,4 @@
-// The table, and the choice between it and a file.
+// The table of presets, and the choice between a preset and a config.json.
 #include "braid/spec/preset.h"
 
 #include "braid/base/text.h"
@@ -9,7 +9,7 @@
 namespace braid::spec {
 namespace {
 
-// Sizes every family has.
+// The sizes that every family has.
 struct Sizes {
   int layers, heads, width, context, vocab;
 };
@@ -40,7 +40,7 @@ ModelSpec llama(const Sizes& sizes, const LlamaSizes& more) {
   return model;
 }
 
-// Llama 3.1 and later; the other figures of the scaling are ModelSpec's defaults.
+// Adds the rotary scaling of Llama 3.1 and later. Its other parameters are ModelSpec's defaults.
 ModelSpec scaled(ModelSpec model, double factor) {
   model.rope_scaling = RopeScaling::Llama3;
   model.rope_factor = factor;

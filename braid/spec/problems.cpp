@@ -1,4 +1,4 @@
-// Judging the rules that can be judged, and the search for the nearest value that repairs a broken one.
+// The check of all rules that can be checked, and the search for the nearest value that repairs a broken rule.
 #include "braid/spec/problems.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace braid::spec {
 namespace {
 
-// The rules that can be judged: none of their keys is unreadable or breaks a rule of its own.
+// The rules that can be checked: none of their keys is unreadable or breaks a rule of its own.
 using Rules = std::vector<const CrossRule*>;
 Rules judged(const std::set<std::string>& faulty) {
   Rules rules;
@@ -30,7 +30,7 @@ Rules judged(const std::set<std::string>& faulty) {
   return rules;
 }
 
-// Far values of keys[0] worth trying: those that the rule's other keys have, and the batches that fit the mesh.
+// Returns distant values of keys[0] worth trying: the values of the rule's other keys, and batches that fit the mesh.
 std::vector<int64_t> far_candidates(const Strings& keys, RunSpec spec) {
   std::vector<int64_t> values;
   for (const auto& key : keys) {
@@ -49,8 +49,8 @@ std::vector<int64_t> far_candidates(const Strings& keys, RunSpec spec) {
   return values;
 }
 
-// The nearest value of keys[0] with which all of `must_hold` do; of these, one that breaks the fewest of `rules` that
-// hold now.
+// Returns a value of keys[0] with which all rules in `must_hold` hold; "" if it finds none. Among those values it takes
+// the one that breaks the fewest of the `rules` that hold now, then the nearest.
 std::string nearest_integer(const Strings& keys, const View& at, const Rules& must_hold, const Rules& rules) {
   constexpr int64_t kReach = 4096;
   const auto range = std::get<IntRange>(find_field(keys[0])->rule);
@@ -83,7 +83,8 @@ std::string nearest_integer(const Strings& keys, const View& at, const Rules& mu
   return best;
 }
 
-// For an integer out of its range: the end of the range may break the field's rules with other fields.
+// Returns the nearest value for an integer out of its range. That may not be `end`, the end of the range, which may
+// break the field's rules with other fields.
 std::string nearest_in_range(const Field& field, const std::string& end, const View& at, std::set<std::string> faulty) {
   faulty.erase(field.key);
   RunSpec trial = at.spec;

@@ -1,4 +1,4 @@
-// Numbers with commas between them.
+// The host and the number of threads of each rank.
 #include "braid/spec/rank_hosts.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace braid::spec {
 namespace {
 
-// The least FLOPs per thread of a product of model.width x model.width, forward: with fewer a thread takes longer to
-// wake than it saves (bench/threads).
+// The least FLOPs per thread of a forward product with model.width x model.width weights. With fewer, waking a thread
+// takes longer than it saves (bench/threads).
 constexpr double kFlopsPerThread = 16e6;
 
 int threads_with_work(const ModelSpec& model, double tokens, int limit) {

@@ -1,4 +1,4 @@
-// Words apart at commas, and the number behind "every:".
+// The parser of memory.recompute: words separated by commas, and the number after "every:".
 #include "braid/spec/recompute.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ std::string_view stripped(std::string_view text) {
 }
 
 struct Digits {
-  bool only = false;  // nothing but digits, at least one
-  int value = 0;      // kMaxBlocks + 1 where it is larger
+  bool only = false;  // true if the text is one or more digits
+  int value = 0;      // at most kMaxBlocks + 1
 };
 
 Digits digits(std::string_view text) {

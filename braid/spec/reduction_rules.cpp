@@ -1,4 +1,4 @@
-// The rules between fields that are about summing gradients over replicas.
+// The rules between fields that concern the all-reduce of gradients over replicas.
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
 
@@ -10,10 +10,11 @@ bool feeds_errors_back(const SyncSpec& sync) {
          sync.compression != CompressionKind::Float16;
 }
 
-// Ranks are numbered along tensor first, then data: the replicas of a rank are mesh.tensor apart.
+// Returns true if every node has equally many replicas or equal parts of one. Ranks are numbered along tensor first,
+// then data, so the replicas of a rank are mesh.tensor apart.
 bool spread_evenly(const MeshSpec& mesh) {
   if (mesh.ranks_per_node == 0 || mesh.data == 1) return true;
-  if (mesh.tensor % mesh.ranks_per_node == 0) return true;  // one replica on each node
+  if (mesh.tensor % mesh.ranks_per_node == 0) return true;  // a node holds ranks of one replica only
   if (mesh.ranks_per_node % mesh.tensor != 0) return false;
   const int replicas = mesh.ranks_per_node / mesh.tensor;
   return mesh.data % replicas == 0 || replicas % mesh.data == 0;

@@ -1,5 +1,5 @@
-// Rules between a schedule and the keys that only some schedules read. Conditions on ranks and microbatches are the
-// schedule's own (schedule/generators.h).
+// The rules between a schedule and the keys that only some schedules read. The schedules themselves check ranks and
+// microbatches (schedule/generators.h).
 #include <bit>
 
 #include "braid/base/text.h"
@@ -14,7 +14,7 @@ bool versions_are(const RunSpec& spec, schedule::VersionRule rule) {
   return traits && traits->versions == rule;
 }
 
-// Microbatches that one update of a double-buffered schedule takes on a rank.
+// Returns the number of microbatches per update on a rank of a double-buffered schedule.
 int update_group(const RunSpec& spec) { return spec.pipeline.group > 0 ? spec.pipeline.group : spec.mesh.pipe; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// From the surest to the least sure: exact names first, then spelling.
+// The search for the key that a wrong name means, from the surest match to the least sure: exact names, then spelling.
 #include "braid/spec/suggested_key.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ bool is_related_alone(const std::string& name) {
   return is(name) || is(leaf_of_key(name));
 }
 
-// A similar key of its own section, then of any.
+// Returns a key with a similar name in the same section, or else in any section.
 std::string nearest_spelling(const std::string& key) {
   Strings own, all, leaves;
   for (const auto& field : fields()) {
@@ -50,7 +50,7 @@ std::string nearest_spelling(const std::string& key) {
   }
   const std::string sibling = nearest(leaf_of_key(key), own);
   if (!sibling.empty()) return cat(section_of_key(key), ".", sibling);
-  // With a known section in front, whole keys would look alike for that alone.
+  // With a known section, whole keys would be similar because of the section alone.
   if (!section_of_key(key).empty() && !is_section(section_of_key(key))) return nearest(key, all);
   const auto found = std::find(leaves.begin(), leaves.end(), nearest(leaf_of_key(key), leaves));
   return found == leaves.end() ? "" : all[found - leaves.begin()];

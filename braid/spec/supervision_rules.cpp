@@ -13,7 +13,7 @@ bool updates_within_step(const RunSpec& spec) {
   return traits && traits->asynchronous();
 }
 
-// The key at fault and the value that it must have.
+// A key, the value that it must have if losses come after the update, and whether a spec asks for another value.
 struct Asking {
   const char* key;
   const char* must;

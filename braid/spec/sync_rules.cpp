@@ -15,12 +15,13 @@ bool is_on(Feature feature, const RunSpec& spec) {
 }
 
 // Returns true if the first and the last stage, which share tied parameters, may be on two ranks. The table of
-// schedules does not say so.
+// schedules does not hold this.
 bool ends_apart(const RunSpec& spec) {
   return spec.mesh.pipe > 1 && !is_on(Feature::VShapedPipeline, spec) && !is_on(Feature::MirroredPipeline, spec);
 }
 
-// Ranks that share parameters and push them to different servers, which see pushes in different orders.
+// The rules against asynchronous servers where several ranks hold the same parameters. Such ranks push to different
+// servers, which would apply pushes in different orders.
 std::vector<CrossRule> server_rules() {
   return {
       {{"sync.consistency", "sync.replication", "mesh.tensor"},

@@ -1,10 +1,11 @@
-// The tree out of toml++, which stops at the first syntax error.
+// The conversion of toml++'s tree. toml++ stops at the first syntax error.
 #include "braid/spec/toml_document.h"
 
-// Two faults of toml++ 3.3 and 3.4 on damaged text are kept out:
-// - It asserts that a table header begins with a letter of a key, so "[!]" would abort where assertions are on; without
-//   them it reports the error (its issue 294). check() does not depend on NDEBUG.
-// - Its test for exotic blanks marks other letters, such as a German umlaut, as unreachable; "no blank" is meant (295).
+// The macros below avoid two faults of toml++ 3.3 and 3.4 on damaged text:
+// - It asserts that a table header begins with a letter of a key, so "[!]" would abort if assertions are on. Without
+//   assertions it reports the error (its issue 294). braid's check() does not depend on NDEBUG.
+// - Its test for exotic blanks marks other letters, such as a German umlaut, as unreachable. It should
+//   return "not a blank" for them (its issue 295).
 #ifndef NDEBUG
 #define NDEBUG
 #endif
@@ -39,7 +40,7 @@ namespace {
 
 TomlValue value(const toml::node& node);
 
-// With a point where it would pass for an integer.
+// Returns the number as TOML, with ".0" if it would read as an integer.
 std::string real_text(double number) {
   const std::string digits = toml_text(number);
   return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
@@ -55,7 +56,7 @@ TomlValue list(const toml::array& array) {
   return {std::move(entries), cat("[", joined(written), "]")};
 }
 
-// toml++ keeps tables sorted by key; people read problems in the order in which they wrote the file.
+// Returns the entries in the order of the file, in which problems are reported. toml++ sorts tables by key.
 TomlTable in_order(const toml::table& table) {
   std::vector<std::pair<toml::source_position, const std::string*>> order;
   std::vector<std::string> names;
@@ -94,8 +95,8 @@ TomlValue value(const toml::node& node) {
   return {TomlOther{}, out.str()};
 }
 
-// The first line whose key or header has more parts than anybody writes; 0 for none. Tables are read one in another,
-// and the stack has an end.
+// Returns the first line whose key or header has more than a hundred parts; 0 if there is none. Nested tables are read
+// recursively, so depth must be limited.
 int too_deep_line(const std::string& text) {
   constexpr auto kMostParts = 100;
   std::istringstream lines(text);

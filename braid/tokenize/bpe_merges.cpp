@@ -1,4 +1,5 @@
-// The hash table of merges and the two ways of merging. They give the same tokens.
+// The hash table of merges, and two algorithms that merge with the same result: one for short pieces, one for long
+// ones.
 #include "braid/tokenize/bpe_merges.h"
 
 #include <algorithm>
@@ -10,9 +11,9 @@
 namespace braid::tokenize {
 namespace {
 
-constexpr size_t kShort = 48;  // longer pieces are merged with the heap; measured, flat between 32 and 96
+constexpr size_t kShort = 48;  // longer pieces are merged with the heap; measured: any limit from 32 to 96 is as fast
 
-// std::push_heap keeps the greatest on top: the lowest rank, then the leftmost.
+// The order for std::push_heap, which keeps the greatest on top: the lowest rank, then the leftmost pair.
 bool comes_later(const MergeScratch::Candidate& a, const MergeScratch::Candidate& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
 }
@@ -49,7 +50,7 @@ void MergeTable::merge(std::vector<uint32_t>& tokens, MergeScratch& scratch) con
 }
 
 void MergeTable::merge_short(std::vector<uint32_t>& tokens, MergeScratch& scratch) const {
-  auto& pairs = scratch.pairs;  // pairs[i]: tokens i and i + 1
+  auto& pairs = scratch.pairs;  // pairs[i] is the merge of tokens i and i + 1
   pairs.clear();
   const auto look = [&](size_t i) {
     const Slot& slot = find(tokens[i], tokens[i + 1]);
@@ -68,7 +69,7 @@ void MergeTable::merge_short(std::vector<uint32_t>& tokens, MergeScratch& scratc
   }
 }
 
-// Queues the pair that begins at `at`, if it is one that merges.
+// Queues the pair that begins at `at` if a merge exists for it.
 void MergeTable::push(MergeScratch& scratch, int32_t at) const {
   if (at < 0) return;
   const auto& node = scratch.nodes[at];
@@ -93,7 +94,8 @@ void MergeTable::merge_long(std::vector<uint32_t>& tokens, MergeScratch& scratch
     const auto top = heap.back();
     heap.pop_back();
     auto& node = nodes[top.at];
-    // A token that was taken into its left neighbour has the token kNoRank, so its candidates are void too.
+    // Skips outdated candidates. A node merged into its left neighbour has the token kNoRank, so its candidates are
+    // skipped.
     if (node.token != top.left || node.behind < 0 || nodes[node.behind].token != top.right) continue;
     auto& taken = nodes[node.behind];
     node.token = top.result;

@@ -1,5 +1,5 @@
-// Encoding and decoding. What a thread needs while it encodes (cursor, cache, scratch) is borrowed from a pool, so that
-// the cache survives from text to text and threads never wait for each other's merging.
+// Encoding and decoding with byte-level BPE. A thread borrows its workspace (cursor, cache, scratch) from a pool while
+// it encodes. The cache therefore survives from text to text, and no thread waits while another merges.
 #include "braid/tokenize/bpe_tokenizer.h"
 
 #include <algorithm>
@@ -21,17 +21,17 @@
 namespace braid::tokenize {
 namespace {
 
-// For one thread at a time. 2 MiB.
+// A cache of the tokens of pieces, for one thread at a time. It takes 2 MiB.
 class PieceCache {
  public:
-  static constexpr size_t kMaxBytes = 31;  // longer pieces are not kept
-  static constexpr size_t kMaxTokens = 7;  // nor pieces of more tokens
+  static constexpr size_t kMaxBytes = 31;  // longer pieces are not cached
+  static constexpr size_t kMaxTokens = 7;  // pieces with more tokens are not cached
 
   PieceCache() : slots_(kNumSlots) {}
 
-  // A piece as it is looked up; `piece` has at most kMaxBytes and is not empty.
+  // The lookup key of a piece. key_of() REQUIRES: `piece` is not empty and has at most kMaxBytes.
   struct Key {
-    std::array<uint64_t, 4> words{};  // the bytes, zeros behind them, the length in the last byte
+    std::array<uint64_t, 4> words{};  // the piece's bytes, zeros, and the length in the last byte
     size_t place = 0;
   };
   static Key key_of(std::string_view piece) {
@@ -44,7 +44,7 @@ class PieceCache {
     return key;
   }
 
-  // Empty when the piece is not here. Good until the next put().
+  // Returns the tokens, or an empty span if the piece is not cached. The span is valid until the next put().
   std::span<const uint32_t> get(const Key& key) const {
     const Slot& slot = slots_[key.place];
     return slot.words == key.words ? std::span(slot.tokens.data(), slot.num_tokens) : std::span<const uint32_t>();
@@ -174,7 +174,7 @@ class BpeTokenizer final : public Tokenizer {
     return model_.normalizer == Normalizer::None ? text : normal_form_c(text);
   }
 
-  // Text in the normal form.
+  // Encodes text that is in the normal form.
   void encode_form(std::string_view text, Workspace& workspace, std::vector<uint32_t>& tokens) const {
     for (size_t at = 0; at < text.size();) {
       const auto found = added_to_form_->find(text, at);
@@ -184,7 +184,7 @@ class BpeTokenizer final : public Tokenizer {
     }
   }
 
-  // Text without added tokens.
+  // Encodes text without added tokens.
   void encode_part(std::string_view text, Workspace& workspace, std::vector<uint32_t>& tokens) const {
     if (text.empty()) return;
     workspace.cursor->reset(text);
@@ -211,7 +211,7 @@ class BpeTokenizer final : public Tokenizer {
     for (const uint32_t token : found) tokens.push_back(token);
   }
 
-  // Leaves the tokens in workspace.piece.
+  // Writes the piece's tokens to workspace.piece.
   void merge_piece(std::string_view piece, Workspace& workspace) const {
     workspace.piece.clear();
     if (model_.whole_pieces == WholePieces::Lookup) {

@@ -1,8 +1,9 @@
-// Incremental pair counts. A queue holds pairs by the count they had when they were put in; counts of waiting pairs
-// only fall, so one whose count has changed is put back and the first whose count is right is the most frequent.
+// Training of BPE with incremental pair counts. A queue orders pairs by the count they had when they were queued.
+// Counts of queued pairs only fall. A pair whose count has changed is queued again, so the first pair with an unchanged
+// count is the most frequent.
 //
-// A merge can give a token that exists already ("a" + "bc" after "ab" + "c"). Pairs with that token may then wait
-// twice, each time with the words found since. The reference does the same, so its order of merges is ours.
+// A merge can form a token that already exists ("a" + "bc" after "ab" + "c"). Pairs with that token may then be queued
+// twice, each time with the words found since. The reference does the same, so the order of merges is equal.
 #include "braid/tokenize/bpe_trainer.h"
 
 #include <algorithm>
@@ -14,12 +15,12 @@
 namespace braid::tokenize {
 namespace {
 
-using Pair = uint64_t;  // pair_of
+using Pair = uint64_t;  // a value of pair_of()
 
 uint32_t left_of(Pair pair) { return static_cast<uint32_t>(pair >> 32); }
 uint32_t right_of(Pair pair) { return static_cast<uint32_t>(pair); }
 
-// A distinct piece as tokens, a part of one long array that shrinks in place.
+// The tokens of a distinct piece: a range of one long array. The range shrinks in place.
 struct Word {
   size_t begin = 0;
   uint32_t size = 0;
@@ -29,7 +30,7 @@ struct Word {
 struct Waiting {
   int64_t count = 0;
   Pair pair = 0;
-  std::vector<uint32_t> words;  // that hold the pair, or did
+  std::vector<uint32_t> words;  // words that hold the pair or held it
 };
 
 bool merges_later(const Waiting& a, const Waiting& b) {
@@ -95,7 +96,7 @@ class Learner {
     queue_found();
   }
 
-  // Adds to a pair's count; where it rises, word `w` is one that holds the pair.
+  // Adds `by` to a pair's count. If `by` is not negative, records that word `w` holds the pair.
   void change(Pair pair, int64_t by, uint32_t w) {
     pair_counts_[pair] += by;
     if (by < 0) return;
@@ -131,8 +132,8 @@ class Learner {
     queue_found();
   }
 
-  // Replaces the pair in a word, from the left. The neighbours' pairs change; the count of the pair itself is not
-  // needed any more.
+  // Replaces the pair in a word, from the left. Updates the counts of pairs with its neighbours; the count of the pair
+  // itself is no longer needed.
   void merge_word(uint32_t w, const BpeMerge& merge) {
     Word& word = words_[w];
     uint32_t* const tokens = tokens_.data() + word.begin;
@@ -156,7 +157,7 @@ class Learner {
     word.size = out;
   }
 
-  // A pair that waited twice was merged twice; its last rank counts.
+  // A pair that was queued twice was merged twice. Keeps only its last rank.
   void keep_last_of_repeated() {
     std::unordered_map<Pair, size_t> last;
     for (size_t rank = 0; rank < model_.merges.size(); ++rank) {
@@ -176,7 +177,7 @@ class Learner {
   std::vector<uint32_t> tokens_;
   std::vector<Word> words_;
   std::unordered_map<Pair, int64_t> pair_counts_;
-  std::unordered_map<Pair, std::vector<uint32_t>> found_;  // pairs that rose since the queue was last filled
+  std::unordered_map<Pair, std::vector<uint32_t>> found_;  // pairs whose count rose since the queue was last filled
   std::vector<Waiting> queue_;
 };
 

@@ -1,4 +1,4 @@
-// Spelling to ids. A fault that repeats is told once, with its first cases.
+// The map from spellings to ids. A repeated fault is reported once, with its first cases.
 #include "braid/tokenize/bpe_vocabulary.h"
 
 #include <algorithm>
@@ -29,16 +29,16 @@ AddedTokens::Found AddedTokens::find(std::string_view text, size_t at) const {
 namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 24;
-constexpr int64_t kMostHoles = int64_t{1} << 20;  // so that one id cannot ask for the memory of all others
+constexpr int64_t kMostHoles = int64_t{1} << 20;  // limits the memory that one large id can cost
 
-// "3 of them: a, b, c" with at most five named.
+// Returns "7: a, b, c, d, e, ...": the number of names, and at most five of them.
 std::string first_few(const std::vector<std::string>& all) {
   const std::vector<std::string> named(all.begin(),
                                        all.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(all.size(), 5)));
   return cat(all.size(), ": ", joined(named), all.size() > named.size() ? ", ..." : "");
 }
 
-// 10 of "<0x0A>"; -1 of what names no byte.
+// Returns the byte that a name stands for, 10 for "<0x0A>"; -1 if the name stands for no byte.
 int byte_of_name(const std::string& name) {
   if (name.size() != 6 || !name.starts_with("<0x") || name[5] != '>') return -1;
   int byte = 0;
@@ -50,7 +50,8 @@ int byte_of_name(const std::string& name) {
   return byte;
 }
 
-// Returns true for a token that has a name and stands for no text; fairseq pads vocabularies with "madeupword0000", ...
+// Returns true for a token that is only a name and stands for no text. fairseq pads vocabularies with
+// "madeupword0000", ...
 bool is_name(const std::string& bytes) {
   const auto lies_in = [&](char open, char close) { return bytes.front() == open && bytes.back() == close; };
   return lies_in('<', '>') || lies_in('[', ']') || bytes.starts_with("madeupword");
@@ -101,7 +102,7 @@ BpeToken BpeVocabulary::token_of(const std::string& name) const {
     return byte < 0 ? BpeToken{name, TokenKind::Text}
                     : BpeToken{std::string(1, static_cast<char>(byte)), TokenKind::Byte};
   }
-  // A token outside the byte alphabet is a name, such as "<|end of text|>", and no piece ever matches it.
+  // A token outside the byte alphabet is a name, such as "<|end of text|>". No piece ever matches it.
   auto bytes = symbol_bytes(name);
   return {bytes ? std::move(*bytes) : name, bytes ? TokenKind::Text : TokenKind::Special};
 }
@@ -146,7 +147,7 @@ BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
     faults_.add("merges", cat("each must be listed once; listed before are ", first_few(equal_merges_)));
   }
   find_bytes_without_token();
-  // Characters are made by none, and a converted vocabulary may hold symbols that its author put in.
+  // No merge forms the single characters of a plain spelling, and a converted vocabulary may hold its author's symbols.
   const bool all_are_made = spelling_ == Spelling::ByteAlphabet && whole_pieces == WholePieces::Merge;
   if (!faults_.any() && all_are_made) find_tokens_without_merge();
   model_.whole_pieces = whole_pieces;

@@ -1,4 +1,4 @@
-// The alphabet in both directions. No vocabulary.
+// The byte alphabet of byte-level BPE: bytes to symbols and back.
 #include "braid/tokenize/byte_alphabet.h"
 
 #include <array>

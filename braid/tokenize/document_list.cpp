@@ -1,4 +1,4 @@
-// Walks folders and chooses the documents held out.
+// The walk through input folders, and the choice of held-out documents.
 #include "braid/tokenize/document_list.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr size_t kMostNamedOfReason = 10, kMostOfPath = 200;
 struct Found {
   std::vector<Document> documents;
   PassedOver passed_over;
-  std::vector<Problem> problems;  // empty when the entry is good
+  std::vector<Problem> problems;  // empty if the path is usable
 };
 
 Found faulty(const std::string& path, std::string fault) {
@@ -40,7 +40,7 @@ struct DocumentChoice {
   const std::string& text_field;
 };
 
-// The text files of a folder that the patterns name, sorted by their path below it.
+// Finds the text files of a folder that match the patterns, sorted by their path.
 class FolderWalk {
  public:
   explicit FolderWalk(const DocumentChoice& choice) : patterns_(choice.patterns), text_field_(choice.text_field) {}
@@ -58,7 +58,7 @@ class FolderWalk {
   void walk(const fs::path& folder) {
     for (const auto& name : names_in(folder)) {
       const fs::path path = folder / name;
-      if (name.starts_with('.')) {  // not looked at: what it leads to refuses nothing
+      if (name.starts_with('.')) {  // skipped unread, so its content causes no problem
         pass_over("hidden", path);
         continue;
       }
@@ -98,7 +98,7 @@ class FolderWalk {
     return found_.passed_over.contains("hidden") ? "holds hidden files only" : "holds no file";
   }
 
-  // Says why none of the files is a document: what to do about each format, else what the files are.
+  // Returns why none of the files is a document: the remedy for each format, else the reasons for passing files over.
   std::string why_no_text() const {
     const auto empty = found_.passed_over.find("empty");
     if (empty != found_.passed_over.end() && empty->second.size() == files_.size()) return "holds empty files only";
@@ -110,7 +110,7 @@ class FolderWalk {
   const std::vector<std::string>& patterns_;
   const std::string& text_field_;
   std::vector<std::string> files_;
-  std::map<std::string, std::string> remedies_;  // by format, what its first file is and what is to be done
+  std::map<std::string, std::string> remedies_;  // by format: the first such file and the remedy
   Found found_;
 };
 
@@ -144,7 +144,7 @@ bool matches(std::string_view name, std::string_view pattern) {
     } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
       ++p, ++n;
     } else if (star != std::string_view::npos) {
-      p = star + 1;  // the last star takes one character more
+      p = star + 1;  // the last star matches one character more
       n = ++retry;
     } else {
       return false;
@@ -215,7 +215,7 @@ std::vector<bool> held_out(const std::vector<Document>& documents, double fracti
     held = with;
     ++num_held;
   }
-  if (num_held == 0) {  // every document is more than twice the target
+  if (num_held == 0) {  // every document has more than twice the target's bytes
     const auto smaller = [&](size_t a, size_t b) { return documents[a].bytes < documents[b].bytes; };
     out[*std::min_element(order.begin(), order.end(), smaller)] = true;
   }

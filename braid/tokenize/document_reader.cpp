@@ -1,4 +1,4 @@
-// Files whole, lines by JSON.
+// The reader of documents: whole files, or lines of JSON.
 #include "braid/tokenize/document_reader.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ namespace {
 
 constexpr size_t kMostProblems = 20;
 
-// Ends of lines in a file's first `offset` bytes.
+// Returns the number of line ends in a file's first `offset` bytes.
 int64_t lines_before(const std::string& path, int64_t offset) {
   constexpr int64_t kStepBytes = 1 << 20;
   const CheckedFile file(path, Links::Followed);
@@ -80,7 +80,7 @@ void DocumentReader::seek(int64_t file, int64_t offset) {
 
 std::optional<ReadDocument> DocumentReader::next() {
   auto document = next_good();
-  while (document && !problems_.empty()) document = next_good();  // nothing is made of it: the bad lines are looked for
+  while (document && !problems_.empty()) document = next_good();  // discarded; reads on for more bad lines
   if (!problems_.empty()) refuse_bad_lines();
   return document;
 }
@@ -121,7 +121,7 @@ std::optional<ReadDocument> DocumentReader::next_line() {
   return std::nullopt;
 }
 
-// Only the end of a line above the limit would tell where the next one begins, so none is passed over.
+// A line above the limit is always an error: the next line is found only by reading this one to its end.
 bool DocumentReader::read_line(std::string& line) {
   try {
     if (!lines_->next(line)) return false;

@@ -1,4 +1,4 @@
-// Magic bytes first, then where NULs are, then JSON.
+// The detection of a file's format: first by magic bytes, then by the positions of NULs, then by JSON.
 #include "braid/tokenize/file_format.h"
 
 #include <algorithm>
@@ -19,11 +19,11 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr int64_t kFormatHeadBytes = 8192;
-constexpr int64_t kMostOfJsonLines = 64 << 20;  // bytes read to find the ends of two lines
+constexpr int64_t kMostOfJsonLines = 64 << 20;  // most bytes read to find the ends of two lines
 
 struct Magic {
   FileFormat format;
-  std::string_view bytes, end;  // the file's last bytes, without the last `end_skip`
+  std::string_view bytes, end;  // first bytes; last bytes before the final `end_skip`
   size_t end_skip;
   const char* name;
   const char* remedy;
@@ -33,7 +33,7 @@ constexpr const char* kRowsAsLines = "write its rows as a .jsonl file, one JSON 
 constexpr const char* kFromUtf16 = "give the output of `iconv -f UTF-16 -t UTF-8`";
 constexpr const char* kFromUtf32 = "give the output of `iconv -f UTF-32 -t UTF-8`";
 
-// Formats whose magic bytes could begin a text also have magic bytes at their end.
+// A format whose first magic bytes could begin a text is also checked for its magic bytes at the end.
 constexpr std::array kMagics = {
     Magic{FileFormat::Compressed, "\x1f\x8b"sv, ""sv, 0, "gzip", "give the output of `gzip -dc`"},
     Magic{FileFormat::Compressed, "\x28\xb5\x2f\xfd"sv, ""sv, 0, "zstd", "give the output of `zstd -dc`"},
@@ -60,7 +60,8 @@ std::string part_of(const CheckedFile& file, int64_t begin, int64_t bytes) {
   return part;
 }
 
-// bzip2's magic is text up to the level; the magic of a block, or of the stream's end, follows.
+// bzip2's magic bytes up to the level could be text, so the following magic of a block or of the stream's end is
+// checked too.
 bool is_bzip2(std::string_view head) {
   if (head.size() < 10 || !head.starts_with("BZh") || head[3] < '1' || head[3] > '9') return false;
   return head.substr(4, 6) == "\x31\x41\x59\x26\x53\x59"sv || head.substr(4, 6) == "\x17\x72\x45\x38\x50\x90"sv;
@@ -78,7 +79,7 @@ bool is_text_character(uint32_t code) {
   return code < 0xD800 || (code > 0xDFFF && code <= 0x10FFFF && code != 0xFFFE && code != 0xFFFF);
 }
 
-// The first whole code units of `head` as numbers.
+// Returns the whole code units of `head` as numbers.
 std::vector<uint32_t> units_of(std::string_view head, size_t width, bool big_endian) {
   std::vector<uint32_t> units(head.size() / width);
   for (size_t i = 0; i < units.size() * width; ++i) {
@@ -89,7 +90,8 @@ std::vector<uint32_t> units_of(std::string_view head, size_t width, bool big_end
   return units;
 }
 
-// Every unit is a character that texts have, and pairs of surrogates are whole; one may be cut off by the end.
+// Returns true if every unit is a character that occurs in text and every high surrogate has its low one. The last high
+// surrogate may lack its low one, since `units` may be cut.
 bool are_utf16(const std::vector<uint32_t>& units) {
   for (size_t i = 0; i < units.size(); ++i) {
     const bool high = units[i] >= 0xD800 && units[i] < 0xDC00;
@@ -111,8 +113,8 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-// A text in UTF-8 with a stray NUL is not UTF-16: there, half of the units at least are ASCII's, or the other bytes
-// are no UTF-8.
+// Must not take UTF-8 text with a stray NUL for UTF-16. In UTF-16, at least half of the units are below 0x100, or the
+// bytes that are not NUL are not UTF-8.
 bool is_utf16_without_mark(std::string_view head, bool big_endian) {
   const auto units = units_of(head, 2, big_endian);
   const auto num_latin =
@@ -158,7 +160,7 @@ FoundFormat foreign_format(const CheckedFile& file, std::string_view head) {
 
 constexpr const char* kBlanks = " \t\r\n";
 
-// The first lines that are not blank, whole: fewer than `count` where the file ends, or the limit does.
+// Returns the first `count` whole lines that are not blank. Returns fewer if the file or the limit of bytes ends first.
 std::vector<std::string> first_lines(const CheckedFile& file, size_t count) {
   std::vector<std::string> lines;
   std::string read;

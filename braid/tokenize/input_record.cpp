@@ -1,4 +1,4 @@
-// Comparing path by path.
+// The record of input files, its JSON, and the comparison of two records path by path.
 #include "braid/tokenize/input_record.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ NamedDigest file_digest(const std::string& path) {
   return digest.named();
 }
 
-// Describes how a file has changed; empty if it has not.
+// Returns how a file has changed; empty if it has not.
 std::string difference_of(const InputFile& now, const InputFile& was, const std::string& folder) {
   if (now.bytes != was.bytes)
     return cat("has ", counted(now.bytes, "byte"), "; it had ", was.bytes, " when ", folder, " was begun");
@@ -58,7 +58,7 @@ InputRecord input_record(const std::vector<std::vector<Document>>& sources) {
   return record;
 }
 
-// A name that the record cannot hold is not found.
+// A path with bytes that are not UTF-8 is recorded with U+FFFD, so its file is not found and gets no digest.
 void add_digests(InputRecord& record) {
   for (InputFile& file : record) {
     const bool same = path_kind(file.path) == PathKind::File && file_bytes(file.path) == file.bytes &&

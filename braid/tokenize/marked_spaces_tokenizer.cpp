@@ -1,4 +1,5 @@
-// A text is marked, cut where the model asks for it, and each piece begins as its characters.
+// The tokenizer that marks spaces. It marks the text, cuts it if the model asks for cuts, and merges each piece from
+// its characters.
 #include "braid/tokenize/marked_spaces_tokenizer.h"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ class MarkedReader {
       ++marked_by_;
       const Json &split = member(step, "split"), &scheme = member(step, "prepend_scheme");
       spaces_.cut = split.is_null() || is_true(split);
-      const bool former = member(step, "add_prefix_space") == false;  // older files have that alone
+      const bool former = member(step, "add_prefix_space") == false;  // older files have only add_prefix_space
       if (scheme == "never" || (scheme.is_null() && former)) {
         spaces_.front = SpaceInFront::Never;
       } else if (scheme == "first") {
@@ -113,7 +114,7 @@ class MarkedReader {
   BpeVocabulary vocabulary_;
   MarkedSpaces spaces_;
   WholePieces whole_pieces_ = WholePieces::Merge;
-  int marked_by_ = 0;  // how many parts mark spaces
+  int marked_by_ = 0;  // number of parts of the file that mark spaces
 };
 
 }  // namespace
@@ -209,7 +210,7 @@ class MarkedSpacesTokenizer final : public Tokenizer {
     return at_begin && !marked.starts_with(kMark);
   }
 
-  // Text without added tokens, not empty.
+  // Encodes text without added tokens. REQUIRES: `text` is not empty.
   void encode_part(std::string_view text, bool at_begin, std::vector<uint32_t>& tokens) const {
     std::string marked = with_marks(text);
     if (wants_space(marked, at_begin)) marked.insert(0, kMark);

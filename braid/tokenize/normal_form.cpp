@@ -1,6 +1,6 @@
-// Decompose, order, compose, a stretch at a time: a character that does not change and those behind it that may join
-// it. utf8proc does the first and the last. Marks are ordered here, since its ordering takes the square of their
-// number.
+// Normal form C: decomposes, orders and composes one stretch at a time. A stretch is a character that does not change
+// and the following characters that may join it. utf8proc decomposes and composes. Marks are ordered here, because
+// utf8proc's ordering takes time quadratic in their number.
 #include "braid/tokenize/normal_form.h"
 
 #include <utf8proc.h>
@@ -18,11 +18,11 @@ namespace {
 using Codes = std::vector<utf8proc_int32_t>;
 
 constexpr auto kFormC = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-constexpr size_t kMostParts = 4;  // of any canonical decomposition
+constexpr size_t kMostParts = 4;  // most characters of a canonical decomposition
 
 int combining_class(utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; }
 
-// Appends the full decomposition of a code, its marks in no order yet.
+// Appends the full decomposition of a code, with its marks not yet in order.
 void decompose(uint32_t code, Codes& codes) {
   utf8proc_int32_t parts[kMostParts];
   int unused = 0;
@@ -31,7 +31,7 @@ void decompose(uint32_t code, Codes& codes) {
   codes.insert(codes.end(), parts, parts + count);
 }
 
-// Marks between two starters by their class, stable.
+// Sorts the marks between two starters by their combining class. The sort is stable.
 void put_in_order(Codes& codes) {
   for (auto begin = codes.begin(); begin != codes.end();) {
     const auto end = std::find_if(begin, codes.end(), [](auto code) { return combining_class(code) == 0; });
@@ -46,7 +46,7 @@ void compose(Codes& codes) {
   codes.resize(static_cast<size_t>(count));
 }
 
-// By code: false where nothing before the character joins it, and alone it is in the normal form.
+// Returns a flag by code. It is false if the character never joins the one before it and is in normal form by itself.
 std::vector<bool> codes_that_may_change() {
   std::vector<bool> may_change(kNumCodes);
   Codes parts;
@@ -93,7 +93,7 @@ bool surely_normal_form_c(std::string_view text) {
 std::string normal_form_c(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  Codes stretch;  // what is not written yet
+  Codes stretch;  // codes not yet written
   for (size_t at = 0; at < text.size();) {
     const Utf8Char c = utf8_at(text, at);
     if (!may_change(c)) write_stretch(stretch, out);

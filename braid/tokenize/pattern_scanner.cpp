@@ -1,4 +1,4 @@
-// The scanners. Each alternative of a pattern is one function here, tried in the pattern's order.
+// The scanners of known patterns. They try the alternatives of a pattern in its order.
 #include "braid/tokenize/pattern_scanner.h"
 
 #include <array>
@@ -8,7 +8,7 @@
 namespace braid::tokenize {
 namespace {
 
-// A character with its class; past the end: no bytes.
+// A character's size and class; 0 bytes past the end of the text.
 struct Seen {
   uint32_t bytes = 0;
   CharClass kind = CharClass::Other;
@@ -32,13 +32,14 @@ class Scanner : public PieceCursor {
     return {c.bytes, class_of(classes_, c.code)};
   }
 
-  // The end of the run of `kind` that begins at or is empty at `at`.
+  // Returns the end of the run of `kind` at `at`; `at` if the run is empty.
   size_t run(size_t at, CharClass kind) const {
     for (Seen seen = see(at); seen.bytes > 0 && seen.kind == kind; seen = see(at)) at += seen.bytes;
     return at;
   }
 
-  // '(s|t|re|ve|m|ll|d): the end of it, or 0. Any case takes U+017F for s too, as Unicode folds it.
+  // Returns the end of the match of '(s|t|re|ve|m|ll|d) at `at`, or 0. AnyCase also matches U+017F as s (Unicode case
+  // folding).
   size_t contraction(size_t at, Letters letters) const {
     if (text_[at] != '\'') return 0;
     const auto letter = [&](size_t i) -> char {
@@ -54,11 +55,11 @@ class Scanner : public PieceCursor {
     return 0;
   }
 
-  // The characters behind a run of white space.
+  // Positions in a run of white space.
   struct Blank {
-    size_t end = 0;          // of the run
-    size_t last = 0;         // where its last character begins
-    size_t newline_end = 0;  // behind its last \r or \n; 0 when it has none
+    size_t end = 0;          // end of the run
+    size_t last = 0;         // begin of its last character
+    size_t newline_end = 0;  // end of its last \r or \n; 0 if it has none
   };
   Blank blank(size_t at) const {
     Blank found;
@@ -72,8 +73,8 @@ class Scanner : public PieceCursor {
     return found;
   }
 
-  // \s+(?!\S)|\s+ : all of the run at the end of the text; else all but its last character, which may belong to the
-  // word behind; else that one character.
+  // Returns the end of the match of \s+(?!\S)|\s+. At the end of the text the match is the whole run. Elsewhere it
+  // leaves out the last character, which may belong to the next word, unless the run has only that one.
   size_t blank_end(const Blank& found) const {
     return found.end == text_.size() || found.last == at_ ? found.end : found.last;
   }
@@ -92,7 +93,7 @@ class Gpt2Scanner final : public Scanner {
     if (const size_t end = contraction(at_, Letters::AsWritten)) return end;
     Seen seen = see(at_);
     size_t begin = at_;
-    if (text_[at_] == ' ') {  // " ?" in front of a word
+    if (text_[at_] == ' ') {  // the optional space of " ?" before a word
       const Seen behind = see(at_ + 1);
       if (behind.bytes > 0 && behind.kind != CharClass::Space && behind.kind != CharClass::Newline) {
         begin = at_ + 1;

@@ -1,5 +1,5 @@
-// Counting, block by block. A piece's end depends on what lies just behind it, so the last pieces of a block wait for
-// the next one.
+// The counts of pieces, block by block. A piece's end depends on the text after it, so the last pieces of a block are
+// counted with the next block.
 #include "braid/tokenize/piece_counts.h"
 
 #include <algorithm>
@@ -50,14 +50,14 @@ void PieceCounts::add_file(const std::string& path, const std::function<void(int
 
 namespace {
 
-constexpr int64_t kToldBytes = 1 << 20;  // between two words about progress, of lines
+constexpr int64_t kToldBytes = 1 << 20;  // bytes of lines between two calls of `progress`
 
-// Returns the bytes of the files.
+// Counts the pieces of line files. Returns the bytes of the files.
 int64_t add_lines(const std::vector<Document>& files, const ReaderOptions& options, DocumentPieces& pieces,
                   const std::function<void(int64_t)>& progress) {
   DocumentReader reader(files, options);
   size_t file = 0;
-  int64_t before = 0, told = 0;  // bytes of the files before the one at hand, and those told of
+  int64_t before = 0, told = 0;  // bytes of the files before this one; bytes last reported
   while (const auto document = reader.next()) {
     for (; file < static_cast<size_t>(document->next_file); ++file) before += files[file].bytes;
     pieces.counts.add(document->text);

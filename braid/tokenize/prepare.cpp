@@ -1,4 +1,5 @@
-// Documents are read and encoded a batch at a time; token files close at documents, so that a stop costs one at most.
+// The preparation of data. It reads and encodes documents a batch at a time. Token files end with whole documents, so
+// an interruption costs at most one file.
 #include "braid/tokenize/prepare.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 constexpr size_t kBatchBytes = 4 << 20, kBatchDocuments = 4096;
 
 struct EncodedDocument {
-  std::vector<uint32_t> train, validation;  // each ended by end-of-text, or empty
+  std::vector<uint32_t> train, validation;  // each ends with end-of-text or is empty
   int64_t next_file = 0, next_offset = 0, bad_lines = 0;
 };
 
@@ -39,7 +40,7 @@ EncodedDocument encoded(const ReadDocument& document, const Tokenizer& tokenizer
   return out;
 }
 
-// The documents in their order, whichever thread encodes which.
+// Returns the encoded documents in their order. The order does not depend on the threads.
 std::vector<EncodedDocument> encoded(const std::vector<ReadDocument>& batch, const Tokenizer& tokenizer,
                                      const PrepareRequest& request) {
   std::vector<EncodedDocument> out(batch.size());
@@ -53,11 +54,11 @@ std::vector<EncodedDocument> encoded(const std::vector<ReadDocument>& batch, con
   const auto num_helpers = std::min<size_t>(static_cast<size_t>(request.threads), batch.size()) - 1;
   for (size_t i = 0; i < num_helpers; ++i) helpers.push_back(std::async(std::launch::async, work));
   work();
-  for (auto& helper : helpers) helper.get();  // what a helper threw
+  for (auto& helper : helpers) helper.get();  // rethrows an exception of the thread
   return out;
 }
 
-// The two token files of a part, each made when its first document comes.
+// The two token files of a part. Each is created with its first document.
 class PartWriter {
  public:
   PartWriter(FileSystem& files, std::string folder, const data::TokenizerMark& mark)
@@ -70,7 +71,7 @@ class PartWriter {
   int64_t num_train_tokens() const { return train_ ? train_->num_tokens() : 0; }
   bool empty() const { return !train_ && !validation_; }
 
-  // Both files under their names, durably.
+  // Publishes both files under their final names, durably.
   void finish(data::PreparedPart& part) {
     if (train_) part.train = published(*train_, part.train_name);
     if (validation_) part.validation = published(*validation_, part.validation_name);
@@ -148,7 +149,7 @@ class Preparation {
 
   void save_progress() { data::replace_file(files_, in_out("progress.json"), data::progress_json(progress_)); }
 
-  // The folder is complete in itself: whoever has it can turn its tokens back into text.
+  // Copies the tokenizer, so that the folder alone is enough to decode its tokens.
   void copy_tokenizer() {
     const auto copy = tokenizer_copy(request_.tokenizer);
     if (copy.empty() || files_.exists(in_out("manifest.json"))) return;
@@ -236,8 +237,8 @@ class Preparation {
   const PreparePlan plan_;
   data::PrepareProgress progress_;
   PrepareStatus status_;
-  int64_t bad_lines_before_ = 0;  // of the source at hand, up to where this call went on with it
-  data::PreparedPart part_;       // the one being written
+  int64_t bad_lines_before_ = 0;  // bad lines of this source before this call resumed it
+  data::PreparedPart part_;       // part being written
   std::unique_ptr<PartWriter> writer_;
 };
 

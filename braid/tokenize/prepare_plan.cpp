@@ -1,4 +1,4 @@
-// Judges a request and compares it with what a folder already holds.
+// The checks of a request, and its comparison with an earlier preparation in the folder.
 #include "braid/tokenize/prepare_plan.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr int64_t kMaxProgressBytes = 1'000'000'000;
 
 using Problems = std::vector<Problem>;
 
-// Runs `read`; its ConfigError's problems join `found`, named by the option that is at fault.
+// Runs `read`. If it throws ConfigError, adds the problems to `found` under the option at fault.
 template <class Read>
 void collect(Problems& found, const std::string& option, const Read& read) {
   try {
@@ -37,7 +37,7 @@ Problems problems_of(const PrepareRequest& request) {
                      cat("must be given once for each INPUT (", request.inputs.size(), ") or not at all"), ""});
   }
   for (const double weight : request.weights) {
-    const bool can_be_shared = weight >= 1e-9 && weight <= 1e9;  // as data.weights
+    const bool can_be_shared = weight >= 1e-9 && weight <= 1e9;  // the range of data.weights
     if (!can_be_shared) found.push_back({"--weight", exact(weight), "must be from 1e-9 to 1e9", ""});
   }
   if (!(request.validation_fraction >= 0 && request.validation_fraction <= 0.9)) {
@@ -64,7 +64,7 @@ void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
   }
 }
 
-// Always of one kind: it is compared with digests of earlier calls.
+// The kind of digest is fixed, because digests of earlier calls are compared with it.
 uint64_t digest(const std::string& text) { return digest_of(DigestKind::Xxh64, text); }
 
 data::PreparedSource source_of(const std::vector<std::string>& inputs, double weight,
@@ -97,7 +97,7 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
   }
 }
 
-// Returns the manifest of a request, without the results of its execution.
+// Returns the manifest without the results of a preparation, which leaves what the request determines.
 data::PreparedManifest without_parts(data::PreparedManifest manifest) {
   for (auto& source : manifest.sources) {
     source.parts.clear();
@@ -132,8 +132,8 @@ Problems changed_options(const data::PreparedManifest& now, const data::Prepared
   return found;
 }
 
-// Lines that were passed over are missing from what is there. Where none was, the folder holds what it would hold
-// whatever was said of bad lines.
+// Refuses a request that does not skip bad lines if the earlier call skipped some: their documents are missing. If the
+// earlier call found no bad line, its data does not depend on the option.
 void refuse_missing_lines(const PrepareRequest& request, const data::PreparedManifest& was, Problems& found) {
   int64_t bad_lines = 0;
   for (const auto& source : was.sources) bad_lines += source.bad_lines;
@@ -144,7 +144,7 @@ void refuse_missing_lines(const PrepareRequest& request, const data::PreparedMan
                    ""});
 }
 
-// Returns what has changed since the folder was begun: options, or else files.
+// Returns the changes since the folder was begun: changed options, or if there are none, changed files.
 Problems differences(const PrepareRequest& request, const PreparePlan& plan, const data::PreparedManifest& manifest) {
   const data::PreparedManifest was = without_parts(manifest);
   Problems found = changed_options(plan.manifest, was, request.out);
@@ -157,7 +157,8 @@ Problems differences(const PrepareRequest& request, const PreparePlan& plan, con
   return found;
 }
 
-// But for what a call leaves that was stopped before it began.
+// Returns true for an empty or missing folder. Ignores the files of a call that was interrupted before its first
+// progress.json.
 bool holds_nothing(const std::string& folder) {
   const PathKind kind = path_kind(folder);
   if (kind == PathKind::Nothing) return true;

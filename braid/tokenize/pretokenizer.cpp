@@ -1,4 +1,4 @@
-// Chains of stages, and the choice between scanner and general engine.
+// Chains of pre-tokenizer stages, and the choice between scanner and general engine for each stage.
 #include "braid/tokenize/pretokenizer.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -17,7 +17,7 @@
 namespace braid::tokenize {
 namespace {
 
-// Neither letter, number nor space, and one byte long, so it can stand where a byte is not UTF-8.
+// Replaces a byte that is not UTF-8: it is one byte long and neither letter, number nor space.
 constexpr char kStandIn = '\x01';
 
 struct FreeCode {
@@ -43,7 +43,7 @@ Code compile(const std::string& regex) {
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translation.regex.data()), translation.regex.size(),
                           PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &offset, nullptr));
   if (!code) throw ConfigError({{"regex", regex, cat("is not a regular expression: ", message_of(error)), ""}});
-  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where there is no such compiler, pcre2_match interprets
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without a JIT, pcre2_match() interprets
   return code;
 }
 
@@ -70,7 +70,7 @@ class RegexCursor final : public PieceCursor {
   }
 
  private:
-  // The text itself when all of it is UTF-8.
+  // Returns the text with kStandIn for each byte that is not UTF-8; `text` itself if all of it is UTF-8.
   std::string_view with_stand_ins(std::string_view text) {
     masked_.clear();
     for (size_t at = 0; at < text.size();) {
@@ -88,7 +88,7 @@ class RegexCursor final : public PieceCursor {
     return masked_.empty() ? text : std::string_view(masked_);
   }
 
-  // The next match at or behind search_; the end of the text, empty, when there is none.
+  // Finds the next match at or after search_. If there is none, the match is empty at the end of the text.
   void find() {
     has_found_ = true;
     found_begin_ = found_end_ = text_.size();
@@ -105,7 +105,8 @@ class RegexCursor final : public PieceCursor {
     }
     if (result < 0) throw RunError(cat("the pre-tokenizer's expression ", regex_, " failed: ", message_of(result)));
     const size_t* place = pcre2_get_ovector_pointer(match_.get());
-    // A lookbehind that matches nothing can leave an end before its begin (\K is refused); never go backwards.
+    // A lookbehind with an empty match can give an end before its begin (\K is refused). The cursor never goes
+    // backwards.
     found_begin_ = std::max(place[0], piece_);
     found_end_ = std::max(place[1], found_begin_);
     search_ = found_end_ > found_begin_ ? found_end_ : behind(found_end_);
@@ -118,9 +119,9 @@ class RegexCursor final : public PieceCursor {
   Match match_;
   std::string_view text_;
   std::string masked_;
-  size_t piece_ = 0;                        // where the piece at hand begins
-  size_t found_begin_ = 0, found_end_ = 0;  // the match at hand
-  size_t search_ = 0;                       // where to look for the one behind it
+  size_t piece_ = 0;                        // begin of the current piece
+  size_t found_begin_ = 0, found_end_ = 0;  // current match
+  size_t search_ = 0;                       // where to search for the next match
   bool has_found_ = false;
 };
 
@@ -137,7 +138,7 @@ class WholeText final : public PieceCursor {
   size_t size_ = 0;
 };
 
-// The pieces of the first, each cut by the second.
+// A cursor that cuts the pieces of the first cursor with the second.
 class Chain final : public PieceCursor {
  public:
   Chain(std::unique_ptr<PieceCursor> first, std::unique_ptr<PieceCursor> second)
@@ -161,7 +162,7 @@ class Chain final : public PieceCursor {
  private:
   std::unique_ptr<PieceCursor> first_, second_;
   std::string_view text_;
-  size_t begin_ = 0, end_ = 0;  // the first's piece
+  size_t begin_ = 0, end_ = 0;  // current piece of the first cursor
   size_t at_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// One walk over the expression.
+// The translation of a regular expression, in one pass over it.
 #include "braid/tokenize/regex_translation.h"
 
 #include "braid/base/text.h"
@@ -6,7 +6,7 @@
 namespace braid::tokenize {
 namespace {
 
-// The white space of \s, as the members of a set.
+// The characters that \s matches, as members of a set.
 constexpr std::string_view kSpaces =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 

@@ -1,4 +1,4 @@
-// Reads documents and makes tokens of them.
+// Reads documents and encodes them as a corpus.
 #include "braid/tokenize/text_corpus.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The byte tokenizer, and tokenizers by name. Files are read elsewhere.
+// The byte tokenizer, and the construction of tokenizers by name. Tokenizer files are read elsewhere.
 #include "braid/tokenize/tokenizer.h"
 
 #include "braid/base/errors.h"

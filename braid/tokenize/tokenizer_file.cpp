@@ -1,4 +1,4 @@
-// Finds and reads the files, tokenizer.json among them. bpe_vocabulary.h interprets vocabulary and merges.
+// Finds and reads tokenizer files, such as tokenizer.json. bpe_vocabulary.h interprets vocabulary and merges.
 #include "braid/tokenize/tokenizer_file.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A string as a regular expression that matches it alone.
+// Returns a regular expression that matches only `text`.
 std::string matching_alone(const std::string& text) {
   std::string regex;
   for (const char c : text) {
@@ -119,7 +119,7 @@ class Reader {
 
   void read_byte_level(const Json& step) {
     const Json& prefix = member(step, "add_prefix_space");
-    if (prefix.is_null() || is_true(prefix)) {  // its default is true
+    if (prefix.is_null() || is_true(prefix)) {  // the default is true
       faults_.add("pre_tokenizer", "ByteLevel.add_prefix_space must be false: text would not come back as it was");
     }
     const Json& use_regex = member(step, "use_regex");
@@ -136,7 +136,7 @@ class Reader {
     const std::string expression =
         regex.is_string() ? regex.get<std::string>() : matching_alone(literal.get<std::string>());
     const Json& behavior = member(step, "behavior");
-    // "Removed" with invert keeps the matches and drops what lies between; the known patterns leave nothing between.
+    // "Removed" with invert keeps the matches and drops the text between them. The known patterns leave no such text.
     const bool keeps_matches = behavior == "Removed" && is_true(member(step, "invert")) && pattern_scanner(expression);
     if (behavior != "Isolated" && !keeps_matches) {
       faults_.add("pre_tokenizer", cat("the behavior of Split must be \"Isolated\", is ", shown(behavior)));
@@ -176,7 +176,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// Empty, with a fault, when the file cannot be read.
+// Returns nothing and adds a fault if the file is empty or cannot be read.
 std::optional<std::string> content_of(const fs::path& path, Faults& faults) {
   try {
     auto content = file_content(path, kMaxTokenizerBytes);
@@ -198,7 +198,7 @@ std::optional<Json> json_of(const fs::path& path, Faults& faults) {
   return std::nullopt;
 }
 
-// A merge is a line "left right"; a line "#version: ..." is none.
+// Adds the merges of a merges.txt. A merge is a line "left right"; lines "#version: ..." are skipped.
 void add_merges(const std::string& content, BpeVocabulary& vocabulary) {
   std::istringstream in(content);
   int64_t number = 1;
@@ -217,7 +217,7 @@ BpeModel read_two_files(const fs::path& folder, Faults& faults) {
   return model;
 }
 
-// The name under "eos_token", which is a string or an object with "content".
+// Returns the value of "eos_token", which is a string or an object with "content"; empty if there is none.
 std::string configured_end(const fs::path& folder, Faults& faults) {
   const fs::path path = folder / "tokenizer_config.json";
   if (path_kind(path) == PathKind::Nothing) return "";
@@ -228,7 +228,7 @@ std::string configured_end(const fs::path& folder, Faults& faults) {
   return end.is_string() ? end.get<std::string>() : "";
 }
 
-// Returns true if some text becomes this token: it is a byte's, or a merge forms it.
+// Returns true if some text is encoded as this token: the token is a single byte, or a merge forms it.
 bool stands_for_text(const BpeModel& model, size_t id) {
   const BpeToken& token = model.tokens[id];
   if (token.kind == TokenKind::Text && token.bytes.size() == 1) return true;
@@ -236,7 +236,7 @@ bool stands_for_text(const BpeModel& model, size_t id) {
                      [id](const BpeMerge& merge) { return merge.result == id; });
 }
 
-// Makes the end-of-text token special: its name in a text is text.
+// Makes the end-of-text token special, so that its name in a text is encoded as ordinary text.
 void choose_end_of_text(BpeModel& model, const std::string& configured, Faults& faults) {
   std::vector<std::string> names = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>"};
   names.push_back(

@@ -1,4 +1,4 @@
-// Writing a tokenizer.json: a fixed text around the vocabulary and the merges.
+// The writer of tokenizer.json: fixed text around the vocabulary and the merges.
 #include <nlohmann/json.hpp>
 #include <sstream>
 

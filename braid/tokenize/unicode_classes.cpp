@@ -1,4 +1,5 @@
-// Both are utf8proc's; the classes in a table, since scanners ask for every character. No file, no pattern.
+// The classes of characters and the encoder of UTF-8, both from utf8proc. The classes are kept in a table, since
+// scanners look up every character.
 #include "braid/tokenize/unicode_classes.h"
 
 #include <utf8proc.h>
@@ -10,7 +11,7 @@ namespace {
 
 CharClass made_class(uint32_t code) {
   if (code == '\r' || code == '\n') return CharClass::Newline;
-  if ((code >= 0x9 && code <= 0xD) || code == 0x85) return CharClass::Space;  // of White_Space and no separators
+  if ((code >= 0x9 && code <= 0xD) || code == 0x85) return CharClass::Space;  // White_Space, but not of category Z
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:

@@ -1,5 +1,5 @@
-// The configuration of such a checkpoint is the model's figures, defaults, and the directory as the place of its data:
-// nobody has trained yet.
+// The conversion of a Hugging Face directory to a checkpoint. The checkpoint's configuration has the model's sizes, the
+// directory as data.paths and data.tokenizer, and defaults, because no training has happened yet.
 #include "braid/weights/from_hf.h"
 
 #include <ATen/ops/empty.h>
@@ -47,7 +47,7 @@ std::vector<ckpt::ListedTensor> weights_of(const HfDirectory& source) {
   return listing;
 }
 
-// Holds the tensor whose rows were asked for last, and no other.
+// Returns a reader of rows. It keeps one tensor in memory: the one whose rows were read last.
 ckpt::BoxRows rows_from(const HfDirectory& source) {
   const auto held = std::make_shared<ckpt::PlacedTensor>();
   return [&source, held](const ckpt::PlannedBox& planned, int64_t begin, int64_t end) {
@@ -61,7 +61,7 @@ ckpt::BoxRows rows_from(const HfDirectory& source) {
   };
 }
 
-// The tokenizer's files, and its hash where braid can read it. Says what it is.
+// The tokenizer's files, its hash if braid can read it, and a sentence that describes it.
 struct FoundTokenizer {
   std::map<std::string, std::string> files;
   uint64_t hash = 0;
@@ -109,7 +109,8 @@ const std::vector<std::string>& carried_files() {
   return kNames;
 }
 
-// A save clears away what an interrupted one has left under the other two names: here they may be somebody's.
+// Refuses a place that is not empty. A save removes what an interrupted save left under its two other names, but here
+// these files may be the user's, so they are refused too.
 void require_empty_place(const std::string& option, const std::string& path) {
   std::vector<Problem> problems;
   const PathKind kind = path_kind(path);

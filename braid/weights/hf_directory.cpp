@@ -1,4 +1,4 @@
-// Judging the files against the model, and reading boxes through the table of names.
+// The check of a directory's files against its model, and the reader of boxes through the table of names.
 #include "braid/weights/hf_directory.h"
 
 #include <ATen/ops/empty.h>
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMaxIndexBytes = 100'000'000;
 
-// One path component of a strict alphabet, so that an index cannot name a file elsewhere.
+// Returns true for one path component of a strict alphabet, so that an index cannot name a file elsewhere.
 bool is_weights_name(const std::string& name) {
   const auto good = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
@@ -32,7 +32,7 @@ bool is_weights_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), good);
 }
 
-// File by tensor, as the index says.
+// Returns the file of each tensor from the index.
 std::map<std::string, std::string> read_index(const std::string& path) {
   Json json;
   const JsonFault fault = read_json(file_content(path, kMaxIndexBytes), json);
@@ -123,13 +123,13 @@ at::Tensor TensorFiles::rows(const std::string& name, int64_t begin, int64_t end
 
 namespace {
 
-constexpr int64_t kMostElements = 4 << 20;  // of one read
+constexpr int64_t kMostElements = 4 << 20;  // most elements of one read
 
-// Returns the rules of the model alone that it breaks. `path` is the config.json that describes it.
+// Returns the rules about only the model that it breaks. `path` is the config.json that describes it.
 std::vector<Problem> broken_rules(const ModelSpec& model, const std::string& path) {
   RunSpec spec;
   spec.model = model;
-  spec.data.tokenizer = path;  // any that is not "bytes", whose number of tokens is known
+  spec.data.tokenizer = path;  // any tokenizer but "bytes", whose vocabulary is fixed
   std::vector<Problem> broken;
   for (Problem& problem : spec::problems(spec, spec::any_hosts(spec::Purpose::Plan))) {
     if (!problem.key.starts_with("model.")) continue;
@@ -139,7 +139,8 @@ std::vector<Problem> broken_rules(const ModelSpec& model, const std::string& pat
   return broken;
 }
 
-// Every layer has tensors, so that files of a few cannot have 2^30 layers.
+// Refuses a model with more layers than the files have tensors. Every layer has tensors, so a config.json that claims
+// 2^30 layers fails early.
 std::vector<HfTensor> tensors_of(const ModelSpec& model, const TensorFiles& files, const std::string& folder) {
   const size_t most = files.tensors().size();
   if (static_cast<size_t>(model.layers) <= most) return hf_tensors(model);
@@ -175,7 +176,7 @@ void require_real(const ckpt::TensorInfo& info, std::vector<Problem>& problems) 
   if (!is_real(info.type)) problems.push_back({info.name, ckpt::text(info.type), "must be F16, BF16, F32 or F64", ""});
 }
 
-// Equal values, whatever their types.
+// Returns true if the values are equal. Types may differ.
 bool same_values(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() ? a.equal(b) : a.to(at::kDouble).equal(b.to(at::kDouble));
 }
@@ -196,7 +197,7 @@ HfDirectory::HfDirectory(std::string folder)
   find_tensors();
 }
 
-// A base model's files leave its prefix out.
+// Finds each tensor in the files. The files of a base model leave the prefix out.
 void HfDirectory::find_tensors() {
   const auto& found = files_.tensors();
   const std::string prefix = hf_base_prefix(model_);
@@ -258,7 +259,7 @@ void HfDirectory::read(const ckpt::PlacedTensor& tensor) const {
   }
 }
 
-// The rows of the file that are read are rows of braid's tensor, or its columns.
+// Reads rows of the file. They are rows of braid's tensor, or its columns if the file holds the transpose.
 void HfDirectory::read_box(const HfTensor& part, const mesh::Piece& piece, const at::Tensor& local) const {
   const mesh::Box& box = piece.global;
   const int64_t begin = std::max(box.begin[0], part.first_row);

@@ -1,4 +1,4 @@
-// The tables. Names of braid's parameters are those of nn/gpt2.h and nn/llama.h.
+// The tables of Hugging Face's names. nn/gpt2.h and nn/llama.h define the names of braid's parameters.
 #include "braid/weights/hf_tensors.h"
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 namespace braid::weights {
 namespace {
 
-// Parameters of one name up to ".weight" and ".bias".
+// The names of a parameter without ".weight" or ".bias".
 struct HfRow {
   std::string ours;
-  std::vector<std::string> theirs;  // one after another, each some of the rows
+  std::vector<std::string> theirs;  // in order; each holds a range of our rows
   Orientation of_matrices = Orientation::Same;
 };
 
 struct HfTable {
-  std::string prefix;  // of what the base model has
-  std::string layers;  // before a layer's number
+  std::string prefix;  // prefix of the base model's tensors
+  std::string layers;  // prefix before a layer's number
   std::vector<HfRow> in_layer, outside;
 };
 
@@ -41,7 +41,8 @@ const HfTable& gpt2_table() {
   return kTable;
 }
 
-// Llama, Mistral, Qwen 2 and Qwen 3. Rotary pairs are halves of a head in both, so rows keep their order.
+// The names of Llama, Mistral, Qwen 2 and Qwen 3. Both sides form rotary pairs from the two halves of a head, so rows
+// keep their order.
 const HfTable& llama_table() {
   static const HfTable kTable{"model.",
                               "model.layers.",
@@ -61,7 +62,7 @@ const HfTable& table_of(const ModelSpec& spec) {
   return spec.family == ModelFamily::Gpt2 ? gpt2_table() : llama_table();
 }
 
-// Rows of each part of a tensor whose rows are `all`.
+// Returns the rows of each part of a tensor with `all` rows.
 std::vector<int64_t> rows_of_parts(const ModelSpec& spec, size_t parts, int64_t all) {
   if (parts == 1) return {all};
   if (parts == 2) return {all / 2, all / 2};
@@ -69,7 +70,7 @@ std::vector<int64_t> rows_of_parts(const ModelSpec& spec, size_t parts, int64_t 
   return {all - 2 * kv, kv, kv};
 }
 
-// "attention.qkv" and ".weight" of "blocks.3.attention.qkv.weight", and "model.layers.3.".
+// The parts of a name: "attention.qkv", ".weight" and "model.layers.3." for "blocks.3.attention.qkv.weight".
 struct SplitName {
   std::string middle, end, prefix;
   bool in_layer = false;

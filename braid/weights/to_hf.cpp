@@ -1,5 +1,5 @@
-// Tensor by tensor through the table of names: the rows are read, turned where Hugging Face has them so, rounded,
-// written.
+// The conversion of a checkpoint to a Hugging Face directory. It reads the rows of one tensor at a time, transposes
+// them if Hugging Face does, rounds them and writes them.
 #include "braid/weights/to_hf.h"
 
 #include <ATen/ops/empty.h>
@@ -33,7 +33,7 @@ std::string without_last_slash(std::string path) {
   return path;
 }
 
-// Rows of one of braid's tensors, in Hugging Face's orientation and type.
+// Returns rows of one of braid's tensors, in Hugging Face's orientation and the type to write.
 at::Tensor read_tensor(const ToHf& request, const HfTensor& tensor) {
   mesh::Placement rows{tensor.whole_shape, tensor.whole_shape, {}, {}};
   rows.local_shape[0] = tensor.num_rows;
@@ -47,7 +47,7 @@ at::Tensor read_tensor(const ToHf& request, const HfTensor& tensor) {
   return local.to(request.written).contiguous();
 }
 
-// A directory that is not there under its own name until it is whole.
+// A directory under a temporary name that gets its own name when it is complete.
 class NewDirectory {
  public:
   NewDirectory(const std::string& path, FileSystem& files)
@@ -59,7 +59,7 @@ class NewDirectory {
     if (published_) return;
     try {
       files_.remove_all(temporary_);
-    } catch (const IoError&) {  // NOLINT: what is left has a name that says so
+    } catch (const IoError&) {  // NOLINT: leftovers have a name that ends in .tmp
     }
   }
   NewDirectory(const NewDirectory&) = delete;
@@ -73,7 +73,7 @@ class NewDirectory {
   }
   void publish() {
     files_.sync_directory(temporary_);
-    files_.replace(temporary_, path_);  // of an empty folder, if anything; another one stays
+    files_.replace(temporary_, path_);  // may replace an empty folder; fails for any other
     published_ = true;
     const std::string parent = std::filesystem::path(path_).parent_path();
     files_.sync_directory(parent.empty() ? "." : parent);
@@ -89,7 +89,7 @@ int64_t bytes_of(const ToHf& request, const HfTensor& tensor) {
   return mesh::num_elements(tensor.shape) * ckpt::bytes_per_element(ckpt::element_type(request.written));
 }
 
-// The tensors of each file, in the model's order.
+// Returns the tensors of each file, in the model's order.
 std::vector<std::vector<HfTensor>> cut_into_files(const ToHf& request) {
   std::vector<std::vector<HfTensor>> cut(1);
   int64_t bytes = 0;
@@ -121,7 +121,7 @@ void write_file_of(const ToHf& request, const std::vector<HfTensor>& tensors, Wr
   file.close();
 }
 
-// Returns how many files.
+// Returns the number of files.
 size_t write_weights(const ToHf& request, NewDirectory& directory) {
   const auto cut = cut_into_files(request);
   OrderedJson index;
@@ -139,7 +139,7 @@ size_t write_weights(const ToHf& request, NewDirectory& directory) {
   return cut.size();
 }
 
-// As config.json has it.
+// Returns the type's name in config.json.
 std::string type_name(at::ScalarType type) {
   if (type == at::kDouble) return "float64";
   return type == at::kBFloat16 ? "bfloat16" : "float32";
@@ -150,7 +150,7 @@ std::string content_of(const std::string& folder, const std::string& name) {
   return path_kind(path) == PathKind::File ? CheckedFile(path).content(tokenize::kMaxTokenizerBytes) : "";
 }
 
-// The token that ends texts; none where braid cannot read the tokenizer.
+// Returns the end-of-text token; nothing if braid cannot read the tokenizer.
 std::optional<int> end_of_text_in(const std::string& folder) {
   try {
     return tokenize::make_tokenizer(folder)->end_of_text();
@@ -159,7 +159,8 @@ std::optional<int> end_of_text_in(const std::string& folder) {
   }
 }
 
-// Without it transformers does not know how to read tokenizer.json. `end`: the token's id there.
+// Returns a tokenizer_config.json, which transformers needs to read tokenizer.json. `end` is the id of end-of-text
+// there.
 std::string tokenizer_config_text(const std::string& tokenizer_json, std::optional<int> end) {
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   nlohmann::json json;
