@@ -35,7 +35,7 @@ struct RankRequest {
 };
 RankRequest strongest_of_all(RankRequest mine, Communicator& world) {
   const std::vector<int64_t> all =
-      comm::agree(world, "request", {static_cast<int64_t>(mine.request), int64_t{mine.busy}}, ReduceOp::Max);
+      comm::agree(world, "request", std::vector<int64_t>{static_cast<int64_t>(mine.request), mine.busy}, ReduceOp::Max);
   return {static_cast<RunRequest>(all[0]), all[1] != 0};
 }
 
