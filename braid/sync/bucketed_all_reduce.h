@@ -13,7 +13,6 @@
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/bucket_sums.h"
 #include "braid/sync/grad_reducer.h"
-#include "braid/sync/replica_groups.h"
 #include "braid/sync/replication.h"
 #include "braid/sync/sync_tuner.h"
 

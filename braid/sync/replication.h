@@ -17,12 +17,22 @@
 #include <functional>
 #include <string>
 
+#include "braid/comm/communicator.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/memory_account.h"
 #include "braid/param/param_store.h"
 #include "braid/sync/replica_life.h"
 
 namespace braid::sync {
+
+// The groups of ranks that hold the same parameters as this rank, or other parts of them. REQUIRES: the groups outlive
+// the Replication that is given them.
+struct ReplicaGroups {
+  Communicator& replicas;  // all ranks with the same stages: they differ along kSampleAxes, or are a mirrored pair
+  Communicator& shards;    // the replicas that hold the shards of one copy; as many as the store has parts
+  Communicator& copies;    // the replicas that hold the same shard
+  Communicator& tied;      // the ranks that share tied parameters (first and last stage of one replica); size 1 if none
+};
 
 // The executor of the optimizer's step.
 enum class UpdateBy { Rank, Servers };

@@ -21,7 +21,6 @@
 #include "braid/comm/communicator.h"
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
-#include "braid/sync/replica_groups.h"
 #include "braid/sync/replication.h"
 
 namespace braid::sync {

@@ -10,7 +10,7 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/param/param_store.h"
 #include "braid/sync/bucketed_all_reduce.h"
-#include "braid/sync/replica_groups.h"
+#include "braid/sync/replication.h"
 #include "braid/train/stage_layout.h"
 
 namespace braid::train {

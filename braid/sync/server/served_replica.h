@@ -12,7 +12,6 @@
 #include "braid/comm/rank_channel.h"
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
-#include "braid/sync/replica_groups.h"
 #include "braid/sync/replication.h"
 #include "braid/sync/server/local_servers.h"
 #include "braid/sync/server/server_client.h"
