@@ -7,6 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/median.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/nn/kernels/product_bf16.h"
 
 namespace braid::train {
@@ -40,7 +41,14 @@ RunSpec tensor_run() {
   return spec;
 }
 
-MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder) {
+void measure_cluster_rates(HostSpeed& speed, Communicator& host) {
+  speed.float32_blocks = measured_blocks(DType::Float32, at::kCPU, host);
+  speed.bfloat16_blocks = measured_blocks(DType::BFloat16, at::kCPU, host);
+  if (host.size() > 1) speed.skew = measured_skew(tensor_run(), at::kCPU, host);
+}
+
+MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder,
+                           ClusterRates rates) {
   MeasuredRank rank;
   rank.links = measured_links(world, host_of_rank);
   rank.sums = measured_sums(world, host_of_rank);
@@ -49,10 +57,10 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
   rank.host.copies = measured_copies(at::kCPU, *host);
   rank.host.float32_flops = measured_peak(at::kFloat, at::kCPU, *host).per_rank;
   rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
-  rank.host.float32_blocks = measured_blocks(DType::Float32, at::kCPU, *host);
-  rank.host.bfloat16_blocks = measured_blocks(DType::BFloat16, at::kCPU, *host);
   rank.host.bfloat16_products = kernels::has_product_bf16();
-  if (host->size() > 1) rank.host.skew = measured_skew(tensor_run(), at::kCPU, *host);
+  if (comm::agree_any(world, "rates for a cluster file", rates == ClusterRates::Measured)) {
+    measure_cluster_rates(rank.host, *host);
+  }
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
   host->barrier().wait_host();  // nobody works beside the disk
   rank.save_seconds = measured_save(folder, world);
@@ -118,9 +126,10 @@ void require_comparable(const std::vector<MeasuredRank>& ranks) {
 
 }  // namespace
 
-JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder) {
-  const auto ranks = values_by_rank(start, static_cast<int>(host_of_rank.size()),
-                                    [&](Communicator& world) { return measured_rank(world, host_of_rank, folder); },
+JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder,
+                     ClusterRates rates) {
+  const auto body = [&](Communicator& world) { return measured_rank(world, host_of_rank, folder, rates); };
+  const auto ranks = values_by_rank(start, static_cast<int>(host_of_rank.size()), body,
                                     {.threads_per_rank = 1, .signals = SignalsTo::Caller});
   require_comparable(ranks);
   JobSpeed speed;

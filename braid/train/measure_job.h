@@ -37,9 +37,14 @@ struct JobSpeed {
   double save_seconds = 0;       // time of a save of almost nothing (measured_save()); 0: not measured
 };
 
+// What is measured for a description of the cluster alone: blocks, skew.
+enum class ClusterRates { Skipped, Measured };
+
 // Runs ranks with `start`, one for each entry of `host_of_rank`, and makes all measurements one after another. Each
-// host's disk is measured in `folder`. Throws as Launcher::run() does.
-JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder);
+// host's disk is measured in `folder`. All hosts measure `rates` if any of them asks for it. Throws as Launcher::run()
+// does.
+JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder,
+                     ClusterRates rates = ClusterRates::Measured);
 
 // Facts that a host reports about itself.
 struct JobHost {

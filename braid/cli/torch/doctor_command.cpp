@@ -32,6 +32,10 @@ struct DoctorRequest {
   bool as_json = false;
 };
 
+train::ClusterRates cluster_rates(const DoctorRequest& request) {
+  return request.cluster.empty() ? train::ClusterRates::Skipped : train::ClusterRates::Measured;
+}
+
 std::string version_here() {
   const std::string commit = build_commit();
   return commit.empty() ? engines_text() : cat(engines_text(), ", commit ", commit);
@@ -43,7 +47,7 @@ train::JobHost this_host(const DoctorRequest& request, int num_ranks) {
 
 train::MeasuredJob on_one_host(const DoctorRequest& request, int num_ranks) {
   train::MeasuredJob job{{this_host(request, num_ranks)}, std::vector<int>(static_cast<size_t>(num_ranks)), {}};
-  job.speed = train::measure_job(ProcessLauncher(), job.host_of_rank, request.folder);
+  job.speed = train::measure_job(ProcessLauncher(), job.host_of_rank, request.folder, cluster_rates(request));
   return job;
 }
 
@@ -60,7 +64,7 @@ train::MeasuredJob on_hosts(const DoctorRequest& request, Job& job) {
     }
     ++measured.hosts[host].num_ranks;
   }
-  measured.speed = train::measure_job(job.launcher(), measured.host_of_rank, request.folder);
+  measured.speed = train::measure_job(job.launcher(), measured.host_of_rank, request.folder, cluster_rates(request));
   return measured;
 }
 
