@@ -1,4 +1,4 @@
-// CLI11 stops at the first fault that it meets. The others are found by asking each option again.
+// Reads a command's words. CLI11 stops at the first fault, so each option is checked again to find the others.
 #include "braid/cli/arguments.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace braid::cli {
 namespace {
 
 constexpr const char* kOverrides = "OVERRIDES";
-constexpr size_t kMostOfWord = 100;  // bytes that are shown of each of several
+constexpr size_t kMostOfWord = 100;  // bytes shown of each of several words
 
 std::string shown_name(const CLI::Option& option) {
   return option.get_option_text().empty() ? option.get_name() : option.get_option_text();
@@ -37,12 +37,12 @@ std::string rule_of_kind(const CLI::Option& option) {
   return "";
 }
 
-// The rule that the option's value breaks; empty when it breaks none.
+// Returns the rule that the option's value breaks; empty if it breaks none.
 std::string broken_rule(CLI::Option& option) {
   try {
     option.run_callback();
   } catch (const CLI::ValidationError& error) {
-    return std::string(error.what()).substr(option.get_name().size() + 2);  // behind "NAME: "
+    return std::string(error.what()).substr(option.get_name().size() + 2);  // text after "NAME: "
   } catch (const CLI::ConversionError&) {
     return rule_of_type(option);
   }
@@ -54,7 +54,8 @@ bool is_given_too_often(const CLI::Option& option) {
          static_cast<int>(option.results().size()) > option.get_items_expected_max();
 }
 
-// That it is given once is the first rule: a library that judges each value before would blame all for one.
+// Returns the fault of an option. Too many values are reported before a broken rule: CLI11 checks each value, and the
+// message would attribute the fault of one value to all of them.
 std::optional<Problem> fault_of(CLI::Option& option) {
   const std::vector<std::string>& words = option.results();
   if (is_given_too_often(option)) {
@@ -82,7 +83,7 @@ std::vector<Problem> faulty_options(CLI::App& app) {
   return found;
 }
 
-// The value that stands behind `word`, with an equals sign or as the next word.
+// Returns the value given to `word`, after an equals sign or as the next word; empty if there is none.
 std::string value_behind(const std::string& word, const std::vector<std::string>& list) {
   if (const size_t equals = word.find('='); equals != word.npos) return word.substr(equals + 1);
   const auto at = std::ranges::find(list, word);
@@ -90,7 +91,8 @@ std::string value_behind(const std::string& word, const std::vector<std::string>
   return is_last || (at + 1)->starts_with('-') || (at + 1)->find('=') != word.npos ? "" : *(at + 1);
 }
 
-// A key of the configuration is answered with the override that was meant, where the command takes overrides.
+// Returns the problem of an unknown option. If it is a key of the configuration and the command takes overrides, the
+// problem suggests the override.
 Problem unknown_option(const CLI::App& app, const std::string& word, const std::vector<std::string>& list) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
@@ -103,7 +105,8 @@ Problem unknown_option(const CLI::App& app, const std::string& word, const std::
   return {name, "", rule + ", which takes keys of the configuration without dashes", meant};
 }
 
-// Beside unknown options other words are not judged: they may be values of these.
+// Returns the problems of surplus words. If there are unknown options, other words are not reported: they may be values
+// of these options.
 std::vector<Problem> unknown_words(const CLI::App& app, const std::vector<std::string>& list) {
   std::vector<Problem> options, others;
   for (const std::string& word : app.remaining()) {
@@ -116,7 +119,7 @@ std::vector<Problem> unknown_words(const CLI::App& app, const std::vector<std::s
   return options.empty() ? others : options;
 }
 
-// A last word that is an option without its value.
+// Returns the problem of a last word that is an option without its value.
 std::optional<Problem> missing_value(const CLI::App& app, const std::string& last) {
   const CLI::Option* option = last.starts_with('-') ? app.get_option_no_throw(last) : nullptr;
   if (!option || option->get_items_expected_min() == 0) return std::nullopt;
@@ -137,7 +140,7 @@ std::optional<int> parse_words(CLI::App& app, const Words& words) {
   try {
     std::vector<std::string> reversed(words.list.rbegin(), words.list.rend());
     app.parse(reversed);
-  } catch (const CLI::Success&) {  // --help, seen below
+  } catch (const CLI::Success&) {  // --help, handled below
   } catch (const CLI::ParseError& error) {
     said = error.what();
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) cut_off = missing_value(app, words.list.back());

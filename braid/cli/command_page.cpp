@@ -1,4 +1,4 @@
-// CLI11's options to pages, and pages to help.
+// Converts CLI11's options to pages, and pages to help texts.
 #include "braid/cli/command_page.h"
 
 #include <CLI/CLI.hpp>
@@ -58,7 +58,7 @@ namespace {
 
 constexpr size_t kColumns = 100, kMeaningColumn = 26, kSummaryColumn = 14;
 
-// CLI11's names of types.
+// Returns the word for an option's value in help texts, from CLI11's name of its type.
 std::string value_word(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type == "INT" || type == "UINT") return "N";
@@ -81,7 +81,7 @@ OptionPage option_page(const CLI::Option& option) {
   return page;
 }
 
-// The text in lines that begin at `column`; the first is there already.
+// Returns the text broken into lines that begin at `column`. The first line gets no indent: the caller has written it.
 std::string wrapped(const std::string& text, size_t column) {
   std::string lines;
   size_t at = column;
@@ -156,7 +156,7 @@ std::string usage_line(const CommandPage& page) {
     if (option.required) line += " " + heading(option);
   }
   const auto optional = std::count_if(page.options.begin(), page.options.end(), [](auto& o) { return !o.required; });
-  if (optional > 1) line += " [OPTION ...]";  // all have --help
+  if (optional > 1) line += " [OPTION ...]";  // every command has --help
   for (const auto& argument : page.arguments) {
     const std::string words = argument.names[0] + (argument.repeats ? " ..." : "");
     line += argument.required ? " " + words : " [" + words + "]";

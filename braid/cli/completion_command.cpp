@@ -1,4 +1,4 @@
-// braid completion: what a shell reads to complete braid's words.
+// braid completion: prints the script with which a shell completes braid's words.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -15,11 +15,11 @@
 namespace braid::cli {
 namespace {
 
-// Scripts that make a shell complete the words of a command line.
+// A configuration key that the scripts complete.
 struct CompletedKey {
-  std::string key;                       // "train.steps", completed to "train.steps=" where a command takes overrides
+  std::string key;                       // "train.steps"; completed to "train.steps=" if the command takes overrides
   std::string meaning;                   // shown by the shells that show meanings
-  std::vector<std::string> values = {};  // all there are, or the best known; empty: names of files are offered
+  std::vector<std::string> values = {};  // all values, or the best known; empty: file names are offered
 };
 
 constexpr const char* kBash = R"(# Completion of braid for bash, made by `braid completion bash`.
@@ -99,14 +99,14 @@ function __braid_command
 end
 @cases@)";
 
-// A word that may stand somewhere, and what it means.
+// A word that a shell offers, and its meaning.
 struct Offer {
   std::string word, meaning;
 };
 using Offers = std::vector<Offer>;
 using Keys = std::vector<CompletedKey>;
 
-// The parts of a script.
+// The texts that replace the placeholders of a script.
 struct Parts {
   std::string keys, commands, cases, values = "";
 };
@@ -122,14 +122,14 @@ std::string filled(std::string script, const Parts& parts) {
   return script;
 }
 
-// For a shell, as one word.
+// Returns the text quoted as one word for a shell.
 std::string quoted(const std::string& text) {
   std::string all = "'";
   for (const char c : text) all += c == '\'' ? "'\\''" : std::string(1, c);
   return all + "'";
 }
 
-// The page and all that it holds.
+// Returns the page and all pages inside it.
 std::vector<const CommandPage*> all_pages(const CommandPage& page) {
   std::vector<const CommandPage*> all{&page};
   for (const auto& command : page.commands) {
@@ -138,7 +138,7 @@ std::vector<const CommandPage*> all_pages(const CommandPage& page) {
   return all;
 }
 
-// 'braid train' 'braid data' .., with `separator` between.
+// Returns the quoted names of all commands, joined by `separator`: 'braid train' 'braid data' ...
 std::string quoted_names(const CommandPage& braid, const char* separator) {
   std::vector<std::string> names;
   for (const CommandPage* page : all_pages(braid)) {
@@ -163,7 +163,7 @@ Offers options_of(const CommandPage& page) {
   return all;
 }
 
-// Options behind which a value stands.
+// Returns the names of options that take a value.
 std::vector<std::string> valued_options(const CommandPage& page) {
   std::vector<std::string> all;
   for (const auto& option : page.options) {
@@ -183,7 +183,7 @@ std::string words_of(const Offers& offers) {
   return quoted(joined(words, " "));
 }
 
-// "train.steps=" ..
+// Returns the keys as overrides without a value: "train.steps=".
 Offers assignments_of(const Keys& keys) {
   Offers all;
   for (const auto& key : keys) all.push_back({key.key + "=", key.meaning});
@@ -204,7 +204,7 @@ std::string bash_script(const CommandPage& braid, const Keys& keys) {
   return filled(kBash, {words_of(assignments_of(keys)), quoted_names(braid, " | "), cases, values});
 }
 
-// 'word:meaning' .., as _describe reads it.
+// Returns 'word:meaning' for each word, the format of zsh's _describe.
 std::string described(const Offers& offers) {
   std::string all;
   for (const auto& [word, meaning] : offers) all += cat("\n        ", quoted(cat(word, ":", meaning)));

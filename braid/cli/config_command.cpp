@@ -1,4 +1,4 @@
-// braid config: the configuration keys, or a first configuration.
+// braid config: prints the configuration keys, or a starter configuration.
 #include <iostream>
 
 #include "braid/cli/arguments.h"

@@ -1,4 +1,4 @@
-// braid data inspect: what a folder of prepared data holds, every byte verified.
+// braid data inspect: prints the contents of a folder of prepared data and verifies every byte.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -28,7 +28,7 @@ void print_source(const data::PreparedSource& source) {
   if (source.bad_lines > 0) std::cout << "           " << counted(source.bad_lines, "bad line") << " skipped\n";
 }
 
-// Verifies the tokenizer and every listed file; the faults as lines.
+// Verifies the tokenizer and every listed file, and prints the results. Returns a line for each fault.
 std::vector<std::string> damage(const data::PreparedFolder& folder) {
   const auto pages = std::make_shared<data::ResidentPages>();
   std::vector<std::string> found;

@@ -1,4 +1,4 @@
-// Entry: runs the command that the words name and turns errors into messages and exit codes.
+// The entry point: runs the command that the arguments name, and turns errors into messages and exit codes.
 #include <unistd.h>
 
 #include <cstdio>
@@ -24,10 +24,10 @@ constexpr size_t kMostOfMessage = 20'000;  // bytes
 
 bool asks_for_help(const std::string& word) { return word == "--help" || word == "-h"; }
 
-// A command of a group may be meant too, where the group was left out.
+// Throws ConfigError for an unknown command. It may suggest a command inside a group whose name the user left out.
 [[noreturn]] void refuse(const std::string& word, const Command& group, const std::string& name) {
   std::vector<std::string> names, known;
-  std::map<std::string, std::string> groups;  // by command, what must stand before it
+  std::map<std::string, std::string> groups;  // by command, its group's name and a blank
   for (const auto& command : group.commands) names.push_back(command.name);
   known = names;
   known.emplace_back("help");
@@ -42,7 +42,7 @@ bool asks_for_help(const std::string& word) { return word == "--help" || word ==
   throw ConfigError({{word, "", cat("is no command of ", name, ", which has ", joined(names)), groups[meant] + meant}});
 }
 
-// Commands that read the token themselves.
+// Returns true for a command that joins a job. It reads BRAID_TOKEN and removes it itself.
 bool joins_jobs(const Command& command) {
 #ifdef BRAID_TORCH
   return command.run == train_command || command.run == doctor_command;
@@ -81,13 +81,13 @@ int dispatch(std::vector<std::string> words) {
   }
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
-    if (words == std::vector<std::string>{"help"}) words.clear();  // of help itself there is nothing else to tell
+    if (words == std::vector<std::string>{"help"}) words.clear();  // "braid help help" means "braid help"
     words.emplace_back("--help");
   }
   return run(braid, braid.name, words);
 }
 
-// Returns the exit code, after errors have become messages.
+// Runs the command and returns its exit code. Prints errors as messages.
 int run_command(const std::vector<std::string>& words) {
   try {
     prepare_process();
@@ -115,8 +115,8 @@ int run_command(const std::vector<std::string>& words) {
   }
 }
 
-// Ends the process without static destructors: those of LibTorch, which unregister thousands of operators, take 0.15 s.
-// Sanitizers look for leaks after them.
+// Ends the process without static destructors. Those of LibTorch unregister thousands of operators and take 0.15 s.
+// Builds with sanitizers run them, because sanitizers look for leaks afterwards.
 [[noreturn]] void end_process(int code) {
 #ifdef BRAID_SANITIZED
   std::exit(code);

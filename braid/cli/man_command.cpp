@@ -1,4 +1,4 @@
-// braid man: the manual page.
+// braid man: prints a manual page of all commands, in roff with the macros of man(7).
 #include <iostream>
 #include <string>
 
@@ -9,10 +9,8 @@
 namespace braid::cli {
 namespace {
 
-// A manual page of all commands, in roff with the macros of man(7).
-
-// Text that roff prints as it is: a backslash begins an escape, a minus alone is a hyphen, and a dot or a quote at the
-// beginning of a line makes it a macro.
+// Returns the text escaped so that roff prints it unchanged. In roff a backslash begins an escape, a bare minus is a
+// hyphen, and a dot or a quote at the beginning of a line makes the line a macro.
 std::string plain(const std::string& text) {
   std::string escaped;
   bool line_begins = true;

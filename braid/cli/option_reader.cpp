@@ -1,4 +1,4 @@
-// Reading numbers with from_chars: no locale, no leading blanks.
+// Reads numbers with from_chars, which ignores the locale and accepts no leading blanks.
 #include "braid/cli/option_reader.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading numbers with from_chars: no locale, no leading blanks.
+// The rules for options. Numbers are read with from_chars, which ignores the locale and accepts no leading blanks.
 #include "braid/cli/option_rules.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void add_document_options(CLI::App& app, std::vector<std::string>& include, std:
 
 namespace {
 
-// The whole word as a number.
+// Returns the number in the word; nothing unless the whole word is a number.
 template <class Number>
 std::optional<Number> number_in(const std::string& word) {
   Number value{};
@@ -38,7 +38,7 @@ std::string with_nearest(const std::string& rule, const std::string& nearest) {
   return nearest.empty() ? rule : cat(rule, "; nearest valid is ", nearest);
 }
 
-// Without a description, which CLI11 would put behind the name of the option's type.
+// Returns a validator without a description. CLI11 would append a description to the name of the option's type.
 CLI::Validator rule(std::function<std::string(std::string&)> broken) { return {std::move(broken), ""}; }
 
 }  // namespace

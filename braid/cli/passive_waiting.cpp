@@ -1,13 +1,13 @@
-// Lets the threads of LibTorch sleep while they wait for each other, in an executable that links this file (the target
+// Makes the threads of LibTorch sleep while they wait for each other, in an executable that links this file (the target
 // braid_passive_waiting).
 //
-// By default a waiting thread of GNU's OpenMP runtime looks 300,000 times before it sleeps. Where the machine does
-// something else too, it does so on the core that the thread it waits for should have. The runtime reads its policy
-// from the environment, once, in a constructor of its shared library, and no call changes it: main() is too late. An
-// executable's .preinit_array comes before the constructors of its libraries, but the C library takes the environment
-// anew after it. So the executable starts itself again, once, when nothing but the dynamic loader has worked yet.
+// By default a waiting thread of GNU's OpenMP runtime spins 300,000 times before it sleeps. If the machine is also busy
+// with something else, the thread spins on the core that the thread it waits for needs. The runtime reads its policy
+// from the environment, once, in a constructor of its shared library. No call changes the policy later, so main() is
+// too late. An executable's .preinit_array runs before the constructors of its libraries, but the C library reads the
+// environment again after it. So the executable executes itself again, once, when only the dynamic loader has run.
 //
-// Whoever has said how threads wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT) is obeyed, and the executable starts once.
+// If OMP_WAIT_POLICY or GOMP_SPINCOUNT is set, it keeps its value, and the executable does not start again.
 #include <alloca.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -26,19 +26,20 @@ bool says_how_to_wait(const char* variable) {
   return false;
 }
 
-// No library has been constructed yet: this needs no memory of the heap, and of libraries the system's calls alone.
+// Executes the program again with OMP_WAIT_POLICY=passive. No constructor of a library has run yet. So this function
+// allocates no heap memory, and calls only functions of the C library that need no initialisation.
 void start_again_to_wait_passively(int, char** argv, char** environment) {
   size_t count = 0;
   for (; environment[count] != nullptr; ++count) {
     if (says_how_to_wait(environment[count])) return;
   }
-  if (getauxval(AT_BASE) == 0) return;  // a dynamic loader was started, and told to load this
+  if (getauxval(AT_BASE) == 0) return;  // the user started the dynamic loader, with this file as its argument
   char policy[] = "OMP_WAIT_POLICY=passive";
   auto** with_policy = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
   std::memcpy(with_policy, environment, count * sizeof(char*));
   with_policy[count] = policy;
   with_policy[count + 1] = nullptr;
-  // By the path that it was started by; where that leads nowhere, it goes on as it is.
+  // AT_EXECFN is the path that started the program. If execve() fails, the program continues with its old policy.
   execve(reinterpret_cast<const char*>(getauxval(AT_EXECFN)), argv, with_policy);
 }
 

@@ -1,4 +1,4 @@
-// braid plan: what a run would take on a cluster, and which layout of it would take least.
+// braid plan: predicts the cost of a run on a cluster, and finds the fastest layouts.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -51,8 +51,8 @@ std::string row_text(const plan::ParallelismRow& row) {
                     " of it\n");
 }
 
-// The table of the textbooks with the run's own numbers, on all devices of the cluster; bytes on twice as many beside
-// them.
+// Returns the textbook comparison of parallelism axes with the run's own numbers, on all devices of the cluster. Each
+// row also gives the bytes sent on twice as many devices.
 std::string compare_text(const RunSpec& run, const plan::Cluster& cluster) {
   const int ranks = static_cast<int>(std::max<int64_t>(2, cluster.num_devices()));
   std::string text = cat(rates_note(cluster, plan::FormulaSet::Braid), counted(ranks, "rank"), " along one axis\n");
@@ -74,8 +74,8 @@ plan::Plan fixed_plan(const PlanRequest& request) {
 
 constexpr int kNothingFits = 1;  // exit code
 
-// Layouts found by closed forms are shown as the simulator predicts them: it may order them differently, and some may
-// not fit.
+// The search predicts layouts by closed forms, and the simulator then predicts the layouts that are shown. It may order
+// them differently, and find that some do not fit. So it plays more layouts than are shown.
 constexpr int kPlayedForEachShown = 4;
 constexpr int kFewestPlayed = 100;
 
@@ -90,7 +90,7 @@ void play(const PlanRequest& request, std::vector<plan::PlannedLayout>& layouts)
   if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
 }
 
-// Simulates more and more layouts until as many fit as are shown.
+// Simulates more and more layouts until request.top of them fit, or until all have been simulated.
 plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_request,
                        plan::ClusterPredictor& predictor) {
   search_request.top = std::max(kFewestPlayed, kPlayedForEachShown * request.top);

@@ -22,7 +22,8 @@ Json memory_json(const plan::Prediction& prediction) {
   return json;
 }
 
-// The range of the step, what saves cost, why the layout is there, what was measured of it.
+// Adds the range of a step's seconds, the reasons why braid cannot train the layout, goodput, the cost of saves, the
+// reason for the layout, unequal batch shares, and measurements.
 void add_details(const plan::PlannedLayout& layout, Json& json) {
   const RunSpec& spec = layout.spec;
   const plan::Prediction& prediction = layout.prediction;

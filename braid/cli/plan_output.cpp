@@ -1,4 +1,4 @@
-// Rows of a table, and sentences.
+// Formats a plan as a table of layouts and sentences about each layout.
 #include "braid/cli/plan_output.h"
 
 #include <algorithm>
@@ -17,17 +17,17 @@ namespace {
 
 std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-// The list of stages' policies is among the overrides.
+// Returns the recompute policy; "by stage" for a list of policies, which is shown among the overrides.
 std::string recompute_text(const std::string& policies) {
   return policies.find(',') == std::string::npos ? policies : "by stage";
 }
 
-// "3/8": by eight ranks each.
+// Returns the ZeRO stage; "3/8" is stage 3 in groups of eight ranks.
 std::string zero_text(const SyncSpec& sync) {
   return sync.zero_group == 0 ? cat(sync.zero) : cat(sync.zero, "/", sync.zero_group);
 }
 
-// "1.2-2.9": what a step may take. Empty where rates were measured.
+// Returns the range of a step's seconds, "1.2-2.9"; empty if the rates were measured.
 std::string range_text(const plan::Prediction& prediction) {
   if (prediction.range.is_known()) return "";
   const double seconds = prediction.step_seconds();
@@ -58,7 +58,7 @@ constexpr PlanColumn kPlanColumns[] = {
     {"goodput", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.goodput); }},
 };
 
-// Columns as wide as their widest word, to the right.
+// Returns the rows as text. Columns are right-aligned and as wide as their widest cell.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
@@ -105,7 +105,7 @@ std::string memory_text(const plan::Prediction& prediction) {
 
 std::string hours(double seconds) { return report::short_number(seconds / plan::kHour) + " h"; }
 
-// The fewest spare nodes with which the run does not wait for a repair in 99 of 100 hours.
+// Returns a sentence about the fewest spare nodes with which the run does not wait for a repair in 99 of 100 hours.
 std::string spares_text(const plan::Cluster& cluster) {
   constexpr double kRepair = 24 * plan::kHour, kEnough = 0.99;
   const double of_node = cluster.failures.mtbf_seconds_per_device / cluster.devices.front().per_node;
@@ -171,7 +171,7 @@ std::string reserve_text(const plan::Cluster& cluster) {
              " are reserved: ", joined(parts), "\n");
 }
 
-// A run may name fewer ranks than there are devices.
+// Returns the number of devices; "8 of 64" if the run uses fewer ranks than there are devices.
 std::string devices_text(const plan::Plan& plan, const plan::Cluster& cluster) {
   const int64_t all = cluster.num_devices();
   const int64_t ranks = plan.layouts.size() == 1 ? num_ranks(plan.layouts[0].spec.mesh) : all;

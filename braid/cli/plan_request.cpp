@@ -1,4 +1,4 @@
-// The options of braid plan. Faults of options, cluster and run come in one message.
+// Reads the options of braid plan. Faults of options, cluster and run are reported in one message.
 #include "braid/cli/plan_request.h"
 
 #include <CLI/CLI.hpp>
@@ -18,14 +18,14 @@
 namespace braid::cli {
 namespace {
 
-// Returns the key of a layout that `key` means, by its spelling or as a peer's name.
+// Returns the layout's key that `key` means: it is misspelt, or it is another program's name (peer_names.h).
 std::string meant_layout_key(const std::string& key) {
   const std::string meant = spec::suggested_key(key);
   return std::ranges::find(plan::layout_keys(), meant) != plan::layout_keys().end() ? meant
                                                                                     : nearest(key, plan::layout_keys());
 }
 
-// The words as given.
+// The values of options, as the user gave them.
 struct PlanOptions {
   std::string file, cluster, calibrate, formulas = "braid";
   std::vector<std::string> pins, overrides;
@@ -52,7 +52,7 @@ class PlanReading {
   }
 
  private:
-  // "mesh.tensor=8" is an override as well, "mesh.tensor" keeps what the run says.
+  // Reads the pins. "mesh.tensor=8" is also an override; "mesh.tensor" keeps the run's value.
   void read_pins() {
     for (const std::string& pin : given_.pins) {
       const std::string key = pin.substr(0, pin.find('='));
@@ -92,7 +92,7 @@ class PlanReading {
 
   void judge_both() {
     problems_ = plan::prediction_problems(request_.run, request_.cluster);
-    if (request_.what != PlanTarget::Fixed) return;  // the mesh is what is looked for
+    if (request_.what != PlanTarget::Fixed) return;  // only a fixed layout uses the mesh that the run names
     std::ranges::move(plan::mesh_problems(request_.run, request_.cluster), std::back_inserter(problems_));
   }
 

@@ -1,4 +1,4 @@
-// braid data prepare: text files to token files, with progress.
+// braid data prepare: converts text files to token files, and shows progress.
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,13 +21,14 @@
 namespace braid::cli {
 namespace {
 
-// While one exists, which is once at a time, because a signal handler can reach nothing but what is global: SIGINT,
-// SIGTERM and SIGHUP write `words` and a newline on standard error and end the process at once with exit code
-// 128 + signal. One that was ignored when the process began stays ignored (nohup, background jobs of scripts).
+// Handles SIGINT, SIGTERM and SIGHUP while an object exists. These signals write `words` as a line on standard error,
+// and end the process at once with exit code 128 + signal. A signal that was ignored when the process began stays
+// ignored (nohup, background jobs of scripts). At most one object exists at a time, because a signal handler can reach
+// only globals.
 class SignalMessage {
  public:
   explicit SignalMessage(std::string words);
-  ~SignalMessage();  // signals do what they did before
+  ~SignalMessage();  // restores the earlier handlers
   SignalMessage(const SignalMessage&) = delete;
 
  private:
@@ -36,7 +37,7 @@ class SignalMessage {
 
 constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
 
-// A signal handler can reach nothing else.
+// These are global, because a signal handler can reach nothing else.
 const std::string* last_words = nullptr;
 struct sigaction endings_before[std::size(kEnding)];
 
@@ -116,7 +117,7 @@ class PreparePrinter {
     progress.seconds_per_step = seconds / std::max(1e-9, megabytes(status));
     return progress;
   }
-  // Made by this call.
+  // Returns the megabytes of text that this call of the command has prepared.
   double megabytes(const tokenize::PrepareStatus& status) const {
     return static_cast<double>(status.text_bytes - first_->text_bytes) / kMegabyte;
   }

@@ -1,4 +1,4 @@
-// braid report: one HTML page from a run's folder, of whatever is there to be read. It needs no LibTorch.
+// braid report: writes one HTML page from the readable files of a run's folder. It needs no LibTorch.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -24,10 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostOfFile = int64_t{1}
-                                << 28;      // bytes of a configuration or a trace, whose tree is ten times as large
-constexpr size_t kMostOfSentence = 20'000;  // bytes; names of files stand in them
+                                << 28;      // bytes of a configuration or a trace; its tree is ten times as large
+constexpr size_t kMostOfSentence = 20'000;  // bytes; sentences contain file names
 
-// Reads what a run's folder holds. What it does not hold, or holds in pieces, becomes a fault of the page.
+// Reads the files of a run's folder. A missing or damaged file becomes a fault of the page.
 class RunReader {
  public:
   explicit RunReader(fs::path run) : run_(std::move(run)) {}
@@ -55,7 +55,8 @@ class RunReader {
 
   enum class Absence { Fault, Fine };
 
-  // Calls `read` with the file's path. One that cannot be read is a fault of the page.
+  // Calls `read` with the file's path, and returns true if that succeeds. A file that cannot be read is a fault of the
+  // page. With Absence::Fault, so is a missing file.
   template <class Read>
   bool take(const char* file, Absence absence, const Read& read) {
     const std::string path = place(file);
@@ -99,7 +100,7 @@ class RunReader {
     return record;
   }
 
-  // A run that still goes on, or that was killed, has no timeline; the page does without.
+  // Returns the timelines; none if the run has not ended yet or was killed. The page then leaves them out.
   std::vector<report::NamedTimeline> timelines() {
     const std::optional<std::string> trace = contents(kTraceName, Absence::Fine);
     if (!trace) return {};
@@ -120,17 +121,18 @@ class RunReader {
   }
 
   fs::path run_;
-  std::set<std::string> faulty_;  // files that say nothing
+  std::set<std::string> faulty_;  // names of files without usable content
   std::vector<std::string> faults_;
 };
 
-// "run" of "runs/a/run/", of "." within it and of ".." below it.
+// Returns the folder's own name: "run" for "runs/a/run", also if it is given as "." from inside, or as ".." from a
+// folder in it.
 std::string name_of(const fs::path& folder) {
   const fs::path name = folder.filename();
   return name == "." || name == ".." ? fs::path(resolved_path(folder)).filename() : name;
 }
 
-// Refuses to replace a file of the run, from which its page is made.
+// Throws ConfigError if `out` would replace a file of the run that is no HTML page: the page is made from these files.
 void refuse_file_of_run(const std::string& out, const fs::path& run) {
   if (path_kind(out) != PathKind::File) return;
   const fs::path place = resolved_path(out);

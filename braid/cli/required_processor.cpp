@@ -1,16 +1,16 @@
-// Ends the program with a message, exit code 3, where the processor lacks instructions that the program was compiled
-// for (x86-64-v3, cmake/Toolchain.cmake), in place of a SIGILL somewhere later. It is in an executable that links this
-// file (the target braid_required_processor, part of braid_passive_waiting).
+// Ends the program with a message and exit code 3 if the processor lacks instructions that the program was compiled for
+// (x86-64-v3, cmake/Toolchain.cmake). Otherwise a SIGILL would end it later. An executable that links this file (the
+// target braid_required_processor) has this check.
 //
-// The file is compiled for any x86-64, and runs before the constructors of all libraries: it calls nothing but the
-// system.
+// The file is compiled for any x86-64 processor. The check runs before the constructors of all libraries, so it calls
+// only functions of the C library that need no initialisation.
 #include <unistd.h>
 
 #include <cstring>
 
 namespace {
 
-#ifdef BRAID_OLD_PROCESSOR  // the test's
+#ifdef BRAID_OLD_PROCESSOR  // defined by the test
 bool supports(const char*) { return false; }
 #define BRAID_SUPPORTS(feature) supports(feature)
 #else

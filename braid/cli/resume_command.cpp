@@ -1,4 +1,4 @@
-// Quoting.
+// Quotes words for a shell.
 #include "braid/cli/resume_command.h"
 
 #include "braid/base/text.h"
@@ -15,14 +15,14 @@ bool is_plain(const std::string& word) {
 
 bool is_shown_as_it_is(std::string_view text) { return printable(text, text.size()) == text; }
 
-// "\033", with three digits whatever comes behind it.
+// Returns the byte as "\033". There are always three digits, so that a digit after them is not read as one of them.
 std::string octal(char byte) {
   const auto value = static_cast<unsigned char>(byte);
   const auto digit = [&](int shift) { return static_cast<char>('0' + (value >> shift & 7)); };
   return {'\\', digit(6), digit(3), digit(0)};
 }
 
-// A word of which some characters cannot be shown.
+// Returns the word in $'...', for words with characters that cannot be shown.
 std::string escaped_word(const std::string& word) {
   std::string quoted = "$'";
   for (size_t at = 0; at < word.size();) {

@@ -1,4 +1,4 @@
-// Names to schedules.
+// Makes schedules from their names.
 #include "braid/cli/schedule_source.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFile = "file:";
 
-// "input_grad" -> "--input-grad".
+// Returns the option for a field of the request: "--input-grad" for "input_grad".
 std::string option_of(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   return "--" + key;

@@ -33,17 +33,17 @@
 namespace braid::cli {
 namespace {
 
-// The output of braid simulate: a table of quantities, a line of JSON.
+// A schedule and the results of its simulation.
 struct Played {
   Schedule schedule;
-  schedule::Timeline timeline;  // empty when nothing draws it
+  schedule::Timeline timeline;  // empty if nothing draws it
   schedule::Summary summary;
-  // In comparisons: which part of a rank's layers a stage holds, and of a rank's times takes; all schedules run the
-  // same model.
+  // A stage's fraction of the layers and of the times of its rank. It is set in comparisons, where all schedules run
+  // the same model.
   std::optional<double> stage_share = {};
 };
 
-// At most six decimals, no trailing zeros.
+// Returns the value with at most six decimals and without trailing zeros.
 std::string number(double value) {
   std::string digits = fixed(value, 6);
   digits.erase(digits.find_last_not_of('0') + 1);
@@ -53,7 +53,7 @@ std::string number(double value) {
 
 double share_of(const Played& played) { return played.stage_share.value_or(1); }
 
-// "8" when all are alike, "4 3 2 1" else; each times `share`.
+// Returns "8" if all values are equal, else "4 3 2 1". Each value is multiplied by `share`.
 std::string per_rank(const std::vector<int>& values, double share) {
   const bool alike = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
   if (alike && !values.empty()) return number(values[0] * share);
@@ -68,8 +68,8 @@ constexpr const char* kSameModel =
     "microbatches "
     "of all its layers.\n";
 
-// One row per quantity, one column per schedule. Where stages hold a share of a rank's layers, peaks are in
-// microbatches of all of a rank's layers, and a line below says so.
+// Returns a table with one row per quantity and one column per schedule. If a stage has a fraction of its rank's
+// layers, peaks are in microbatches of all layers of the rank, and a line below says so.
 std::string summary_text(const std::vector<Played>& all) {
   struct Quantity {
     const char* name;
@@ -87,7 +87,7 @@ std::string summary_text(const std::vector<Played>& all) {
       {"weight versions", [](const Played& p) { return std::to_string(p.summary.weight_versions); }},
   };
   std::vector<std::string> lines;
-  if (all.size() > 1) lines.emplace_back();  // names of the schedules
+  if (all.size() > 1) lines.emplace_back();  // line of the schedules' names
   for (const auto& quantity : kQuantities) lines.emplace_back(quantity.name);
   bool shares = false;  // some rank has several stages
   for (const auto& played : all) {
@@ -105,8 +105,8 @@ std::string summary_text(const std::vector<Played>& all) {
   return joined(lines, "\n") + "\n" + (shares ? kSameModel : "");
 }
 
-// One JSON object, with `programs` as the last key, and a newline. There may be millions of actions, so it is written
-// piece by piece.
+// Writes one JSON object, with `programs` as the last key, and a newline. There may be millions of actions, so the
+// programs are written one by one.
 void write_json(std::ostream& out, const Played& played) {
   const Schedule& schedule = played.schedule;
   const schedule::Summary& s = played.summary;
@@ -123,24 +123,24 @@ void write_json(std::ostream& out, const Played& played) {
   head.pop_back();
   out << head << ",\"programs\":[";
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    out << (rank > 0 ? ",\"" : "\"") << schedule::text(schedule.programs[rank]) << '"';  // words need no escapes
+    out << (rank > 0 ? ",\"" : "\"") << schedule::text(schedule.programs[rank]) << '"';  // needs no escapes
   }
   out << "]}\n";
 }
 
-// "1f1b, 4 ranks, 8 microbatches".
+// Returns "1f1b, 4 ranks, 8 microbatches".
 std::string heading(const Played& played) {
   return cat(played.schedule.name, ", ", counted(played.schedule.num_ranks(), "rank"), ", ",
              counted(played.schedule.num_microbatches, "microbatch"));
 }
 
-constexpr int kPlainWidth = 160;     // of the grid when the output is no terminal
-constexpr int kLinesBelow = 12;      // of a terminal, for the summary and the prompt
-constexpr int kFewestLines = 5;      // of a grid
-constexpr int kMostLines = 60;       // of a grid in stretches, where the terminal has no more
-constexpr int kMostDrawn = 1 << 28;  // characters of a grid
+constexpr int kPlainWidth = 160;     // width of the grid if the output is no terminal
+constexpr int kLinesBelow = 12;      // lines of a terminal for the summary and the prompt
+constexpr int kFewestLines = 5;      // fewest lines of a grid
+constexpr int kMostLines = 60;       // most lines of a grid in stretches, unless the terminal has more
+constexpr int kMostDrawn = 1 << 28;  // most characters of a grid
 
-// A terminal decides its own size and gets colour; anything else gets plain text.
+// Returns the style of a grid. On a terminal the grid has the terminal's size and colour; other outputs get plain text.
 schedule::GridStyle grid_style(const SimulateRequest& request, const Schedule& schedule) {
   schedule::GridStyle style;
   style.width = kPlainWidth;
@@ -155,8 +155,9 @@ schedule::GridStyle grid_style(const SimulateRequest& request, const Schedule& s
   return style;
 }
 
-// A table that is no sound schedule, or a schedule that rendezvous sends would stop, is drawn with its faulty cells
-// marked. What a generator made under buffered sends is sound (its tests prove that), and may have millions of actions.
+// Throws ConfigError for a table that is not a sound schedule, and for a schedule that deadlocks under rendezvous
+// sends. Draws the schedule first, with its faulty cells marked. Generated schedules are not validated under buffered
+// sends: they are sound, as the generators' tests prove, and may have millions of actions.
 void refuse_faults(const Schedule& schedule, schedule::SendMode sends) {
   const bool generated = find_schedule(schedule.name) != nullptr;
   const std::vector<schedule::Fault> faults =
@@ -191,7 +192,7 @@ Played play(const SimulateRequest& request, Schedule schedule) {
   if (draws(request)) {
     played.timeline = schedule::simulate(schedule, cost, request.sends);
     played.summary = schedule::summary(schedule, played.timeline);
-  } else {  // there may be hundreds of millions of spans
+  } else {  // up to hundreds of millions of spans, which are not kept
     schedule::SpanTotals totals(schedule.num_ranks());
     schedule::simulate(schedule, cost, request.sends,
                        [&](int rank, const schedule::Span& span) { totals.add(rank, span); });
@@ -202,7 +203,7 @@ Played play(const SimulateRequest& request, Schedule schedule) {
   return played;
 }
 
-// With the transfers drawn when they take time.
+// Returns the timelines to draw. They show transfers if these take time.
 std::vector<report::NamedTimeline> pictured(const SimulateRequest& request, const std::vector<Played>& all) {
   std::vector<report::NamedTimeline> timelines;
   for (const auto& played : all) {
@@ -214,7 +215,7 @@ std::vector<report::NamedTimeline> pictured(const SimulateRequest& request, cons
   return timelines;
 }
 
-// Refuses drawings that are too large to look at, and perhaps for memory.
+// Throws ConfigError for a grid that is too large to look at, and perhaps too large for memory.
 void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
     const schedule::GridStyle style = grid_style(request, played.schedule);

@@ -1,4 +1,5 @@
-// The options of braid simulate. CLI11 splits the words; the checks are here, so that all faults come in one message.
+// Reads the options of braid simulate. CLI11 only splits the words. They are checked here, so that all faults are
+// reported in one message.
 #include "braid/cli/simulate_request.h"
 
 #include <algorithm>
@@ -18,11 +19,11 @@
 namespace braid::cli {
 namespace {
 
-constexpr int kMostPasses = 1 << 26;       // a gigabyte of actions, and as much again of times
-constexpr int kMostDrawnPasses = 1 << 24;  // their spans are kept too
-constexpr double kMostSize = 1e15;         // of a microbatch, in any unit
+constexpr int kMostPasses = 1 << 26;       // the actions take a gigabyte, and their times another
+constexpr int kMostDrawnPasses = 1 << 24;  // the limit for drawings, which keep the spans too
+constexpr double kMostSize = 1e15;         // largest size of a microbatch, in any unit
 
-// The words as given.
+// The values of options, as the user gave them.
 struct SimulateOptions {
   std::string schedule, compare, ranks, microbatches, chunks, group;
   std::string forward, input_grad, weight_grad, overlapped, recompute, update, transfer, activation, pending;
@@ -31,13 +32,13 @@ struct SimulateOptions {
   bool summary = false, json = false, csv = false;
 };
 
-// Turns them into a request, or into every fault at once.
+// Converts the options to a request, or reports all their faults at once.
 class Reading {
  public:
   explicit Reading(const SimulateOptions& given) : given_(given) {}
 
   void refuse_unknown(const std::vector<std::string>& unknown, const std::vector<std::string>& options) {
-    bool value = false;  // of an unknown option before it
+    bool value = false;  // the word may be the value of an unknown option before it
     for (const auto& word : unknown) {
       const bool option = word.starts_with("-");
       if (option || !value) reader_.add({word, "", "is not an option of braid simulate", nearest(word, options)});
@@ -65,7 +66,8 @@ class Reading {
     reader_.add({"--schedule", "", cat("is needed; file:PATH or one of ", known), ""});
   }
 
-  // Tables bring numbers of their own.
+  // Reads the numbers of ranks and microbatches, which are required unless all schedules are tables, and the other
+  // numbers.
   void read_numbers() {
     const bool needed = !std::all_of(names_.begin(), names_.end(), is_file) || names_.empty();
     const size_t before = reader_.num_problems();
@@ -88,7 +90,7 @@ class Reading {
     return numbers_alone && given_.svg.empty() && given_.trace.empty() ? kMostPasses : kMostDrawnPasses;
   }
 
-  // The largest number of the three is at fault.
+  // Adds a problem if there are too many passes. It names the largest of the three numbers.
   void refuse_too_many_passes() {
     const std::pair<int, const char*> counts[] = {
         {wanted_.ranks, "--ranks"}, {wanted_.chunks, "--chunks"}, {wanted_.microbatches, "--microbatches"}};
@@ -130,7 +132,7 @@ class Reading {
     reader_.read("--pending", given_.pending, {"a size", kMostSize}, wanted_.pending);
   }
 
-  // Schedules that are ordered by times get the means of the stages.
+  // Reads --stage-times. A schedule whose order depends on times uses their means over the stages.
   void read_stage_times() {
     const std::pair<const char*, const std::string*> alone[] = {{"--forward", &given_.forward},
                                                                 {"--input-grad", &given_.input_grad},

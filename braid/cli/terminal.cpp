@@ -1,4 +1,4 @@
-// Asks the environment: the locale of the process stays "C", so that numbers are written the same everywhere.
+// Reads the locale from the environment. The locale of the process stays "C", so that numbers look the same everywhere.
 #include "braid/cli/terminal.h"
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// As POSIX has it: the first of the three that is set and not empty.
+// As POSIX defines, the first of the three variables that is set and not empty decides.
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string locale = lower_case(variable(name));

@@ -1,4 +1,4 @@
-// braid token: a new secret for a job, printed or in a file of its own. Who uses it reads control/job_token.h.
+// braid token: draws a new secret for a job, and prints it or writes it to a new file. control/job_token.h reads it.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 namespace braid::cli {
 namespace {
 
-// Nobody else can have opened it in between: it is made with its mode.
+// Creates the file with its final mode, so that no other user can open it in between.
 void write_token_file(const std::string& path, const std::string& token) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0 && errno == EEXIST) {

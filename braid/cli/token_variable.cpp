@@ -1,4 +1,4 @@
-// The environment's own memory: getenv() and unsetenv() leave the value where it is.
+// Overwrites the token in the environment's own memory, because unsetenv() leaves the value there.
 #include "braid/cli/token_variable.h"
 
 #include <unistd.h>  // environ

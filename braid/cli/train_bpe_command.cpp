@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kMaxVocab = 1 << 24;
 
-// The words as given.
+// The values of options, as the user gave them.
 struct BpeOptions {
   std::string vocab, out, min_frequency;
   std::string pattern = "gpt2";
@@ -31,7 +31,7 @@ struct BpeOptions {
 
 struct Request {
   tokenize::BpeTraining training;
-  std::filesystem::path out;  // the file
+  std::filesystem::path out;  // tokenizer.json to write
   tokenize::DocumentList inputs;
   tokenize::ReaderOptions reader;
 };
@@ -125,7 +125,7 @@ std::optional<Request> read_request(const Words& words) {
   return Reader().read(given, options);
 }
 
-// One line that is written over on a terminal, ten times a second at most; nothing elsewhere.
+// A line of progress on a terminal, rewritten at most ten times a second. Other outputs get no such line.
 class ProgressLine {
  public:
   void show(const std::string& text) {

@@ -1,4 +1,4 @@
-// Asks the compiler, and which libraries are there.
+// Reads the version from definitions of the build, and looks for braid's CUDA library.
 #include "braid/cli/version.h"
 
 #include "braid/base/path_look.h"
@@ -19,7 +19,7 @@ std::string torch_text() {
 #endif
 }
 
-// The library is a target of its own: sources that are there need not have been built.
+// Looks for the library itself. It is a separate target, so it may not have been built.
 std::string cuda_text() {
   const bool is_built = path_kind(device::cuda_places().braid_library) == PathKind::File;
   return is_built ? "CUDA sources built, as libbraid_cuda.so" : "without CUDA: no libbraid_cuda.so beside the program";

@@ -1,4 +1,4 @@
-// braid bench scaling: times what a configuration would do on this machine.
+// braid bench scaling: times steps of a configuration with different numbers of data ranks on this machine.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -27,7 +27,7 @@ std::vector<report::ScalingPoint> points(const std::vector<train::MeasuredScalin
   return all;
 }
 
-// 1, 2, 4, .. up to a rank per core.
+// Returns "1,2,4", with the powers of two up to `most`.
 std::string powers_of_two(int most) {
   std::string counts = "1";
   for (int ranks = 2; ranks <= most; ranks *= 2) counts += "," + std::to_string(ranks);
@@ -70,7 +70,7 @@ int scaling_command(const Words& words) {
 
   const train::ScalingRequest wanted = request(ranks, steps);
   RunSpec spec = spec::read_run(path, overrides, train::host_limits());
-  spec.train.init.clear();  // any weights take the same time
+  spec.train.init.clear();  // the time does not depend on the weights
   const train::MeasuredScaling measured = train::measure_scaling(spec, wanted);
   const report::Scaling scaling{points(measured.strong, spec.mesh), points(measured.weak, spec.mesh)};
   std::cout << report::scaling_table(scaling);

@@ -1,4 +1,4 @@
-// braid ckpt diff: what two checkpoints differ in.
+// braid ckpt diff: prints the differences between two checkpoints.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -20,7 +20,8 @@ void add_line(Lines& lines, const std::string& what, const std::string& first, c
   if (first != second) lines.push_back(cat(what, ": ", first, " and ", second));
 }
 
-// Steps, and the configuration's keys where both have one.
+// Returns a line for each difference in steps, next samples and counters, and in the keys of the configuration if both
+// checkpoints have one.
 Lines different_facts(const ckpt::CheckpointReader& first, const ckpt::CheckpointReader& second) {
   Lines lines;
   const ckpt::CheckpointInfo &a = first.manifest().info, &b = second.manifest().info;

@@ -1,4 +1,4 @@
-// braid ckpt from-hf: a Hugging Face directory becomes a checkpoint.
+// braid ckpt from-hf: converts a Hugging Face directory to a checkpoint.
 #include <CLI/CLI.hpp>
 #include <iostream>
 

@@ -1,4 +1,4 @@
-// braid ckpt inspect: what a checkpoint's manifest says, as text or JSON. Values are not read.
+// braid ckpt inspect: prints a checkpoint's manifest as text or JSON. The values of tensors are not read.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kMostOfAName = 2'000;  // bytes that are shown
 
 struct CheckpointSummary {
-  int64_t parameters = 0;  // of the weights that have plain names
-  int64_t bytes = 0;       // of all files
+  int64_t parameters = 0;  // elements of all weights, without other tensors
+  int64_t bytes = 0;       // size of all files
   size_t writers = 0;      // ranks that wrote weights or states
 };
 
@@ -37,7 +37,7 @@ CheckpointSummary summary_of(const ckpt::Manifest& manifest) {
   return summary;
 }
 
-// "gpt2, 2 layers of width 16"; empty where the checkpoint has no configuration.
+// Returns "2 layers, 2 heads, width 16, context 64"; empty if the checkpoint has no configuration.
 std::string model_text(const ckpt::CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return "";
   const ModelSpec model = train::saved_spec(info, directory).model;

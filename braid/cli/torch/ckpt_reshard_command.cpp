@@ -1,4 +1,4 @@
-// braid ckpt reshard: a checkpoint in other files.
+// braid ckpt reshard: writes a checkpoint anew, with its tensors in other files.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kMostRanks = 65'536;
 
-// A save clears away what an interrupted one has left under these names: here they may be somebody's.
+// Throws ConfigError if one of the names that a save uses exists, or if OUT's parent does not. A save would remove what
+// an interrupted save has left under these names, but here they may be files of the user.
 void refuse_what_is_there(const std::string& out) {
   PosixFileSystem files;
   std::vector<Problem> problems;

@@ -1,4 +1,4 @@
-// braid ckpt to-hf: a checkpoint's weights become a Hugging Face directory.
+// braid ckpt to-hf: converts a checkpoint's weights to a Hugging Face directory.
 #include <CLI/CLI.hpp>
 #include <iostream>
 

@@ -1,4 +1,4 @@
-// braid ckpt verify: every byte of a checkpoint, against its manifest.
+// braid ckpt verify: compares every byte of a checkpoint with its manifest.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kMostOfAPath = 2'000;  // bytes that are shown
 
-// Returns the newest checkpoint of a run, whole or not: a damaged one must not be passed over here.
+// Returns `path` if it is a checkpoint, else the newest checkpoint of the run, intact or not: the command must not pass
+// over a damaged one.
 std::string to_be_verified(const std::string& path) {
   if (PosixFileSystem().exists(path + "/manifest.json")) return path;
   const auto saved = ckpt::saved_checkpoints(path);

@@ -1,4 +1,4 @@
-// braid doctor: what this host or a job has, measured by the ranks of a run. On several hosts node 0 prints.
+// braid doctor: measures this host, or all hosts of a job, with ranks like those of a run. In a job, node 0 prints.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
@@ -78,7 +78,7 @@ void refuse_no_folder(const std::string& folder) {
   throw ConfigError({{"--out", folder, "must be a folder: its disk is measured", ""}});
 }
 
-// Before minutes are spent on what it would hold.
+// Throws ConfigError if the cluster file cannot be written, before minutes are spent on its measurements.
 void refuse_unwritable(const std::string& path) {
   if (path.empty()) return;
   if (is_written_in_place(path)) return;

@@ -1,4 +1,4 @@
-// Lines and JSON.
+// Formats the measurements of braid doctor as lines and as JSON.
 #include "braid/cli/torch/doctor_report.h"
 
 #include <nlohmann/json.hpp>
@@ -65,7 +65,7 @@ std::string group_text(const train::SumSpeed& sum) {
   return cat(counted(sum.ranks, "rank"), " on ", counted(sum.ranks / sum.per_host, "host"));
 }
 
-// A line for each group of ranks.
+// Returns a line of all-reduce times for each group of ranks.
 std::string sums_text(const train::MeasuredJob& job) {
   std::string text, sizes;
   const std::vector<train::SumSpeed>& sums = job.speed.sums;

@@ -1,4 +1,4 @@
-// braid evaluate: how well a checkpoint's model predicts text.
+// braid evaluate: measures how well a checkpoint's model predicts text.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ namespace braid::cli {
 namespace {
 
 constexpr int kLongestStride = std::numeric_limits<int>::max(), kMostWindows = 4096;
-constexpr size_t kMostOfText = 200;  // bytes of its name that are shown
+constexpr size_t kMostOfText = 200;  // bytes shown of a text's name
 constexpr double kBarEverySeconds = 0.2, kLineEverySeconds = 2;
 
 constexpr const char* kPathMeaning = "text files, .jsonl files, folders, prepared data";
@@ -59,7 +59,8 @@ void add_evaluate_options(CLI::App& app, EvaluateRequest& request) {
       "--json", [&request] { request.form = LossForm::Json; }, "one object, in place of the table");
 }
 
-// On a terminal, a bar in its last line; elsewhere lines on standard error, beside the table or the JSON.
+// Shows progress. If a table is printed to a terminal, this is a bar in the last line, otherwise lines on standard
+// error.
 class EvaluateProgress {
  public:
   explicit EvaluateProgress(LossForm form)
@@ -140,7 +141,7 @@ std::vector<train::TextLoss> evaluate(const std::string& directory, EvaluateRequ
   return losses;
 }
 
-// The configuration's keys for paths and tokenizer are this command's words.
+// Throws the error with this command's words in place of the configuration's keys for paths and tokenizer.
 [[noreturn]] void throw_with_words(const ConfigError& error) {
   std::vector<Problem> problems;
   for (const Problem& problem : error.problems()) {

@@ -1,4 +1,4 @@
-// Words, variables and what they must agree on.
+// Determines a command's place in its job from its options and the launcher's variables, and checks that these agree.
 #include "braid/cli/torch/job.h"
 
 #include <torch/headeronly/version.h>
@@ -24,12 +24,14 @@ namespace {
 
 constexpr const char *kRootOption = "--root", *kTokenOption = "--token-file";
 constexpr double kJoinSeconds = 300;
-constexpr double kNameSeconds = 30;  // by hand; names of pods come when the pods do
+// Time limit for the root's host name to become known, if no launcher started this command. With a launcher it is
+// kJoinSeconds, because a pod's name becomes known only when the pod starts.
+constexpr double kNameSeconds = 30;
 // If a launcher has started all ranks on one host and gives no port, they use one derived from their common parent.
 constexpr int kFirstPort = 20000, kNumPorts = 20000;
-constexpr int kUsualPort = 29500;  // where a launcher names the first host and no port
+constexpr int kUsualPort = 29500;  // port if a launcher names the first host but no port
 
-// All but the token, of which there is to be no copy.
+// Returns all environment variables except the token, which must not be copied.
 std::map<std::string, std::string> variables() {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry; ++entry) {
@@ -41,7 +43,7 @@ std::map<std::string, std::string> variables() {
   return all;
 }
 
-// As HOST:PORT; empty where the launcher says too little.
+// Returns the address of node 0 as HOST:PORT; empty if the launcher's variables do not determine it.
 std::string root_of(const control::LauncherEnvironment& started) {
   if (started.root && started.root->port > 0) return control::text(*started.root);
   const bool one_host = started.local_size && started.size && *started.local_size == *started.size;
@@ -53,13 +55,14 @@ void take_attempt(const control::LauncherEnvironment& started, JobPlace& place) 
   place.attempt = started.attempt;
   place.job = started.job;
   if (started.starter == control::ProcessStarter::Torchrun)
-    place.job += cat(" of process ", getppid());  // its agent lives on
+    place.job += cat(" of process ", getppid());  // torchrun's agent, which outlives attempts
 }
 
 bool gives_place(const JobOptions& options) { return options.nodes > 0 || options.node >= 0 || !options.root.empty(); }
 
-// Returns true if the place comes from the command's words, or there is none: no launcher, a launcher of one process
-// (a shell of `srun --pty`), or a pod of a Kubernetes Job with neither a place nor a token.
+// Returns true if no launcher determines the place: the command's options do, or the command runs alone. This is so
+// without a launcher, with a launcher of one process (a shell of `srun --pty`), and in a pod of a Kubernetes Job with
+// neither a place nor a token.
 bool is_by_hand(const control::LauncherEnvironment& started, const JobOptions& options) {
   if (started.size == 1) return true;
   const bool has_token = !options.token_file.empty() || std::getenv(kTokenVariable);
@@ -67,7 +70,8 @@ bool is_by_hand(const control::LauncherEnvironment& started, const JobOptions& o
   return started.starter == control::ProcessStarter::Hand;
 }
 
-// Each of them would train alone, in the same folder.
+// Returns the place of a command that runs alone. Adds a problem if several processes were started together by an
+// unknown launcher: each would train alone, in the same folder.
 JobPlace place_alone(const control::LauncherEnvironment& started, std::vector<Problem>& problems) {
   JobPlace place;
   take_attempt(started, place);
@@ -91,7 +95,7 @@ JobPlace place_alone(const control::LauncherEnvironment& started, std::vector<Pr
 
 JobPlace place_by_hand(const control::LauncherEnvironment& started, const JobOptions& options,
                        std::vector<Problem>& problems) {
-  // A launcher's world of one process needs neither a root nor a token, which command lines for many may name.
+  // A world of one process needs neither a root nor a token, even if a command line for larger worlds names them.
   if (started.size == 1 && options.node < 0 && options.nodes <= 1) return place_alone(started, problems);
   const bool any = gives_place(options);
   if (!any && !options.token_file.empty()) {
@@ -146,7 +150,7 @@ control::JobToken token_of(const JobOptions& options, JobPlace& place) {
   return control::token_of_host(control::host_token_folder());
 }
 
-// The token is gone afterwards.
+// Derives the keys from the token, which is not kept.
 void make_keys(const JobOptions& options, JobPlace& place) {
   place.keys = std::make_shared<const control::JobKeys>(token_of(options, place), place.attempt);
 }
@@ -185,7 +189,7 @@ std::vector<std::string> job_words(const JobOptions& options) {
 JobPlace job_place(const JobOptions& options) {
   char domain_name[256] = {};
   gethostname(domain_name, sizeof domain_name - 1);
-  // Words win over plain variables, which may be left from something else.
+  // Options take precedence over plain variables (RANK, WORLD_SIZE, ...), which another program may have left.
   const auto plain = gives_place(options) ? control::PlainVariables::Ignored : control::PlainVariables::Read;
   const control::LauncherEnvironment started = control::read_launcher_environment(variables(), domain_name, plain);
   std::vector<Problem> problems;

@@ -1,4 +1,4 @@
-// One exchange before the ranks start.
+// The exchange of all nodes before the ranks start.
 #include "braid/cli/torch/job_agreements.h"
 
 #include "braid/base/errors.h"
@@ -34,7 +34,7 @@ void ReadyLauncher::refuse(const std::exception& why) const {
   try {
     job_.rounds().exchange(Readiness{.ready = false, .user_is_wrong = of_user, .why = why.what()});
   } catch (const CommError&) {
-    return;  // who is lost hears nothing; what is wrong here is said here
+    return;  // the caller reports `why`; failed nodes receive nothing
   }
 }
 

@@ -1,4 +1,4 @@
-// Kinds of devices, and the least of each.
+// Groups hosts into kinds of devices, and takes the lowest rates of each kind.
 #include "braid/cli/torch/measured_cluster.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace braid::cli {
 namespace {
 
-// Hosts that a planner need not tell apart.
+// Hosts with the same processor and number of ranks. They have the same kind of devices.
 struct MeasuredKind {
   std::string processor;
   int per_node = 0;
@@ -38,7 +38,7 @@ double least(const std::vector<size_t>& hosts, const Amount& amount) {
   return found;
 }
 
-// The measurements of one type.
+// The measurements for one element type.
 struct TypeSpeeds {
   DType type;
   double train::HostSpeed::*peak;
@@ -48,7 +48,8 @@ constexpr TypeSpeeds kTypes[] = {
     {DType::Float32, &train::HostSpeed::float32_flops, &train::HostSpeed::float32_blocks},
     {DType::BFloat16, &train::HostSpeed::bfloat16_flops, &train::HostSpeed::bfloat16_blocks}};
 
-// The same blocks from the narrowest on, as many as the slowest host came to: number by number the least of the hosts.
+// Adds the rates of matrix products and of attention, each the lowest of the hosts. Hosts measure the same blocks in
+// the same order, beginning with the narrowest. Only blocks that the slowest host measured too are used.
 void add_rates(const TypeSpeeds& of, const train::MeasuredJob& job, const MeasuredKind& kind,
                plan::DeviceGroup& group) {
   const auto blocks = [&](size_t host) -> const std::vector<train::BlockSpeed>& {
@@ -75,8 +76,8 @@ void add_rates(const TypeSpeeds& of, const train::MeasuredJob& job, const Measur
   }
 }
 
-// Adds the rates of memory streams: of float32 blocks without their products, by size of tensors, and of copies for
-// larger ones. A stream has no type.
+// Adds the rates of memory streams by tensor size, for all element types: rates of float32 blocks without their
+// products, and rates of copies for larger tensors.
 void add_streams(const train::MeasuredJob& job, const MeasuredKind& kind, plan::DeviceGroup& group) {
   const auto add = [&](const auto& speed_of) {
     const double bytes = speed_of(kind.hosts[0]).bytes;

@@ -1,4 +1,4 @@
-// Their wording.
+// Adds and reads the options of commands that compute with a checkpoint's weights.
 #include "braid/cli/torch/model_options.h"
 
 #include <iostream>
@@ -17,7 +17,7 @@ namespace {
 constexpr int kMaxThreads = 256, kMaxRanks = 1024;  // kMaxRanks: along an axis
 constexpr size_t kMostOfFault = 20'000;             // bytes shown
 
-// Takes the override into `options`, or returns what is wrong with it.
+// Stores the override in `options`. Returns its problem if it is wrong.
 std::optional<Problem> mesh_word_problem(const std::string& key, std::string value, ModelOptions& options) {
   if (key != "mesh.pipe" && key != "mesh.tensor") {
     const std::string meant = spec::suggested_key(key);

@@ -1,4 +1,4 @@
-// Wording.
+// Finds a named checkpoint, or reports why there is none.
 #include "braid/cli/torch/named_checkpoint.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// One attempt after the other; node 0 says with what.
+// Makes one attempt after another. Node 0 decides from which checkpoint each of them starts.
 #include "braid/cli/torch/restarting_run.h"
 
 #include <algorithm>
@@ -30,7 +30,8 @@ RunRoom room_of(const RunParts& parts) {
   return room;
 }
 
-// Only the first attempt may be refused: what a lost one held may not be free yet.
+// Runs the training once. Only the first attempt checks for enough memory and disk: a failed attempt may still hold
+// them.
 train::RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
   train::RunControls controls;
   controls.stop_requested = [] { return StopSignals::received() != 0; };
@@ -45,13 +46,13 @@ train::RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) 
   try {
     return train::run_training(spec, parts.printer, controls);
   } catch (const std::exception& error) {
-    launcher.refuse(error);  // the other nodes wait for this one's ranks
+    launcher.refuse(error);  // the other nodes are waiting for this node's ranks
     throw;
   }
 }
 
-// Returns the checkpoint to restart from: once the run has taken over its folder, the newest there; empty: the
-// beginning.
+// Returns the checkpoint to restart from; empty: the beginning. This is the newest intact checkpoint of the folder. If
+// there is none, or if the run had not begun to write there, it is the checkpoint that the run resumed from.
 std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   if (!parts.folder->has_begun()) return first.train.resume;
   RunSpec own = first;
@@ -63,8 +64,8 @@ std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   return own.train.resume;
 }
 
-// The checkpoint of the next attempt, empty for the beginning; nothing when there is none. Throws CommError when a node
-// is lost meanwhile.
+// Returns the checkpoint of the next attempt, empty for the beginning; nothing if there is no next attempt. Throws
+// CommError if a node fails meanwhile.
 std::optional<std::string> agreed_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
   const bool may = spec.run.ranks == RanksAs::Processes && restarts < spec.run.max_restarts;
   if (parts.job && parts.job->rounds().lost_node() >= 0) return std::nullopt;
@@ -75,7 +76,7 @@ std::optional<std::string> agreed_attempt(const RunSpec& spec, const RunParts& p
   return next.again ? std::optional(next.checkpoint) : std::nullopt;
 }
 
-// Nothing when a node is lost meanwhile either: the run ends with what came first.
+// Returns nothing also if a node fails meanwhile. The run then ends with its first error.
 std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
   try {
     return agreed_attempt(spec, parts, restarts);

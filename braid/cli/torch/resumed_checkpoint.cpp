@@ -1,4 +1,5 @@
-// Defaults come from any checkpoint of the run whose manifest can be read: model and tokenizer are the same in all.
+// Finds the checkpoint to resume from. Defaults come from any checkpoint of the run with a readable manifest: model and
+// tokenizer are the same in all.
 #include "braid/cli/torch/resumed_checkpoint.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@
 namespace braid::cli {
 namespace {
 
-constexpr const char* kLatest = "latest";  // of train.out
+constexpr const char* kLatest = "latest";  // names the newest checkpoint in train.out
 
 const std::string& resumed_path(const TrainSpec& train) { return train.resume == kLatest ? train.out : train.resume; }
 
@@ -29,7 +30,7 @@ struct FoundCheckpoint {
   ckpt::CheckpointInfo info;
 };
 
-// The named checkpoint, or the newest of a run whose manifest can be read. Nothing when there is none.
+// Returns the named checkpoint, or the newest of a run, whose manifest can be read; nothing if there is none.
 std::optional<FoundCheckpoint> described_checkpoint(const std::string& path) {
   std::vector<std::string> directories{path};
   if (path_kind(std::filesystem::path(path) / "manifest.json") == PathKind::Nothing) {
@@ -39,7 +40,7 @@ std::optional<FoundCheckpoint> described_checkpoint(const std::string& path) {
   for (const std::string& directory : directories) {
     try {
       return FoundCheckpoint{directory, ckpt::read_checkpoint_info(directory)};
-    } catch (const IoError&) {  // an older one may do
+    } catch (const IoError&) {  // an older one may be readable
     }
   }
   return {};
@@ -59,8 +60,8 @@ ModelSpec model_of_weights(const TrainSpec& train, std::vector<Problem>& problem
   return model;
 }
 
-// Empty for prepared data, which bring their own tokenizer, and for a checkpoint that cannot be read: it is refused
-// later.
+// Returns the tokenizer of the weights. On resume it is empty for prepared data, which have their own tokenizer, and
+// for a checkpoint that cannot be read, which is refused later.
 std::string default_tokenizer(const RunSpec& run) {
   if (run.train.resume.empty()) return run.train.init.empty() ? "" : train::tokenizer_of_weights(run.train.init);
   if (std::any_of(run.data.paths.begin(), run.data.paths.end(), data::is_prepared)) return "";

@@ -1,4 +1,5 @@
-// The prediction of `braid plan` on a made-up cluster: memory does not depend on its speeds.
+// Compares a run's needs with this host. Memory is predicted as `braid plan` does, on an invented cluster, because it
+// does not depend on the cluster's speeds.
 #include "braid/cli/torch/room_for_run.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ struct HostMemoryUse {
   double bytes() const { return static_cast<double>(sum.total() + offloaded); }
 };
 
-// Nothing where the run cannot be predicted: a schedule that is a file, for example.
+// Returns nothing if the run cannot be predicted, for example because its schedule is a file.
 std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
   if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
   const plan::Cluster cluster = cluster_of_any_speed(spec);
@@ -57,7 +58,7 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
   plan::Prediction prediction;
   try {
     prediction = plan::predict_run(spec, cluster);
-  } catch (const std::exception&) {  // no fault of what trains
+  } catch (const std::exception&) {  // the run itself may still be possible
     return std::nullopt;
   }
   const mesh::DeviceMesh mesh(spec.mesh);
@@ -68,12 +69,12 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
     for (const plan::MemoryPart& part : plan::kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
     ++use.ranks;
   }
-  // The prediction puts all ranks on one node.
+  // The prediction puts all ranks on one node, so its offloaded bytes are those of all ranks.
   if (spec.memory.offload == OffloadTo::Host) use.offloaded = prediction.offloaded_bytes / mesh.num_ranks() * use.ranks;
   return use;
 }
 
-// A key and what its half would save.
+// A key, its value, and the bytes that half the value would save.
 struct Saving {
   std::string key;
   int value = 0;
@@ -133,7 +134,7 @@ void add_memory_problem(const RunSpec& spec, const RunRoom& room, std::vector<Pr
   }
 }
 
-// The bytes of a file, or of all files in a folder; 0 where there is nothing.
+// Returns the bytes of a file, or of all files in a folder; 0 if `path` does not exist.
 double bytes_under(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code fault;
@@ -152,7 +153,8 @@ int64_t checkpoints_that_stay(const RunRoom& room) {
   });
 }
 
-// Saves by the clock may be as few as the one at the end.
+// Returns the number of further checkpoints that need space at the same time. If saves are by time alone, counts
+// only the one at the end: no other is certain.
 int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
   const int64_t begun = ckpt::checkpoint_step(std::filesystem::path(spec.train.resume).filename().string()).value_or(0);
   const int64_t steps = spec.train.steps - begun, every = spec.train.save_every, keep = spec.checkpoint.keep;

@@ -1,4 +1,4 @@
-// Kinds of entries.
+// Checks the entries of a run's folder.
 #include "braid/cli/torch/run_entries.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kEvents = "tensorboard";
 
-// Returns true if the patterns of data.include take one of the run's own files.
+// Returns true if the patterns of data.include match one of the run's own files.
 bool takes_own_files(const std::vector<std::string>& include) {
   std::vector<std::string> names{kRunLock, kConfigName, kMetricsName};
   names.insert(names.end(), std::begin(kReplacedFiles), std::end(kReplacedFiles));

@@ -1,4 +1,4 @@
-// Names, and what is removed under them.
+// Locks a run's folder, and removes or keeps the files that an earlier run left there.
 #include "braid/cli/torch/run_folder.h"
 
 #include <sys/file.h>
@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
   throw ConfigError({{"train.out", spec::toml_text(path), rule, ""}});
 }
 
-// `path` and its parents that do not exist, innermost first.
+// Returns `path` and its parents as far as they do not exist, innermost first.
 std::vector<std::string> missing_folders(const std::string& path) {
   std::vector<std::string> missing;
   fs::path folder = fs::absolute(path).lexically_normal();
@@ -49,7 +49,8 @@ std::vector<std::string> missing_folders(const std::string& path) {
   return missing;
 }
 
-// Durable as the checkpoints that will lie in it. Returns the folders that were missing, innermost first.
+// Creates the folder, as durably as the checkpoints that it will hold. Returns the folders that were missing, innermost
+// first.
 std::vector<std::string> made(const std::string& path) {
   if (is_link(path) && path_kind(path) == PathKind::Nothing) {
     refuse(path,
@@ -66,8 +67,8 @@ std::vector<std::string> made(const std::string& path) {
 
 std::string locked_by() { return cat("process ", ::getpid(), " on ", host_name()); }
 
-// Ranks that are processes hold the lock with the command, and end a moment after one that was killed: whoever starts
-// it anew at once is not refused for that.
+// Calls flock(2), with retries for a second. Rank processes share the lock of their command. If the command is killed,
+// they end a moment later, and a command that is started again at once waits for them.
 int patient_flock(int descriptor, int operation) {
   constexpr std::chrono::milliseconds kPause(20);
   int failed = ::flock(descriptor, operation);
@@ -93,9 +94,9 @@ std::shared_ptr<std::atomic<bool>> shared_flag() {
   return {new (memory) std::atomic<bool>(false), unmap};
 }
 
-// Empty where there is no such file.
+// Returns the first line of a file; empty if the file cannot be read.
 std::string first_line(const fs::path& path) {
-  constexpr int64_t kMostBytes = 4096;  // far above a job's name and a lock's owner
+  constexpr int64_t kMostBytes = 4096;  // far more than the name of a job or of a lock's owner
   try {
     const std::string content = file_content(path, kMostBytes);
     return content.substr(0, content.find('\n'));
@@ -106,21 +107,21 @@ std::string first_line(const fs::path& path) {
 
 bool is_there(const fs::path& path) { return PosixFileSystem().exists(path); }
 
-// The folder in which a checkpoint lies, however its path is written, through links too.
+// Returns the folder that contains a checkpoint, with links resolved and independent of the path's spelling.
 std::string run_of(const std::string& checkpoint) {
   fs::path path = resolved_path(checkpoint);
   if (!path.has_filename()) path = path.parent_path();
   return path.parent_path();
 }
 
-// Checkpoints that were being written or removed.
+// Returns checkpoints whose writing or removal was interrupted.
 std::vector<std::string> left_by_interruptions(const std::string& run) {
   std::vector<std::string> found = ckpt::half_written_checkpoints(run);
   for (auto& path : ckpt::half_removed_checkpoints(run)) found.push_back(std::move(path));
   return found;
 }
 
-// Keys that name files and folders that the run reads, each with a path.
+// Returns the paths of files and folders that the run reads, each with the key that names it.
 std::vector<std::pair<std::string, std::string>> inputs_of(const RunSpec& spec) {
   std::vector<std::pair<std::string, std::string>> inputs{{"data.tokenizer", spec.data.tokenizer}};
   for (const std::string& path : spec.data.paths) inputs.emplace_back("data.paths", path);
@@ -147,7 +148,7 @@ RunFolder::~RunFolder() {
   if (has_begun() || ::getpid() != maker_) return;
   if (makes_lock_) lock_.remove();
   for (const std::string& folder : made_) {
-    if (::rmdir(folder.c_str()) != 0) return;  // something else lies in it
+    if (::rmdir(folder.c_str()) != 0) return;  // it contains something else
   }
 }
 
@@ -176,7 +177,7 @@ void RunFolder::admit(const RunSpec& spec) {
   leftovers_ = Leftovers::Removed;
 }
 
-// A run that is rolled back to its beginning reads them once more.
+// Throws ConfigError if the run's inputs would be removed. A run that is rolled back to its beginning reads them again.
 void RunFolder::refuse_own_inputs(const RunSpec& spec) const {
   std::vector<Problem> problems;
   for (const auto& [key, input] : inputs_of(spec)) {
@@ -191,7 +192,7 @@ void RunFolder::refuse_own_inputs(const RunSpec& spec) const {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-// Folders of checkpoints are removed whole.
+// Throws ConfigError if checkpoint folders contain entries that braid did not write: these folders are removed whole.
 void RunFolder::refuse_what_others_put() const {
   std::vector<std::string> found;
   for (const std::string& checkpoint : checkpoints()) {
@@ -222,7 +223,7 @@ std::vector<std::string> RunFolder::leavings() const {
   for (const char* name : kReplacedFiles) all.push_back(fs::path(path_) / name);
   const std::string metrics = fs::path(path_) / kMetricsName;
   all.push_back(report::cut_metrics_name(metrics));
-  all.push_back(metrics);  // last: while it is there, the folder is that of a run
+  all.push_back(metrics);  // last: as long as this file exists, the folder is that of a run
   return all;
 }
 
@@ -253,7 +254,7 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
   std::vector<std::string> done;
   for (const std::string& path : removed_by_begin()) files.remove_all(path);
   for (const auto& saved : ckpt::saved_checkpoints(path_)) {
-    // One of the same step under the plain name, where another is gone on from, is of another branch.
+    // A checkpoint of `step` itself belongs to another branch if the run resumes from a different one of that step.
     if (saved.step < step || resolved_path(saved.directory) == resumed_) break;
     const std::string name = ckpt::set_undone(saved, files);
     done.push_back(cat("set ", saved.directory, " aside as ", name, ": the run goes back to step ", step));

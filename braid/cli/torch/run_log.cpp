@@ -1,4 +1,4 @@
-// Keys and tags.
+// Writes the keys of metrics.jsonl and the tags of TensorBoard events.
 #include "braid/cli/torch/run_log.h"
 
 #include <sys/utsname.h>
@@ -39,8 +39,8 @@ std::string utc_text(double seconds) {
   return text;
 }
 
-// Name and value: started (UTC), host, system, processor, cores, memory, braid, compiler. What the system does not say
-// is left out.
+// Returns names and values: started (UTC), host, system, processor, cores, memory, braid, compiler. Values that the
+// system does not give are left out.
 std::vector<std::pair<std::string, std::string>> environment_facts() {
   utsname system{};
   uname(&system);
@@ -100,7 +100,7 @@ std::string source_of(const train::PeakFlops& peak) {
   return "step";
 }
 
-// {"parameters":[rank 0's, rank 1's],"gradients":...}
+// Returns {"parameters":[rank 0's, rank 1's],"gradients":...}.
 report::MetricsLine category_peaks(const train::StepReport& report) {
   report::MetricsLine line;
   for (int c = 0; c < param::kNumMemoryCategories; ++c) {
@@ -116,7 +116,7 @@ report::MetricsLine category_peaks(const train::StepReport& report) {
 RunLog::RunLog(const train::RunStart& start) : spec_(start.spec) {
   PosixFileSystem files;
   write_file(cat(spec_.train.out, "/", kConfigName), spec::to_toml(spec_), files);
-  std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
+  std::error_code ignored;  // an earlier run's trace in this folder would be taken for this run's
   std::filesystem::remove(cat(spec_.train.out, "/", kTraceName), ignored);
   open(start.first_step);
   metrics_->write(start_line(start));

@@ -1,4 +1,4 @@
-// Counting ranks, and neighbours along axes.
+// Assigns ranks to nodes, and finds the mesh axes that cross hosts.
 #include "braid/cli/torch/run_placement.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace braid::cli {
 namespace {
 
-// Axes along which neighbours are on another host, or all on the same.
+// Returns the axes along which some neighbours are on different hosts (`across`), or all are on the same host.
 std::string axes_of(const mesh::DeviceMesh& mesh, const std::vector<int>& host_of_rank, bool across) {
   std::vector<std::string> names;
   for (int number = 0; number < mesh::kNumAxes; ++number) {
@@ -41,7 +41,7 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   }
   work.ranks_here = static_cast<int>(std::ranges::count(work.node_of_rank, place.node));
   RunSpec equal = spec;
-  equal.train.resume = "";  // node 0 says what the run goes on from
+  equal.train.resume = "";  // node 0 decides where the run resumes from
   equal.train.overwrite = false;
   work.settings = spec::settings(equal);
   work.settings.insert(work.settings.begin(), "command = train");

@@ -1,4 +1,4 @@
-// Wording of a run.
+// The lines that a run prints.
 #include "braid/cli/torch/run_printer.h"
 
 #include <algorithm>
@@ -22,9 +22,10 @@
 namespace braid::cli {
 namespace {
 
-constexpr size_t kMostOfLine = 20'000;  // bytes; names of files stand in lines
+constexpr size_t kMostOfLine = 20'000;  // bytes; lines contain file names
 
-// A bar moves ten times a second. Plain lines follow the metrics, and come in half a minute whatever these do.
+// A bar is redrawn at most ten times a second. Plain lines are printed for the steps that train.log_every logs, and for
+// a step that ends 30 s or more after the last line.
 constexpr double kPlainSeconds = 30, kRedrawSeconds = 0.1;
 
 report::ProgressPace pace_of(Terminal terminal, const TrainSpec& train) {
@@ -49,7 +50,7 @@ std::string data_line(const train::RunStart& start) {
              report::grouped(start.validation_tokens), " held out");
 }
 
-// "8 microbatches", or "12 + 4 microbatches" of data ranks with unequal shares.
+// Returns "8 microbatches", or "12 + 4 microbatches" for data ranks with unequal batch shares.
 std::string microbatches_text(const RunSpec& spec) {
   if (spec::has_equal_shares(spec.mesh)) return counted(spec::num_microbatches(spec, 0), "microbatch");
   std::vector<std::string> counts;
@@ -110,7 +111,7 @@ report::Progress progress_of(const train::StepReport& report, int64_t steps) {
   return progress;
 }
 
-// ", 0.6123 per byte"; nothing where tokens are bytes: the two numbers are one then, but for the ends of documents.
+// Returns ", 0.6123 per byte"; empty if tokens are bytes, since the two losses then differ only by ends of documents.
 std::string per_byte(const train::Evaluation& evaluation, const RunSpec& spec) {
   if (spec.data.tokenizer == kByteTokenizer || std::isnan(evaluation.loss_per_byte)) return "";
   return cat(", ", fixed(evaluation.loss_per_byte, 4), " per byte");
@@ -175,7 +176,7 @@ void RunPrinter::on_evaluation(const train::Evaluation& evaluation) {
                  per_byte(evaluation, start_.spec)));
 }
 
-// Beside the checkpoint that it began with, or in its own folder, to whose checkpoints it goes back.
+// Looks in the run's own folder, to whose checkpoints it rolls back, and beside the checkpoint that it resumed from.
 bool RunPrinter::knows_evaluation(int64_t step) {
   const TrainSpec& train = start_.spec.train;
   return evaluations_in(train.out).contains(step) || (!train.resume.empty() && has_evaluation(train.resume, step));
@@ -211,7 +212,7 @@ void RunPrinter::print_end(const train::RunEnd& end, double measured_bubble, dou
   print_prediction(end.spec.train.out);
 }
 
-// From the run's folder: the steps may have been heard of in another process.
+// Reads the steps from the run's folder, because on_step() may have been called in another process.
 void RunPrinter::print_prediction(const std::string& folder) {
   const std::vector<report::PredictedRow> rows = report::predicted_rows(record_of(folder));
   if (rows.empty()) return;

@@ -1,4 +1,4 @@
-// braid sample: text from a checkpoint.
+// braid sample: generates text from a checkpoint.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <limits>
@@ -23,17 +23,18 @@
 namespace braid::cli {
 namespace {
 
-// Prints the texts of braid sample: one as it is generated, several as they end, or as JSON lines. The callbacks of
-// listener() may run in another process; show_rest() then does not know what they have printed.
 enum class SampleForm { Text, JsonLines };
 
+// Prints the texts of braid sample. A single text is printed while it is generated. Several texts, or lines of JSON,
+// are printed as each text ends. The callbacks of listener() may run in another process; show_rest() then does not know
+// what they have printed.
 class SamplePrinter {
  public:
-  // `prompts` outlives this.
+  // REQUIRES: `prompts` outlives this.
   SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form);
 
   train::GenerationListener listener();
-  // Prints the rest of a single text; nothing else.
+  // Prints the rest of a single text. Does nothing for other output.
   void show_rest(const train::Generation& made) const;
 
  private:
@@ -46,12 +47,12 @@ class SamplePrinter {
   int num_samples_;
   SampleForm form_;
   WholeCharacters shown_;
-  std::string prompt_;  // not shown yet
+  std::string prompt_;  // prompt that has not been printed yet
 };
 
 SamplePrinter::SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form)
     : prompts_(prompts), num_samples_(num_samples), form_(form) {
-  if (streams()) prompt_ = shown_.add(prompts_[0]);  // shown when there is something behind it
+  if (streams()) prompt_ = shown_.add(prompts_[0]);  // printed together with the first generated piece
 }
 
 train::GenerationListener SamplePrinter::listener() {
@@ -65,7 +66,7 @@ void SamplePrinter::show_piece(const std::string& piece) {
   std::cout << shown_on_stdout(std::exchange(prompt_, "") + shown_.add(piece)) << std::flush;
 }
 
-// The continuation may have been shown by another process, so all is put together anew.
+// Another process may have printed the continuation, so the text is put together again without `shown_`.
 void SamplePrinter::show_rest(const train::Generation& made) const {
   if (!streams()) return;
   WholeCharacters text;
@@ -90,7 +91,7 @@ void SamplePrinter::show_line(const train::GeneratedText& text) const {
   std::cout << line.text() << std::endl;
 }
 
-constexpr int kMost = std::numeric_limits<int>::max(), kMostTexts = 4096;  // kMostTexts: at once
+constexpr int kMost = std::numeric_limits<int>::max(), kMostTexts = 4096;  // kMostTexts: texts generated at once
 
 enum class Speed { Untold, Printed };
 
@@ -166,7 +167,7 @@ void refuse_two_temperatures(const CLI::App& app, const SampleRequest& request) 
   throw ConfigError({{"--temperature", exact(request.options.temperature), "must be left out beside --greedy", ""}});
 }
 
-// The configuration's key for a tokenizer is this command's option.
+// Throws the error with this command's option in place of the configuration's key for the tokenizer.
 [[noreturn]] void throw_with_option(const ConfigError& error) {
   std::vector<Problem> problems = error.problems();
   for (Problem& problem : problems) {

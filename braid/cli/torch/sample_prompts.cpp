@@ -1,4 +1,4 @@
-// Standard input is read by the system's calls: a stream would take an error for the end.
+// Reads prompts. Standard input is read with read(2), because a stream would take an error for the end.
 #include "braid/cli/torch/sample_prompts.h"
 
 #include <unistd.h>
@@ -18,11 +18,11 @@
 namespace braid::cli {
 namespace {
 
-constexpr size_t kMostOfPrompt = 16 << 20;  // bytes, far above any model's context
+constexpr size_t kMostOfPrompt = 16 << 20;  // bytes, far more than any model's context
 constexpr size_t kMostProblems = 20;
 constexpr const char* kStandardInput = "-";
 
-// As it is: a last line break is part of the prompt.
+// Returns standard input unchanged: a final line break is part of the prompt.
 std::string standard_input() {
   std::string text(kMostOfPrompt + 1, '\0');
   size_t size = 0;
@@ -39,7 +39,7 @@ std::string standard_input() {
   return text;
 }
 
-// The prompt of a line of .jsonl, or what rule it breaks.
+// Stores the prompt of a line of .jsonl in `prompt`. Returns the rule that the line breaks; empty if it breaks none.
 std::string prompt_of(const std::string& line, std::string& prompt) {
   nlohmann::json json;
   const JsonFault fault = read_json(line, json);

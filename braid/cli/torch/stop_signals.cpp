@@ -1,4 +1,4 @@
-// The handlers only read clocks and atomics, write and exit.
+// The signal handlers of a run. They only use the clock, lock-free atomics, write(), kill() and _exit().
 #include "braid/cli/torch/stop_signals.h"
 
 #include <signal.h>
@@ -20,8 +20,8 @@ namespace braid::cli {
 namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
-constexpr int kIgnoredSignals[] = {SIGPIPE, SIGXFSZ};  // the call that met the closed pipe or the limit says so too
-constexpr int kBitsOfSignal = 8;                       // of an event, below its time
+constexpr int kIgnoredSignals[] = {SIGPIPE, SIGXFSZ};  // the failed write reports the closed pipe or the size limit
+constexpr int kBitsOfSignal = 8;                       // low bits of an event; its time is above them
 constexpr int64_t kNanoseconds = 1'000'000'000;
 
 enum class Training { NotBegun, OthersHear, Unsaved, Saved };
@@ -35,11 +35,11 @@ struct KnownToRanks {
 };
 static_assert(std::atomic<Training>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
 
-// A signal handler can reach nothing else.
+// Global, because a signal handler can reach nothing else.
 KnownToRanks* known = nullptr;
 struct sigaction actions_before[std::size(kStopSignals)], save_before, others_before[std::size(kIgnoredSignals)];
 
-// Nanoseconds, modulo 2^56, and signal in one, so that both are there at once.
+// Returns the time in nanoseconds, modulo 2^56, and the signal in one number, so that both are stored atomically.
 uint64_t event_of(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -47,7 +47,8 @@ uint64_t event_of(int signal) {
   return nanoseconds << kBitsOfSignal | static_cast<uint64_t>(signal);
 }
 
-// However long the machine has been up: a difference of times modulo 2^56 is right for a year.
+// Returns true if `event` counts as the same signal as `first`. A difference of times modulo 2^56 ns is right for a
+// year, however long the machine has been up.
 bool is_soon_after(uint64_t first, uint64_t event) {
   const auto later = static_cast<int64_t>(event - first) >> kBitsOfSignal;
   return later <= static_cast<int64_t>(StopSignals::kSameEventSeconds * kNanoseconds);
@@ -68,8 +69,8 @@ void print_signal(int signal, const char* what) {
   ::_exit(128 + signal);
 }
 
-// To a rank's process a signal only says that somebody wishes the run to stop; how it ends is its caller's to say.
-// Where nothing would be lost the caller ends, and its ranks with it.
+// A signal to a rank's process only requests that the run stop; the calling process decides how the run ends. Unless
+// work would be lost, the rank forwards the signal to the caller. If the caller ends, its ranks end with it.
 void on_stop_signal(int signal) {
   const int error = errno;
   const bool is_rank = ::getpid() != known->caller;

@@ -1,4 +1,4 @@
-// braid train: a run from a configuration file to weights, metrics, timeline and sample.
+// braid train: trains a model from a configuration file, and writes weights, metrics, a timeline and a sample.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -39,7 +39,7 @@
 namespace braid::cli {
 namespace {
 
-// The rows of the pipeline that contains `rank`.
+// Returns the rows of the pipeline that contains `rank`.
 schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::DeviceMesh& mesh, int rank) {
   schedule::Timeline rows;
   for (const int peer : mesh.peers(rank, {mesh::Axis::Pipe}))
@@ -47,7 +47,8 @@ schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::Device
   return rows;
 }
 
-// The rows of all ranks, had the first pipeline of each replica never waited: the others of it run the same program.
+// Returns the rows of all ranks as if no rank had waited. The first pipeline of each replica is replayed without waits
+// and stands for the replica's other pipelines, which run the same program.
 schedule::Timeline without_waiting(const train::RunEnd& end, const mesh::DeviceMesh& mesh) {
   std::vector<schedule::Timeline> replicas;
   for (mesh::Coords first; first[mesh::Axis::Data] < mesh.size(mesh::Axis::Data); ++first[mesh::Axis::Data]) {
@@ -63,11 +64,11 @@ schedule::Timeline without_waiting(const train::RunEnd& end, const mesh::DeviceM
   return all;
 }
 
-// Draws the measured timeline above the same step without waiting, writes both with every rank's spans, and prints the
-// closing lines.
+// Draws the first pipeline's measured timeline above the same step without waiting. Writes both timelines of all ranks
+// as a trace, and prints the closing lines.
 void show_end(const train::RunEnd& end, RunPrinter& printer) {
   const RunSpec& spec = end.spec;
-  if (end.timeline.makespan() == 0) return printer.print_end(end, 0, 0);  // all steps had been made before
+  if (end.timeline.makespan() == 0) return printer.print_end(end, 0, 0);  // an earlier run had made all steps
   const mesh::DeviceMesh mesh(spec.mesh);
   const schedule::Timeline all = without_waiting(end, mesh);
   const schedule::Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
@@ -90,7 +91,7 @@ void show_sample(const train::RunEnd& end) {
             << shown_on_stdout(text) << std::endl;
 }
 
-// The user's request: the file, and the overrides.
+// The configuration file and the overrides that the user gave.
 struct Invocation {
   std::string path;
   std::vector<std::string> overrides;
@@ -102,15 +103,16 @@ void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
     printer.note(cat("nothing keeps a second run out of ", folder.path(), ": no locks there (", why, ")"));
 }
 
-// The user's or a launcher's options for starting a run, beside its spec.
+// The inputs of a start other than the spec, from the user or a launcher.
 struct Start {
   Invocation request;
   JobPlace place;
   JobOptions options;
 };
 
-// A launcher starts what is its own again itself, ranks or a single process, with the next attempt: the run goes on
-// from what the one before has left, if it has left anything.
+// Adapts a run to a launcher that restarts the processes it has started, ranks or a single one, as the next attempt. If
+// the launcher starts the ranks, braid does not restart them too. A later attempt resumes from the newest intact
+// checkpoint of earlier ones. If there is none, it overwrites the files that they left.
 void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
   if (place.one_rank_each) run.max_restarts = 0;
   if (place.node != 0 || place.attempt == 0 || !train.resume.empty()) return;
@@ -119,24 +121,24 @@ void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
   train.overwrite = train.resume.empty();
 }
 
-// The words of a job that its nodes share, and those of the node that leads.
+// Returns the words of a job as this node was given them; none if there is no job or if a launcher gives the place.
 std::vector<std::string> words_of_job(const Start& start) {
   if (start.options.nodes == 0 || !start.place.launcher.empty()) return {};
   return job_words(start.options);
 }
 
-// The command that takes the run up again.
+// Returns the command that resumes the run.
 std::string command_from(const std::string& checkpoint, const Start& start, RunPrinter& printer) {
   std::vector<std::string> words = words_of_job(start);
   if (!words.empty()) printer.note("every host takes it up with its own --node");
   words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
   const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path();
-  const bool is_there = path_kind(start.request.path) == PathKind::File;  // a pipe is empty by now
+  const bool is_there = path_kind(start.request.path) == PathKind::File;  // a pipe has been read to its end
   return resume_command(program_invocation_name, is_there ? start.request.path : (run / kConfigName).string(), words,
                         checkpoint);
 }
 
-// A run that has failed for good; a launcher of ranks starts it again itself.
+// Prints the command that resumes a failed run. Prints nothing if a launcher starts the ranks: it restarts them itself.
 void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& printer) {
   const std::string checkpoint = ckpt::chosen_checkpoint(out).directory;
   if (checkpoint.empty() || start.place.one_rank_each) return;
@@ -148,20 +150,20 @@ void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& pr
 int ended_by_signal(int signal, const train::RunEnd& end, const Start& start, RunPrinter& printer) {
   const std::string command = end.interrupted ? command_from(end.checkpoint, start, printer) : "";
   printer.print_interruption(end, signal_name(signal), command);
-  return 128 + signal;  // as shells say it
+  return 128 + signal;  // as in shells
 }
 
-// The spec that the run has, once its folder has been found fit for it.
+// Returns the run's spec with the checkpoint to resume from, after the folder has admitted the run.
 RunSpec admitted(RunSpec spec, RunFolder& folder, RunPrinter& printer) {
   note_missing_locks(folder, printer);
   spec.train.resume =
       resumed_checkpoint(spec.train, [&](const std::string& fault) { printer.note("passed over " + fault); });
   folder.admit(spec);
-  spec.train.overwrite = false;  // a permission for this start: who runs the configuration that is written must say it
+  spec.train.overwrite = false;  // permits this start only; not part of the written configuration
   return spec;
 }
 
-// On the only host, or that of rank 0.
+// Trains on the only host, or on node 0 of a job, which has rank 0.
 int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   std::optional<RunFolder> folder;
   RunPrinter printer(std::cout, stdout_is_interactive() ? Terminal::Interactive : Terminal::Plain,
@@ -170,7 +172,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
                        return folder->begin(first_step);
                      });
   try {
-    folder.emplace(spec.train.out);  // before anything is computed, so that a wrong path costs nothing
+    folder.emplace(spec.train.out);  // before anything is computed, so that a wrong path costs no time
     folder->set_job(start.place.job);
     spec = admitted(spec, *folder, printer);
   } catch (const ConfigError& error) {
@@ -191,14 +193,14 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   }();
   signals.work_is_kept();
   const int signal = signal_of_all(job);
-  if (job) job->rounds().leave();  // what follows is this host's alone, and may fork
+  if (job) job->rounds().leave();  // the rest concerns this host alone, and may fork
   show_end(end, printer);
   if (signal != 0) return ended_by_signal(signal, end, start, printer);
   show_sample(end);
   return 0;
 }
 
-// On the others: what the run says and writes of itself, node 0 does.
+// Trains on a node other than node 0. Node 0 prints the run's progress and writes its metrics.
 int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   spec.train.overwrite = false;
   RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
@@ -259,7 +261,7 @@ int train_command(const Words& words) {
   if (const auto code = parse_words(app, words)) return *code;
 
   std::vector<Problem> problems;
-  start.place.num_nodes = std::max(start.options.nodes, 1);  // to judge the run by, should the rest be wrong
+  start.place.num_nodes = std::max(start.options.nodes, 1);  // for the checks of the run, if job_place() throws
   collect_problems(problems, [&] { start.place = job_place(start.options); });
   spec::HostLimits limits = train::host_limits(start.place.num_nodes);
   if (start.place.one_rank_each) limits.ranks_started = start.place.num_nodes;
@@ -273,7 +275,7 @@ int train_command(const Words& words) {
   refuse_latest_of_nothing(spec.train);
   follow_launcher(start.place, spec.train, spec.run);
   const int code = start.place.num_nodes > 1 ? train_on_hosts(start, spec) : train_here(start, spec);
-  std::cout.clear();  // a run whose lines nobody reads has ended as well as any
+  std::cout.clear();  // a run whose output could not be written has still succeeded
   return code;
 }
 

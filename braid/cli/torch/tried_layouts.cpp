@@ -1,4 +1,4 @@
-// All layouts are judged before the first is run.
+// Runs layouts of a plan. All layouts are checked before the first one runs.
 #include "braid/cli/torch/tried_layouts.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr int kSteps = 8;
 
 RunSpec tried_spec(RunSpec spec) {
   spec.train.steps = std::max(spec.train.steps, kSteps);
-  spec.train.init.clear();  // any weights take the same time
+  spec.train.init.clear();  // the time does not depend on the weights
   spec.train.resume.clear();
   return spec;
 }
