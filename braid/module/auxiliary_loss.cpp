@@ -1,4 +1,4 @@
-// The innermost scope of a thread.
+// Auxiliary losses. Each thread has a pointer to its innermost scope.
 #include "braid/module/auxiliary_loss.h"
 
 #include "braid/base/errors.h"

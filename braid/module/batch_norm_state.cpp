@@ -1,4 +1,4 @@
-// Tensors of batch norms, and merging of moments.
+// The tensors of batch norms, and the merging of moments.
 #include "braid/module/batch_norm_state.h"
 
 #include <ATen/ops/cat.h>

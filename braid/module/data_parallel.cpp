@@ -1,4 +1,4 @@
-// Checks a user's calls and passes them to the replica.
+// Checks the user's calls and passes them to the ModelReplica.
 #include "braid/module/data_parallel.h"
 
 #include <c10/core/GradMode.h>
@@ -71,7 +71,8 @@ class DataParallel::State {
         replica(checked(std::move(layers), world, options), world, {options.sync, spec_of(options.optimizer)},
                 options.first_step) {}
 
-  // Returns the gradient that the loss's backward begins with. The average over ranks is part of it and costs nothing.
+  // Returns the gradient with which the loss's backward begins. It includes the factor of the average over ranks, which
+  // thus costs nothing.
   double seed() {
     const bool own = replica.replication().gradients() == sync::GradientsOf::OwnReplica;
     return options.scale == GradientScale::Sum || own ? 1 : 1.0 / world.size();
@@ -166,7 +167,7 @@ double mean(double value, Communicator& world) {
   return comm::agree(world, "mean", value, ReduceOp::Sum) / world.size();
 }
 
-// Torch's archives are not for several threads at once: ranks take turns.
+// Torch's archives are not thread-safe, so ranks take turns.
 void broadcast_state(torch::optim::Optimizer& optimizer, Communicator& world) {
   if (world.size() == 1) return;
   std::string text;

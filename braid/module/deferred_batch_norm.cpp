@@ -1,4 +1,4 @@
-// Counts microbatches and replaces layers.
+// Batch norms that update running statistics once per step from all microbatches, and their insertion into layers.
 #include "braid/module/deferred_batch_norm.h"
 
 #include <ATen/ops/batch_norm.h>
@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-// A BatchNorm of any dimension as a deferred one over the same tensors; null for other modules.
+// Returns a deferred batch norm with the tensors of a BatchNorm of any dimension; null for other modules.
 std::shared_ptr<DeferredBatchNormImpl> deferred_of(const torch::nn::Module& module) {
   const auto parts = modules::batch_norm_parts(module);
   if (!parts) return nullptr;
@@ -42,11 +42,12 @@ at::Tensor DeferredBatchNormImpl::forward(at::Tensor x) {
 }
 
 void DeferredBatchNormImpl::begin_microbatch(const modules::MicrobatchContext& context) {
-  if (context.step != context_.step) moments_.clear();  // of a step that did not come to its end
+  if (context.step != context_.step) moments_.clear();  // moments of a step that failed
   context_ = context;
 }
 
-// Also where this rank's module is in evaluation mode and has seen nothing: those of other ranks may train.
+// Takes part in the collective even if this rank's module is in evaluation mode and has no moments, because other
+// ranks' modules may train.
 void DeferredBatchNormImpl::end_step(Communicator& data) {
   context_.purpose = modules::ForwardPurpose::Evaluation;
   if (!options_.track_running_stats()) return;

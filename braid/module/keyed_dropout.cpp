@@ -1,4 +1,5 @@
-// The generator is started anew for each mask: seeding costs less than the mask of any activation worth dropping.
+// Dropout by keys. The generator is seeded for each mask, which costs less than the mask of any activation worth
+// dropping.
 #include "braid/module/keyed_dropout.h"
 
 #include <ATen/ops/empty.h>

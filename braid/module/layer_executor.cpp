@@ -1,7 +1,7 @@
-// Autograd graphs are cut at stage borders: a stage's inputs are leaves, its outputs are seeded with the gradients
-// received. An input that a layer writes in place is copied first: a leaf must not be written, nor what the stage
-// before keeps for its backward when both are on one rank. A tensor that is only passed on is leaf and output at once,
-// and autograd copies its gradient through.
+// Autograd graphs are cut at stage borders. A stage's inputs are leaves, and its outputs are seeded with the gradients
+// received. An input that a layer writes in place is copied first, because a leaf must not be written. If the previous
+// stage is on the same rank, it also keeps that tensor for its backward. A tensor that is only passed on is both leaf
+// and output, and autograd copies its gradient.
 #include "braid/module/layer_executor.h"
 
 #include <ATen/ops/zeros_like.h>
@@ -73,7 +73,7 @@ Tensors LayerExecutor::run_stage(int stage, int micro, InFlight& flight) {
   const StageShapes& specs = shapes(stage, micro);
   Tensors inputs = flight.inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (stage > 0 && specs.written[i]) inputs[i] = inputs[i].clone();  // a minibatch's parts are copies
+    if (stage > 0 && specs.written[i]) inputs[i] = inputs[i].clone();  // stage 0's inputs are copies already
   }
   const AuxiliaryLossScope scope;
   Tensors outputs = stages_.at(stage).forward(inputs, step_.context.purpose);
@@ -97,12 +97,14 @@ void LayerExecutor::take_loss(InFlight& flight, int micro, const Tensors& output
   count_ += count;
 }
 
-// The buffers of the next stage, and which gradients come back, were settled by the trace.
+// Throws RunError if outputs differ from the traced ones, which fixed the next stage's buffers and the gradients that
+// come back.
 void LayerExecutor::check_outputs(int stage, int micro, const Tensors& outputs) const {
   auto found = specs_of(outputs);
   const auto& expected = shapes(stage, micro).outputs;
   for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
-    // A tensor that needs no gradient any more is sent one in vain; the other way round one would be missing.
+    // A tensor that no longer needs a gradient still gets one, which is ignored. The opposite is an error, because its
+    // gradient would be missing.
     if (!found[i].requires_grad) found[i].requires_grad = expected[i].requires_grad;
   }
   if (found == expected) return;
@@ -117,7 +119,7 @@ void LayerExecutor::input_grad(int stage, int micro) {
   Tensors roots, seeds;
   size_t next = 0;
   for (size_t i = 0; i < flight.outputs.size(); ++i) {
-    at::Tensor seed;  // undefined: that of the loss, one
+    at::Tensor seed;  // undefined for the loss, whose gradient is one
     if (stage < last_stage_ && specs.outputs[i].requires_grad) seed = flight.output_gradients.at(next++);
     if (!flight.outputs[i].requires_grad()) continue;
     roots.push_back(flight.outputs[i]);

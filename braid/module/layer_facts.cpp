@@ -1,4 +1,4 @@
-// Questions to torch's modules.
+// Facts about torch's modules: parameters, buffers, random draws, training mode.
 #include "braid/module/layer_facts.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -17,15 +17,14 @@
 
 namespace braid::modules {
 
-// LibTorch tags what may draw; a composite operation shows what it draws with beneath it and is passed over. Arguments
-// are not looked at: RecordFunction::inputs() asserts in programs built with assertions against a LibTorch built
-// without.
-
 namespace {
 
-// Callbacks carry nothing of ours, so a thread knows its watch.
+// The innermost watch of a thread. RecordFunction's callbacks take no argument of their own that could hold it.
 thread_local RandomDrawWatch* watching = nullptr;
 
+// Returns true if LibTorch's tags say that the operation may draw random numbers. Composite operations are skipped,
+// because the operations that they call are recorded too. Arguments are not read: RecordFunction::inputs() asserts in a
+// program built with assertions against a LibTorch built without them.
 bool may_draw(const at::RecordFunction& call) {
   const auto name = call.operator_name();
   if (!name) return false;
@@ -76,7 +75,7 @@ std::vector<std::shared_ptr<Module>> all(const Layer& layer) {
   return layer.module ? layer.module->modules() : std::vector<std::shared_ptr<Module>>();
 }
 
-// p of a module that is a Dropout, 0 of others.
+// Returns p of a module that is one of `Dropouts`, 0 for others.
 template <class... Dropouts>
 double dropout_probability(const Module& module) {
   double p = 0;
@@ -87,7 +86,7 @@ double dropout_probability(const Module& module) {
   return p;
 }
 
-// A recurrent layer drops between its layers only.
+// Returns the dropout of a recurrent module; 0 with one layer, because it drops only between layers.
 template <class... Recurrents>
 double recurrent_probability(const Module& module) {
   double p = 0;
@@ -106,7 +105,7 @@ double drawing_probability(const Module& module) {
          recurrent_probability<RNNImpl, LSTMImpl, GRUImpl>(module);
 }
 
-// "torch::nn::DropoutImpl" is known to its user as torch::nn::Dropout.
+// Returns the name that users know: torch::nn::Dropout for "torch::nn::DropoutImpl".
 std::string public_name(const Module& module) {
   const std::string& name = module.name();
   return name.ends_with("Impl") ? name.substr(0, name.size() - 4) : name;
@@ -174,7 +173,7 @@ EvaluationMode::EvaluationMode(const Layer& layer) : modules_(all(layer)) {
   if (!modules_.empty()) modules_[0]->eval();
 }
 
-// train() sets what is within as well, so parents come first.
+// Restores parents before children, because train() also sets the modules within.
 EvaluationMode::~EvaluationMode() {
   for (size_t i = 0; i < modules_.size(); ++i) modules_[i]->train(training_[i] != 0);
 }

@@ -1,4 +1,4 @@
-// Layers of AnyModules, whose forward is known at run time only.
+// Layers made of AnyModules, whose forward is known only at run time.
 #include "braid/module/layer_list.h"
 
 #include <torch/nn/modules/container/any.h>
@@ -63,7 +63,7 @@ Layer LayerList::of_any(AnyModule module) {
   return {.forward = call, .module = std::move(pointer)};
 }
 
-// Not Sequential's own forward: that one passes a tuple on as one value and takes no list.
+// Calls the modules one by one. Sequential's own forward passes a tuple on as one value and takes no list.
 Layer LayerList::of_sequential(std::shared_ptr<torch::nn::SequentialImpl> sequential) {
   const auto call = [sequential](const Tensors& tensors) {
     Tensors flow = tensors;

@@ -1,4 +1,5 @@
-// Skips live in a map while the stage runs: stashed in, popped out, the rest passed on.
+// Runs the layers of a stage. Skip tensors are in a map meanwhile: layers stash and pop them, and the rest is passed on
+// to the next stage.
 #include "braid/module/layer_stage.h"
 
 #include <c10/util/Exception.h>
@@ -14,7 +15,7 @@ namespace {
 
 using Kept = std::map<std::string, at::Tensor>;
 
-// Moves the last tensors of `flow` into `kept`, under the names.
+// Moves the last tensors of `flow` into `kept`, under `names`.
 void put_aside(const std::vector<std::string>& names, Tensors& flow, Kept& kept) {
   check(flow.size() >= names.size(), "there is a tensor for every name");
   const size_t first = flow.size() - names.size();
@@ -30,7 +31,8 @@ void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept
   }
 }
 
-// The kinds of errors.h say whose fault it was, and stay what they are; whatever else a layer throws is a failed run.
+// Calls a layer. Errors of the kinds in errors.h keep their kind, which says what is at fault; a ConfigError also gets
+// the layer's name. Any other exception becomes a RunError with the layer's name.
 Tensors called(const Layer& layer, const Tensors& inputs, const std::string& where) {
   try {
     return layer.forward(inputs);

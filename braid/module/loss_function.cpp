@@ -15,14 +15,14 @@
 namespace braid {
 namespace {
 
-// Labels that are not ignored, each as often as its class weighs.
+// Returns the sum of the class weights of all labels that are not ignored; without weights, their number.
 double counted_labels(const at::Tensor& labels, const at::Tensor& weight, int64_t ignored) {
   const at::Tensor counts = labels.ne(ignored);
   if (!weight.defined()) return counts.sum().item<double>();
   return weight.index_select(0, labels.masked_select(counts)).sum(at::kDouble).item<double>();
 }
 
-// A class of the user's that is made of torch's may compute something else.
+// Returns true if the module is exactly torch's class and gives a mean. A subclass may compute something else.
 template <class Module>
 bool gives_mean(const Module& module) {
   return typeid(module) == typeid(Module) && std::holds_alternative<torch::enumtype::kMean>(module.options.reduction());

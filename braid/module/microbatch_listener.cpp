@@ -1,4 +1,4 @@
-// Places are numbered by layer, so that they are the same wherever the model is cut.
+// Listeners are numbered by layer, so their places do not depend on the cut of the model.
 #include "braid/module/microbatch_listener.h"
 
 #include "braid/module/layer_facts.h"

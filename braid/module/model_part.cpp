@@ -1,4 +1,5 @@
-// Names by identity of tensors. Ranks that are threads share the modules: no other rank's tensor is looked into.
+// Finds names by the identity of tensors. Ranks that are threads share the modules, so values of other ranks' tensors
+// are not read.
 #include "braid/module/model_part.h"
 
 #include <torch/nn/module.h>
@@ -10,7 +11,8 @@
 
 namespace braid::modules {
 
-// Without a Replication nobody knows here whether replicas are apart: then buffers are kept in any case.
+// Without a Replication this rank cannot tell whether replicas are independent, so it keeps its own buffers in any
+// case.
 WholeModel::WholeModel(const LayerList& layers, const SyncedModules* synced, Communicator& replicas) {
   if (synced) synced->replication().meet();
   const bool apart = synced && synced->replication().replicas() == sync::Replicas::Apart;

@@ -1,4 +1,4 @@
-// Gradients on their way, and edges in the graph around layers whose parameters are gathered.
+// Reports gradients during backward, and adds autograd nodes around layers whose parameters are gathered.
 #include "braid/module/model_replica.h"
 
 #include <ATen/ops/full_like.h>
@@ -25,7 +25,7 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
   begin_step();
 }
 
-// Gradients that are whole are accumulated in place, in views of the flat buffer.
+// Without sharded gradients, gradients accumulate in place, in views of the flat buffer.
 void ModelReplica::begin_step() {
   if (!synced_->sink()) synced_->store().flat_grads().zero_();
   kind_ = Backward::OfMany;
@@ -35,8 +35,8 @@ void ModelReplica::begin_step() {
   begin_microbatch();
 }
 
-// Before any forward, as the caller may run the modules himself. With one backward to a step the numbers are those of a
-// pipeline of one microbatch.
+// Is called before any forward, because the caller may run the modules without forward(). With one backward per step
+// the numbers are those of a pipeline with one microbatch.
 void ModelReplica::begin_microbatch() {
   const int64_t micro = num_backwards_ * world_.size() + world_.rank();
   listeners_.begin_microbatch({ForwardPurpose::Training, num_steps_, micro});
@@ -58,7 +58,8 @@ void ModelReplica::arrived(const param::Parameter& param) {
   seen_[param.index] = true;
 }
 
-// A hook is called once for all uses.
+// Autograd calls a hook once for all uses of a parameter. Every use is opened and closed, and the gradient is written
+// where beta is 0.
 void ModelReplica::write(const param::Parameter& param, const at::Tensor& gradient) {
   for (const int use : param.local_uses) {
     const param::GradSlot slot = synced_->sink()->open(param, use, 0);
@@ -82,7 +83,7 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
   begin_microbatch();
 }
 
-// Reports the gradients of parameters that the loss did not depend on.
+// Reports the gradients of parameters on which the loss did not depend.
 void ModelReplica::add_what_is_missing() {
   const c10::AutoGradMode no_grad(false);
   for (const param::Parameter& param : synced_->store().params()) {
@@ -104,7 +105,7 @@ void ModelReplica::updated() {
   replication().updated();
   synced_->modules().note_update();
   const bool alike = replication().replicas() == sync::Replicas::Alike;
-  listeners_.end_step(alike ? world_ : *alone_);  // ranks that train apart wait for nobody
+  listeners_.end_step(alike ? world_ : *alone_);  // independent replicas do not wait for each other
   if (alike) broadcast_buffers(layers_, world_);
   ++num_steps_;
   begin_step();
@@ -146,7 +147,7 @@ Tensors ModelReplica::run(int layer, Tensors tensors) {
   return edge(layers_[layer].forward(tensors), &ModelReplica::acquire_backward);
 }
 
-// A graph of the backward would be gone back through when its parameters are given back.
+// With create_graph autograd would go through the graph of the backward after the parameters are released.
 void ModelReplica::acquire_backward(int layer) {
   if (c10::GradMode::is_enabled()) {
     throw ConfigError(

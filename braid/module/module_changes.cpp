@@ -1,4 +1,4 @@
-// Parameters are told apart by identity; where one lies is seen by its storage.
+// Finds changes to modules. Parameters are compared by identity, and their location by storage.
 #include "braid/module/module_changes.h"
 
 #include <set>

@@ -1,4 +1,5 @@
-// Pieces of parameters in what an optimizer updates; counts of steps are numbers of their own.
+// Saves and loads modules and their optimizer. Tensors that the optimizer updates consist of pieces of parameters. Step
+// counts are tensors of their own.
 #include "braid/module/module_checkpoint.h"
 
 #include <ATen/ops/full.h>
@@ -40,7 +41,7 @@ void verify_whole(ckpt::CheckpointReader& reader, const std::string& directory) 
 // The tensors to read from a checkpoint; states and step counts by place in updated_.
 struct ModuleCheckpoint::Wanted {
   std::vector<ckpt::PlacedTensor> tensors, counts;
-  std::vector<size_t> counted;  // by count
+  std::vector<size_t> counted;  // by step count: place in updated_
   std::map<size_t, TorchState> states;
 };
 
@@ -48,7 +49,7 @@ struct ModuleCheckpoint::Wanted {
 at::Tensor ModuleCheckpoint::view_of(const at::Tensor& updated, const Part& part) {
   const at::Tensor all = updated.detach();
   const mesh::Index& shape = part.placement.local_shape;
-  if (shape_of(all) == shape) return all;  // in whatever way it lies
+  if (shape_of(all) == shape) return all;  // whatever its strides
   return all.narrow(0, part.at, mesh::num_elements(shape)).view(shape);
 }
 
@@ -125,10 +126,11 @@ std::vector<ckpt::PlacedTensor> ModuleCheckpoint::tensors() const {
   return tensors;
 }
 
-// All that the checkpoint has and this model, or the optimizer, has no place for.
+// Returns problems for weights and kinds of states that the checkpoint has and the model or the optimizer has not, and
+// for an optimizer of another kind.
 std::vector<Problem> ModuleCheckpoint::unknown(const ckpt::Manifest& manifest) const {
   const std::set<std::string> weights = names_of_weights(part_);
-  const std::string kind = kind_of(optimizer_), &saved = manifest.info.optimizer;  // empty in older ones
+  const std::string kind = kind_of(optimizer_), &saved = manifest.info.optimizer;  // empty in older checkpoints
   const bool is_other = !saved.empty() && saved != kind;
   std::set<std::string> kinds, strange;
   for (const std::string& name : names_of_numbers(optimizer_)) kinds.insert(name);
@@ -174,7 +176,7 @@ ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const ckpt::Manifest& manifest
   return wanted;
 }
 
-// One range has one count of steps: that of all parameters in it.
+// Sets the step count of each updated tensor. A range has one count, so all parameters in it must have the same.
 void ModuleCheckpoint::count(ckpt::CheckpointReader& reader, Wanted& wanted) const {
   ckpt::BlockReads reads = reader.reads_of(wanted.counts);
   reads.verify();
@@ -211,7 +213,7 @@ int64_t ModuleCheckpoint::load(const std::string& directory) {
   };
   ckpt::all_or_none(look, part_.world);
   reads->fill();
-  // A graph that was recorded before has no backward then.
+  // Backward through a graph that was recorded before then throws.
   for (const ckpt::PlacedTensor& placed : wanted.tensors) placed.local.unsafeGetTensorImpl()->bump_version();
   optimizer_.state().clear();
   for (const auto& [i, state] : wanted.states)

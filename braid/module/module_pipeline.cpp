@@ -1,4 +1,4 @@
-// Puts the pieces together: plan, stages, shapes, executor, runtime, reduction.
+// Combines the parts of a pipeline: plan, stages, shapes, executor, runtime, reduction.
 #include "braid/module/module_pipeline.h"
 
 #include <ATen/ops/cat.h>
@@ -40,7 +40,7 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
   return problems;
 }
 
-// Returns the problems of all ranks of the pipe, the same on each.
+// Returns the problems of all ranks of the pipe. The result is the same on each rank.
 std::vector<Problem> all_storage_problems(const LayerList& layers, const std::vector<modules::StagePlan>& plan,
                                           const Schedule& schedule) {
   std::vector<Problem> problems;
@@ -53,7 +53,7 @@ std::vector<Problem> all_storage_problems(const LayerList& layers, const std::ve
   return problems;
 }
 
-// Ranks share the list: nobody changes a module before all have looked at it.
+// Ends with a barrier. Ranks that are threads share the modules, so no rank may change one before all have checked it.
 std::vector<modules::StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule,
                                              const ModulePipeline::Options& options, Communicator& pipe) {
   std::vector<Problem> problems = modules::refused_of_pipeline(schedule, options.sync, options.data);
@@ -189,8 +189,9 @@ class ModulePipeline::State {
     }
     return stages;
   }
-  // Returns true if layers of this rank contribute auxiliary losses. These need the mean over rows: the factor that
-  // multiplies a counted loss's gradients after the last backward is another one.
+  // Returns true if layers of this rank contribute auxiliary losses. These need a loss that is a mean over rows. A
+  // counted loss's gradients are multiplied by a factor after the last backward, which would be wrong for auxiliary
+  // losses.
   bool require_mean_of_rows(const std::vector<std::map<int, modules::StageShapes>>& shapes) const {
     bool contributes = false;
     for (const auto& of_kind : shapes) {
@@ -212,7 +213,7 @@ class ModulePipeline::State {
     }
     if (!problems.empty()) throw ConfigError(std::move(problems));
   }
-  // The divisors of a step's sums: for its gradients, and for the loss of all data ranks. They differ only where
+  // The divisors of a step's sums: `own` for gradients, `all` for the loss of all data ranks. They differ only if
   // replicas train independently. With LossKind::Sum both are 1.
   struct Divisor {
     double own = 1, all = 1;
@@ -222,8 +223,8 @@ class ModulePipeline::State {
     const double all = comm::agree(data_, "number of values", count, ReduceOp::Sum);
     return {replica_.apart(number) ? count : all, all};
   }
-  // Sets the weight of each microbatch's loss in the one that step number `number` minimises. What a loss counts is not
-  // known before the last forward, so its sums are divided by the numbers of targets, which it often is.
+  // Sets the weights of the microbatches' losses in the loss that step `number` minimises. The count of a counted loss
+  // is unknown before the last forward, so its sums are divided by the number of targets, which often equals the count.
   Divisor weigh(modules::ModuleStep& step, int64_t number) const {
     const modules::MinibatchSplit& split = step.split;
     step.weights.assign(split.num_microbatches, 1.0);
@@ -235,15 +236,15 @@ class ModulePipeline::State {
     }
     return divisor;
   }
-  // Returns the factor that gradients are still to be multiplied by, on every rank of the pipe. Gradients are zero
-  // where nothing counted.
+  // Returns the factor by which gradients must still be multiplied, the same on every rank of the pipe. Collective over
+  // the pipe if the loss is counted. The factor is 1 if the count is 0, because gradients are zero then.
   double correction(const Divisor& divisor, const Divisor& found) const {
     if (!counted_) return 1;
     const double factor = found.own > 0 ? divisor.own / found.own : 1;
     return comm::broadcast(pipe_, "factor of gradients", factor, schedule_.stage_rank.back());
   }
-  // Returns true if gradients lack a factor until the last microbatch has been counted. The rank of the last stage has
-  // the loss.
+  // Collective over the pipe. Returns true if gradients lack a factor until the last microbatch has been counted. The
+  // rank of the last stage decides, because it has the loss.
   bool agreed_to_count() const {
     const bool counts = options_.loss.counted() && options_.loss_kind == LossKind::Mean;
     return comm::broadcast(pipe_, "loss counts its values", counts, schedule_.stage_rank.back());

@@ -1,4 +1,4 @@
-// Two places of one parameter make it a tied one, which has a unit of its own.
+// Moves parameters into a store. A parameter that occurs in two places is tied and has a unit of its own.
 #include "braid/module/module_store.h"
 
 #include <c10/core/GradMode.h>
@@ -26,13 +26,12 @@ KeptBuffers::~KeptBuffers() {
 
 namespace {
 
-// Modules do not say which of their parameters a decay is for. As in braid's own models: vectors, which are norms and
-// biases, have none.
+// Modules do not mark parameters for weight decay. As in braid's own models, vectors (norms and biases) have none.
 param::WeightDecay decay_of(const at::Tensor& tensor) {
   return tensor.dim() > 1 ? param::WeightDecay::Yes : param::WeightDecay::No;
 }
 
-// One use of a parameter; parameters are compared by identity.
+// The name of a parameter and the layers that use it. Parameters are compared by identity.
 struct Use {
   std::string name;
   std::vector<int> layers;
@@ -114,7 +113,7 @@ void ModuleStore::move_in(const param::Parameter& param) {
   parameters_[param.index].set_data(place);
 }
 
-// Unit by unit where parameters are sharded, so that no rank ever holds copies of all of them.
+// Sharded parameters are moved unit by unit, so that no rank ever holds copies of all of them.
 void ModuleStore::move_in() {
   const c10::AutoGradMode no_grad(false);
   if (!store_->shards_parameters()) {
@@ -140,7 +139,8 @@ void ModuleStore::bind_gradients() const {
     return;
   }
   for (size_t i = 0; i < updated_.size(); ++i) {
-    updated_[i].mutable_grad() = store_->owned()[i].grad.detach();  // no view in autograd's eyes: zero_grad() takes it
+    // Autograd does not see a detached tensor as a view, so zero_grad() accepts it.
+    updated_[i].mutable_grad() = store_->owned()[i].grad.detach();
   }
 }
 
@@ -159,7 +159,7 @@ bool ModuleStore::holds(const param::Parameter& param) const {
          own.sizes() == param.data.sizes() && own.strides() == param.data.strides();
 }
 
-// Copies values into the store. Sharded parameters have no whole buffer between steps, only this rank's range.
+// Copies values into the store. Between steps, sharded parameters have only this rank's range, not a whole buffer.
 void ModuleStore::take_over(const param::Parameter& param, const at::Tensor& values) const {
   if (store_->shards_parameters()) {
     const param::OwnedRange& mine = store_->owned()[store_->unit_of(param)];

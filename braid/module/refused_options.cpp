@@ -1,4 +1,4 @@
-// Options are told as a run, whose features and fields the tables of spec know.
+// Expresses options as a RunSpec, which is checked by the tables of fields and features in spec/.
 #include "braid/module/refused_options.h"
 
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 
 class AskedRun {
  public:
-  // Features that no option turns on are off.
+  // Turns off features that no option controls.
   AskedRun() {
     run_.model.output_weights = OutputWeights::Untied;
     run_.optimizer.clip_norm = 0;
@@ -48,7 +48,7 @@ class AskedRun {
   std::vector<Problem> refused() && {
     std::vector<spec::Feature> on = spec::features(run_);
     on.insert(on.end(), own_.begin(), own_.end());
-    run_.pipeline.schedule = name_;  // not before: what a schedule is, its actions say
+    run_.pipeline.schedule = name_;  // set after features(), because own_ has the features of the schedule's actions
     for (Problem& problem : spec::refused_pairs(on, run_, faulty_)) found_.push_back(std::move(problem));
     return std::move(found_);
   }
@@ -64,8 +64,8 @@ class AskedRun {
   }
 
   RunSpec run_;
-  std::vector<spec::Feature> own_;  // that no run has
-  std::string name_;                // of the schedule
+  std::vector<spec::Feature> own_;  // features that do not follow from run_
+  std::string name_;                // name of the schedule
   std::set<std::string> faulty_;
   std::vector<Problem> found_;
 };

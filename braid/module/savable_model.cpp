@@ -1,4 +1,5 @@
-// The order of things; what is in a checkpoint and in a file is known elsewhere.
+// The order of the steps of saving and loading. Others define the contents of checkpoints and weight files
+// (module_checkpoint.h, weights_file.h).
 #include "braid/module/savable_model.h"
 
 #include <c10/core/GradMode.h>

@@ -1,4 +1,5 @@
-// The trace sends, per border: how long the description is, the description, the tensors.
+// Traces shapes with one microbatch of each size. Across each stage border it sends the length of a description, the
+// description, and the tensors.
 #include "braid/module/shape_trace.h"
 
 #include <ATen/ops/empty.h>
@@ -72,7 +73,8 @@ class BorderLine {
   std::vector<Work> works_;
 };
 
-// Layers get copies: those that work in place may neither write a leaf nor what the stage before has given.
+// Runs a stage on copies of its inputs, because layers that work in place must not write leaves or the previous stage's
+// outputs.
 Tensors traced(const LayerStage& stage, const Tensors& inputs, StageShapes& found) {
   Tensors copies;
   for (const auto& input : inputs) copies.push_back(input.clone());
@@ -108,9 +110,9 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages,
                                         Communicator& pipe, const Tensors& inputs) {
   std::map<int, StageShapes> shapes;
   BorderLine line(pipe);
-  Tensors flow;  // of the last stage that ran here
+  Tensors flow;  // outputs of the last stage that ran on this rank
   for (const auto& [number, stage] : stages) {
-    const KeptBuffers kept(stage.buffers());  // must not see the traced microbatch
+    const KeptBuffers kept(stage.buffers());  // restores buffers, which must not include the traced microbatch
     const int before = number == 0 ? pipe.rank() : schedule.stage_rank[number - 1];
     StageShapes& found = shapes[number];
     if (number == 0) {
@@ -162,7 +164,7 @@ ShapeBook::Opening ShapeBook::open(const Tensors& inputs, ForwardPurpose purpose
   }
   if (word[2] != 0) {
     pages_[word[1]] = trace(inputs, split);
-    if (pipe_.rank() == root) numbers_.emplace(kind, word[1]);  // only now: a layer may have thrown
+    if (pipe_.rank() == root) numbers_.emplace(kind, word[1]);  // only after trace(), because a layer may throw
   }
   return {split, &pages_.at(word[1])};
 }

@@ -1,4 +1,4 @@
-// Cuts and their conditions; no tensor is touched here.
+// Cuts the layers into stages and checks the conditions. It reads no values of tensors.
 #include "braid/module/stage_plan.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace braid::modules {
 namespace {
 
-// A kept tensor's way from layer to layer; -1: missing.
+// The layers that stash and pop a tensor; -1: none.
 struct SkipSpan {
   std::string name;
   int stashed = -1, popped = -1;
@@ -106,7 +106,7 @@ void check_balance(const std::vector<int>& balance, int num_layers, int num_stag
   }
 }
 
-// The thing at an address, and who has it first.
+// The first rank and layer that have the module or parameter at an address.
 struct Owner {
   int rank;
   std::string layer;

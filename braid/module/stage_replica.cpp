@@ -1,5 +1,5 @@
-// A parameter's gradient is complete when the last backward of its last stage has added to it; where that backward did
-// not come by, when it is over. Data ranks may find that in different orders.
+// A parameter's gradient is complete when the last backward of its last stage has added to it, or when that backward
+// ends without reaching the parameter. The order of these events may differ between data ranks.
 #include "braid/module/stage_replica.h"
 
 #include <c10/core/GradMode.h>
@@ -107,7 +107,7 @@ void StageReplica::follow_changes() {
   }
 }
 
-// Sets earlier gradients aside: a step that all-reduces or scales gradients must not touch them.
+// Sets earlier gradients aside, because a step that all-reduces or scales gradients must not change them.
 void StageReplica::set_aside(bool scaled) {
   set_aside_.clear();
   if (!synced_ && !scaled) return;
@@ -152,14 +152,15 @@ void StageReplica::finish(double factor) {
   set_aside_.clear();
 }
 
-// Sums may be on their way into the store: what was set aside becomes .grad where it is.
+// Makes the gradients that were set aside .grad again, without copying them into the store, where all-reduces may still
+// write.
 void StageReplica::give_up() {
   for (size_t i = 0; i < set_aside_.size(); ++i) updated()[i].mutable_grad() = set_aside_[i];
   set_aside_.clear();
   unfinished_ = synced_.has_value();
 }
 
-// All data ranks end a step that was given up with the collectives of any other.
+// Ends an abandoned step with the same collectives as any other step, on all data ranks.
 void StageReplica::land_sums() {
   for (const param::Parameter& param : synced_->store().params()) {
     if (!ready_[param.index]) synced_->replication().ready(param);
@@ -167,7 +168,8 @@ void StageReplica::land_sums() {
   synced_->replication().finish();
 }
 
-// Buffers are those of rank 0 wherever weights are the same: after every step, or after the update that ends a period.
+// All replicas take rank 0's buffers whenever weights are equal: here after every step, or in update() at the end of a
+// period.
 void StageReplica::end_step(int64_t step) {
   due_ = data_ && !only_sums();
   if (data_ && !(synced_ && apart(step))) broadcast_buffers(layers_, *data_);
@@ -194,7 +196,7 @@ void StageReplica::with_whole_parameters(const std::function<void()>& body) {
   body();
 }
 
-// A rank without trained parameters has no Replication to ask.
+// Computed from the spec, because a rank without trained parameters has no Replication.
 bool StageReplica::apart(int64_t step) const { return data_ && averages() && step >= sync_.period_warmup; }
 
 const Tensors& StageReplica::parameters() const { return synced_ && sync_.zero > 0 ? updated() : parameters_; }

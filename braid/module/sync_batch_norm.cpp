@@ -1,4 +1,4 @@
-// Moments go round in forward, the two sums of gradients in backward.
+// Batch norm over all ranks. Forward exchanges moments, and backward all-reduces two sums of gradients.
 #include "braid/module/sync_batch_norm.h"
 
 #include <ATen/ops/addcmul.h>
@@ -28,7 +28,7 @@ at::Tensor per_feature(const at::Tensor& numbers, const at::Tensor& x) {
   return numbers.view(shape);
 }
 
-// Over all dims but that of features.
+// Returns the sum over all dims except the one of features.
 at::Tensor sums(const at::Tensor& x) {
   std::vector<int64_t> dims{0};
   for (int64_t dim = 2; dim < x.dim(); ++dim) dims.push_back(dim);
@@ -38,11 +38,11 @@ at::Tensor sums(const at::Tensor& x) {
 // The statistics that normalize a minibatch.
 struct Statistics {
   at::Tensor mean, inverse_deviation;  // per feature
-  double count;                        // of values per feature, on all ranks
+  double count;                        // number of values per feature, on all ranks
   Communicator* group;
 };
 
-// Keeps the group alive in an autograd graph.
+// Refers to the group in an autograd graph. The group must outlive the graph.
 struct GroupHolder : torch::CustomClassHolder {
   explicit GroupHolder(Communicator& the_group) : group(the_group) {}
   Communicator& group;
@@ -149,7 +149,7 @@ std::vector<std::string> sync_batch_norms(torch::nn::Module& module, Communicato
   const auto replace_in = [&](torch::nn::Module& part) {
     if (auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&part)) replace_elements(*sequential, group);
   };
-  const auto parts = module.modules(false);  // holds what is replaced until the end
+  const auto parts = module.modules(false);  // keeps replaced modules alive until the end
   replace_in(module);
   for (const auto& part : parts) replace_in(*part);
   std::vector<std::string> unreached;

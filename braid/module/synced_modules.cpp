@@ -1,4 +1,4 @@
-// Groups by rank: the ranks over which one copy is sharded are neighbours.
+// Splits ranks into groups by their number: the ranks over which one copy is sharded are neighbours.
 #include "braid/module/synced_modules.h"
 
 #include <ATen/ops/tensor.h>
@@ -19,9 +19,6 @@
 
 namespace braid::modules {
 
-// One autograd node for all tensors of an edge. (Function::apply sees the tensors of a TensorList, not those of a
-// vector.)
-
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -32,13 +29,15 @@ struct CallHolder : torch::CustomClassHolder {
   std::shared_ptr<const std::function<void()>> call;
 };
 
-// Returns a tensor of the same memory that is no view for autograd, so that later layers may write it in place.
+// Returns a tensor of the same memory that is not a view for autograd, so later layers may write it in place.
 at::Tensor non_view(const at::Tensor& tensor) {
   at::Tensor same = tensor.tensor_data();
   same.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(true);
   return same;
 }
 
+// One autograd node for all tensors of an edge. They are given as a TensorList, because Function::apply does not find
+// the tensors of a vector.
 struct Edge : torch::autograd::Function<Edge> {
   static variable_list forward(AutogradContext* ctx, at::TensorList tensors, c10::intrusive_ptr<CallHolder> holder) {
     ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
@@ -49,7 +48,7 @@ struct Edge : torch::autograd::Function<Edge> {
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
     const auto capsule = ctx->saved_data["call"].toCapsule();
     (*c10::static_intrusive_pointer_cast<CallHolder>(capsule)->call)();
-    gradients.emplace_back();  // of the holder
+    gradients.emplace_back();  // the holder has no gradient
     return gradients;
   }
 };
@@ -117,7 +116,7 @@ SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const
   }
 }
 
-// Others may have been made of the same modules since.
+// Removes only this object's hooks, because others may have been made of the same modules since.
 SyncedModules::~SyncedModules() {
   for (const at::Tensor& parameter : modules_->parameters()) {
     const auto* hook = dynamic_cast<GradientHook*>(torch::autograd::impl::post_acc_grad_hooks(parameter).get());
@@ -131,8 +130,8 @@ void SyncedModules::require_followed(const LayerList& layers) const {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-// Only a rank that sees a change exchanges anything: one that sees it alone meets the others in another collective,
-// which the communicator refuses.
+// Communicates only on a rank that finds a change. If other ranks have not changed, they are in a different collective,
+// and the communicator reports the mismatch.
 void SyncedModules::follow() {
   auto problems = unfollowed_changes(*modules_, sync_);
   if (!problems.empty()) throw ConfigError(std::move(problems));
@@ -155,7 +154,7 @@ void SyncedModules::follow() {
   }
 }
 
-// `changes` by parameter, 1: there is one.
+// Throws ConfigError unless all ranks have the same changes. `changes` is by parameter; 1: it has changed.
 void SyncedModules::agree_on(const std::vector<int64_t>& changes) {
   std::vector<int64_t> counts = changes;
   for (Communicator* group : {shards_.get(), copies_.get()}) {

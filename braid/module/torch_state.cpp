@@ -1,4 +1,4 @@
-// States by their kind.
+// Converts the states of torch's optimizers, by kind of optimizer.
 #include "braid/module/torch_state.h"
 
 #include <torch/optim/adam.h>

@@ -1,4 +1,4 @@
-// All ranks know what comes next in the file, so that nobody asks for it.
+// Reads and writes weight files. All ranks know the order of tensors in the file, so rank 0 need not request them.
 #include "braid/module/weights_file.h"
 
 #include <ATen/ops/empty.h>
@@ -31,7 +31,7 @@ ckpt::TensorInfo info_of(const NamedTensor& named) {
           {named.tensor.sizes().begin(), named.tensor.sizes().end()}};
 }
 
-// The tensors of all ranks in the order of the file, with the lowest rank that has each.
+// The tensors of all ranks in the order of the file, and the lowest rank that has each.
 struct Contents {
   std::vector<ckpt::TensorEntry> entries;
   std::map<std::string, int> owners;
@@ -52,7 +52,7 @@ Contents contents_of_all(const std::vector<NamedTensor>& own, Communicator& worl
   return contents;
 }
 
-// On rank 0 the values of a tensor that `owner` has; elsewhere nothing.
+// Sends a tensor from `owner` to rank 0. Returns its values on these two ranks, and an undefined tensor on others.
 at::Tensor brought(const ckpt::TensorEntry& entry, int owner, const at::Tensor& mine, Communicator& world) {
   at::Tensor values;
   if (world.rank() == owner) values = mine.detach().cpu().contiguous();
@@ -65,7 +65,7 @@ at::Tensor brought(const ckpt::TensorEntry& entry, int owner, const at::Tensor& 
   return values;
 }
 
-// Beside the place that it will take.
+// A new file under a temporary name in the same folder; publish() gives it its final name.
 class NewFile {
  public:
   explicit NewFile(const std::string& path)
@@ -90,7 +90,7 @@ class NewFile {
   std::unique_ptr<WritableFile> file_;
 };
 
-// Rank 0's file. What fails is kept to the end: until then tensors come in.
+// Rank 0's file. An error is kept until end(), because the other ranks send all their tensors in any case.
 class WeightsWriter {
  public:
   explicit WeightsWriter(const std::string& path) : path_(path) {}
@@ -151,7 +151,7 @@ void write_weights(const std::string& path, const ModelPart& part) {
 
 namespace {
 
-// Returns the file's values of this rank's tensors, in their order.
+// Returns the file's values of this rank's tensors, in the order of `own`.
 Tensors values_in(const std::string& path, const std::vector<NamedTensor>& own, const std::set<std::string>& known) {
   const CheckedFile file(path, Links::Followed);
   const ckpt::SafetensorsHeader header = ckpt::read_header(file);

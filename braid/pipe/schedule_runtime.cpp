@@ -14,7 +14,7 @@ namespace {
 
 bool receives(Op op) { return op == Op::RecvForward || op == Op::RecvBackward; }
 
-// The receive that brings what a compute action reads.
+// Returns the receive of the tensors that a compute action reads.
 Action source_of(const Action& action) {
   return {action.op == Op::Forward ? Op::RecvForward : Op::RecvBackward, action.stage, action.micro};
 }
@@ -32,7 +32,7 @@ std::vector<schedule::Span> ScheduleRuntime::run_step() {
   std::vector<schedule::Span> spans;
   spans.reserve(program.size());
   posted_until_ = 0;
-  receives_.clear();  // a step that failed leaves some
+  receives_.clear();  // a failed step leaves some
   sends_.clear();
   while (spans.size() < program.size()) {
     const size_t i = spans.size();
@@ -55,7 +55,7 @@ std::vector<schedule::Span> ScheduleRuntime::run_step() {
   return spans;
 }
 
-// For people: "recv activations of microbatch 5 from rank 2 of pipe".
+// Returns a text for people, such as "recv activations of microbatch 5 from rank 2 of pipe".
 std::string ScheduleRuntime::words(const Action& action) const {
   const std::string of_micro = action.micro < 0 ? "" : cat(" of microbatch ", action.micro);
   if (!communicates(action.op)) return cat(words_of(action.op), of_micro, " on stage ", action.stage);
@@ -98,7 +98,7 @@ void ScheduleRuntime::execute(const Action& action) {
   }
 }
 
-// Both tensors leave after the pair: neither is there before.
+// Hands both results over after the pair, because neither exists before.
 void ScheduleRuntime::execute_fused(const Action& forward, const Action& backward) {
   const bool pair = forward.op == Op::Forward && (backward.op == Op::FullBackward || backward.op == Op::InputGrad);
   check(pair && forward.micro != backward.micro, "a fused pair is a forward, then a backward of another microbatch");
@@ -109,7 +109,7 @@ void ScheduleRuntime::execute_fused(const Action& forward, const Action& backwar
   hand_over(backward);
 }
 
-// The schedule was validated by the caller. This keeps one that was not from reading what has not arrived.
+// Callers validate schedules. This check keeps an invalid one from reading tensors that have not arrived.
 void ScheduleRuntime::require_runnable(const Action& action) const {
   const bool whole_stage = of_whole_stage(action.op);
   check(action.stage >= 0 && action.stage < schedule_.num_stages, "an action's stage is one of the schedule's");
@@ -138,7 +138,7 @@ Work ScheduleRuntime::post_receive(const Action& action) {
 
 void ScheduleRuntime::post_send(const Action& action, const StageExecutor::Tensors& tensors) {
   std::erase_if(sends_,
-                [](const Work& sent) { return sent.done(); });  // what was taken is not kept until the step ends
+                [](const Work& sent) { return sent.done(); });  // frees sent tensors now, not at the end of the step
   sends_.push_back(pipe_.batch(transfers(P2p::Kind::Send, action, tensors)));
 }
 
@@ -149,7 +149,7 @@ void ScheduleRuntime::complete_receive(const Action& action) {
   work.order_before(pipe_.queue());
 }
 
-// Neighbouring stages on one rank have no transfers: the tensors change hands at once.
+// Passes a result on to the neighbouring stage if that is on this rank, because such stages have no transfers.
 void ScheduleRuntime::hand_over(const Action& action) {
   const auto [stage, micro] = std::pair(action.stage, action.micro);
   const bool forward = action.op == Op::Forward;
@@ -162,13 +162,14 @@ void ScheduleRuntime::hand_over(const Action& action) {
   }
 }
 
-// Activations travel from stage s to s + 1, gradients from s + 1 to s.
+// Returns the other rank of a transfer. Activations go from stage s to s + 1, gradients from s + 1 to s.
 int ScheduleRuntime::peer_of(const Action& action) const {
   const bool next = action.op == Op::SendForward || action.op == Op::RecvBackward;
   return schedule_.rank_of(action.stage + (next ? 1 : -1), action.micro);
 }
 
-// Tags are the same number on both sides: (place among the tensors, lower stage of the edge, microbatch, direction).
+// Returns the transfers of an action. Both sides compute the same tag for a tensor from its place among the tensors,
+// the lower stage of the edge, the microbatch and the direction.
 std::vector<P2p> ScheduleRuntime::transfers(P2p::Kind kind, const Action& action,
                                             const StageExecutor::Tensors& tensors) const {
   const bool lower_side = action.op == Op::SendForward || action.op == Op::RecvBackward;

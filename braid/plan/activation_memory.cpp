@@ -1,4 +1,4 @@
-// The table, term by term.
+// The formulas of activation_memory.h, term by term.
 #include "braid/plan/activation_memory.h"
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace braid::plan {
 namespace {
 
-constexpr double kStatistic = 4;  // bytes of a float32 number: of attention, of a logit
+constexpr double kStatistic = 4;  // bytes of a float32 number: a statistic of attention, or a logit
 
 struct BlockBytes {
   double linear = 0;      // 34 n h
   double scores = 0;      // 5 a s n
   double input = 0;       // 2 n h
-  double one_score = 0;   // 0: attention is fused
+  double one_score = 0;   // one copy of the scores; 0: attention is fused
   double activation = 0;  // 16 n h / t
 };
 
@@ -76,7 +76,8 @@ double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLo
     most += bytes.scores;
   }
   const double t = layout.tensor;
-  // The loss is computed in place: logits of the run's type before it, their gradient behind it.
+  // The loss is computed in place. The head holds logits of the run's type before the loss, and their gradient after
+  // it.
   const double logits = element_bytes(spec.train.dtype) * layout.tokens * static_cast<double>(layout.vocab) / t;
   if (load.head) most = std::max(most, logits);
   return most;

@@ -1,4 +1,4 @@
-// Seconds of the model's parts on each kind of devices, shared out.
+// Balances the times of the model's parts on each kind of device.
 #include "braid/plan/balanced_partition.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@
 namespace braid::plan {
 namespace {
 
-// Below its exact part, which nobody can stay under, or 1.
+// Returns, for each worker, its exact fraction of the units rounded down, but at least 1. An optimal distribution never
+// needs to give a worker less. Returns 1 for each if these would be more than `num_units` together.
 std::vector<int> least_units(const std::vector<double>& seconds, int num_units) {
   double rate = 0;
   for (const double one : seconds) rate += 1 / one;
@@ -34,7 +35,7 @@ std::vector<int> least_units(const std::vector<double>& seconds, int num_units) 
 std::vector<int> balanced_units(const std::vector<double>& seconds, int num_units) {
   check(!seconds.empty() && num_units >= std::ssize(seconds), "there is a unit for everybody");
   std::vector<int> units = least_units(seconds, num_units);
-  using Done = std::pair<double, size_t>;  // with one unit more, and who
+  using Done = std::pair<double, size_t>;  // finish time with one unit more, and the worker
   std::priority_queue<Done, std::vector<Done>, std::greater<>> next;
   const auto wait_for = [&](size_t who) { next.emplace((units[who] + 1) * seconds[who], who); };
   for (size_t who = 0; who < seconds.size(); ++who) wait_for(who);
@@ -49,7 +50,7 @@ std::vector<int> balanced_units(const std::vector<double>& seconds, int num_unit
 
 std::string balanced_shares(const std::vector<double>& seconds, std::string_view schedule, ScheduleRequest step) {
   const int all = step.microbatches;
-  for (const int unit : {1, step.ranks}) {  // some schedules take multiples of their ranks alone
+  for (const int unit : {1, step.ranks}) {  // some schedules accept only multiples of their ranks
     if (all % unit != 0 || all / unit < std::ssize(seconds)) continue;
     const std::vector<int> units = balanced_units(seconds, all / unit);
     const auto is_taken = [&](int count) {
@@ -67,7 +68,7 @@ struct PartSeconds {
   double block = 0, embedding = 0, head = 0;
 };
 
-// On each kind of devices.
+// Returns the times of the parts on each kind of device.
 std::vector<PartSeconds> part_seconds(const RunSpec& spec, RunLayout layout, const Cluster& cluster,
                                       FormulaSet formulas) {
   const spec::Recompute recompute = layout.stages[0].recompute;
@@ -85,7 +86,7 @@ std::vector<PartSeconds> part_seconds(const RunSpec& spec, RunLayout layout, con
   return all;
 }
 
-constexpr double kRounding = 1 - 1e-9;  // of sums in another order
+constexpr double kRounding = 1 - 1e-9;  // tolerance for sums in another order
 
 double slowest_rank(const std::vector<BlockStage>& stages, const std::vector<double>& blocks) {
   std::vector<double> seconds(stages.size());
@@ -113,7 +114,7 @@ std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, Form
   for (const StageLoad& load : layout.stages) {
     const PartSeconds& seconds = kinds[load.devices];
     int rank = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stages.size()));
-    // Two ranks share a mirrored stage and its counterpart, half of each.
+    // A mirrored stage and its counterpart are on the same two ranks. Each rank does half of the work of both.
     if (placement == schedule::StagePlacement::Mirrored) rank = std::min(rank, layout.pipe - 1 - rank);
     const double ends = (load.embedding ? seconds.embedding : 0) + (load.head ? seconds.head : 0);
     stages.push_back({rank, seconds.block, ends});

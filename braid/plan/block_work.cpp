@@ -1,4 +1,4 @@
-// Counting what a block does. The counts are for each kernel that Megatron-LM's or braid's block runs.
+// Counts the work of a block, kernel by kernel as Megatron-LM's or braid's block runs them.
 #include "braid/plan/block_work.h"
 
 #include "braid/plan/block_sizes.h"
@@ -12,7 +12,7 @@ constexpr double kFloat = 4;  // bytes; gradients of weights and the loss are co
 // The sizes of block_work.h.
 struct Sizes : BlockSizes {
   double n, e, t, s;
-  double whole;  // share of what all tensor ranks do alike
+  double whole;  // fraction of replicated work on one tensor rank: 1, or 1/t under sequence parallelism
   double drop;   // 1 with dropout, else 0
 
   Sizes(const RunSpec& spec, const RunLayout& layout)
@@ -25,7 +25,7 @@ struct Sizes : BlockSizes {
         drop(spec.model.dropout > 0 ? 1 : 0) {}
 };
 
-// x (rows x in) times a weight (in x out), for each of the three passes.
+// Adds the product of x (rows x in) and a weight (in x out) in each of the three passes.
 void add_product(PartWork& work, const Sizes& z, double rows, double in, double out) {
   const double flops = 2 * rows * in * out;
   const Product product{flops, z.e * (rows * in + in * out + rows * out)};
@@ -36,13 +36,13 @@ void add_product(PartWork& work, const Sizes& z, double rows, double in, double 
 
 void add_linear(PartWork& work, const Sizes& z, double in, double out) { add_product(work, z, z.n, in, out); }
 
-// A feed-forward branch over so many rows.
+// Adds a feed-forward branch over `rows` rows.
 void add_branch(PartWork& work, const Sizes& z, double rows) {
   add_product(work, z, rows, z.h, (z.gated ? 2 : 1) * z.f / z.t);
   add_product(work, z, rows, z.f / z.t, z.h);
 }
 
-// Tensor ranks choose and route alike, under sequence parallelism each for its tokens.
+// Adds the router. Every tensor rank routes all tokens or, under sequence parallelism, only its own.
 void add_router(PartWork& work, const Sizes& z, const RunLayout& layout) {
   const double tokens = z.whole * z.n;
   add_product(work, z, tokens, z.h, z.experts);
@@ -62,7 +62,8 @@ void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
     pass->products.insert(pass->products.end(), 2, product);
     pass->streamed_bytes += forward_bytes;
   }
-  // Both products of a pair write or read scores; as one of twice the size.
+  // Backward has two products for each forward product. Both read or write scores, so they count as one product of
+  // twice the size.
   for (int i = 0; i < 2; ++i) work.input_grad.products.push_back({2 * product.flops, 2 * product.bytes});
   work.input_grad.streamed_bytes += scores * (3 * z.e + z.drop * (2 * z.e + 1));
 }
@@ -74,8 +75,9 @@ void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
   work.input_grad.attention = {2.5 * flops, 2 * bytes};
 }
 
-// Adds the operations as wide as the hidden state in either half: a norm, a sum with the residual, dropout. Both have
-// biases too, of `biased` elements beside it.
+// Adds the memory-bound kernels of one half of a block. A norm, a sum with the residual and dropout are as wide as the
+// hidden state. The others have `forward` and `backward` elements for each token. Models without rotary positions have
+// biases: one as wide as the hidden state, and others of `biased` elements.
 void add_streams(PartWork& work, const Sizes& z, double forward, double backward, double biased) {
   const double masks = z.whole * z.drop * z.h;
   const double biases = z.rotary ? 0 : biased / z.t + z.whole * z.h;
@@ -83,7 +85,7 @@ void add_streams(PartWork& work, const Sizes& z, double forward, double backward
   work.input_grad.streamed_bytes += z.n * (z.e * (z.whole * (6 + 2 * z.drop) * z.h + backward / z.t + biases) + masks);
 }
 
-// A sum over the tensor ranks each way (Narayanan et al. 2021, section 3.2).
+// Adds one all-reduce over tensor ranks to each pass (Narayanan et al. 2021, section 3.2).
 void add_sums(PartWork& work, const Sizes& z, const RunLayout& layout) {
   for (PassWork* pass : {&work.forward, &work.input_grad}) {
     pass->reduced_bytes = z.e * z.n * z.h;
@@ -91,7 +93,7 @@ void add_sums(PartWork& work, const Sizes& z, const RunLayout& layout) {
   }
 }
 
-// Keys and values of the other context ranks.
+// Adds the all-gathers of keys and values over context ranks.
 void add_gathers(PartWork& work, const Sizes& z, const RunLayout& layout) {
   if (layout.context == 1) return;
   work.forward.context_bytes = work.input_grad.context_bytes = z.e * z.n * layout.context * 2 * z.kv / z.t;
@@ -125,7 +127,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
     add_fused_attention(work, z, spec::mean_tokens_seen(spec.model));
   }
   if (formulas == FormulaSet::Braid) {
-    // The output of the norm is made again too (spec/recompute.h).
+    // The output of the norm is recomputed too (spec/recompute.h).
     work.selected.streamed_bytes += z.n * z.e * z.whole * 2 * z.h;
   }
   const double gathered = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0);
@@ -149,7 +151,7 @@ PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
     add_branch(work, z, z.n);
   }
   const double f = z.k * z.f;
-  if (formulas == FormulaSet::Braid) {  // the outputs of the norm and of the activation are made again
+  if (formulas == FormulaSet::Braid) {  // the outputs of the norm and the activation are recomputed
     work.selected.streamed_bytes += z.n * z.e * (z.whole * 2 * z.h + (z.gated ? 3 : 2) * f / z.t);
   }
   add_streams(work, z, (z.gated ? 3 : 2) * f, (z.gated ? 5 : 3) * f, f);
@@ -174,7 +176,8 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   const double vocab = static_cast<double>(layout.vocab) / z.t;
   PartWork work;
   add_linear(work, z, z.h, vocab);
-  // Logits are read, and written as float32 exponentials, which are read for the loss and made gradients.
+  // Forward reads the logits, writes float32 exponentials and reads these for the loss. Backward reads the exponentials
+  // and writes gradients.
   work.forward.streamed_bytes = z.n * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
   work.input_grad.streamed_bytes = z.n * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
   work.input_grad.reduced_bytes = z.e * z.n * z.h;

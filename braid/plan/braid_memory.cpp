@@ -1,4 +1,4 @@
-// The table, tensor by tensor.
+// The table of braid_memory.h, tensor by tensor.
 #include "braid/plan/braid_memory.h"
 
 #include <algorithm>
@@ -15,23 +15,23 @@ namespace {
 using Keeps = spec::Recompute::Keeps;
 
 constexpr double kSingle = 4;
-constexpr double kTokenBytes = 16;        // of a token and its target
-constexpr double kSmallBytes = 64 << 10;  // what the loss, norms and generators keep
-constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/language_head.h)
+constexpr double kTokenBytes = 16;        // bytes of a token and its target
+constexpr double kSmallBytes = 64 << 10;  // bytes that the loss, norms and generators keep
+constexpr double kMostLogits = 64 << 20;  // most bytes of logits that a head keeps whole (nn/language_head.h)
 
-// Returns the bytes of a chunk of logits: as few chunks as keep each within the limit, of even size.
+// Returns the bytes of a chunk of logits. Chunks have equal sizes, and there are as few as the limit allows.
 double chunk_of_logits(double rows, double row_bytes) {
   const double most = std::max(1.0, std::floor(kMostLogits / row_bytes));
   return row_bytes * std::ceil(rows / std::ceil(rows / most));
 }
 
-// Bytes of the tensors above.
+// Bytes of the tensors in the table of braid_memory.h.
 struct Tensors {
   double hidden, qkv, heads, inner, activated;
-  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, of every expert
+  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
   double of_norm, of_scores;      // statistics kept for backward
-  double mask = 0;                // of what dropout leaves: a byte for each element
-  double logits;                  // whole, or of a chunk
+  double mask = 0;                // mask of dropout: a byte for each element
+  double logits;                  // all logits, or one chunk of them
   bool whole_logits;
 
   Tensors(const RunSpec& spec, const RunLayout& layout) {
@@ -66,14 +66,14 @@ struct Tensors {
   }
   double block(Keeps keeps) const { return attention(keeps) + feed(keeps); }
   double head(Keeps keeps) const {
-    if (!whole_logits) return 2 * hidden;  // the sum, and its normed form's gradient
+    if (!whole_logits) return 2 * hidden;  // the sum, and the gradient of the normed sum
     return hidden * (keeps == Keeps::Selected ? 1 : 2) + logits;
   }
 };
 
-// Returns the bytes that a weight gradient's product copies on CPUs where its factors, the layer's input and the
-// gradient of its output, are narrow: both in float32, or the input once more where there are products of such types
-// (nn/kernels/product_bf16.h).
+// Returns the bytes that a weight gradient's product copies on CPUs if its factors, the layer's input and the gradient
+// of its output, have 16 bits. Both are copied to float32. If the CPU has bfloat16 products, only the input is copied,
+// in its own type (nn/kernels/product_bf16.h).
 double copied_factors(const PlannedRun& run, double input, double output) {
   const DType type = run.spec.train.dtype;
   const std::vector<DeviceGroup>& kinds = run.cluster.devices;
@@ -83,7 +83,7 @@ double copied_factors(const PlannedRun& run, double input, double output) {
   return (input + output) / element * kSingle;
 }
 
-// Weight gradients wait for a pass of their own, and no rank has a second stage whose forward hides the wait.
+// Returns true if weight gradients have a separate pass, and no rank has a second stage whose forward hides the wait.
 bool waits_in_a_line(const PlannedRun& run) {
   const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
   return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
@@ -92,17 +92,17 @@ bool waits_in_a_line(const PlannedRun& run) {
 double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
-  const double coming = load.head ? x.hidden : 0;          // from another stage it is communication
-  const double rows = x.routed > 0 ? x.routed : x.hidden;  // of the products
+  const double coming = load.head ? x.hidden : 0;          // a gradient from another stage counts as communication
+  const double rows = x.routed > 0 ? x.routed : x.hidden;  // input rows of the products
   const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
   const double feed = x.activated + again_feed + 2 * x.routed + copied_feed;
-  // The feed-forward branch's tensors are gone by then, unless weight gradients wait for a pass of their own.
+  // By then the feed-forward branch's tensors are freed, unless weight gradients have a separate pass.
   const bool waits = waits_in_a_line(run);
   const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
   const double freed = waits ? -x.hidden : of_feed;
   const double attention = x.heads + 2 * x.qkv + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
   const double dropped =
-      run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient of what was kept, beside that which came
+      run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
 }
 
@@ -131,7 +131,7 @@ double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad&
 
 double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const Tensors x(spec, layout);
-  // Experts: each product's rows, and beside them the router's input and the gradient of its choice.
+  // With experts these are the rows of each product, the router's input, and the gradient of the router's choice.
   const double feed = x.routed > 0 ? 2 * x.routed + x.hidden + x.chosen : 2 * x.hidden;
   const double blocks = load.of_blocks(2 * x.hidden + x.qkv + x.heads, feed + x.inner + x.activated);
   return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
@@ -156,7 +156,7 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
   const double block = sharded_count(run, share.block);
   const double ends = std::max(all - share.blocks * block, 0.0);
-  const double uses = layout.pipe == 1 ? 2 : 1;  // of a tied table on one rank
+  const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends);
   const double gradients = std::min(3.0, share.blocks) * block + ends + (uses - 1) * tied;
   const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all;

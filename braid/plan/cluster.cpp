@@ -1,4 +1,4 @@
-// Totals of all kinds.
+// Totals and minima over all kinds of devices.
 #include "braid/plan/cluster.h"
 
 #include <algorithm>

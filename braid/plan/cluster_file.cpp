@@ -1,4 +1,4 @@
-// Table by table; a table's unit is changed where it is read.
+// Reads a cluster file table by table, and converts units as values are read.
 #include "braid/plan/cluster_file.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace braid::plan {
 namespace {
 
-constexpr size_t kMostKinds = 1000;  // so that their nodes, kMostCounted each, fit an int
+constexpr size_t kMostKinds = 1000;  // keeps the sum of nodes, at most kMostCounted for each kind, within an int
 
-// Returns the type nearest to a name, peers' names included.
+// Returns the type nearest to a name. Names such as "bf16", which other libraries use, are understood.
 std::string nearest_type(const std::string& name) {
   for (const auto& [short_name, type] : {std::pair{"bf16", DType::BFloat16},
                                          {"fp16", DType::Float16},
@@ -66,7 +66,8 @@ class Reading {
     return most;
   }
 
-  // Two kinds are on two nodes, whether or not their numbers could be read.
+  // Returns true if the cluster has several nodes. Two kinds mean several, even if their numbers of nodes are
+  // unreadable.
   bool several_nodes() const { return cluster_.devices.size() > 1 || cluster_.num_nodes() > 1; }
 
   void read_rates() {
@@ -147,8 +148,8 @@ class Reading {
     const char *key, *size, *rule;
     const char* once = "must be in one row of its type only";
   };
-  // `read_row` reads each row of the list, which `rule` describes; false: with a problem. `size` is the key by which
-  // rows of a type differ.
+  // Reads the rows of a list with `read_row`, which returns false if the row has a problem. `rule` says what rows must
+  // be, and `size` is the key in which rows of one type differ.
   template <class Row, class ReadRow, class Order>
   void read_rows(TableReader& of_device, const RowsOf& list, std::vector<Row>& read, const ReadRow& read_row,
                  const Order& order) {
@@ -159,7 +160,7 @@ class Reading {
       if (!table) return of_device.refuse(key, rule);
       TableReader keys = reader(*table, of_device.path_of(cat(key, "[", number, "]")));
       Row row;
-      if (!read_row(keys, row)) continue;  // it is like no other row
+      if (!read_row(keys, row)) continue;  // a row with a problem is not compared with others
       const auto same = [&](const Row& other) { return order(other) == order(row); };
       if (std::ranges::any_of(read, same)) keys.refuse(size, once);
       read.push_back(row);
@@ -214,7 +215,8 @@ class Reading {
               [](const StreamRate& row) { return row.bytes; });
   }
 
-  // `several` of which need the link; null: there are none.
+  // Reads a link. `several` names the things that need it, if the cluster has several of them; null: the link is
+  // optional.
   void read_link(const char* name, const char* rate, const char* several, Link& link) {
     const spec::TomlTable* table = root_.table(name, TableSource::Optional);
     if (!table && several) root_.refuse(name, cat("must be given where there are several ", several));
@@ -275,7 +277,7 @@ class Reading {
   const std::string& origin_;
   std::vector<Problem>& problems_;
   Cluster cluster_;
-  int nodes_ = 0;  // not given, or not readable
+  int nodes_ = 0;  // 0: not given, or not readable
 };
 
 }  // namespace

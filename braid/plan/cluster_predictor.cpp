@@ -1,4 +1,4 @@
-// Predictions behind a short memory of runs.
+// Predictions with a small cache of runs.
 #include "braid/plan/cluster_predictor.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace braid::plan {
 namespace {
 
-// A search that chooses what stages compute again goes through some policies for each of ZeRO's stages.
+// A search that chooses recompute by stage tries several policies for each ZeRO stage. Their runs fit in the cache.
 constexpr size_t kMostRuns = 8;
 
 }  // namespace

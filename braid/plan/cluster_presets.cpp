@@ -1,4 +1,4 @@
-// Numbers of data sheets, less what is reached of them.
+// The numbers of data sheets, multiplied by the fractions that runs reach.
 #include "braid/plan/cluster_presets.h"
 
 #include <utility>
@@ -12,13 +12,13 @@ constexpr Failures kFailures{50000 * kHour, 120};
 constexpr double kSave = 5;  // seconds
 constexpr Reserve kReserve{0.9 * kGib, 1.5 * kGib, 1.6 * kGib}, kSmallReserve{0.6 * kGib, 0.8 * kGib, 0.6 * kGib};
 
-// Parts that runs reach of a data sheet's rates.
+// Fractions of a data sheet's rates that runs reach.
 constexpr double kMemory = 0.613, kNode = 0.8, kNetwork = 0.88;
-constexpr double kCopies = 0.85;  // large copies, of the memory's rate
-// Products of H100s, of the shares of A100s; and at 500 W, of those at 700 W.
+constexpr double kCopies = 0.85;  // fraction of the memory's rate that large copies reach
+// Products of H100s reach kH100Products of the fractions of A100s, and at 500 W k500Watt of the fractions at 700 W.
 constexpr double kH100Products = 0.92, k500Watt = 0.67;
 
-// Returns the rates of 16-bit products, as cluster_presets.h says.
+// Returns the fractions of the peak that 16-bit products reach (cluster_presets.h).
 std::vector<ProductShare> shares(DType type) {
   return {{type, 1e9, 0.35}, {type, 10e9, 0.7}, {type, 100e9, 0.7}, {type, 1000e9, 0.78}};
 }
@@ -39,7 +39,8 @@ Cluster dgx_a100() {
           {2048 * kGib, kNode * 32 * kGiga}};
 }
 
-// A node of eight H100 cards, of which `products` is the part that products reach beside those of A100s.
+// Returns a node of eight H100 cards. `products` is the ratio of the fractions that their products reach to those of
+// A100s.
 Cluster of_h100s(const char* name, DeviceGroup card, double products) {
   card.per_node = 8;
   card.peaks = {{DType::Float32, 66.9 * kTera}, {DType::BFloat16, 989.4 * kTera}, {DType::Float16, 989.4 * kTera}};

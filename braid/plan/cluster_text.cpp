@@ -1,4 +1,4 @@
-// The other direction of cluster_file.h: a cluster's numbers in the units of its file.
+// The inverse of cluster_file.h: writes a cluster's numbers in the units of its file.
 #include "braid/base/text.h"
 #include "braid/plan/cluster.h"
 #include "braid/plan/cluster_file.h"

@@ -1,4 +1,4 @@
-// Rings and trees.
+// The times of ring and tree algorithms.
 #include "braid/plan/collectives.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Forward over the stages in the order of placement; parents are followed back for the cuts.
+// Dynamic programming over the stages in the order of placement. The cuts are found by following parents back.
 #include "braid/plan/cut_search.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace braid::plan {
 namespace {
 
-// Beyond either, ranks are open by the dozen and the states too many to wait for.
-constexpr size_t kMostStates = 1'000'000;  // of one step
+// The search gives up beyond either limit. It reaches them when dozens of ranks are open, and would take too long.
+constexpr size_t kMostStates = 1'000'000;  // states of one step
 constexpr int64_t kMostComparisons = 20'000'000;
 
 enum class Side { Left, Right };
@@ -47,7 +47,7 @@ std::vector<Step> order_of_placement(const StageCosts& costs) {
   return steps;
 }
 
-// A rank's stages so far.
+// The load of the stages that a rank has so far.
 struct Held {
   double seconds = 0;
   int64_t bytes = 0;
@@ -56,9 +56,9 @@ struct Held {
 
 struct State {
   int left, right;         // units still to be placed
-  double value;            // of the criterion
-  std::vector<Held> held;  // of the step's open ranks
-  int parent;              // in the states of the step before
+  double value;            // value of the criterion
+  std::vector<Held> held;  // loads of the step's open ranks
+  int parent;              // index in the states of the step before
 };
 
 using Range = std::pair<int, int>;
@@ -99,7 +99,7 @@ class Search {
     drop_dominated();
   }
 
-  // Gives the step's stage `taken` units. False: with more units it would be too much, too.
+  // Gives the step's stage `taken` units. Returns false if that exceeds a cap, which more units would exceed too.
   bool extend(size_t k, const State& from, int parent, int taken) {
     const Step& step = steps_[k];
     const bool left = step.side == Side::Left;
@@ -130,14 +130,14 @@ class Search {
     if (criterion_ == Criterion::RankSeconds) to.value = std::max(to.value, held.seconds);
     if (criterion_ == Criterion::RankBytes) to.value = std::max(to.value, static_cast<double>(held.bytes));
   }
-  // Without what nothing depends on, so that more states are alike.
+  // Returns the load without quantities that neither the criterion nor a cap depends on, so that more states are equal.
   Held compared(Held held) const {
     const bool no_time = criterion_ != Criterion::RankSeconds && caps_.rank_seconds == Caps().rank_seconds;
     const bool no_bytes = criterion_ != Criterion::RankBytes && caps_.rank_bytes == Caps().rank_bytes;
     return {no_time ? 0 : held.seconds, no_bytes ? 0 : held.bytes};
   }
 
-  // Returns true if the ranks that are not full have time for the remaining units.
+  // Returns true if open ranks and ranks without a stage have time for the remaining units.
   bool can_still_fit(size_t k, const State& to) const {
     if (caps_.rank_seconds == Caps().rank_seconds) return true;
     double room = 0;
@@ -197,8 +197,8 @@ class Search {
   const Caps& caps_;
   Criterion criterion_;
   std::vector<Step> steps_;
-  std::vector<std::vector<State>> states_;    // after each step
-  std::map<Range, std::vector<int>> fronts_;  // states of the last step by what is left, none dominated
+  std::vector<std::vector<State>> states_;    // states after each step
+  std::map<Range, std::vector<int>> fronts_;  // by remaining units: undominated states of the last step
   int64_t num_comparisons_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Volumes over links, less what computation hides.
+// The times of exchanges over links that computation does not hide.
 #include "braid/plan/data_exchange.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double offload_seconds(const PlannedRun& run, double state_bytes) {
 
 namespace {
 
-// Parameters whose copies are on the same ranks.
+// A group of parameters whose copies are on the same ranks.
 struct Copies {
   GroupLinks links;
   double weight_bytes, gradient_bytes;
@@ -37,13 +37,13 @@ struct Copies {
 struct Times {
   int scatters = 1, gathers = 0;
 
-  bool gathers_each() const { return gathers > 1; }  // for each microbatch, before both of its passes
+  bool gathers_each() const { return gathers > 1; }  // true: weights are gathered before both passes of each microbatch
 };
 
 struct Exchange {
-  std::vector<Copies> parts;         // one after the other
+  std::vector<Copies> parts;         // exchanged one after the other
   double forward = 0, backward = 0;  // seconds of one microbatch's passes
-  double last_share = 1;             // of the bucket that nothing hides
+  double last_share = 1;             // fraction of the exchange in the last bucket, which nothing hides
   bool overlaps = false;
 
   template <class Seconds>
@@ -61,14 +61,15 @@ struct Exchange {
   double all_reduce() const {
     return sum([](const Copies& part) { return part.links.all_reduce_seconds(part.gradient_bytes); });
   }
-  // `seconds` behind `cover`.
+  // Returns the part of `seconds` that `cover` seconds of computation do not hide.
   double exposed(double seconds, double cover) const {
     if (!overlaps) return seconds;
     return std::max(seconds - (1 - last_share) * cover, last_share * seconds);
   }
 };
 
-// Returns the exposed time of FSDP2: each all-gather is for the next block, each reduce-scatter of the block before.
+// Returns the exposed time of FSDP2. While a block computes, the next block's weights are gathered and the previous
+// block's gradients are reduce-scattered.
 double fsdp_seconds(const Exchange& x, const Times& times) {
   const double gather = x.gather();
   const double again = times.gathers > times.scatters ? gather : 0;
@@ -93,15 +94,16 @@ Times times_of(const PlannedRun& run) {
   const SyncSpec& sync = run.spec.sync;
   const int m = run.layout.microbatches;
   if (is_torchtitan(run.formulas) && sync.zero > 0) {
-    const int passes = run.layout.pipe > 1 ? 1 : m;  // with pipeline ranks weights stay gathered
+    const int passes = run.layout.pipe > 1 ? 1 : m;  // with pipeline ranks, weights stay gathered
     return {passes, run.layout.pipe == 1 && sync.zero == 3 ? 2 * passes : passes};
   }
-  // Stages that are gathered as a whole stay from microbatch to microbatch where a rank has no more of them.
+  // Stages that are gathered as a whole stay gathered over all microbatches if a rank has at most kMostStagesGathered.
   const bool stay = sync.zero_gather == GatherUnit::Stage && run.layout.chunks <= kMostStagesGathered;
   return {sync.zero < 2 ? 1 : m, sync.zero == 0 ? 0 : sync.zero < 3 || stay ? 1 : 2 * m};
 }
 
-// Copies of groups that shard are summed once more, over as many ranks as there are groups.
+// Returns the seconds of the second all-reduce with several sharding groups. It sums each shard over one rank of each
+// group.
 double copies_seconds(const CopiedParameters& part, const Cluster& cluster, double shard_bytes) {
   const int copies = part.copies.size / std::max(part.shards, 1);
   if (copies <= 1) return 0;
@@ -141,7 +143,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
   x.last_share = 1 / std::max(share.blocks, 1.0);
   x.overlaps = overlaps(run);
   if (is_torchtitan(formulas) && zero > 0) {
-    // The root group, embedding and head, comes before all blocks, and its gradients behind them.
+    // The root group, embedding and head, is gathered before all blocks, and its gradients are reduced after them.
     const double of_root = 1 - share.blocks * share.block.count() / share.parameters.count();
     x.last_share = std::max(x.last_share, of_root);
     return fsdp_seconds(x, times_of(run)) + copies;
@@ -151,7 +153,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
 
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  StateBytes own;  // that it updates
+  StateBytes own;  // state that this rank updates
   for (const CopiedParameters& part : copied_of(run, share)) {
     own += sharded(part.bytes, spec.sync.zero > 0 ? 3 : 0, part.shards);
   }
@@ -187,7 +189,7 @@ double sync_bytes(const PlannedRun& run, const RankShare& share) {
     const double one_way = (shards - 1.0) / shards, wire = part.summed_bytes;
     const double gradients = one_way * wire, weights = one_way * part.bytes.weights;
     const double again =
-        2 * (copies - shards) / static_cast<double>(copies) / shards * wire;  // the sum of the groups that shard
+        2 * (copies - shards) / static_cast<double>(copies) / shards * wire;  // all-reduce over the sharding groups
     sum += (times.gathers == 0 ? 2 * gradients : times.scatters * gradients + times.gathers * weights) + again;
   }
   return sum / std::max(spec.sync.period, 1);

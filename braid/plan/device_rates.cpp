@@ -1,4 +1,4 @@
-// The roofline of a device, with a curve for its roof.
+// The roofline model of a device. The height of the roof depends on the size of the product.
 #include "braid/plan/device_rates.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 bool narrow(DType type) { return type == DType::BFloat16 || type == DType::Float16; }
 
-// The type whose figures stand for `type`: itself, the other of 16 bits, or float32.
+// Returns the type whose rows are used for `type`: itself, the other 16-bit type, or float32.
 template <class Row>
 DType standing_for(const std::vector<Row>& rows, DType type) {
   const auto known = [&](DType wanted) {

@@ -1,4 +1,4 @@
-// Young's and Daly's formulas, and their limits where nothing fails.
+// Young's and Daly's formulas, and their limits without failures.
 #include "braid/plan/goodput.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ double save_interval(const FailureModel& model) { return std::max(daly_interval(
 double share_without_waiting(double mtbf_per_node, int64_t num_nodes, int64_t spares, double repair_seconds) {
   const double mean = repair_seconds * static_cast<double>(num_nodes) / mtbf_per_node;
   if (mean == 0) return 1;
-  // In logarithms: e^-mean alone is 0 where hundreds are under repair.
+  // Terms are computed in logarithms, because e^-mean underflows when hundreds of nodes are under repair.
   double log_term = -mean, share = std::exp(log_term);
   for (int64_t broken = 1; broken <= spares; ++broken) {
     log_term += std::log(mean / static_cast<double>(broken));
@@ -51,7 +51,7 @@ double checkpoint_bytes(const RunSpec& spec, const Cluster& cluster) {
   whole.sync = {};
   if (spec.train.dtype != DType::Float64) whole.train.dtype = DType::Float32;
   RunLayout layout = layout_of(whole, cluster, FormulaSet::Braid);
-  layout.aligned_to = 1;  // files have no gaps
+  layout.aligned_to = 1;  // files have no padding
   const StateBytes bytes =
       held_bytes(whole, layout, FormulaSet::Braid, stage_parameters(whole, layout, layout.stages[0]));
   return bytes.weights + bytes.optimizer;
@@ -69,7 +69,7 @@ FailureModel failure_model(const RunSpec& spec, const Cluster& cluster) {
     const int of_node = layout_on_one_stage(spec, cluster, FormulaSet::Braid).most_of_node;
     model.save += of_rank * of_node / cluster.disk.write_bytes_per_second;
   }
-  const double copy = 2 * of_rank / cluster.devices.front().memory_bytes_per_second;  // read and written
+  const double copy = 2 * of_rank / cluster.devices.front().memory_bytes_per_second;  // each byte is read and written
   model.stall = spec.checkpoint.async ? cluster.disk.save_seconds + copy : model.save;
   return model;
 }

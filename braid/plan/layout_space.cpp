@@ -1,4 +1,4 @@
-// Loops from the mesh inwards.
+// Enumerates layouts by nested loops, of which the mesh is the outermost.
 #include "braid/plan/layout_space.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ class Space {
         const int64_t data = devices / tensor / pipe;
         if (devices % (int64_t{tensor} * pipe) != 0) continue;
         if (run_.train.batch % (sum_of_shares(data) * run_.mesh.expert) != 0) continue;
-        if (pipe > run_.model.layers) continue;  // an even cut gives each stage a block
+        if (pipe > run_.model.layers) continue;  // an even cut needs a block for each stage
         add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor});
       }
     }
@@ -111,12 +111,12 @@ class Space {
             CutChoice::AsGiven,
             BatchSplitChoice::AsGiven};
   }
-  // 1 for each data rank, unless a list stays as it is.
+  // Returns the sum of the data ranks' shares of the batch: 1 for each, unless the run's own list applies.
   int64_t sum_of_shares(int64_t data) const {
     if (!shares_ || std::ssize(*shares_) != data) return data;
     return std::accumulate(shares_->begin(), shares_->end(), int64_t{0});
   }
-  // Expert ranks share the batch as data ranks do.
+  // Returns the sequences of one share. Expert ranks split the batch, as data ranks do.
   int sequences_of_share(const LayoutPoint& layout) const {
     return static_cast<int>(run_.train.batch / sum_of_shares(layout.data) / run_.mesh.expert);
   }
@@ -175,11 +175,11 @@ class Space {
     }
   }
 
-  // Returns true if its schedule and its lists with an entry for each stage are possible.
+  // Returns true if the layout's schedule, and its lists with an entry for each stage, are possible.
   bool is_possible(const LayoutPoint& layout, int chunks) const {
     const size_t stages = static_cast<size_t>(layout.pipe) * static_cast<size_t>(chunks);
     const bool listed = layout.cut == CutChoice::AsGiven && cuts_ > 0;
-    // An even cut gives each stage a block.
+    // An even cut needs a block for each stage.
     if (listed ? cuts_ != stages : stages > static_cast<size_t>(run_.model.layers)) return false;
     if (layout.recompute == RecomputeChoice::AsGiven && policies_ > 1 && policies_ != stages) return false;
     ScheduleRequest asked{.ranks = layout.pipe,
@@ -200,10 +200,11 @@ class Space {
 
   void add_zero(LayoutPoint layout) {
     for (const int zero : kept("sync.zero", layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0}, given_.zero)) {
-      if (layout.shares == BatchSplitChoice::Balanced && zero > 1) continue;  // combine.h
+      if (layout.shares == BatchSplitChoice::Balanced && zero > 1) continue;  // refused by spec/combine.h
       layout.zero = zero;
       std::vector<int> groups{0};
-      const int near = request_.devices_per_node / (layout.tensor * layout.pipe);  // data is the outermost axis
+      // Data is the outermost axis, so a node has this many data ranks.
+      const int near = request_.devices_per_node / (layout.tensor * layout.pipe);
       if (zero > 0 && near > 1 && near < layout.data && layout.data % near == 0) groups.push_back(near);
       for (const int group : kept("sync.zero_group", std::move(groups), given_.zero_group)) {
         layout.zero_group = group;
@@ -215,8 +216,8 @@ class Space {
   const SpaceRequest& request_;
   const RunSpec& run_;
   const LayoutPoint given_;
-  const size_t cuts_, policies_;            // entries of the run's lists; no cuts where a word says them
-  std::optional<std::vector<int>> shares_;  // of a run whose shares stay
+  const size_t cuts_, policies_;            // entries of the run's lists; cuts_ is 0 if the partition is a word
+  std::optional<std::vector<int>> shares_;  // shares of a run that keeps its own
   std::vector<LayoutPoint> layouts_;
 };
 

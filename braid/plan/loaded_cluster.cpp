@@ -1,4 +1,4 @@
-// A cluster by its name or from its file, and with another number of nodes (cluster_file.h).
+// Loads a cluster by its name or from its file, and changes its number of nodes (cluster_file.h).
 #include <algorithm>
 #include <numeric>
 

@@ -1,4 +1,4 @@
-// Counting parameters, and bytes of each.
+// Counts parameters and the bytes of their states.
 #include "braid/plan/model_states.h"
 
 #include <algorithm>
@@ -24,12 +24,12 @@ class Counting {
   }
   void add_matrix(double rows, double columns) { add(1, rows, columns, ParameterKind::BlockMatrix); }
   void add_vector(double length) { add(1, length, 1, ParameterKind::Vector); }
-  // Over the hidden state.
+  // Adds a norm over the hidden state.
   void add_norm() {
     const bool biased = spec::traits_of(spec_.model.family).feed_forward != spec::FeedForward::Gated;
     for (int i = 0; i < (biased ? 2 : 1); ++i) add_vector(spec_.model.width);
   }
-  // Adds one of the two products of a feed-forward branch, of which there are so many.
+  // Adds both products of `branches` feed-forward branches.
   void add_branches(double branches, const BlockSizes& z, double tensor) {
     const auto add_part = [&](double rows, double columns) {
       add(branches, rows, columns, ParameterKind::BlockMatrix);
@@ -172,7 +172,7 @@ std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLa
 
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters) {
-  // torchtitan keeps only the float32 weights, which are among the optimizer's; FSDP shards all.
+  // torchtitan keeps only float32 weights, which count as optimizer states here. FSDP shards all states.
   const bool fsdp = is_torchtitan(formulas);
   const int zero = fsdp && spec.sync.zero > 0 ? 3 : spec.sync.zero;
   StateBytes held;

@@ -1,4 +1,4 @@
-// The run spread over one axis after the other.
+// Predicts the run with all ranks along each axis in turn.
 #include "braid/plan/parallelism_table.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace braid::plan {
 namespace {
 
-// The run on one rank of each axis. What it says of each stage or rank by itself holds for no other number of them.
+// Returns the run with one rank on each axis. Lists with an entry for each stage or rank are reset, because they fit
+// only the run's own number of them.
 RunSpec on_one_rank(RunSpec run) {
   run.mesh = {};
   run.pipeline = {};

@@ -1,4 +1,4 @@
-// One criterion after another, each within what the ones before have reached.
+// Minimizes one criterion after another, each within the values that the earlier ones have reached.
 #include "braid/plan/partition.h"
 
 #include <algorithm>
@@ -14,9 +14,6 @@
 
 namespace braid::plan {
 
-// Half a block at a time to the rank that ends first with it. Another rank in its place would end no earlier, so that
-// no exchange of halves makes the slowest rank faster.
-
 namespace {
 
 struct RankLoad {
@@ -26,8 +23,10 @@ struct RankLoad {
 
 }  // namespace
 
+// Gives half a block at a time to the rank that would finish it first. No other rank would finish it earlier, so no
+// exchange of halves makes the slowest rank faster.
 std::vector<double> cut_equal_blocks(const std::vector<BlockStage>& stages, int num_blocks) {
-  std::vector<double> blocks, seconds;  // of stages
+  std::vector<double> blocks, seconds;  // by stage
   std::vector<RankLoad> ranks;
   int left = 2 * num_blocks;
   for (const BlockStage& stage : stages) {
@@ -42,7 +41,7 @@ std::vector<double> cut_equal_blocks(const std::vector<BlockStage>& stages, int 
     load.stages.push_back(blocks.size() - 1);
   }
   check(left >= 0, "every stage has a part of the model");
-  // By when they would end with half a block more.
+  // The time at which a rank would finish half a block more, and the negated rank.
   using End = std::pair<double, int>;
   std::priority_queue<End, std::vector<End>, std::greater<>> next;
   const auto queue = [&](int rank) { next.emplace(ranks[rank].seconds + ranks[rank].half_seconds, -rank); };
@@ -64,15 +63,15 @@ namespace {
 
 constexpr int kShifts[] = {-1, 1, -2, 2, -4, 4, -8, 8};
 
-// Cuts [first, last] moved by `shift`; nothing when a stage would be left empty.
+// Returns the cuts with [first, last] moved by `shift`; nothing if a stage would be empty.
 std::vector<int> moved(std::vector<int> cuts, int first, int last, int shift) {
   for (int cut = first; cut <= last; ++cut) cuts[cut] += shift;
   const bool filled = cuts[first - 1] < cuts[first] && cuts[last] < cuts[last + 1];
   return filled ? cuts : std::vector<int>();
 }
 
-// Local search, for partitions that are too many to be searched exactly: moves one cut, or all cuts of a run of
-// neighbours, by a few units as long as the score gets better. Deterministic.
+// Improves cuts by local search, for spaces that are too large for the exact search. Moves one cut, or several
+// neighbouring cuts together, by a few units as long as the score improves. Deterministic.
 std::vector<int> improved_cuts(const StageCosts& costs, std::vector<int> first_unit, int64_t limit_bytes) {
   Score best = score(costs.partition(first_unit), limit_bytes);
   const int last_cut = costs.num_stages() - 1;
@@ -100,9 +99,10 @@ std::vector<int> improved_cuts(const StageCosts& costs, std::vector<int> first_u
 using End = CutSearch::End;
 
 constexpr double kGibi = 1024.0 * 1024 * 1024;
-constexpr double kSumTolerance = 1 + 1e-9;  // sums of the same stages in another order
+constexpr double kSumTolerance = 1 + 1e-9;  // tolerance for sums of the same stages in another order
 
-// The best stages as if each had a rank of its own, without limit: a start for what follows.
+// Returns the best cuts if each stage had a rank of its own and memory had no limit. The search for better ones starts
+// here.
 std::vector<int> balanced_stages(PartitionRequest request, const StageCosts& costs) {
   request.holders.clear();
   request.speeds.clear();
@@ -135,7 +135,7 @@ std::string units_of(const PartitionRequest& request, const std::vector<int>& fi
   return joined(ranges);
 }
 
-// `tightest`: the partition whose fullest rank is least full, or the best that is known of it.
+// Throws ConfigError. `tightest` is the partition whose fullest rank needs least memory, or the best known one.
 [[noreturn]] void refuse(const PartitionRequest& request, const Partition& tightest) {
   const auto fullest = std::max_element(tightest.rank_bytes.begin(), tightest.rank_bytes.end());
   const int rank = static_cast<int>(fullest - tightest.rank_bytes.begin());
@@ -157,7 +157,7 @@ void refuse_too_few_units(const PartitionRequest& request, const StageCosts& cos
                       ""}});
 }
 
-// Criterion after criterion; nothing when one of them has too many states.
+// Minimizes the criteria in turn. Returns nothing if the search for one of them has too many states.
 std::vector<int> best_cuts(const StageCosts& costs, Caps caps) {
   CutSearch found = search_cuts(costs, caps, Criterion::RankSeconds);
   if (found.end == End::TooManyStates) return {};
@@ -172,7 +172,7 @@ std::vector<int> best_cuts(const StageCosts& costs, Caps caps) {
 }  // namespace
 
 std::vector<Holder> holders(const Schedule& schedule) {
-  std::map<std::pair<int, int>, Holder> found;  // by stage and rank
+  std::map<std::pair<int, int>, Holder> found;  // key: stage and rank
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     std::map<int, int> now, done;  // microbatches by stage
     for (const Action& action : schedule.programs[rank]) {

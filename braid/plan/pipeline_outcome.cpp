@@ -1,4 +1,4 @@
-// Playing a schedule, or saying what it would come to.
+// Simulates a schedule, or estimates the result by its closed form.
 #include "braid/plan/pipeline_outcome.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace braid::plan {
 namespace {
 
-// In place of each other, by rank: what a rank's program holds while it runs, in order.
+// Returns the most bytes that a rank holds at a time while its program runs in order. `held` is by stage.
 double most_held(const Program& program, const std::vector<HeldBytes>& held) {
   double now = 0, most = 0;
   for (const Action& action : program) {
@@ -35,7 +35,7 @@ double most_held(const Program& program, const std::vector<HeldBytes>& held) {
   return most;
 }
 
-// With the mean stage's times and sizes, which the searched schedules read.
+// Returns the request with the mean times and sizes of the stages, which searched schedules read.
 ScheduleRequest filled(const PipelineQuestion& question) {
   ScheduleRequest request = question.request;
   const auto count = static_cast<double>(question.stages.size());
@@ -47,7 +47,7 @@ ScheduleRequest filled(const PipelineQuestion& question) {
     request.activation += question.held[i].activation / count;
     request.pending += question.held[i].pending / count;
   }
-  // Inputs of products that were made again wait for the weight pass without having been held before.
+  // Recomputed inputs of products are held only for the weight pass, so `pending` can exceed `activation`.
   request.pending = std::min(request.pending, request.activation);
   request.transfer = question.transfer;
   return request;
@@ -97,7 +97,7 @@ PipelineOutcome estimated_outcome(const PipelineQuestion& question, const Schedu
   return outcome;
 }
 
-// As the closed form has it where each rank has a core of its own.
+// Returns the outcome if ranks share cores, given the closed form's outcome with one core for each rank.
 PipelineOutcome shared(PipelineOutcome outcome, const PipelineQuestion& question) {
   double all = 0;
   for (const schedule::StageTimes& stage : question.stages) all += stage.forward + stage.input_grad + stage.weight_grad;

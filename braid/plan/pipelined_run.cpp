@@ -1,4 +1,4 @@
-// Putting the parts of a prediction together.
+// Combines the parts of a prediction.
 #include "braid/plan/pipelined_run.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ double best_rate_of_all(const RunSpec& spec, const Cluster& cluster) {
 
 namespace {
 
-constexpr double kSumError = 1e-9;  // relative, of sums of seconds
+constexpr double kSumError = 1e-9;  // relative rounding error of sums of seconds
 
 double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.train.batch) * spec.model.context; }
 
@@ -48,8 +48,9 @@ double tensor_bytes(const PlannedRun& run) {
   return element_bytes(run.spec.train.dtype) * run.layout.tokens * run.spec.model.width;
 }
 
-// One tensor between stages over `links`. Megatron-LM sends a part of it from each tensor rank and gathers them in the
-// node (Narayanan et al. 2021, section 4.1); with sequence parallelism each has its part alone.
+// Returns the seconds to send one tensor between stages over `links`. In Megatron-LM each tensor rank sends a part, and
+// the parts are gathered within the node (Narayanan et al. 2021, section 4.1). Under sequence parallelism each tensor
+// rank needs only its part.
 double transfer_seconds(const PlannedRun& run, const GroupLinks& links) {
   const bool megatron = run.formulas == FormulaSet::Megatron, parallel = run.spec.mesh.sequence_parallel;
   const double bytes = tensor_bytes(run);
@@ -60,7 +61,7 @@ double transfer_seconds(const PlannedRun& run, const GroupLinks& links) {
   return sent + GroupLinks(run.cluster, run.layout.tensor_group).all_gather_seconds(bytes);
 }
 
-// From each stage to the one behind it; stages of one node use its links.
+// Returns, for each stage, the seconds to send a tensor to the next stage. Stages on one node use the node's links.
 std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& traits) {
   const RunLayout& layout = run.layout;
   const double within = transfer_seconds(run, {run.cluster, {2, 2}}),
@@ -99,14 +100,16 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
   return question;
 }
 
-// That holds the last stage; the first rank, where each end of a mirrored pipeline holds both.
+// Returns the rank that holds the last stage. In a mirrored pipeline both end ranks hold the first and the last stage,
+// so it returns the first rank.
 int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
   if (traits.placement == schedule::StagePlacement::Mirrored) return 0;
   return schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
 }
 
-// That an asynchronous pipeline keeps: those that microbatches in flight use (Narayanan et al., "PipeDream", 2019;
-// "PipeDream-2BW", 2021), and beside them the next one while an update makes it (param/weight_versions.h).
+// Returns the number of weight versions that a rank keeps. An asynchronous pipeline keeps the versions that
+// microbatches in flight use (Narayanan et al., "PipeDream", 2019; "PipeDream-2BW", 2021) and the one that an update is
+// writing (param/weight_versions.h).
 int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int rank) {
   if (!traits.asynchronous()) return 1;
   const bool vertical = run.spec.pipeline.weights == StageWeights::Vertical;
@@ -115,7 +118,8 @@ int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int ran
   return std::min(of_flight, num_updates(run)) + 1;
 }
 
-// Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
+// Returns the bytes of exchange buffers. In Megatron-LM under ZeRO 3 they hold the weights of the running block and of
+// the next one, which is being gathered.
 double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
   if (run.formulas == FormulaSet::Braid) return exchange_buffer_bytes(run, share);
   if (is_torchtitan(run.formulas)) return torchtitan_weight_bytes(run, share);
@@ -126,12 +130,12 @@ double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
 }  // namespace
 
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
-  // All of them, or this does not compile.
+  // The list has every member of RunSpec, or it does not compile.
   const auto& [model, data, mesh, pipeline, synced, memory, optimizer, train, checkpoint, started] = a;
   SyncSpec sync = synced;
   sync.zero = b.sync.zero;
   sync.zero_group = b.sync.zero_group;
-  // The order of comparisons: a search varies the first ones most.
+  // Members that a search varies most are compared first.
   return memory == b.memory && pipeline == b.pipeline && mesh == b.mesh && train == b.train && sync == b.sync &&
          model == b.model && data == b.data && optimizer == b.optimizer && checkpoint == b.checkpoint &&
          started == b.run;
@@ -179,7 +183,8 @@ PassSeconds PipelinedRun::Replica::slowest_rank() const {
 
 StepSeconds PipelinedRun::pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const {
   const PassSeconds each = replica.slowest_rank();
-  // Returns the times of the microbatches' passes at full speed; ranks that share cores are slower.
+  // The passes of the slowest rank run once for each microbatch. If several ranks share a core, passes are slower, and
+  // the factor follows from the busiest rank's time.
   const bool crowded = ranks_per_core(planned(replica)) > 1;
   const double times = crowded ? outcome.busiest_seconds / each.total() : replica.layout.microbatches;
   StepSeconds seconds;

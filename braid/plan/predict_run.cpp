@@ -1,4 +1,4 @@
-// The checks before anything is counted; pipelined_run.h has the rest.
+// The checks before a prediction, and lower bounds of a run. pipelined_run.h has the prediction itself.
 #include "braid/plan/predict_run.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet
 
 namespace {
 
-// Returns the device's type that is as wide as a type that it lacks, or its first.
+// Returns the first type of a device that is as wide as `lacking`, or else its first type; "" if it has none.
 std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
   if (peaks.empty()) return "";
   const auto wide = [&](const PeakRate& peak) { return element_bytes(peak.type) == element_bytes(lacking); };

@@ -1,4 +1,4 @@
-// Sums over parts of a step, the worst of ranks.
+// Sums over the parts of a step and of a rank's memory, and the fullest rank.
 #include "braid/plan/prediction.h"
 
 #include <algorithm>

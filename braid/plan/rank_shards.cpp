@@ -1,4 +1,4 @@
-// Stages one by one; those that are like the one before are not looked at again.
+// Computes the facts of each stage and rank. A stage that equals the one before it is not computed again.
 #include "braid/plan/rank_shards.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
     for (AttentionRate& row : group.attention) row.forward *= cores, row.backward *= cores;
     group.memory_bytes *= static_cast<double>(group.per_node) / ranks;
     if (ranks > group.per_node && num_replicas(spec.mesh) > 1)
-      group.skew = 0;  // who waits leaves its core to another replica
+      group.skew = 0;  // a waiting rank leaves its core to another replica
   }
   return cluster;
 }

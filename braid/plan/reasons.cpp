@@ -1,4 +1,4 @@
-// One thing is changed at a time.
+// Compares a layout with others that differ from it in one value.
 #include "braid/plan/reasons.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(b
 
 int64_t most_held(const PlannedLayout& layout) { return layout.prediction.fullest().total(); }
 
-// The legal layout that holds least: everything is computed again. What it holds is the more of what closed forms and
-// the simulator say, since a layout must fit by both.
+// Returns the legal layout that needs least memory, with full recompute unless the run's own policies are kept. Its
+// memory is the larger of the closed form's and the simulator's, because a layout must fit by both.
 std::optional<PlannedLayout> leanest(const SearchRequest& request, const Cluster& cluster,
                                      const PredictOptions& options) {
   ClusterPredictor predictor(cluster, options);
@@ -46,8 +46,8 @@ bool fits_on(int nodes, SearchRequest request, const Cluster& cluster, const Pre
   return layout && layout->prediction.fits();
 }
 
-// The cluster doubles until one fits; the fewest nodes that do lie between its half and it, where some sixteen sizes
-// are looked at, since not every size has a mesh.
+// Returns a sentence with a number of nodes that suffices. The cluster doubles until a layout fits. About sixteen sizes
+// between that size and half of it are then tried from below, because not every size has a mesh.
 std::string enough_nodes(const SearchRequest& request, const Cluster& cluster, const PredictOptions& options) {
   if (cluster.network.bytes_per_second == 0) return "; for more nodes the cluster file must have a [network]";
   const int unit = fewest_nodes(cluster);
@@ -92,7 +92,7 @@ namespace {
 
 constexpr size_t kMostReasons = 3;
 
-// The part that is most of a step, or of what it has more than `was`.
+// Returns the part with the most seconds of a step, or with the largest increase over `was`.
 const StepPart& largest(const StepSeconds& is, const StepSeconds& was = {}) {
   return *std::ranges::max_element(kStepParts, {},
                                    [&](const StepPart& part) { return is.*part.seconds - was.*part.seconds; });
@@ -102,7 +102,7 @@ const MemoryPart& largest(const RankMemory& rank) {
   return *std::ranges::max_element(kMemoryParts, {}, [&](const MemoryPart& part) { return rank.*part.bytes; });
 }
 
-// A thing that layouts differ in, as a sentence names it.
+// A value in which layouts can differ, with its name in sentences.
 struct Aspect {
   const char* name;
   std::string (*value)(const LayoutPoint& layout);
@@ -127,13 +127,13 @@ constexpr Aspect kAspects[] = {
      [](const LayoutPoint& from, LayoutPoint& to) { to.cut = from.cut; }},
 };
 
-// Layouts that fit before those that do not, then by what they take or hold.
+// Returns true if `a` is better. Layouts that fit are better than others. They compare by time, the others by memory.
 bool better(const Prediction& a, const Prediction& b) {
   if (a.fits() != b.fits()) return a.fits();
   return a.fits() ? a.step_seconds() < b.step_seconds() : a.fullest().total() < b.fullest().total();
 }
 
-constexpr double kSeenLonger = 5e-4;  // of a step
+constexpr double kSeenLonger = 5e-4;  // fraction of a step; a smaller difference counts as none
 
 std::string loss_text(const Prediction& is, const Prediction& other) {
   if (!other.fits()) {
@@ -148,7 +148,7 @@ std::string loss_text(const Prediction& is, const Prediction& other) {
 
 std::string limit_text(const Prediction& prediction) {
   StepSeconds beside = prediction.seconds;
-  beside.compute = 0;  // what the step is for
+  beside.compute = 0;  // computation is not a limit; it is the purpose of the step
   const auto& [name, seconds] = largest(beside);
   return cat(fixed(100 * beside.*seconds / prediction.step_seconds(), 1), " % of the step goes to ", name);
 }
@@ -159,7 +159,7 @@ class Neighbours {
       : request_(request), predictor_(predictor), space_(layout_space(request.space)) {}
 
   std::string reasons(const PlannedLayout& layout) const {
-    const Prediction is = predictor_.predict(layout.spec);  // as the others are predicted
+    const Prediction is = predictor_.predict(layout.spec);  // by the same method as the others
     std::vector<std::string> sentences;
     for (const Aspect& aspect : kAspects) {
       if (sentences.size() == kMostReasons) break;
@@ -173,7 +173,7 @@ class Neighbours {
   }
 
  private:
-  // The best of the space that differs from `from` in this alone.
+  // Returns the best layout of the space that differs from `from` in this aspect only.
   std::optional<PlannedLayout> best_other(const PlannedLayout& from, const Aspect& aspect) const {
     std::optional<PlannedLayout> best;
     for (const LayoutPoint& candidate : space_) {
@@ -181,7 +181,7 @@ class Neighbours {
       aspect.copy(from.layout, same);
       if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
       auto other = planned_layout(request_, candidate, predictor_);
-      if (!other || other->spec == from.spec) continue;  // what was to be chosen came out the same
+      if (!other || other->spec == from.spec) continue;  // the values chosen for it give the same run
       const bool leads = !best || better(other->prediction, best->prediction);
       if (leads && is_legal(other->spec)) best = std::move(other);
     }

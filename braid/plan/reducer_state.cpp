@@ -1,4 +1,4 @@
-// Buffers of the reducers, by kind.
+// The bytes of the reducers' buffers, by kind of compression.
 #include "braid/plan/reducer_state.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Axes laid out on nodes.
+// The placement of the mesh's axes on nodes.
 #include "braid/plan/run_layout.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr mesh::Axis kBraidOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, m
 constexpr mesh::Axis kMegatronOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, mesh::Axis::Expert, mesh::Axis::Data,
                                          mesh::Axis::Pipe};
 
-// The ranks that differ along `axes`. Strides that do not divide a node are counted as if they did.
+// Returns the group of ranks that differ along `axes`. A stride that does not divide a node counts as if it did.
 RankGroup group_of(const mesh::DeviceMesh& mesh, mesh::AxisSet axes, int node_size, FormulaSet formulas) {
   RankGroup group;
   int64_t stride = 1;
@@ -65,12 +65,12 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
   return loads;
 }
 
-// Ranks on a node of those that the run is on.
+// The smallest and largest number of ranks on a node that the run uses.
 struct NodeSizes {
   int least = 1, most = 1;
 };
 
-// A host has as many ranks that share its cores as come to it.
+// Returns the sizes of nodes. If ranks share cores, a node has all ranks that are placed on it, however many its cores.
 NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
   const int64_t ranks = num_ranks(spec.mesh);
   const DeviceGroup& first = cluster.devices.front();
@@ -86,7 +86,7 @@ NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
   return sizes;
 }
 
-// The kinds of devices of a run's ranks.
+// Finds the kinds of devices on which a run's ranks are.
 class KindsOfRanks {
  public:
   KindsOfRanks(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas)
@@ -135,7 +135,7 @@ class KindsOfRanks {
   const int64_t inner_;
   const bool mirrored_;
   std::vector<double> rates_;
-  std::vector<int64_t> ends_{0};  // of the ranks of each kind, behind the beginning of the first
+  std::vector<int64_t> ends_{0};  // kind k has ranks [ends_[k], ends_[k + 1])
 };
 
 void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLayout& layout) {
@@ -145,7 +145,7 @@ void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLay
   }
 }
 
-// All but the stages.
+// Returns the layout without its stages.
 RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const MeshSpec& mesh = spec.mesh;
   RunLayout layout{mesh.pipe, mesh.data, mesh.context, mesh.expert, mesh.tensor};

@@ -1,4 +1,4 @@
-// Best bound first.
+// Best-first search: layouts are predicted in the order of their lower bounds.
 #include "braid/plan/search.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 namespace braid::plan {
 namespace {
 
-// Returns a spec that is validated as if it were about to run: proposals must be runnable. A plan needs no data.
+// Returns the spec as it is validated before a run, because proposals must be runnable. A plan needs no data, so
+// missing data paths are filled in.
 RunSpec about_to_run(RunSpec spec) {
   if (spec.data.paths.empty()) spec.data.paths = {"text"};
   return spec;
@@ -23,8 +24,8 @@ RunSpec about_to_run(RunSpec spec) {
 std::vector<RecomputeChoice> next_policies(std::vector<RecomputeChoice> policies, const Prediction& prediction) {
   const size_t ranks = prediction.memory.size();
   for (size_t stage = 0; stage < policies.size(); ++stage) {
-    // The rank of a looped stage. With other placements a rank has one or two stages, and both recompute a little more
-    // than they must.
+    // This is the stage's rank in a looped placement. With other placements it can be another rank, and stages
+    // recompute a little more than they must.
     const RankMemory& rank = prediction.memory[stage % ranks];
     if (rank.total() <= prediction.memory_bytes) continue;
     policies[stage] = policies[stage] == RecomputeChoice::None ? RecomputeChoice::Selective : RecomputeChoice::Full;
@@ -50,7 +51,7 @@ void choose_recompute(RunSpec& spec, Prediction& prediction, Predictor& predicto
   }
 }
 
-// The layouts to keep, the best first; of equals the one that came first in the space.
+// The layouts to keep, best first. Of equal ones, the one that comes first in the space is better.
 class Best {
  public:
   explicit Best(size_t count) : count_(count) {}
@@ -58,7 +59,7 @@ class Best {
   double worst() const {
     return kept_.size() < count_ ? std::numeric_limits<double>::infinity() : kept_.back().first.first;
   }
-  // Keeps it if it is among them, fits and has no problems.
+  // Keeps the layout if it is among the best, fits and has no problems.
   void consider(size_t place, std::optional<PlannedLayout> layout) {
     if (!layout || layout->prediction.step_seconds() > worst()) return;
     if (layout->prediction.fits() && is_legal(layout->spec)) add(place, *std::move(layout));
@@ -74,7 +75,7 @@ class Best {
 
  private:
   void add(size_t place, PlannedLayout layout) {
-    // Recompute that was chosen may be what another layout has from the start.
+    // The policies chosen for ByStage may be those of another layout.
     const auto same = [&](const auto& one) { return one.second.spec == layout.spec; };
     if (std::ranges::any_of(kept_, same)) return;
     const std::pair key{layout.prediction.step_seconds(), place};
@@ -88,7 +89,7 @@ class Best {
   std::vector<std::pair<Key, PlannedLayout>> kept_;
 };
 
-// Layouts of the same work, [begin, end) of the space.
+// The layouts [begin, end) of the space, which have the same work.
 struct WorkGroup {
   double least_seconds = 0;
   size_t begin = 0, end = 0;

@@ -1,4 +1,4 @@
-// Sums over ranges of units, made once.
+// Sums over ranges of units, computed once.
 #include "braid/plan/stage_costs.h"
 
 #include <algorithm>

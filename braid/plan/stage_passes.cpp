@@ -1,4 +1,5 @@
-// Work over rates, part by part. Exchanges of tensor, context and expert ranks hide behind nothing.
+// Divides work by rates, part by part. Exchanges of context and expert ranks do not overlap computation. Those of
+// tensor ranks overlap products only under asynchronous tensor parallelism.
 #include "braid/plan/stage_passes.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ struct Rates {
   DeviceRates device;
   GroupLinks tensor, context, experts;
   double sequence, hidden_bytes, skew;
-  bool hides_tensor;  // behind products
+  bool hides_tensor;  // true: exchanges of tensor ranks overlap products
 
   PassSeconds seconds(const PassWork& work, AttentionPass kind) const {
     PassSeconds pass;
@@ -21,7 +22,8 @@ struct Rates {
     if (work.attention.flops > 0) pass.compute += device.attention_seconds(work.attention, sequence, kind);
     pass.compute += device.stream_seconds(work.streamed_bytes, hidden_bytes);
     if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
-    // Exchanges in as many parts as there are ranks, each behind the product of another part: one stays in sight.
+    // An exchange has as many parts as there are ranks. Each overlaps the product of another part, so one stays
+    // exposed.
     if (hides_tensor) pass.tensor = std::max(pass.tensor - products, pass.tensor / tensor.size());
     if (tensor.size() > 1) pass.tensor += skew * pass.compute;
     if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);

@@ -1,4 +1,4 @@
-// Values against their rules.
+// Reads the values of a table and checks them against their rules.
 #include "braid/plan/table_reader.h"
 
 #include <algorithm>

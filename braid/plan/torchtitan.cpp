@@ -1,4 +1,4 @@
-// The table, tensor by tensor.
+// The tables of torchtitan.h, tensor by tensor.
 #include "braid/plan/torchtitan.h"
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 namespace braid::plan {
 namespace {
 
-constexpr double kWide = 4;  // bytes
+constexpr double kWide = 4;  // bytes of a float32 number
 
 struct Widths : BlockSizes {
   double n, e, t;
-  double shared;  // part of the tokens that a tensor rank has between its products: torchtitan shards sequences
+  double shared;  // fraction of the tokens on a tensor rank between products (torchtitan shards sequences)
 
   Widths(const RunSpec& spec, const RunLayout& layout)
       : BlockSizes(spec.model),
@@ -46,7 +46,8 @@ Product product(const Widths& z, double in, double out) {
   return {2 * z.n * in * out, z.e * (z.n * in + in * out + z.n * out)};
 }
 
-// A gather before the half's products is computed again, the scattered sum behind them is saved: half of a reduction.
+// Adds the recomputed communication. The all-gather before the half's products is repeated, and the reduce-scattered
+// sum behind them is saved: half of an all-reduce.
 void gather_again(const PartWork& work, PassWork& again) {
   again.reduced_bytes = work.forward.reduced_bytes / 2;
   again.num_reductions = work.forward.num_reductions;
@@ -92,11 +93,11 @@ namespace {
 
 using Kept = spec::Recompute::Keeps;
 
-constexpr double kOfFloat = 4;  // bytes
+constexpr double kOfFloat = 4;  // bytes of a float32 number
 
 // Bytes of a microbatch's tensors on a rank.
 struct TensorsOfFsdp {
-  double whole, hidden;  // the hidden state of all tokens; of those that a tensor rank has between its products
+  double whole, hidden;  // hidden state of all tokens; of a tensor rank's tokens between products
   double q, kv, f, statistics, logits, float_logits;
   double norms_in_float;
   bool compiled, asynchronous, several;
@@ -132,8 +133,9 @@ struct TensorsOfFsdp {
     }
     return 0;
   }
-  // Returns the bytes that a block's forward pass frees at its end: the gate's tensors, gathered tensors and those to
-  // be scattered, and in eager mode a norm in float32.
+  // Returns the bytes that a block's forward pass frees at its end: the gate's tensors, in eager mode the float32
+  // tensors of norms, and with several tensor ranks the gathered tensors and those to be scattered, unless they are
+  // exchanged asynchronously.
   double passing() const {
     return (compiled ? 2 * f : 3 * f + norms_in_float) + (several && !asynchronous ? 2 * whole : 0);
   }

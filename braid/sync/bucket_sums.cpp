@@ -1,4 +1,4 @@
-// Launching buckets in the agreed order.
+// Launches the reduction of buckets in the order that all ranks agreed on.
 #include "braid/sync/bucket_sums.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class BucketBuilder {
  public:
   BucketBuilder(const SyncSpec& spec, int64_t element_bytes) : spec_(spec), element_bytes_(element_bytes) {}
 
-  // Slices come in descending order of their place in the flat buffer.
+  // REQUIRES: slices are added in descending order of their place in the flat buffer.
   void add(const param::Parameter& param, int64_t begin) {
     const int64_t end = begin + aligned(param.num_elements());
     if (plan.buckets.empty() || full() || plan.buckets.back().begin != end) plan.buckets.push_back({begin, end, {}});
@@ -44,7 +44,7 @@ class BucketBuilder {
   int64_t element_bytes_;
 };
 
-// Rows of the last dim, one after another.
+// Adds the rows of a piece along its last dim.
 void add_rows(const mesh::Piece& piece, const mesh::Index& shape, std::vector<ElementRun>& runs) {
   const size_t last = shape.size() - 1;
   mesh::Index at = piece.local_begin;
@@ -168,7 +168,7 @@ void BucketSums::finish() {
   order_.begin_step();
 }
 
-// These few bytes, once, are not gradients and not counted.
+// All ranks take rank 0's order. Its few bytes are broadcast once and are not gradients, so they are not counted.
 void BucketSums::learn_order() {
   order_is_learnt_ = true;
   const auto& seen = order_.seen();

@@ -1,4 +1,5 @@
-// All buckets leave before any is waited for; the uses of tied parameters are added at the end.
+// The all-reduce of gradients in buckets. All buckets are launched before the first wait. The uses of tied parameters
+// are added at the end.
 #include "braid/sync/bucketed_all_reduce.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ TunerOptions tuner_options(const SyncSpec& spec) {
           .buckets = spec.tune_buckets == OnOff::On ? Measured : Given};
 }
 
-// 0: over the replicas; 1 + i: over apart[i].
+// Returns the number of the group that sums the parameter's gradient. 0 is the replicas, and 1 + i is apart[i].
 size_t sum_of(const param::Parameter& param, const std::vector<SumGroup>& apart) {
   const mesh::AxisSet axes = mesh::summed_axes(param.placement);
   if (axes == mesh::kSampleAxes) return 0;
@@ -87,7 +88,8 @@ int64_t BucketedAllReduce::bytes_across_nodes() const {
   return bytes;
 }
 
-// Both ends of a pipeline may hold a tied parameter, and owe different residuals: the second end is told by its use.
+// Returns the state with its name in a checkpoint. First and last stage may both hold a tied parameter, with different
+// residuals, so the name contains the number of the rank's first use unless that is 0.
 ReplicationState BucketedAllReduce::saved(const ReducerState& state) const {
   const param::Parameter& param = store_[state.param];
   const size_t sum = sum_of_param_[param.index];
@@ -109,7 +111,7 @@ std::vector<ReplicationState> BucketedAllReduce::state() {
   return all;
 }
 
-// A step takes from one finish() to the next: what overlap costs or wins may show anywhere in it.
+// A step is measured from one finish() to the next, because the cost or gain of overlap may occur anywhere in it.
 void BucketedAllReduce::choose_ways() {
   if (tuner_.done()) return;
   const double now = now_seconds();

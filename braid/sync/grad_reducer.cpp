@@ -1,4 +1,4 @@
-// PlainReducer: nothing but the collective.
+// PlainReducer: the all-reduce of gradients without compression.
 #include "braid/sync/grad_reducer.h"
 
 #include <utility>

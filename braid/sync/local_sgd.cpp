@@ -30,7 +30,8 @@ MeanOfReplicas::~MeanOfReplicas() {
   store_.round_masters();
 }
 
-// Gradients of a local step are summed over a group of one: tied uses are added, and every parameter accounted for.
+// In a local step gradients are all-reduced over a group of one rank, which adds tied uses and checks that every
+// parameter is ready.
 LocalSgd::LocalSgd(const LocalSgdPlan& plan, param::ParamStore& store, const ReplicaGroups& groups,
                    const MakeAllReduce& make)
     : plan_(plan),
@@ -57,7 +58,7 @@ GradientsOf LocalSgd::gradients() const {
 }
 
 void LocalSgd::updated() {
-  if (!step_) return;  // masters were loaded
+  if (!step_) return;  // no step has begun: masters were loaded
   const int64_t step = *std::exchange(step_, std::nullopt);
   const c10::AutoGradMode no_grad(false);
   if (!plan_.is_local(step)) {
@@ -79,7 +80,7 @@ void LocalSgd::average() {
   masters.div_(groups_.replicas.size());
 }
 
-// The masters, which are the average, become the outer gradient and then the new weights.
+// Turns the masters, which hold the average, into the outer gradient and then into the new weights.
 void LocalSgd::outer_step() {
   const at::Tensor& masters = store_.flat_master();
   const auto [lr, momentum] = *plan_.outer;

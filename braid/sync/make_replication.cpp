@@ -1,4 +1,4 @@
-// One line for each way.
+// Creates the Replication that [sync] asks for.
 #include "braid/sync/make_replication.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Every rank hears everybody's node and draws the same conclusions.
+// Every rank gathers the nodes of all replicas, so all derive the same groups.
 #include "braid/sync/node_groups.h"
 
 #include <algorithm>

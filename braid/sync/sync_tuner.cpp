@@ -1,4 +1,4 @@
-// One subject after another: with the overlap chosen first, bucket sizes are compared under it.
+// Chooses one setting after another. Overlap comes first, and bucket sizes are compared with the chosen overlap.
 #include "braid/sync/sync_tuner.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ std::optional<std::string> SyncTuner::step_over(double seconds) {
 }
 
 std::string SyncTuner::choose() {
-  // The slowest rank counts.
+  // The times of the slowest rank decide.
   const auto medians = comm::agree(group_, "times of trials", trials_->medians(), ReduceOp::Max);
   const auto best = static_cast<int>(std::min_element(medians.begin(), medians.end()) - medians.begin());
   try_candidate(best);

@@ -1,4 +1,4 @@
-// Uses on this rank first, then those of other ranks.
+// Adds the uses of tied parameters: first those on this rank, then those of other ranks.
 #include "braid/sync/tied_uses.h"
 
 #include "braid/sync/node_groups.h"
@@ -22,7 +22,7 @@ int64_t add_tied_uses(const param::ParamStore& store, Communicator& tied) {
   for (const param::Parameter& param : store.params()) {
     if (param.uses == 1) continue;
     const at::Tensor& sum = store.units().empty() ? param.main_grad : store.owned()[store.unit_of(param)].grad;
-    for (const param::UseGrad& use : param.use_grads) {  // none where gradients are sharded: the sink has added them
+    for (const param::UseGrad& use : param.use_grads) {  // empty if gradients are sharded: the sink has added the uses
       if (use.slice.data_ptr() != param.main_grad.data_ptr()) sum.add_(owned_of(store, param, use.slice));
     }
     if (static_cast<int>(param.local_uses.size()) == param.uses) continue;

@@ -1,4 +1,4 @@
-// A reduce-scatter leaves the sum in this rank's chunk of what was summed, in place.
+// ZeRO. Reduce-scatters are in place: the sum is in this rank's chunk of the tensor that was summed.
 #include "braid/sync/zero.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ void UnitGatherer::drop() {
 
 namespace {
 
-constexpr size_t kMostInFlight = 2;  // gradients of units on their way: one is summed while the next is written
+constexpr size_t kMostInFlight = 2;  // gradients of units in flight: one is reduced while the next is written
 
 }  // namespace
 
@@ -78,7 +78,8 @@ Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups
   }
 }
 
-// In the order in which backward completes them, which is the reverse of the store's; other uses come last.
+// Plans the pieces in the order in which backward completes them, the reverse of the store's. Other uses of tied
+// parameters come last.
 void Zero::plan_pieces() {
   const auto& params = store_.params();
   for (size_t u = store_.units().size(); u-- > 0;) {
@@ -130,7 +131,7 @@ void Zero::ready(const param::Parameter& param) {
   }
 }
 
-// The gradients of a unit from one microbatch.
+// Takes the gradients of a unit from one microbatch.
 void Zero::take(int unit, const at::Tensor& gradient) {
   in_flight_.push_back({unit, gradient, scatter(gradient)});
   if (in_flight_.size() > kMostInFlight) land();
@@ -174,7 +175,8 @@ void Zero::finish_pieces() {
   next_ = 0;
 }
 
-// Every piece by itself: the uses of a tied parameter are added afterwards, as without shards.
+// All-reduces this rank's shards over the copies. Without a sink pieces are reduced separately, because the uses of a
+// tied parameter are added afterwards, as without sharding.
 void Zero::add_copies() {
   Communicator& copies = groups_.copies;
   if (copies.size() == 1) return;

@@ -1,4 +1,4 @@
-// Every block is a message of its own, so threads share them out.
+// Codecs of 1 and 8 bits. Each block is encoded by itself, so threads work on blocks in parallel.
 #include "braid/sync/reducers/block_codecs.h"
 
 #include <ATen/Parallel.h>
@@ -26,7 +26,7 @@ int64_t total_bytes(int64_t count, int64_t (*of_block)(int64_t)) {
   return count / kCodecBlock * of_block(kCodecBlock) + (rest > 0 ? of_block(rest) : 0);
 }
 
-// work(first element, number of elements, place of the block's message).
+// Calls work(first element, number of elements, place of the block's message) for each block, on several threads.
 template <class Work>
 void for_blocks(int64_t count, int64_t bytes_per_block, const Work& work) {
   at::parallel_for(0, (count + kCodecBlock - 1) / kCodecBlock, kCodecGrain, [&](int64_t begin, int64_t end) {
@@ -40,7 +40,8 @@ struct Means {
   float high = 0, low = 0;
 };
 
-// Calls work(i, lane) for every element. Lanes of a full turn do not depend on each other: that is what -O2 vectorises.
+// Calls work(i, lane) for every element. The SIMD lanes of one iteration are independent, so the compiler vectorises
+// them at -O2.
 template <class Work>
 void for_lanes(int64_t count, const Work& work) {
   int64_t first = 0;
@@ -59,13 +60,13 @@ T total(const Lanes<T>& lanes) {
   return std::accumulate(lanes.begin(), lanes.end(), T{0});
 }
 
-// One side after the other: with both in one loop GCC 12 branches on every sign.
+// Sums each side in a loop of its own. With both in one loop, GCC 12 branches on every sign.
 template <class T>
 Means side_means(const T* x, int64_t count, int64_t num_high) {
   Lanes<double> high{}, low{};
   for_lanes(count, [&](int64_t i, int lane) { high[lane] += static_cast<double>(x[i] >= 0 ? x[i] : T{0}); });
   for_lanes(count, [&](int64_t i, int lane) {
-    low[lane] += static_cast<double>(x[i] >= 0 ? T{0} : x[i]);  // NaN counts as low
+    low[lane] += static_cast<double>(x[i] >= 0 ? T{0} : x[i]);  // a NaN counts as low
   });
   Means means;
   if (num_high > 0) means.high = static_cast<float>(total(high) / static_cast<double>(num_high));
@@ -73,7 +74,7 @@ Means side_means(const T* x, int64_t count, int64_t num_high) {
   return means;
 }
 
-// Bit j of a byte says whether element j of eight is high; returns how many are.
+// Writes a byte for each eight elements, with bit j set if element j is high. Returns the number of high elements.
 template <class T>
 int64_t write_signs(const T* x, int64_t count, std::byte* signs) {
   int64_t num_high = 0;
@@ -112,14 +113,14 @@ void add_bits(const std::byte* message, T* sum, int64_t count) {
   }
 }
 
-// NaN where there is one.
+// Returns the largest magnitude, or NaN if an element is NaN or infinite.
 template <class T>
 float largest_magnitude(const T* x, int64_t count) {
   Lanes<T> largest{}, spoilt{};
   for_lanes(count, [&](int64_t i, int lane) {
     const T magnitude = std::abs(x[i]);
     largest[lane] = magnitude > largest[lane] ? magnitude : largest[lane];
-    spoilt[lane] += x[i] - x[i];  // 0 where it is finite
+    spoilt[lane] += x[i] - x[i];  // 0 if the element is finite, else NaN
   });
   return static_cast<float>(*std::max_element(largest.begin(), largest.end()) + total(spoilt));
 }
@@ -131,7 +132,7 @@ void to_bytes(T* x, int64_t count, std::byte* message) {
   auto* codes = reinterpret_cast<int8_t*>(message + 4);
   const auto unit = static_cast<T>(step);
   if (!std::isfinite(step) || step <= 0) {
-    for (int64_t i = 0; i < count; ++i) x[i] -= T{0} * unit;  // spoilt where the block is
+    for (int64_t i = 0; i < count; ++i) x[i] -= T{0} * unit;  // NaN in all elements if `unit` is not finite
     std::fill_n(codes, count, int8_t{0});
     return;
   }

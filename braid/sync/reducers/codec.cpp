@@ -1,4 +1,4 @@
-// One buffer as long as the flat gradients.
+// The residuals of error feedback, in one buffer with the offsets of the flat gradients.
 #include "braid/sync/reducers/codec.h"
 
 #include <ATen/ops/zeros.h>

@@ -1,4 +1,4 @@
-// One line for each value of sync.compression.
+// Creates the reducer for each value of sync.compression.
 #include "braid/sync/reducers/make_reducer.h"
 
 #include <ATen/ops/empty.h>
@@ -23,8 +23,8 @@
 namespace braid::sync {
 namespace {
 
-// Compressed gradients with error feedback: every rank tells all others what its codec makes of (gradient + residual),
-// and everybody adds up all messages in the order of the ranks. The codec works slice by slice.
+// A reducer of compressed gradients with error feedback. Every rank sends its encoded (gradient + residual) to all
+// others, and adds up all messages in the order of the ranks. Each run of a slice is encoded by itself.
 class GatherReducer final : public GradReducer {
  public:
   // `group` outlives this.
@@ -38,7 +38,7 @@ class GatherReducer final : public GradReducer {
 
  private:
   struct Flight {
-    at::Tensor inbox;  // bytes: one message per rank, of all runs one after another
+    at::Tensor inbox;  // bytes: one message per rank, with all runs one after another
     at::Tensor grads;
     Work work;
   };

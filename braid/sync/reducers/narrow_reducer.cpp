@@ -1,4 +1,5 @@
-// bfloat16 has float32's range, so LibTorch's rounding does; float16 is clamped and rounded in one pass.
+// Reduces gradients in 16 bits. bfloat16 has float32's range, so LibTorch rounds to it. float16 is clamped and rounded
+// in one pass.
 #include "braid/sync/reducers/narrow_reducer.h"
 
 #include <ATen/Parallel.h>
@@ -14,7 +15,7 @@
 namespace braid::sync {
 namespace {
 
-constexpr float kLargest = 65504;  // of float16
+constexpr float kLargest = 65504;  // the largest float16
 constexpr int64_t kCastGrain = 1 << 15;
 
 template <class T>

@@ -1,4 +1,4 @@
-// A bucket that does not divide goes through a copy that does.
+// Reduces in two levels. A bucket whose size the ranks of a node do not divide is copied into a padded one.
 #include "braid/sync/reducers/node_reducer.h"
 
 #include <ATen/ops/empty.h>

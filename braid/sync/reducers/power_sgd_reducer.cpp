@@ -1,5 +1,5 @@
-// Products whose result is summed over ranks before anybody uses it are LibTorch's; the last one, of which every rank
-// must make the same bits, is a loop.
+// PowerSGD. LibTorch computes the products that are all-reduced before use, and the residual, which is this rank's own.
+// The last product must have the same bits on every rank, so it is a plain loop.
 #include "braid/sync/reducers/power_sgd_reducer.h"
 
 #include <ATen/ops/empty.h>
@@ -74,7 +74,7 @@ Extents extents(const std::vector<int64_t>& shape) {
   return of;
 }
 
-// out = p q^T.
+// Computes out = p q^T.
 template <class T>
 void multiply_out(const Extents& size, int64_t rank, const T* p, const T* q, T* out) {
   for (int64_t i = 0; i < size.rows; ++i) {
@@ -141,7 +141,8 @@ void PowerSgdReducer::fill_directions(const std::string& param, const at::Tensor
   });
 }
 
-// A column of zeros would find nothing, ever again: where a gradient was zero or of low rank, it begins anew.
+// A column of zeros, from a gradient that is zero or of low rank, would stay zero. It gets its initial random
+// numbers again.
 void PowerSgdReducer::keep_directions(const Matrix& matrix) {
   at::Tensor& kept = directions_.at(matrix.slice.name);
   fill_directions(matrix.slice.name, kept);

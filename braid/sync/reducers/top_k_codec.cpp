@@ -1,5 +1,5 @@
-// The k-th largest magnitude is found first; then one pass in order of the index takes what lies above it, and as many
-// that equal it as there is room for. Magnitudes compare as bits, where NaN is above infinity.
+// The codec first finds the k-th largest magnitude. Then one pass, in the order of indices, takes the elements above
+// it, and elements equal to it until k are taken. Magnitudes compare as bits, so NaN is above infinity.
 #include "braid/sync/reducers/top_k_codec.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace braid::sync {
 namespace {
 
-constexpr int kCountedBits = 12;  // of a magnitude: the counters stay in the first-level cache
+constexpr int kCountedBits = 12;  // upper bits of a magnitude; few enough that the counters stay in the L1 cache
 
 template <class T>
 using Bits = std::conditional_t<std::is_same_v<T, double>, uint64_t, uint32_t>;
@@ -27,7 +27,8 @@ Bits<T> magnitude(T value) {
   return std::bit_cast<Bits<T>>(value) & (~Bits<T>{0} >> 1);
 }
 
-// The `place`-th largest, from 1. Upper bits are counted; what shares them with the wanted one is sorted out.
+// Returns the `place`-th largest magnitude, from 1. Counts the upper bits, then selects among the magnitudes whose
+// upper bits equal those of the result.
 template <class T>
 Bits<T> largest_at(const T* values, int64_t count, int64_t place) {
   constexpr int kShift = 8 * sizeof(T) - 1 - kCountedBits;
@@ -49,7 +50,7 @@ template <class T>
 void take_largest(T* values, int64_t count, int64_t num_kept, std::byte* message) {
   const Bits<T> smallest = largest_at(values, count, num_kept);
   const auto num_above = std::count_if(values, values + count, [&](T each) { return magnitude(each) > smallest; });
-  int64_t room = num_kept - num_above;  // for those that equal the smallest
+  int64_t room = num_kept - num_above;  // number of elements equal to the smallest that are kept
   std::byte* of_values = message + 4 * num_kept;
   for (int64_t i = 0; i < count; ++i) {
     const Bits<T> here = magnitude(values[i]);
