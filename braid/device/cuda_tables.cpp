@@ -1,4 +1,4 @@
-// Opening, and looking at what was opened before anything calls it.
+// Opens the CUDA libraries, and checks their tables before anything calls them.
 #include "braid/device/cuda_tables.h"
 
 #include <dlfcn.h>
@@ -53,7 +53,8 @@ std::string folder_of_program() {
 
 namespace {
 
-// The one thing of the process: which CUDA library it has opened. LibTorch's own list of devices is of the process too.
+// The CUDA library that this process has opened, the component's only global state. LibTorch's own list of devices is
+// also per process.
 struct Opened {
   std::mutex mutex;
   std::atomic<CudaTableEntry> entry = nullptr;

@@ -1,4 +1,4 @@
-// The states, and LibTorch's graphs behind the table.
+// The states of StepGraphs, and LibTorch's CUDA graphs, called through the table.
 #include "braid/device/step_graphs.h"
 
 #include <exception>
@@ -60,7 +60,7 @@ void StepGraphs::capture(int num_pieces, const std::function<void(int)>& record)
       made.back()->begin_capture();
       recording = true;
       record(piece);
-      recording = false;  // an end that fails has ended it all the same
+      recording = false;  // end_capture() ends the capture even if it fails
       made.back()->end_capture();
     }
     graphs_ = std::move(made);

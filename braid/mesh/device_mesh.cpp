@@ -1,4 +1,4 @@
-// Mixed-radix arithmetic over the axes.
+// The conversion between ranks and coordinates: mixed-radix arithmetic over the axes.
 #include "braid/mesh/device_mesh.h"
 
 #include <algorithm>

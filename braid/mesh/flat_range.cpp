@@ -1,4 +1,5 @@
-// Whole rows in the middle; what is left at both ends is a range of a tensor with one dim less.
+// Cuts a flat range of a tensor into boxes: whole rows in the middle, and at each end a range of a tensor with one dim
+// less, which is cut in the same way.
 #include "braid/mesh/flat_range.h"
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 namespace braid::mesh {
 namespace {
 
-// Boxes of [begin, end) in the dims from `dim` on; the dims before are fixed at `at`.
+// Collects boxes. cut() adds those of the range [begin, end) in the dims from `dim` on; the earlier dims are fixed at
+// `at`.
 class Cutter {
  public:
   explicit Cutter(const Index& shape) : shape_(shape) {}
@@ -16,9 +18,9 @@ class Cutter {
   void cut(size_t dim, Index at, int64_t begin, int64_t end) {
     if (begin == end) return;
     if (dim == shape_.size()) return add(at, dim, 0, 0);
-    int64_t row = 1;  // elements of one index of this dim
+    int64_t row = 1;  // number of elements per index of this dim
     for (size_t d = dim + 1; d < shape_.size(); ++d) row *= shape_[d];
-    const int64_t first = begin / row, last = end / row;  // rows in which they lie
+    const int64_t first = begin / row, last = end / row;  // rows of `begin` and `end`
     at.resize(dim);
     if (begin % row != 0 || first == last) {
       const int64_t stop = std::min(end, (first + 1) * row);
@@ -33,7 +35,7 @@ class Cutter {
   std::vector<Box> boxes;
 
  private:
-  // Indices [first, last) of dim `dim`, all of the dims behind it.
+  // Adds the box of indices [first, last) of dim `dim` and all indices of the later dims.
   void add(const Index& at, size_t dim, int64_t first, int64_t last) {
     Box box{Index(shape_.size(), 0), shape_};
     for (size_t d = 0; d < dim; ++d) box.begin[d] = at[d], box.end[d] = at[d] + 1;

@@ -1,4 +1,4 @@
-// Box arithmetic.
+// The placements of tensors, computed as boxes.
 #include "braid/mesh/placement.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace {
 
 Box whole(const Index& shape) { return {Index(shape.size(), 0), shape}; }
 
-// The piece of `shape` with indices [begin, end) in `dim`, stored from `local` on in that dim.
+// Returns the piece of `shape` with indices [begin, end) in `dim`. In the local tensor it begins at index `local` of
+// that dim.
 Piece slab(const Index& shape, int dim, int64_t begin, int64_t end, int64_t local) {
   Piece piece{whole(shape), Index(shape.size(), 0)};
   piece.global.begin[dim] = begin;

@@ -1,4 +1,7 @@
-// Two products, with norms, positions and the core between them.
+// Causal self-attention: two products, with norms, rotary positions and the attention core between them.
+//
+// Views of the fused projection are passed directly to LibTorch's attention. Its CPU kernel is flash attention for
+// every type, and for grouped heads too: it never forms the t x t scores, and its backward is deterministic.
 #include "braid/nn/attention.h"
 
 #include <ATen/ops/cat.h>
@@ -18,29 +21,27 @@
 
 namespace braid::nn {
 
-// Views of the fused projection go straight into LibTorch's attention, whose CPU kernel is the flash one for every type
-// and for grouped heads too: it never forms the t x t scores, and its backward gives the same bits every time.
-
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// h query heads and k key and value heads of d features.
+// The q, k and v of h query heads and k key and value heads, each of d features.
 struct Heads {
   at::Tensor q_bthd, k_btkd, v_btkd;
 };
 
-// Without a mask a token sees its past. q, k and v as attention takes them, heads before tokens.
+// Calls LibTorch's attention. Without a mask, a token attends to itself and to earlier tokens. In q, k and v, heads
+// come before tokens.
 at::Tensor library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const std::optional<at::Tensor>& mask_ts) {
   const bool grouped = q.size(1) != k.size(1);
   return at::scaled_dot_product_attention(q, k, v, mask_ts, 0.0, /*is_causal=*/!mask_ts, {}, grouped);
 }
 
-// Attention of types that the CPU does not multiply: in float32, rounded once. Only narrow tensors are saved, and
-// backward repeats the forward pass.
+// Attention for types that the CPU does not multiply natively. It computes in float32 and rounds once. It saves only
+// the narrow tensors, and backward repeats the forward pass.
 struct WidenedAttention : Function<WidenedAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const std::optional<at::Tensor>& mask_ts) {
@@ -67,7 +68,7 @@ at::Tensor masked_attention(const Heads& heads, const std::optional<at::Tensor>&
   return (widened ? WidenedAttention::apply(q, k, v, mask_ts) : library_attention(q, k, v, mask_ts)).transpose(1, 2);
 }
 
-// The queries that begin at `begin` and the keys that they see.
+// Returns the queries of the run that begins at `begin`, and the keys and values that they attend to.
 Heads seen_by_run(const Heads& heads, int64_t begin, int64_t window) {
   const int64_t t = heads.q_bthd.size(1), end = std::min(begin + window, t),
                 first = std::max<int64_t>(0, begin - window + 1);
@@ -79,7 +80,8 @@ at::Tensor causal_attention(const Heads& heads, int64_t window) {
   const int64_t t = heads.q_bthd.size(1);
   if (window == 0 || t <= window) return masked_attention(heads, {});
   std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {})};
-  // Key j of a later run is the one window - 1 - j tokens before the run: query i sees keys i to i + window - 1.
+  // In every run but the first, key j is window - 1 - j tokens before the run's begin. So query i attends to keys i to
+  // i + window - 1.
   const at::Tensor band =
       at::ones({window, 2 * window - 1}, heads.q_bthd.options().dtype(at::kBool)).triu().tril(window - 1);
   for (int64_t begin = window; begin < t; begin += window) {
@@ -90,7 +92,7 @@ at::Tensor causal_attention(const Heads& heads, int64_t window) {
   return at::cat(y, 1);
 }
 
-// Tokens of each run of one document, over all sequences in order.
+// Returns the number of tokens of each run of tokens of one document, over all sequences in order.
 std::vector<int64_t> document_extents(const at::Tensor& documents_bt) {
   const at::Tensor host = documents_bt.cpu().contiguous();
   const int64_t b = host.size(0), t = host.size(1);
@@ -105,7 +107,8 @@ std::vector<int64_t> document_extents(const at::Tensor& documents_bt) {
   return extents;
 }
 
-// Each document by itself: no mask, and no work on scores that a mask would hide. split's backward is one copy.
+// Computes each document by itself. So it needs no mask for documents and computes no scores that a mask would hide.
+// The backward of split_with_sizes is one copy.
 at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
   const at::Tensor& documents_bt = call.documents_bt;
   const auto extents = document_extents(documents_bt);
@@ -121,7 +124,7 @@ at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
 
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
-  // split_with_sizes, whose backward is one copy; three slices would each make a gradient of full size.
+  // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.
   const auto parts = qkv_btf.view({b, t, h + 2 * k, -1}).split_with_sizes({h, k, k}, 2);
   const Heads heads{parts[0], parts[1], parts[2]};
   const at::Tensor y_bthd =
@@ -129,8 +132,8 @@ at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   return y_bthd.reshape({b, t, -1});
 }
 
-// The core's second run, with a graph of its own. Whoever needs it first starts it, the backward of the product behind
-// or of the core; the latter ends it.
+// The recomputation of the core, with a graph of its own. The first backward that needs it starts it: that of the next
+// product or that of the core. The core's backward then frees it.
 class SecondRun {
  public:
   SecondRun(at::Tensor qkv_btf, CoreCall call) : qkv_btf_(std::move(qkv_btf)), call_(std::move(call)) {}

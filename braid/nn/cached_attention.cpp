@@ -1,4 +1,4 @@
-// Threads share sequences and heads.
+// Attention over the key-value cache. Threads divide the (new token, key-value head) pairs among themselves.
 #include "braid/nn/cached_attention.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ namespace {
 
 using kernels::MathOf;
 
-constexpr int64_t kGrainElements = 1 << 15;  // of keys and values, that are worth a thread
+constexpr int64_t kGrainElements = 1 << 15;  // elements of keys and values that justify a thread
 
-// The new tokens' rows in raw memory, and a layer's cache.
+// Pointers to the new tokens' rows and to a layer's cache, and their sizes.
 template <class T>
 struct CachedRows {
   const T* qkv;  // [n, (h + 2 k) d]
   T *keys, *values;
   int64_t heads, kv_heads, width;  // d
-  int64_t blocks, context;         // of a sequence's keys and values
+  int64_t blocks, context;         // key blocks of a sequence; positions of a sequence
   const int64_t *sequences_n, *places_n;
 
   int64_t sequence(int64_t row) const { return sequences_n[row]; }
@@ -75,7 +75,8 @@ void attend_rows(const CachedRows<T>& a, const CachedCall& call, const std::vect
   });
 }
 
-// Computes the stretches that begin their sequences with attention_core(). Returns the rows of all others.
+// Computes with attention_core() the stretches that begin their sequences and have several tokens. Returns the rows of
+// all other stretches.
 std::vector<int64_t> attend_beginnings(const at::Tensor& qkv_1nf, const CachedCall& call, const KeyValueCache& cache,
                                        const at::Tensor& y_1nf) {
   std::vector<int64_t> others;

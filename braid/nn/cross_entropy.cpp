@@ -1,8 +1,8 @@
-// Two passes over the logits, each row in one piece:
+// The loss makes two passes over the logits, each row in one piece:
 //
-//   forward    m = max, s = sum exp(x - m)             m is the rank's own max; then both become the group's
-//   backward   dx = g / n (exp(x - m) / s - onehot)    exponentials are computed again: they would lose in the logits'
-//   type
+//   forward    m = max, s = sum exp(x - m)             of the rank's own columns; then both are reduced over the group
+//   backward   dx = g / n (exp(x - m) / s - onehot)    recomputes the exponentials, which would lose precision if they
+//                                                      were kept in the logits' type
 #include "braid/nn/cross_entropy.h"
 
 #include <ATen/ops/empty.h>

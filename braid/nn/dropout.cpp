@@ -1,4 +1,4 @@
-// Dropout as an explicit mask, drawn by key: LibTorch's own draws from the default generator.
+// Dropout with an explicit mask that is drawn from a key. LibTorch's own dropout draws from the default generator.
 #include "braid/nn/dropout.h"
 
 #include <ATen/ops/native_dropout_backward.h>
@@ -16,7 +16,7 @@ using torch::autograd::variable_list;
 
 constexpr uint64_t kSitesPerBlock = 16;
 
-// x * mask * scale
+// Returns x * mask * scale.
 at::Tensor product(const at::Tensor& x, const at::Tensor& mask, double scale) {
   return x.is_cpu() ? kernels::masked(x.contiguous(), mask, scale) : at::native_dropout_backward(x, mask, scale);
 }

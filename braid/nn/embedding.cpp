@@ -1,4 +1,5 @@
-// Row gather forward, row scatter on the weight-gradient queue.
+// The embeddings of tokens and positions. Forward gathers rows of the token table; the weight-gradient queue scatters
+// the gradients into its rows.
 #include "braid/nn/embedding.h"
 
 #include "braid/base/errors.h"
@@ -12,10 +13,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Tokens as rows of this rank's table.
+// The tokens as rows of this rank's part of the table.
 struct LocalRows {
-  at::Tensor rows_n;     // in range; 0 where the token is another rank's
-  at::Tensor foreign_n;  // bool; undefined when every row is ours
+  at::Tensor rows_n;     // row of each token; 0 if the token is on another rank
+  at::Tensor foreign_n;  // bool, true if the token is on another rank; undefined if all are on this rank
   GradTarget target;
 };
 
@@ -37,7 +38,7 @@ struct Embedding : Function<Embedding> {
     keep(ctx, local);
     at::Tensor x_nc = weight.index_select(0, local.rows_n);
     if (local.foreign_n.defined()) x_nc.masked_fill_(local.foreign_n.unsqueeze(1), 0);
-    // detach(): a base tensor again, not a view, so that what follows may work in place.
+    // detach() makes it a base tensor instead of a view, so that later operations may work in place.
     return x_nc.view({tokens_bt.size(0), tokens_bt.size(1), weight.size(1)}).detach();
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {

@@ -37,7 +37,7 @@ class Gpt2Embedding final : public Block {
   RankContext rank_;
 };
 
-// x + attention(ln_1(x)), then + mlp(ln_2(..)).
+// The branches of a transformer block: x + attention(ln_1(x)), then + mlp(ln_2(..)).
 using Gpt2AttentionBranch = ResidualBranch<Attention>;
 using Gpt2MlpBranch = ResidualBranch<Mlp>;
 
@@ -56,7 +56,8 @@ class Gpt2Head final : public Block {
   LanguageHead head_;
 };
 
-// Parameters of one transformer block. The bias of a branch's last product joins the residual with the branch.
+// The parameters of one transformer block. The bias of a branch's last product is added when the branch joins the
+// residual.
 class Gpt2Params {
  public:
   Gpt2Params(const ModelSpec& spec, int block, param::ParamStore& store) : spec_(spec), block_(block), store_(store) {}

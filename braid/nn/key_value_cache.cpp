@@ -1,4 +1,5 @@
-// Memory is taken and not touched: what was never written is never read.
+// The key-value cache. Its memory is not initialised: attention reads keys in whole blocks, but ignores the scores of
+// positions that have not been written.
 #include "braid/nn/key_value_cache.h"
 
 #include <ATen/ops/tensor.h>

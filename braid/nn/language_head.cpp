@@ -1,4 +1,4 @@
-// A product without bias and a loss that share the buffer of the logits.
+// The head: a product without bias, and a loss that writes its gradient into the buffer of the logits.
 #include "braid/nn/language_head.h"
 
 #include <ATen/ops/empty.h>
@@ -30,9 +30,9 @@ struct HeadCall {
   VocabRange range;
   Communicator* group;
   int64_t chunk_rows;
-  double seed;     // of the loss, in backward
-  bool gradients;  // a backward may come
-  bool dx;         // and needs dX
+  double seed;     // the gradient of the loss, with which backward will be seeded
+  bool gradients;  // whether a backward may follow
+  bool dx;         // whether that backward needs dX
 
   bool whole() const { return chunk_rows >= targets_n.size(0); }
 };
@@ -43,7 +43,8 @@ at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc) {
   return logits_nv;
 }
 
-// Chunks of even size, as few as keep each within the limit, of one row at least.
+// Returns the number of rows of a chunk. Chunks have even sizes and at least one row, and are as few as the limit on
+// the bytes of each allows.
 int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t limit) {
   const int64_t most = std::max<int64_t>(1, limit / std::max<int64_t>(1, row_bytes));
   const int64_t chunks = std::max<int64_t>(1, (rows + most - 1) / most);
@@ -60,7 +61,8 @@ struct WholeState {
 struct WholeLoss : Function<WholeLoss> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight_vc,
                             const HeadCall& call) {
-    const at::Tensor x_nc = x_btc.detach().reshape({-1, x_btc.size(-1)});  // the queue holds it: without its graph
+    // Detached, because the queue holds it and would keep its graph alive.
+    const at::Tensor x_nc = x_btc.detach().reshape({-1, x_btc.size(-1)});
     const at::Tensor logits_nv = logits_of(x_nc, weight_vc);
     LossRows rows = cross_entropy_rows(logits_nv, call.targets_n, call.range, *call.group);
     if (call.gradients) {
@@ -88,7 +90,7 @@ struct WholeLoss : Function<WholeLoss> {
   }
 };
 
-// The loss of one chunk after another, with gradients when call.gradients says so: dX into `dx_nc`, when defined, and
+// Computes the loss chunk by chunk. With a slot it also computes the gradients: dX into `dx_nc` if call.dx is true, and
 // dW into the slot.
 class Chunks {
  public:
@@ -151,7 +153,7 @@ struct ChunkedLoss : Function<ChunkedLoss> {
   }
 };
 
-// The last `count` tokens of each sequence; x itself where these are all.
+// Returns the last `count` tokens of each sequence, or x itself if it has no others.
 at::Tensor last_of(const at::Tensor& x_btc, int64_t count) {
   const int64_t t = x_btc.size(1);
   return count == t ? x_btc : x_btc.narrow(1, t - count, count);

@@ -1,4 +1,4 @@
-// Linear and the bias that follows a reduction.
+// The linear layers, and the bias that is added after an all-reduce.
 #include "braid/nn/linear.h"
 
 #include <ATen/ops/empty.h>
@@ -19,7 +19,8 @@ using torch::autograd::variable_list;
 
 at::Tensor rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// A fresh tensor shaped as `like` but for its last extent. Not a view, so that later in-place work on it is legal.
+// Returns a new tensor with the sizes of `like`, except for the last, which is `last`. It is no view, so later in-place
+// work on it is allowed.
 at::Tensor empty_with_last(const at::Tensor& like, int64_t last) {
   std::vector<int64_t> sizes = like.sizes().vec();
   sizes.back() = last;
@@ -36,8 +37,8 @@ struct Linear : Function<Linear> {
                             const LinearState& state) {
     keep(ctx, state);
     const LinearCall& call = state.call;
-    // Saved as rows, so that a copy (if any) is made once; detached, for a view keeps what it views, with its graph,
-    // alive, and the queue would.
+    // x is saved as rows, so that it is copied at most once. It is detached because a view keeps its base alive, with
+    // the base's graph, and the queue would hold the view.
     const at::Tensor x_ni = rows(x.detach());
     ctx->save_for_backward({state.again ? at::Tensor() : x_ni, weight});
     at::Tensor y = empty_with_last(x, weight.size(0));

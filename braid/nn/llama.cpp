@@ -29,7 +29,7 @@ class LlamaEmbedding final : public Block {
   Dropout dropout_;
 };
 
-// x + attention(norm_1(x)), then + mlp(norm_2(..)).
+// The branches of a transformer block: x + attention(norm_1(x)), then + mlp(norm_2(..)).
 using LlamaAttentionBranch = ResidualBranch<Attention>;
 using LlamaMlpBranch = ResidualBranch<GatedMlp>;
 
@@ -57,7 +57,7 @@ RotaryOptions rotary_options(const ModelSpec& spec) {
   return options;
 }
 
-// Parameters of one transformer block.
+// The parameters of one transformer block.
 class LlamaParams {
  public:
   LlamaParams(const ModelSpec& spec, int block, param::ParamStore& store) : spec_(spec), block_(block), store_(store) {}

@@ -1,4 +1,4 @@
-// The list of Llama's parameters. Knows no tensor: checkpoints and planners read it too.
+// The list of Llama's parameters. It needs no tensors, because checkpoints and planners read it too.
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/nn/llama.h"

@@ -1,4 +1,4 @@
-// Two products, and the bias and the GELU between them in one pass each way.
+// The feed-forward layers: two products, and between them SwiGLU or bias + GELU, in one pass in each direction.
 #include "braid/nn/mlp.h"
 
 #include "braid/nn/kept.h"
@@ -16,7 +16,7 @@ struct SwiGlu : Function<SwiGlu> {
     ctx->save_for_backward({gate_up});
     return kernels::swiglu(gate_up.contiguous());
   }
-  // The gradient takes the place of the rows. A second backward finds them changed and fails.
+  // Writes the gradient over the saved rows. A second backward finds them changed and fails.
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const at::Tensor d_gate_up = ctx->get_saved_variables()[0].detach();
     kernels::swiglu_backward_(d_gate_up, grads[0].contiguous());
@@ -50,7 +50,7 @@ struct BiasGelu : Function<BiasGelu> {
     return kernels::bias_gelu(h, bias);
   }
 
-  // The gradient takes the place of h, which nothing else reads. A second backward finds h changed and fails.
+  // Writes the gradient over h, which nothing else reads. A second backward finds h changed and fails.
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor dh = saved[0].detach();

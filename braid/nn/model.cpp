@@ -1,4 +1,4 @@
-// Dispatch by family.
+// The functions of a model, dispatched to its family.
 #include "braid/nn/model.h"
 
 #include <set>
@@ -38,7 +38,7 @@ param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& pa
 
 namespace {
 
-// In the order of ModelFamily.
+// The makers of models, in the order of ModelFamily.
 constexpr ModelMaker kFamilies[] = {
     {gpt2_params, gpt2_block},
     {llama_params, llama_block},

@@ -1,4 +1,4 @@
-// Placements are made from the whole model's shapes.
+// The builder of parameter lists. It derives placements from the whole model's shapes.
 #include "braid/nn/model_params.h"
 
 #include <cmath>

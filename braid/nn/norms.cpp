@@ -1,4 +1,4 @@
-// One kernel, three ways to call it.
+// The norms of the hidden state and of heads. They share one kernel.
 #include "braid/nn/norms.h"
 
 #include <ATen/ops/stack.h>
@@ -22,7 +22,7 @@ struct HeadNormState {
   param::WeightGradQueue* queue;
 };
 
-// [queries, keys] as they lie in the rows.
+// Returns [queries, keys] as views of the rows.
 std::vector<at::Tensor> normed_heads(const at::Tensor& qkv_btf, const HeadNormCall& call) {
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   const at::Tensor heads_bthd = qkv_btf.view({b, t, h + 2 * k, -1});
@@ -42,7 +42,7 @@ struct NormHeads : Function<NormHeads> {
     variable_list saved;
     for (size_t i = 0; i < 2; ++i) {
       const at::Tensor x = heads[i].contiguous();
-      // One that is contiguous in the row itself is no copy yet.
+      // contiguous() makes no copy if the view is contiguous already, so the copy is made here.
       const at::Tensor kept_x = x.is_same(heads[i]) ? x.clone() : x;
       const auto normed =
           kernels::norm_forward({kept_x, {}, {}}, params_of(i == 0 ? norms.query : norms.key, norms.eps));
@@ -59,7 +59,7 @@ struct NormHeads : Function<NormHeads> {
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& [call, tensor, queue] = kept<HeadNormState>(ctx);
     const variable_list saved = ctx->get_saved_variables();
-    // In place where nobody else can see the gradient.
+    // The gradient is overwritten if nothing else holds it.
     const bool ours = grads[0].use_count() == 1 && grads[0].is_contiguous();
     const at::Tensor d_btf = ours ? std::move(grads[0]) : grads[0].clone(at::MemoryFormat::Contiguous);
     const auto heads = normed_heads(d_btf, call);

@@ -13,8 +13,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Autograd hands out gradients that others may read too (a sum's two inputs share one) or that are expanded: only a
-// tensor that nobody else holds may be reduced in place.
+// Returns the gradient all-reduced over the group. Autograd may pass a gradient that is expanded, or that others read
+// too: the two inputs of a sum share one. So it is reduced in place only if nothing else holds it.
 at::Tensor summed(at::Tensor&& gradient, Communicator& group) {
   const bool ours = gradient.use_count() == 1 && gradient.storage().use_count() == 1 && gradient.is_contiguous();
   at::Tensor sum = ours ? std::move(gradient) : gradient.clone(at::MemoryFormat::Contiguous);

@@ -1,4 +1,4 @@
-// Autograd around the fused kernels.
+// The autograd functions around the fused norm kernels.
 #include "braid/nn/residual_norm.h"
 
 #include <ATen/ops/zeros_like.h>
@@ -27,7 +27,7 @@ kernels::NormParams params_of(const NormCall& call) {
 
 at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
 
-// Without a branch the first output is the first input.
+// A norm with an optional branch. Without a branch, the first output is the first input.
 struct JoinNorm : Function<JoinNorm> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& residual,
                                const std::optional<at::Tensor>& branch, const at::Tensor& weight,
@@ -42,10 +42,10 @@ struct JoinNorm : Function<JoinNorm> {
     return {normed.sum, normed.y};
   }
 
-  // The kernel makes dX and the norm's gradients in one pass. Waiting with the norm's small vectors would keep x and dY
-  // alive and read them again, so the queue only gets their sums. dX is the branch's dY, which its last product keeps
-  // anyway: the bias has its sum later, by the same operation as in join(), so that a cut between the branches changes
-  // no bit.
+  // The kernel computes dX and the norm's weight gradients in one pass, and the queue only receives the sums. Deferring
+  // these small vectors would keep x and dY alive and read them again. The gradient of the branch's bias is deferred:
+  // it is the sum of dX, which is the branch's dY, and the branch's last product keeps that anyway. join() uses the
+  // same operation, so a cut between the branches does not change the bits.
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& [call, has_branch, branch_bias] = kept<FusedCall>(ctx);
     const variable_list saved = ctx->get_saved_variables();

@@ -1,4 +1,4 @@
-// Tables of angles, and autograd around the fused kernel. Backward turns the other way.
+// The tables of angles, and the autograd function around the fused kernel. Backward rotates by the negative angles.
 #include "braid/nn/rotary.h"
 
 #include <ATen/ops/empty.h>
@@ -19,7 +19,7 @@ using torch::autograd::Function;
 using torch::autograd::variable_list;
 
 double scaled(double frequency, const Llama3Scaling& scaling) {
-  const double turns = scaling.context * frequency / (2 * std::numbers::pi);  // within the first context
+  const double turns = scaling.context * frequency / (2 * std::numbers::pi);  // rotations within the original context
   if (turns < scaling.low_frequency) return frequency / scaling.factor;
   if (turns > scaling.high_frequency) return frequency;
   const double smooth = (turns - scaling.low_frequency) / (scaling.high_frequency - scaling.low_frequency);
@@ -35,7 +35,7 @@ struct Rotate : Function<Rotate> {
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& turn = kept<kernels::Rotation>(ctx);
-    // In place where nobody else can see the gradient.
+    // The gradient is overwritten if nothing else holds it.
     const bool ours = grads[0].use_count() == 1 && grads[0].is_contiguous();
     const at::Tensor dx_btf = ours ? std::move(grads[0]) : grads[0].clone(at::MemoryFormat::Contiguous);
     kernels::rotate_(dx_btf, turn, kernels::Turn::Back);

@@ -1,4 +1,4 @@
-// Each segment's input is a leaf of its graph; what lies between two segments is data without a graph.
+// Activation recompute. A segment's input is a leaf of the segment's graph, and tensors between segments have no graph.
 #include "braid/nn/segments.h"
 
 #include <ATen/ops/full_like.h>
@@ -47,13 +47,13 @@ Keep kept_by_layers(const spec::Recompute& policy) {
 
 namespace {
 
-// The microbatch for one run, in which blocks hand in to `auxiliaries`.
+// Returns the microbatch for one run, in which blocks add their losses and counts to `auxiliaries`.
 Microbatch handing_in(Microbatch microbatch, Auxiliaries& auxiliaries) {
   microbatch.auxiliaries = &auxiliaries;
   return microbatch;
 }
 
-// Adds `of_segment` to what the passage reports. The values outlive the graph, so they leave it.
+// Adds a segment's losses and counts to those of the passage. The values are detached, because they outlive the graph.
 void report(const Auxiliaries& of_segment, Auxiliaries& all) {
   for (const AuxiliaryLoss& loss : of_segment.losses) {
     all.losses.push_back({loss.name, loss.value.detach(), loss.coefficient});
@@ -106,7 +106,7 @@ void Segments::run_again(size_t segment, Passage& passage) const {
   ends.losses = std::move(handed_in.losses);
 }
 
-// From x_btc, which becomes the segment's output.
+// Runs the segment's forward on x_btc, and replaces x_btc by the segment's output.
 void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const {
   const bool keeps_graph = plan_[segment].kept == Segment::Kept::Graph;
   const c10::AutoGradMode grad(keeps_graph);

@@ -1,4 +1,4 @@
-// Closures over (x, dY) that write one slot each.
+// The entries of the weight-gradient queue: closures over x and dY, each of which writes one slot.
 #include "braid/nn/weight_grads.h"
 
 #include "braid/nn/kernels/product.h"
@@ -12,7 +12,7 @@ void push(const GradTarget& target, param::WeightGradQueue::Compute compute) {
   target.queue->push(*target.param.param, target.param.use, target.micro, std::move(compute));
 }
 
-// beta is 0 or 1; with 0 the slot may hold anything, NaN included.
+// Clears the slot if beta is 0: the slot may then hold anything, NaN included. beta is 0 or 1.
 void forget(const param::GradSlot& slot) {
   if (slot.beta == 0) slot.target.zero_();
 }

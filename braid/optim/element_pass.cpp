@@ -1,5 +1,5 @@
-// A parallel region per stretch over blocks of the flat buffers: AdamW moves 28 bytes of memory per float32 element, 30
-// with bfloat16 data.
+// The elementwise update. On the CPU, each stretch is one parallel region over blocks of the flat buffers. AdamW moves
+// 28 bytes of memory per float32 element, 30 with bfloat16 data.
 #include "braid/optim/element_pass.h"
 
 #include <ATen/Parallel.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kGrain =
     16 * param::ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
 
-// The target of rounded masters where the masters are the data themselves: none.
+// Stands for the rounded data if the masters are the data themselves: nothing is written.
 struct NoData {};
 
 void round_lanes(NoData*, const void*, int) {}
@@ -29,8 +29,9 @@ void round_lanes(c10::Half* __restrict__ data, const float* __restrict__ master,
   for (int j = 0; j < lanes; ++j) data[j] = c10::Half(master[j]);
 }
 
-// g++ 12 vectorises loops of known length over memory that cannot overlap. (Local copies of the lanes would say so too,
-// but their 16-byte stores and 32-byte loads stall store forwarding: three times slower.)
+// The loops have a constant length and their memory cannot overlap, so that g++ 12 vectorises them. Local copies of the
+// elements would also show that nothing overlaps, but their 16-byte stores before 32-byte loads defeat store
+// forwarding, which takes three times as long.
 template <class Factors, class T, class Data>
 void update_lanes(const Factors& of_group, const ElementRange<T>& range, Data* data) {
   constexpr int kLanes = 64;
@@ -60,7 +61,7 @@ ElementRange<T> part_of(const ElementRange<T>& whole, int64_t begin, int64_t end
   return {whole.weight + begin, whole.grad + begin, from(whole.first), from(whole.second), end - begin};
 }
 
-// Runs of blocks of one group at a time.
+// Updates each run of blocks of one parameter group with the factors of that group.
 template <class Factors, class T, class Data>
 void update_on_host(const ElementRange<T>& whole, Data* data, const uint8_t* group_of_block,
                     const std::vector<Factors>& of_groups) {

@@ -1,4 +1,5 @@
-// Sums of squares: per block on this rank, per parameter over the ranks, then over parameters, each in a fixed order.
+// The gradient norm. Squares are summed per block on this rank, then per parameter over the ranks, then over
+// parameters, each in a fixed order.
 #include "braid/optim/grad_norm.h"
 
 #include <ATen/Parallel.h>
@@ -27,7 +28,7 @@ Doubles four(const T* values) {
                  static_cast<double>(values[3])};
 }
 
-// Sixteen running sums in four registers, so that additions do not wait for one another.
+// Keeps sixteen running sums in four registers, so that additions do not wait for each other.
 template <class T>
 double block_squares(const T* values) {
   Doubles a{}, b{}, c{}, d{};
@@ -39,8 +40,8 @@ double block_squares(const T* values) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Writes the sums of squares of the blocks [begin, end) of kAlign elements, which lie in `range`, to of_blocks[begin
-// ..].
+// Writes the sums of squares of blocks begin .. end - 1 of kAlign elements to of_blocks[begin ..]. REQUIRES: the blocks
+// lie in `range`.
 template <class T>
 void square_blocks(const param::OwnedRange& range, int64_t begin, int64_t end, double* of_blocks) {
   const T* values = range.grad.const_data_ptr<T>() - range.begin;
@@ -49,8 +50,8 @@ void square_blocks(const param::OwnedRange& range, int64_t begin, int64_t end, d
   });
 }
 
-// By parameter. Slices are followed by zeros up to a whole block; the blocks of a parameter that other ranks own come
-// from them, and exact zeros from here.
+// The sums of squares by parameter, for gradients on the host. The padding of a slice up to a whole block is zero. For
+// blocks that other ranks own, this rank adds exact zeros to the all-reduce.
 class HostSquares {
  public:
   HostSquares(const param::ParamStore& store, const std::function<bool(const param::Parameter&)>& counts,
@@ -60,7 +61,7 @@ class HostSquares {
       for (const param::Parameter& param : store.params()) {
         const int64_t begin = std::max(range.begin / kAlign, first_block(param));
         const int64_t end = std::min(range.end / kAlign, end_block(param));
-        if (begin >= end || (!shards && !counts(param))) continue;  // somebody else may count it
+        if (begin >= end || (!shards && !counts(param))) continue;  // with shards, another rank may count it
         double* of_blocks = blocks_.mutable_data_ptr<double>();
         const bool is_double = range.grad.scalar_type() == at::kDouble;
         is_double ? square_blocks<double>(range, begin, end, of_blocks)
@@ -129,8 +130,8 @@ std::span<const double> GradNormExchange::own_squares() const {
 double GradNormExchange::finish() {
   work_.wait_host();
   const int64_t num_ranks = squares_.size(0), num_params = squares_.size(1);
-  // Rank by rank, not in the communicator's tree: ranks that hold nothing of a parameter add an exact zero, so however
-  // many stages lie between the tensor ranks of a parameter, its sum has the same bits.
+  // Adds rank by rank, not in the communicator's tree. Ranks without a part of a parameter add an exact zero. So a
+  // parameter's sum has the same bits however many stages lie between its tensor ranks.
   const double* sums = squares_.const_data_ptr<double>();
   double total = 0;
   for (int64_t p = 0; p < num_params; ++p) {

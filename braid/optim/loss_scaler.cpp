@@ -1,4 +1,4 @@
-// Doubling and halving.
+// The dynamic loss scale. It is doubled after a number of finite steps and halved on overflow.
 #include "braid/optim/loss_scaler.h"
 
 #include <algorithm>

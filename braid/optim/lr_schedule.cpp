@@ -1,4 +1,4 @@
-// Closed forms of the step number; nothing is remembered.
+// The learning rate as a closed form of the step number, without state.
 #include "braid/optim/lr_schedule.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Elementwise on what a rank owns, then one matrix at a time on the whole of it, then on what it owns again.
+// Muon's update of one matrix at a time: elementwise on this rank's shard, then on the whole matrix, then elementwise
+// on the shard again.
 #include "braid/optim/muon.h"
 
 #include <ATen/TensorOperators.h>
@@ -25,7 +26,7 @@ ElementRule rest_rule(OptimizerSpec spec) {
   return element_rule(spec);
 }
 
-// The elements of `tensor` from `begin` on, as many in every dim as `box` has.
+// Returns the view of `tensor` that starts at `begin` and has the extents of `box`.
 at::Tensor box_at(at::Tensor tensor, const mesh::Index& begin, const mesh::Box& box) {
   for (size_t dim = 0; dim < begin.size(); ++dim) {
     tensor = tensor.narrow(static_cast<int64_t>(dim), begin[dim], box.end[dim] - box.begin[dim]);
@@ -33,8 +34,8 @@ at::Tensor box_at(at::Tensor tensor, const mesh::Index& begin, const mesh::Box& 
   return tensor;
 }
 
-// Calls `call` with views of the same elements: of `global`, a whole matrix, and of `flat`, which is elements [begin,
-// end) of what a rank holds of it.
+// Calls `call` for each box with two views of the same elements. The first is of `global`, a whole matrix. The second
+// is of `flat`, which is elements [begin, end) of the rank's local part of that matrix.
 template <class Call>
 void for_each_box(const mesh::Placement& placement, int64_t begin, int64_t end, const at::Tensor& global,
                   const at::Tensor& flat, const Call& call) {
@@ -50,11 +51,11 @@ void for_each_box(const mesh::Placement& placement, int64_t begin, int64_t end, 
 }  // namespace
 
 at::Tensor orthogonalized(const at::Tensor& matrix) {
-  constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;  // largest slope at zero
+  constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;  // coefficients with the largest slope at zero
   constexpr int kSteps = 5;
   const bool tall = matrix.size(0) > matrix.size(1);
   at::Tensor x = tall ? matrix.t() : matrix;
-  x = x / (x.norm() + 1e-7);  // no singular value is more than 1
+  x = x / (x.norm() + 1e-7);  // no singular value exceeds 1 now
   for (int step = 0; step < kSteps; ++step) {
     const at::Tensor square = at::mm(x, x.t());
     const at::Tensor polynomial = at::addmm(square, square, square, kB, kC);
@@ -107,7 +108,7 @@ std::vector<Muon::OwnPart> Muon::own_parts(const param::Parameter& param) {
   return parts;
 }
 
-// Other ranks' elements are zeros here, so a sum brings them in and rounds nothing.
+// Gathers the whole matrix by all-reduces. Other ranks' elements are zero here, so the sums round nothing.
 at::Tensor Muon::whole(const param::Parameter& param, const std::vector<OwnPart>& parts,
                        const std::vector<at::Tensor>& values) {
   const at::Tensor matrix = at::zeros(param.placement.global_shape, store_.flat_master().options());

@@ -1,4 +1,4 @@
-// Tensors to calls through the table.
+// The optimizer's passes on a device. Tensors are passed to kernels through the table of libbraid_cuda.so.
 #include "braid/optim/on_device.h"
 
 #include <ATen/ops/empty.h>
@@ -20,7 +20,8 @@ const optim::OptimCudaTable& table(const at::Tensor& x) {
   return *found;
 }
 
-// Slices lie one behind another, each from its parameter's offset on.
+// Returns the first block of each parameter, then the number of blocks. Each slice begins at its parameter's offset and
+// ends where the next one begins.
 at::Tensor first_blocks(const param::ParamStore& store) {
   const auto num_params = static_cast<int64_t>(store.params().size());
   const at::Tensor blocks = at::empty({num_params + 1}, at::kLong);

@@ -1,4 +1,4 @@
-// Common code of all optimizers, and the list of them.
+// The code that all optimizers share, and the choice of the optimizer.
 #include "braid/optim/optimizer.h"
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace braid::optim {
 namespace {
 
-// The optimizers that update element by element: what they are is a rule (element_update.h).
+// An optimizer that updates element by element, by the rule of its kind (element_update.h).
 class ElementOptimizer final : public Optimizer {
  public:
   ElementOptimizer(const OptimizerSpec& spec, param::ParamStore& store)
@@ -35,7 +35,7 @@ const std::vector<OptimizerState>& Optimizer::states() {
 void Optimizer::step(const OptimizerStep& step) {
   ++num_steps_;
   update(step);
-  // The writes went past autograd: a backward pass that saved the old weights must fail, not use the new ones.
+  // The update bypassed autograd. A backward pass that saved the old weights must fail instead of using the new ones.
   store_.flat_data().unsafeGetTensorImpl()->bump_version();
 }
 

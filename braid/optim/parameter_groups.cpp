@@ -1,4 +1,4 @@
-// Names to rates, parameters to blocks.
+// The rates of each parameter, found by its name, and the group of each block.
 #include "braid/optim/parameter_groups.h"
 
 #include <fnmatch.h>
@@ -32,7 +32,8 @@ ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const param::ParamSt
     const auto found = std::find(rates_.begin(), rates_.end(), rates);
     index_of_param_.push_back(static_cast<int>(found - rates_.begin()));
     if (found == rates_.end()) rates_.push_back(rates);
-    // Up to the end: the next parameter takes its own back, the padding before it stays.
+    // Fills all blocks up to the end. The next parameter overwrites its own blocks, so this group keeps only the
+    // padding before them.
     std::fill(of_blocks_.begin() + param.offset / param::ParamStore::kAlign, of_blocks_.end(),
               static_cast<uint8_t>(index_of_param_.back()));
   }

@@ -1,4 +1,4 @@
-// Gradients summed in order of arrival, straight into main_grad.
+// The sink that adds gradients directly to main_grad, in the order in which they arrive.
 #include <vector>
 
 #include "braid/param/grad_ledger.h"
@@ -30,7 +30,7 @@ class AccumulatingSink final : public GradSink {
 
  private:
   GradLedger ledger_;
-  std::vector<bool> started_;  // by slice: something was written in this step
+  std::vector<bool> started_;  // by slice: whether this step has written to it
 };
 
 }  // namespace

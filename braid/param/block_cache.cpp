@@ -1,4 +1,5 @@
-// Class number 8 k + j holds blocks of (8 + j) 2^(k - 3) bytes: the top four bits of the size, rounded up.
+// The cache of memory blocks. Size class 8 k + j holds blocks of (8 + j) 2^(k - 3) bytes: the top four bits of the
+// size, rounded up.
 #include "braid/param/block_cache.h"
 
 #include <ATen/ops/empty.h>
@@ -26,7 +27,7 @@ at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& 
   void* memory = std::aligned_alloc(kLargePage, whole);
   if (!memory) throw std::bad_alloc();
 #if defined(MADV_HUGEPAGE)
-  ::madvise(memory, whole, MADV_HUGEPAGE);  // advice: whatever comes of it, the memory is there
+  ::madvise(memory, whole, MADV_HUGEPAGE);  // only a hint: the memory is usable even if this fails
 #endif
   return at::from_blob(
       memory, sizes, [](void* p) { std::free(p); }, options);

@@ -1,4 +1,4 @@
-// One byte per (use, micro) of each parameter; reused from step to step.
+// The ledger of contributions: one byte per (use, microbatch) of each parameter, reused in every step.
 #include "braid/param/grad_ledger.h"
 
 #include <algorithm>

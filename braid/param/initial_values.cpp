@@ -1,4 +1,4 @@
-// Walks each piece in runs along the last dim, so that normal numbers are drawn in batches.
+// The initial values. Each piece is filled in runs along the last dim, so that normal numbers are drawn in batches.
 #include "braid/param/initial_values.h"
 
 #include <ATen/Parallel.h>
@@ -17,7 +17,7 @@ struct Run {
   int64_t global, local, count;
 };
 
-// The run that starts at element `at` of the piece (in the piece's own row-major order) and ends with its row.
+// Returns the run that starts at element `at` of the piece (in the piece's own row-major order) and ends with its row.
 Run run_at(const mesh::Placement& placement, const mesh::Piece& piece, int64_t at) {
   const int last = static_cast<int>(placement.global_shape.size()) - 1;
   Run run{0, 0, 1};

@@ -1,5 +1,5 @@
-// A CPU allocator that puts a tag of 64 bytes in front of each block; the block stays aligned to 64 bytes.
-// Large blocks are kept for reuse (block_cache.h); c10 gives the memory, so alignment is as without it.
+// A CPU allocator that puts a tag of 64 bytes in front of each block; the block stays aligned to 64 bytes. Large blocks
+// are kept for reuse (block_cache.h). c10 allocates the memory, so the alignment does not change.
 #include "braid/param/memory_account.h"
 
 #include <c10/core/Allocator.h>
@@ -41,7 +41,7 @@ RankGauges& gauges(int rank) {
   return all[rank];
 }
 
-// The tag of this thread's allocations. Rank -1: they are not counted.
+// The tag of this thread's allocations. With rank -1 they are not counted.
 struct Tag {
   int rank = -1;
   MemoryCategory category = MemoryCategory::Other;
@@ -70,7 +70,7 @@ BlockCache& blocks() {
   return *cache;
 }
 
-// c10's own words are those of a fault in the program, with addresses.
+// Allocates a block. Replaces c10's error, whose text reads like a fault in the program and contains addresses.
 void* block_of(size_t bytes) {
   try {
     return blocks().allocate(bytes);

@@ -1,5 +1,6 @@
-// Lays parameters out one after another, then makes views: the buffers are allocated once; only bind() moves the data.
-// Initial values of sharded parameters are made unit by unit, so that no rank ever holds all of them.
+// Lays out parameters one after another in the flat buffers, and makes views of them. The buffers are allocated once;
+// only bind() replaces the data. Initial values of sharded parameters are computed unit by unit, so no rank ever holds
+// all of them.
 #include "braid/param/param_store.h"
 
 #include <ATen/ops/empty.h>
@@ -53,7 +54,7 @@ std::vector<Parameter> collect(const std::vector<BlockSpec>& blocks) {
   return params;
 }
 
-// By parameter: the first block that has it.
+// Returns for each parameter the first block that has it.
 std::vector<int> first_blocks(const std::vector<Parameter>& params, const std::vector<BlockSpec>& blocks) {
   std::vector<int> found;
   for (const Parameter& param : params) {
@@ -171,7 +172,7 @@ void ParamStore::make_views() {
   }
 }
 
-// Unit by unit: no two have memory at once.
+// Makes the views of sharded parameters unit by unit, so that no two units have memory at once.
 void ParamStore::make_data_views() {
   if (!shards_parameters()) {
     for (const ShardUnit& unit : units_) unit_data_.push_back(flat_data_.narrow(0, unit.begin, unit.length()));
@@ -206,7 +207,7 @@ void ParamStore::make_owned() {
   }
 }
 
-// Values are made on the host, whatever the device.
+// Computes initial values on the host, whatever the device of the store.
 void ParamStore::fill_masters() {
   const bool on_host = flat_master_.is_cpu();
   const at::Tensor host = on_host ? flat_master_ : at::zeros({num_flat()}, flat_master_.scalar_type());

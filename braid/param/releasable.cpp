@@ -1,5 +1,5 @@
-// A storage that is resized to nothing and back. Source of the idea: PyTorch's FSDP, which does this to flat
-// parameters.
+// Frees memory by resizing a storage to nothing, and restores it by resizing the storage back. Source of the idea:
+// PyTorch's FSDP, which does this to flat parameters.
 #include "braid/param/releasable.h"
 
 #include <ATen/native/Resize.h>
@@ -9,8 +9,8 @@ namespace {
 
 using c10::StorageImpl;
 
-// LibTorch lets a storage begin to refuse its data and has no call that ends it. An explicit instantiation may name a
-// private member.
+// Returns the flag that makes a storage refuse access to its data. LibTorch has a call that sets the flag, but none
+// that clears it. An explicit instantiation may name a private member.
 bool& refuses_data(StorageImpl& storage);
 template <bool StorageImpl::*Flag>
 struct PrivateFlag {
@@ -26,7 +26,7 @@ void release_memory(const at::Tensor& tensor, const std::string& why) {
   StorageImpl& storage = storage_of(tensor);
   if (refuses_data(storage)) return;
   at::native::resize_bytes_cpu(&storage, 0);
-  storage.set_nbytes(tensor.nbytes());  // so that views are made of it as ever
+  storage.set_nbytes(tensor.nbytes());  // so that views of the tensor can still be made
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(why);
 }
 
@@ -35,7 +35,7 @@ void restore_memory(const at::Tensor& tensor) {
   if (!refuses_data(storage)) return;
   refuses_data(storage) = false;
   storage.set_nbytes(0);
-  at::native::resize_bytes_cpu(&storage, tensor.nbytes());  // looks at the flag anew
+  at::native::resize_bytes_cpu(&storage, tensor.nbytes());  // reads the flag again
 }
 
 }  // namespace braid::param

@@ -1,7 +1,8 @@
-// Gradients summed in a balanced binary tree over microbatches. The tree, not the order of arrival, fixes the bits.
+// The sink that sums gradients in a balanced binary tree over microbatches. The tree, not the order of arrival,
+// determines the bits.
 //
-//   level 2          0123          A node is summed as soon as both children are there, so when microbatches arrive in
-//   level 1      01        23      order at most one node per level waits, beside the leaf being written.
+//   level 2          0123          A node is summed as soon as both children are complete. So if microbatches arrive in
+//   level 1      01        23      order, at most one node per level waits, beside the leaf being written.
 //   level 0    0    1    2    3
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
@@ -19,9 +20,9 @@
 namespace braid::param {
 namespace {
 
-// The tree of one slice. The first leaf is written into the slice itself, and a sum stays there when a child is there,
-// so the root ends in the slice without a copy. Addition is commutative: which child's memory takes the sum does not
-// matter.
+// The tree of one slice. The first leaf is written into the slice itself. The sum of two nodes is written into the
+// slice if one of them is there, so the root ends in the slice without a copy. Addition is commutative, so it does not
+// matter which child's memory takes the sum.
 class SumTree {
  public:
   void begin_step(const at::Tensor& slice, int num_leaves) {

@@ -1,4 +1,4 @@
-// Buffers in flight, one per unit and microbatch, reused by length.
+// The sink of sharded gradients. It has one buffer per unit and microbatch in flight, and reuses buffers by length.
 #include "braid/param/unit_sink.h"
 
 #include <ATen/ops/empty.h>
@@ -13,7 +13,8 @@ void UnitSink::begin_step(int num_microbatches) {
   filling_.clear();
 }
 
-// Only its padding is cleared: every parameter of a unit is overwritten by its first contribution.
+// Returns a buffer for a unit. Only its padding is cleared, because the first contribution to each parameter overwrites
+// that parameter's part.
 at::Tensor UnitSink::buffer(int unit) {
   const ShardUnit& of = store_.units()[unit];
   auto& free = free_[of.length()];

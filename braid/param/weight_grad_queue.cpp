@@ -1,4 +1,5 @@
-// A list of closures. Each is dropped as soon as it has run, so activations are freed one by one.
+// The queue of weight gradients, a list of closures. Each closure is destroyed as soon as it has run, so activations
+// are freed one by one.
 #include "braid/param/weight_grad_queue.h"
 
 #include <c10/core/GradMode.h>
@@ -12,7 +13,7 @@ void WeightGradQueue::push(const Parameter& param, int use, int micro, Compute c
   entries_.push_back({&param, use, micro, std::move(compute)});
 }
 
-// Outside of backward the thread may record graphs, and x requires grad: what is computed here is not differentiated.
+// Disables gradients: outside of backward, the thread may record graphs, and x requires grad.
 void WeightGradQueue::run_now(const Parameter& param, int use, int micro, const Compute& compute) {
   const c10::AutoGradMode no_grad(false);
   compute(sink_.open(param, use, micro));

@@ -1,4 +1,4 @@
-// A map of flat buffers.
+// The versions of the weights, a map of flat buffers.
 #include "braid/param/weight_versions.h"
 
 #include <ATen/ops/empty_like.h>

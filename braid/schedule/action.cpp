@@ -1,4 +1,4 @@
-// The text form of an action, both ways.
+// The conversion of an action to text and back.
 #include "braid/schedule/action.h"
 
 #include <algorithm>

@@ -27,7 +27,7 @@ StepSums::StepSums(const StepFacts& facts)
     rank[owner_of_stage(facts.placement, p, static_cast<int>(i))] += seconds_of(stage);
   }
   all = std::accumulate(rank.begin(), rank.end(), 0.0);
-  // Both copies of a mirrored stage work on half of the microbatches.
+  // Each copy of a mirrored stage processes half of the microbatches.
   if (facts.placement == StagePlacement::Mirrored) {
     for (int r = 0; r < p / 2; ++r) rank[r] = rank[p - 1 - r] = (rank[r] + rank[p - 1 - r]) / 2;
   }
@@ -41,7 +41,7 @@ StepSums::StepSums(const StepFacts& facts)
 
 namespace {
 
-// One microbatch at a time.
+// Returns the seconds of a step that runs one microbatch at a time.
 double naive_seconds(const StepSums& z) { return z.m * (z.all + 2 * (z.p - 1) * z.c); }
 
 double flushed(const StepSums& z, double period) { return z.all + 2 * (z.p - 1) * z.c + (z.m - 1) * period; }
@@ -50,7 +50,7 @@ double all_forwards_first(const StepSums& z) { return flushed(z, z.busiest); }
 
 double in_turn(const StepSums& z) {
   double period = z.busiest;
-  double way = 0;  // from rank i to the last and back
+  double way = 0;  // seconds from rank i to the last rank and back
   for (int i = z.p - 1; i >= 0; --i) {
     way += z.rank[i] + (i < z.p - 1 ? 2 * z.c : 0);
     period = std::max(period, way / (z.p - i));
@@ -58,15 +58,17 @@ double in_turn(const StepSums& z) {
   return flushed(z, period);
 }
 
-// Returns the time of one unobstructed microbatch, and of the others behind it on the busiest rank.
+// Returns the seconds of one microbatch that never waits, plus those of one stage of the busiest rank for each of the
+// others.
 double alone(const StepSums& z) { return z.all + 2 * (z.p * z.v - 1) * z.c + (z.m - 1) * z.busiest / z.v; }
 
 double chunked(const StepSums& z) {
   return std::max(alone(z), z.m * z.busiest + (z.all - z.busiest) / z.v + (z.p > 1 ? 3 * z.p - 2 : 0) * z.c);
 }
 
-// Schedules that split the backward pass. No rank ends before it has done its own work after the first microbatch has
-// come to it; where that leaves time, the bubble of even stages is in it.
+// Returns the seconds of a schedule that splits the backward. It is the mean work of a rank plus the bubble of even
+// stages, but at least the work of the busiest rank. Without PostValidated, a rank's work begins when its first
+// microbatch arrives, and the bubble is at least the time until the last rank has its first microbatch.
 double split(const StepSums& z, double bubble) {
   const double even = z.m * z.all / z.p;
   if (z.end == StepEnd::PostValidated) return std::max(z.m * z.busiest, even + bubble);
@@ -79,7 +81,7 @@ double there_and_back(const StepSums& z, double period, double bubble) {
   return z.m * period + (z.end == StepEnd::PostValidated ? bubble : std::max(bubble, z.fill));
 }
 
-// Bubbles of even stages.
+// The bubbles of even stages.
 double apart(const StepSums& z) { return z.p - 1; }
 double zero_bubble(const StepSums& z) {
   const double f = z.forward + z.c, i = z.input_grad + z.c, w = z.weight_grad;
@@ -129,7 +131,7 @@ constinit const ClosedForm v_half{[](const StepSums& z) {
                                   [](const StepSums& z, double) { return UnderWay{.either = z.p + 2.0}; }};
 constinit const ClosedForm v_min{[](const StepSums& z) {
                                    const double period = std::max(
-                                       z.busiest, z.slots + 4 * z.c);  // its passes take turns in slots of one length
+                                       z.busiest, z.slots + 4 * z.c);  // v-min's passes are in slots of one length
                                    return there_and_back(z, period, (4 * z.p - (z.p % 3 == 0 ? 7 : 5)) * mean_pass(z));
                                  },
                                  [](const StepSums& z, double) { return UnderWay{.either = 2.0 * z.p / 3 + 2}; }};

@@ -1,4 +1,4 @@
-// Looking times up.
+// The times of actions, and the reader of stage times.
 #include "braid/schedule/cost_model.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::vector<std::string> words_of(std::string line) {
   return words;
 }
 
-// A time, or -1 when the word is none.
+// Returns the time, or -1 if the word is not a time.
 double time_of(const std::string& word) {
   double value = -1;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);

@@ -1,4 +1,4 @@
-// Tables of actions as text. It does not check that the schedule can run (validate.h).
+// The conversion between schedules and tables of actions. It does not check that a schedule can run (validate.h).
 #include "braid/schedule/csv.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace braid::schedule {
 namespace {
 
-// Calls use(piece) for what stands between separators; "a,,b" has three pieces.
+// Calls use(piece) for each piece of text between separators; "a,,b" has three pieces.
 template <class Use>
 void split(std::string_view text, char separator, const Use& use) {
   while (true) {
@@ -45,9 +45,9 @@ class Reader {
   // One rank's copy of one stage.
   struct Copy {
     int rank = 0;
-    int least = std::numeric_limits<int>::max();  // microbatch
+    int least = std::numeric_limits<int>::max();  // lowest microbatch
     int most = -1;
-    std::string place, word;  // of the first cell
+    std::string place, word;  // place and word of its first cell
   };
 
   void read_row(std::string_view row) {
@@ -107,7 +107,7 @@ class Reader {
     schedule_.programs.back().push_back(action);
   }
 
-  // The first ones by name: a typing slip may leave a million.
+  // Reports stages that are on no rank. It names only the first ones, because a typing error may leave a million.
   void refuse_gaps() {
     int64_t num_gaps = 0;
     for (size_t stage = 0; stage < stages_.size(); ++stage) {
@@ -118,7 +118,8 @@ class Reader {
     problems_.push_back({"stages", "", cat("are on no rank: ", num_gaps - kMostNamed, " more"), ""});
   }
 
-  // A sound table has actions for each stage and microbatch; whoever draws the faults of another makes room for all.
+  // Reports a table with far too few actions. A valid table has actions for each stage and microbatch, and the check of
+  // an invalid one allocates memory for all of these pairs.
   void refuse_too_few_actions() {
     int64_t num_actions = 0;
     for (const Program& program : schedule_.programs) num_actions += static_cast<int64_t>(program.size());
@@ -131,10 +132,10 @@ class Reader {
          ""});
   }
 
-  // One rank per stage, or two that share the microbatches: one from 0 on, the other from some microbatch on that is
-  // the same for all stages.
+  // Sets the rank of each stage, or two ranks that divide its microbatches. The first then runs those from 0 on. The
+  // second runs those from some microbatch on, which is the same for all stages.
   void place_stages() {
-    int from = 0;  // least microbatch that the second copies may begin with, as far as seen
+    int from = 0;  // lowest microbatch with which second copies may begin, from the stages seen so far
     int least_second = std::numeric_limits<int>::max();
     for (auto& copies : stages_) {
       std::stable_sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.least < b.least; });
@@ -165,13 +166,13 @@ class Reader {
     problems_.push_back({late.place, late.word, rule, ""});
   }
 
-  // A typing slip must not ask for gigabytes.
+  // Limits, so that a typing error does not allocate gigabytes.
   static constexpr int kMostRows = 1 << 20, kMostStages = 1 << 20, kMostMicrobatches = 1 << 24;
   static constexpr int64_t kMostPlaces = 1 << 24, kMostNamed = 16;
   static constexpr size_t kLongestWord = 200;
 
   Schedule schedule_;
-  std::vector<std::vector<Copy>> stages_;  // by stage, in the order of the ranks
+  std::vector<std::vector<Copy>> stages_;  // by stage: its copies, in the order of their ranks until place_stages()
   std::vector<Problem> problems_;
 };
 

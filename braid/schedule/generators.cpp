@@ -1,4 +1,4 @@
-// The table of schedules, and what is checked before one is made.
+// The table of schedules, and the checks of a request before a schedule is generated.
 #include "braid/schedule/generators.h"
 
 #include <algorithm>
@@ -22,10 +22,10 @@ using Problems = std::vector<Problem>;
 struct Generator {
   ScheduleTraits traits;
   Schedule (*generate)(const ScheduleRequest& request);
-  Problems (*problems)(const ScheduleRequest& request) = nullptr;  // beyond what holds for all; null: none
+  Problems (*problems)(const ScheduleRequest& request) = nullptr;  // checks beyond those of all schedules; null: none
 };
 
-// Adapts a generator of ranks and microbatches.
+// Adapts a generator that takes only ranks and microbatches.
 template <Schedule (*kGenerate)(int ranks, int microbatches)>
 Schedule plain(const ScheduleRequest& request) {
   return kGenerate(request.ranks, request.microbatches);

@@ -1,4 +1,4 @@
-// Spans to rows of characters.
+// Draws spans as rows of characters.
 #include "braid/schedule/grid.h"
 
 #include <algorithm>
@@ -17,16 +17,16 @@ struct Block {
   int64_t begin;
   int64_t end;
   Action action;
-  std::optional<Action> partner = {};  // of a fused pair
+  std::optional<Action> partner = {};  // the second action of a fused pair
 };
 using Row = std::vector<Block>;
 
-// Columns that are drawn below one another.
+// A range of columns. The stretches of a grid are drawn one below another.
 struct Stretch {
   int64_t from, to;
 };
 
-constexpr double kMostSlots = 1 << 30;  // so that columns can be counted whatever the times are
+constexpr double kMostSlots = 1 << 30;  // limits the number of columns, whatever the times are
 
 const char* colour(const Block& block) {
   if (block.partner) return "\x1b[38;5;231;48;5;97m";  // white on violet
@@ -46,7 +46,7 @@ const char* colour(const Block& block) {
   }
 }
 
-// F, B, I and W always; recompute and update only where they take time.
+// Returns true for F, B, I and W. Returns true for recompute and update only if they take time.
 bool is_drawn(const Span& span) {
   return span.action.op <= Op::WeightGrad || (computes(span.action.op) && span.end > span.begin);
 }
@@ -132,7 +132,7 @@ class Grid {
     constexpr double kNever = std::numeric_limits<double>::infinity();
     double shortest = kNever;
     double shortest_pair = kNever;
-    double last = 0;  // end of all that is drawn
+    double last = 0;  // end of the last span that is drawn
     Action widest{Op::Forward, 0, -1};
     origin_ = kNever;
     for (const auto& spans : timeline_.ranks) {
@@ -169,7 +169,8 @@ class Grid {
     return (several_stages_ ? std::to_string(action.stage) : "") + op + std::to_string(action.micro);
   }
 
-  // Rounds to whole columns and pushes right what would overlap, so every span is seen. Returns where the row ends.
+  // Calls use(block) for each span of a row. Rounds to whole columns and moves overlapping blocks to the right, so that
+  // every span is visible. Returns the column where the row ends.
   template <class Use>
   int64_t place(const std::vector<Span>& spans, const Use& use) const {
     int64_t free = 0;
@@ -238,8 +239,8 @@ class Grid {
   int cell_ = 2;  // characters per column, with the gap
   int prefix_ = 0;
   int64_t columns_ = 0;
-  int64_t first_round_ = 0;  // its end
-  int64_t last_round_ = 0;   // its begin
+  int64_t first_round_ = 0;  // column at which every rank has ended its first backward
+  int64_t last_round_ = 0;   // column at which the first rank begins its last forward
 };
 
 }  // namespace

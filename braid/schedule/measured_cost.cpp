@@ -1,4 +1,4 @@
-// Spans sorted by what ran.
+// The times of measured spans, by stage and op.
 #include "braid/schedule/measured_cost.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace braid::schedule {
 
 void MeasuredCost::add(const Timeline& timeline) {
   for (const auto& row : timeline.ranks) {
-    bool fused = false;  // with the span before
+    bool fused = false;  // whether the span is fused with the previous one
     for (const Span& span : row) {
       const bool pair = fused || span.action.fusion == Fusion::WithNext;
       fused = span.action.fusion == Fusion::WithNext;

@@ -73,8 +73,8 @@ class MicrobatchChecker {
     fault(second, cat(word(late), ": comes before ", word(early)));
   }
 
-  // The transfers with the neighbour at `offset`: all there when that is on another rank, none when it is not.
-  // True when it is.
+  // Checks the transfers with the neighbour at `offset`: all must be present if it is on another rank, none if it is
+  // not. Returns true if it is on another rank.
   bool check_edge(int offset, std::array<Op, 2> transfers) {
     const int other = stage_ + offset;
     const bool exists = other >= 0 && other < schedule_.num_stages;

@@ -1,4 +1,4 @@
-// The passes that look at one program at a time. They trust the schedule; validate.h does not.
+// The passes that rewrite one program at a time. They assume that the schedule is valid (validate.h).
 #include "braid/schedule/passes.h"
 
 #include <algorithm>
@@ -16,14 +16,14 @@ struct StageTransfer {
   Action receive;
 };
 
-// True when `stage` has a neighbour at `offset` (-1 or +1) that lives on another rank.
+// Returns true if the action's stage has a neighbour at `offset` (-1 or +1) that is on another rank.
 bool crosses(const Schedule& schedule, const Action& action, int offset) {
   const int other = action.stage + offset;
   if (other < 0 || other >= schedule.num_stages) return false;
   return schedule.rank_of(action.stage, action.micro) != schedule.rank_of(other, action.micro);
 }
 
-// The receive that brings an F, B or I its tensor from another rank, if one does.
+// Returns the receive that brings the input of an F, B or I from another rank, if there is one.
 std::optional<Action> receive_before(const Schedule& schedule, const Action& action) {
   const auto [stage, micro] = std::pair(action.stage, action.micro);
   if (action.op == Op::Forward && crosses(schedule, action, -1)) return Action{Op::RecvForward, stage, micro};
@@ -31,7 +31,7 @@ std::optional<Action> receive_before(const Schedule& schedule, const Action& act
   return std::nullopt;
 }
 
-// The transfer that takes what an F, B or I makes to another rank, if it goes there.
+// Returns the transfer of the output of an F, B or I to another rank, if there is one.
 std::optional<StageTransfer> transfer_after(const Schedule& schedule, const Action& action) {
   const auto [stage, micro] = std::pair(action.stage, action.micro);
   if (action.op == Op::Forward && crosses(schedule, action, +1)) {
@@ -50,7 +50,7 @@ bool contains(const Schedule& schedule, const Wanted& wanted) {
   });
 }
 
-// The schedule with every program replaced by what rewrite(program) makes of it.
+// Returns the schedule with every program replaced by rewrite(program).
 template <class Rewrite>
 Schedule rewritten(const Schedule& schedule, const Rewrite& rewrite) {
   Schedule result = schedule;
@@ -58,7 +58,7 @@ Schedule rewritten(const Schedule& schedule, const Rewrite& rewrite) {
   return result;
 }
 
-// One past the last action of the unit that begins at `index`: a fused pair or one action.
+// Returns the index after the unit that begins at `index`. A unit is a fused pair or one action.
 size_t unit_end(const Program& program, size_t index) { return index + (pair_begins(program, index) ? 2 : 1); }
 
 // Returns the place of RECOMPUTE for the backward at `index`.

@@ -1,4 +1,4 @@
-// Counting along each program. It trusts the schedule, but not so far as to crash on a faulty one.
+// The peaks, counted along each program. The counts assume a valid schedule, but a faulty one does not crash them.
 #include "braid/schedule/peaks.h"
 
 #include <algorithm>
@@ -40,17 +40,17 @@ class Versions {
   int newest() const { return oldest_ + static_cast<int>(users_.size()) - 1; }
 
   std::map<int, int> reads_;     // by microbatch in flight: the version it read
-  std::deque<int> users_ = {0};  // microbatches in flight by version, from oldest_ to the newest
+  std::deque<int> users_ = {0};  // number of microbatches in flight by version, from oldest_ to the newest
   int oldest_ = 0;
-  int kept_ = 1;  // the newest, and those with users
+  int kept_ = 1;  // number of versions kept: the newest, and those with users
 };
 
-// The most that `after` counts, in the order of the program.
+// Returns the peak of after(action), which is called for the actions in the order of the program.
 template <class After>
 HeldPeak peak_of(const Program& program, int limit, After after) {
   HeldPeak peak;
   for (size_t i = 0; i < program.size(); ++i) {
-    __builtin_prefetch(&program[i] + 64);  // half of the time is waiting for memory
+    __builtin_prefetch(&program[i] + 64);  // half of the time is spent waiting for memory
     peak.most = std::max(peak.most, after(program[i]));
     if (peak.first_above < 0 && peak.most > limit) peak.first_above = static_cast<int>(i);
   }
@@ -99,7 +99,7 @@ HeldPeak held_peak(const Schedule& schedule, int rank, HeldResource held, int li
   if (held == HeldResource::WeightVersions) {
     return has_updates(program) ? versions_peak(schedule, program, limit) : HeldPeak{.most = 1};
   }
-  const Op end = held == HeldResource::Activations ? Op::InputGrad : Op::WeightGrad;  // beside B
+  const Op end = held == HeldResource::Activations ? Op::InputGrad : Op::WeightGrad;  // ends a pair, as B does
   return peak_of(program, limit, [end, count = 0](const Action& action) mutable {
     return count += (action.op == Op::Forward) - (action.op == Op::FullBackward || action.op == end);
   });

@@ -1,4 +1,4 @@
-// Draws programs with their faulty cells marked. It does not judge (validate.cpp).
+// Draws programs with their faulty cells marked. validate.cpp finds the faults.
 #include <algorithm>
 #include <set>
 
@@ -11,10 +11,10 @@ namespace {
 
 constexpr int kNeighbours = 4;  // cells shown on each side of a faulty one
 
-// "rank 1  .. 1F2 1B1 >1SEND_B1< 1F3 .."; a fused pair is one cell.
+// Returns a line such as "rank 1  .. 1F2 1B1 >1SEND_B1< 1F3 .."; a fused pair is one cell.
 std::string line(const Program& program, int rank, const std::set<int>& marked) {
-  std::vector<int> cells;   // where each begins
-  std::vector<int> faulty;  // which of them, ascending
+  std::vector<int> cells;   // index at which each cell begins
+  std::vector<int> faulty;  // numbers of the faulty cells, ascending
   for (int i = 0; i < static_cast<int>(program.size()); ++i) {
     if (!pair_ends(program, i)) cells.push_back(i);
     const int cell = static_cast<int>(cells.size()) - 1;

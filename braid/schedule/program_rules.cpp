@@ -1,4 +1,4 @@
-// Rules that one rank's program shows by itself.
+// The rules that can be checked on one rank's program by itself.
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -9,7 +9,7 @@
 namespace braid::schedule {
 namespace {
 
-// Along one rank's program.
+// Checks the rules along one rank's program.
 class ProgramChecker {
  public:
   ProgramChecker(const Schedule& schedule, int rank, std::vector<Fault>& faults)
@@ -26,7 +26,8 @@ class ProgramChecker {
     }
   }
 
-  // Every compute action of a stage stands between its UNSHARD and its RESHARD.
+  // Checks that F, B, I, W and RECOMPUTE of a stage run only while it is unsharded, and that its UNSHARD and RESHARD
+  // alternate.
   void check_shards() {
     for (size_t i = 0; i < program_.size(); ++i) {
       const Action& action = program_[i];
@@ -53,7 +54,7 @@ class ProgramChecker {
   std::vector<bool> unsharded_;  // by stage, on this rank
 };
 
-// The rank's counts against the schedule's promise.
+// Checks a rank's peaks against the schedule's promise.
 class PromiseChecker {
  public:
   PromiseChecker(const Schedule& schedule, int rank, std::vector<Fault>& faults)
@@ -91,7 +92,7 @@ bool has_shards(const Schedule& schedule) {
   });
 }
 
-// One number for each rank, or none at all.
+// Returns true if `promised` has one number for each rank, or none at all. Otherwise adds a fault.
 bool fits(const std::vector<int>& promised, const Schedule& schedule, std::vector<Fault>& faults) {
   if (promised.empty() || static_cast<int>(promised.size()) == schedule.num_ranks()) return true;
   faults.push_back({-1, -1, cat("promises for ", promised.size(), " ranks, but there are ", schedule.num_ranks())});

@@ -1,4 +1,4 @@
-// Words of programs, both ways. Each action of a pair has the text form of action.h.
+// The conversion of programs to words and back. Each action of a pair has the text form of action.h.
 #include "braid/schedule/program_text.h"
 
 #include "braid/base/errors.h"

@@ -1,4 +1,5 @@
-// Finds ranks that never finish, and the reason: the walk finds where they stop, positions what they wait for.
+// Finds ranks that never finish, and the reasons. The walk gives the action where a rank stops; positions show the
+// action for which it waits.
 #include <set>
 
 #include "braid/base/text.h"
@@ -21,7 +22,7 @@ class Progress {
   bool finished(int rank) const { return stops_[rank] == static_cast<int>(schedule_.programs[rank].size()); }
   int stop(int rank) const { return stops_[rank]; }
 
-  // Says what the stuck action, or pair, waits for, and why it never happens.
+  // Returns a text that names the action for which the stuck action or pair waits, and the reason why it never runs.
   std::string reason(int rank) const {
     const Action missing = awaited(rank);
     if (!exists(missing)) return "nothing can match it";
@@ -87,7 +88,7 @@ class Progress {
     return {forward ? Op::Forward : backward_op(stage, action.micro), stage, action.micro};
   }
 
-  // The op that makes the gradient of the stage's input: I where there is no B.
+  // Returns the op that computes the gradient of the stage's input: B, or I if there is no B.
   Op backward_op(int stage, int micro) const {
     return positions_.at(Op::FullBackward, stage, micro) == Positions::kMissing ? Op::InputGrad : Op::FullBackward;
   }

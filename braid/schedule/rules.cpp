@@ -1,4 +1,4 @@
-// Positions: one table per op that occurs. It trusts stage and microbatch to be in range.
+// The positions of actions, one table for each op that occurs. Stages and microbatches must be in range.
 #include "braid/schedule/rules.h"
 
 #include <algorithm>

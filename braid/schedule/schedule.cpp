@@ -1,4 +1,4 @@
-// Owners of stages. validate.h checks that the schedule is sound.
+// The owners of stages. validate.h checks that a schedule is valid.
 #include "braid/schedule/schedule.h"
 
 #include "braid/base/errors.h"

@@ -1,4 +1,5 @@
-// The virtual clock over walk(): no event queue, since in-order ranks make times independent of the order of the walk.
+// The virtual clock over walk(). It needs no event queue: ranks run in order, so times do not depend on the order of
+// the walk.
 #include "braid/schedule/simulate.h"
 
 #include <algorithm>
@@ -44,9 +45,9 @@ class SharedClock {
   };
   struct Rank {
     std::vector<After> after;  // by action
-    int done = 0;              // actions
-    int actions = 0;           // that it is at: none, one, or a fused pair
-    double left = 0;           // of them, at full speed
+    int done = 0;              // number of actions done
+    int actions = 0;           // number of actions that it runs now: none, one, or a fused pair
+    double left = 0;           // time that these still take at full speed
     double begin = 0;
   };
 
@@ -66,7 +67,7 @@ class SharedClock {
     rank.begin = now_;
   }
 
-  // Until the first of the actions at hand ends.
+  // Advances the clock until the first of the running actions ends.
   void advance(double speed) {
     double least = std::numeric_limits<double>::infinity();
     for (const Rank& rank : ranks_) {
@@ -103,7 +104,8 @@ Timeline simulate_sharing(const Schedule& schedule, const CostModel& cost, doubl
 
 namespace {
 
-// `taken` says of a visit what an action that computes takes; of the second of a fused pair, the pair.
+// The clock of simulate() and replay(). taken(visit) returns the time of a compute action. For the second action of a
+// fused pair it returns the time of the pair.
 template <class Taken>
 class Clock {
  public:
@@ -128,7 +130,7 @@ class Clock {
     switch (action.op) {
       case Op::SendForward:
       case Op::SendBackward:
-        // Under rendezvous the receiver's last action is done: its receive is the next visit.
+        // Under rendezvous the receiver's previous action is done, and its receive is the next visit.
         if (waits) span.begin = std::max(free, free_[visit.after_rank]);
         span.end = span.begin + transfer_;
         if (mode_ == SendMode::Rendezvous) {
@@ -143,7 +145,7 @@ class Clock {
         break;
       default:
         if (waits) span.begin = std::max(free, end_of(visit) + transfer_);
-        if (pair_begins(program, visit.index)) {  // its second is the next visit
+        if (pair_begins(program, visit.index)) {  // its second action is the next visit
           free = span.begin;
           return;
         }
@@ -154,7 +156,7 @@ class Clock {
   }
 
  private:
-  // Until here the rank was free to begin the first of the pair.
+  // Runs a fused pair. The rank's free time is now the time at which the first action may begin.
   void end_pair(const Visit& visit) {
     const Program& program = schedule_.programs[visit.rank];
     double& free = free_[visit.rank];
@@ -167,7 +169,7 @@ class Clock {
   void put(int rank, const Span& span) {
     std::vector<double>& ends = ends_[rank];
     ends.push_back(span.end);
-    __builtin_prefetch(&ends.back() + 8);  // the next line of one stream among thousands
+    __builtin_prefetch(&ends.back() + 8);  // prefetches the next cache line of one stream among thousands
     spans_(rank, span);
   }
 
@@ -178,7 +180,7 @@ class Clock {
   const double transfer_;
   const SendMode mode_;
   const SpanVisitor& spans_;
-  std::vector<double> free_;               // by rank
+  std::vector<double> free_;               // by rank: time at which the rank is free
   std::vector<std::vector<double>> ends_;  // by rank and action
 };
 
@@ -198,7 +200,7 @@ void play(const Schedule& schedule, Clock<Taken> clock, SendMode mode) {
   }
 }
 
-// With room for the actions of `schedule`.
+// Returns an empty timeline, with memory reserved for the actions of `schedule`.
 Timeline roomy(const Schedule& schedule) {
   Timeline timeline;
   for (const Program& program : schedule.programs) timeline.ranks.emplace_back().reserve(program.size());

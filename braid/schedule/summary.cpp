@@ -1,4 +1,4 @@
-// Sums and maxima over spans.
+// The summary of a timeline: sums and maxima over its spans.
 #include "braid/schedule/summary.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Times of a step.
+// The times of a step.
 #include "braid/schedule/timeline.h"
 
 #include <algorithm>

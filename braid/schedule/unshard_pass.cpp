@@ -1,4 +1,5 @@
-// UNSHARD and RESHARD. A rank looks ahead: what it will run next it gathers, what it will not it frees.
+// The pass that adds UNSHARD and RESHARD. A rank gathers the parameters of the stages that it runs next, and frees all
+// others.
 #include <algorithm>
 #include <set>
 
@@ -32,7 +33,7 @@ class Sharder {
   struct Uses {
     int stage;
     std::vector<size_t> places;  // in the program, ascending
-    size_t next = 0;             // the first that is not in the past
+    size_t next = 0;             // index in `places` of the first use that has not passed
   };
 
   Uses& uses_of(int stage) {
@@ -40,7 +41,8 @@ class Sharder {
     return found != uses_.end() ? *found : uses_.emplace_back(Uses{stage, {}});
   }
 
-  // The stages that run next, from place `now` on, in the order of their turns. A pair counts as one turn.
+  // Returns up to most_stages_ stages that run next, from place `now` on, in the order of their turns. A fused pair is
+  // not separated, so there may be one stage more.
   std::vector<int> next_stages(size_t now) {
     std::vector<std::pair<size_t, int>> turns;
     for (auto& uses : uses_) {
@@ -72,7 +74,7 @@ class Sharder {
 
   const Program& program_;
   const int most_stages_;
-  std::vector<Uses> uses_;  // by the first use
+  std::vector<Uses> uses_;  // in the order of first use
   std::set<int> gathered_;
   Program result_;
 };

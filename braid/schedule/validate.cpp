@@ -1,4 +1,4 @@
-// Owners, then a census of actions, then the rules (rules.h).
+// Checks the owners of stages, then takes a census of the actions, then checks the rules (rules.h).
 #include "braid/schedule/validate.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Validator {
     }
   }
 
-  // Fills positions_. False when an action names a stage or a microbatch that does not exist.
+  // Fills positions_. Returns false if an action names a stage or a microbatch that does not exist.
   bool census() {
     bool in_range = true;
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
@@ -80,7 +80,7 @@ class Validator {
       fault(rank, index, cat(braid::text(action), ": its stage is on rank ", schedule_.rank_of(action.stage, micro)));
       return true;
     }
-    if (action.op == Op::Unshard || action.op == Op::Reshard) return true;  // they may come again (program_rules.cpp)
+    if (action.op == Op::Unshard || action.op == Op::Reshard) return true;  // both may repeat (program_rules.cpp)
     if (positions_.note(action.op, action.stage, micro, index) != Positions::kMissing) {
       fault(rank, index, cat(braid::text(action), ": appears a second time"));
     }

@@ -1,4 +1,4 @@
-// One pass along each program, counting updates.
+// The plan of weight versions. It is made in one pass along each program, which counts updates.
 #include "braid/schedule/version_plan.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace braid::schedule {
 
 VersionPlan::VersionPlan(const Schedule& schedule, VersionRule rule) {
   version_.assign(schedule.num_stages, std::vector<int>(schedule.num_microbatches, 0));
-  std::vector<std::vector<int>> updates(schedule.num_stages);  // the microbatch of each, by stage
+  std::vector<std::vector<int>> updates(schedule.num_stages);  // by stage: the microbatch of each update
   for (const Program& program : schedule.programs) {
     for (const Action& action : program) {
       if (action.op == Op::Update) updates[action.stage].push_back(action.micro);

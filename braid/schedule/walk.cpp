@@ -1,4 +1,5 @@
-// The walk: each rank runs until it waits, and is woken by the action it waits for. No clock, no judgement.
+// The walk. Each rank runs until it waits for an action, and that action wakes it. The walk has no clock and checks no
+// rules.
 #include "braid/schedule/walk.h"
 
 #include <limits>
@@ -9,18 +10,20 @@
 namespace braid::schedule {
 namespace {
 
-// The state of an action that others wait for: its index in the program where it ran, or
-constexpr int kElsewhere = -1;  // that it ran on a rank that does not own the stage: a fault, and no place to wait for;
-constexpr int kNever = std::numeric_limits<int>::min();  // that it has not run. Between the two: and who waits for it.
-constexpr int kRuns = 0;                                 // in place of who waits
+// The state of an action that others wait for. If it has run, the state is its index in the program of its stage's
+// owner, or kElsewhere. If not, it names the first rank that waits for the action (encoded by there()), or is kNever.
+constexpr int kElsewhere = -1;  // ran on a rank that does not own the stage, a fault; visits cannot name it
+constexpr int kNever = std::numeric_limits<int>::min();  // has not run, and no rank waits for it
+constexpr int kRuns = 0;                                 // in waits_before_: the rank does not wait
 
-constexpr size_t kPadding = 8;  // keeps rows of a power of two of microbatches from sharing the lines of a cache
-constexpr int kBlock = 256;     // ranks: what they do next and wait for fits into a cache
+constexpr size_t kPadding = 8;  // keeps rows apart in the cache if the number of microbatches is a power of two
+constexpr int kBlock = 256;     // ranks per block, whose next actions and dependencies fit into a cache
 constexpr int kNoBlock = -1;
 
 bool ran(int known) { return known >= kElsewhere; }
 
-// Thousands of ranks in turn are more streams than a processor can prefetch.
+// Prefetches the next cache line. The walk reads thousands of ranks in turn, more streams than a processor prefetches
+// by itself.
 template <class T>
 void fetch_next_line(const T& here) {
   __builtin_prefetch(&here + 64 / sizeof(T));
@@ -54,9 +57,10 @@ class Walker {
   }
 
  private:
-  // Neighbours wait for each other so often that all ranks go on in lockstep, and whoever takes them in turn finds no
-  // program in the cache. A block of them goes on by half as many microbatches as it has ranks, most in its middle,
-  // before both its ends wait for other blocks; its ends are in the middle of the blocks after that.
+  // Neighbours wait for each other so often that all ranks advance in lockstep. A walk over all ranks in turn would
+  // never find a program in the cache, so ranks run in blocks. A block runs until both its ends wait for other blocks.
+  // By then its middle, which gets furthest, has advanced by half as many microbatches as the block has ranks. The next
+  // blocks are shifted by half a block, so that these ends are in their middle.
   int block_of(int rank) const { return (rank + shift_) / kBlock; }
 
   void run_block(int first) {
@@ -71,7 +75,8 @@ class Walker {
     block_ = kNoBlock;
   }
 
-  // Those of one (stage, microbatch) lie side by side. B and I both make the gradient of the input, so they share one.
+  // Returns an op's index among the states of its (stage, microbatch), which are adjacent. B and I both compute the
+  // input gradient, so they share one.
   static size_t slot(Op op) {
     switch (op) {
       case Op::Forward:
@@ -93,7 +98,8 @@ class Walker {
                                                                   : schedule_.stage_rank[stage];
   }
 
-  // Nobody is woken by what ran before; this finds sends and receives that a faulty schedule repeats.
+  // Tries every rank once more. A rank is woken only when an action runs for the first time, so this finds the sends
+  // and receives that a faulty schedule repeats.
   bool swept() {
     bool moved = false;
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
@@ -110,7 +116,8 @@ class Walker {
     (block_of(rank) == block_ ? ready_ : later_).push_back(rank);
   }
 
-  // Returns true if an action ran. If not, the rank waits for it, as the first of those that do.
+  // Returns true if an action ran. If not, puts the rank first in the list of ranks that wait for it, unless the rank
+  // is in a list already.
   bool there(int rank, int& known) {
     if (ran(known)) return true;
     if (waits_before_[rank] == kRuns) {
@@ -173,7 +180,7 @@ class Walker {
     return true;
   }
 
-  // F, B, I, or a fused pair, which runs when both may.
+  // Runs F, B, I, or a fused pair, if it can. A fused pair runs when both actions can.
   bool compute(int rank) {
     const Program& program = schedule_.programs[rank];
     const int first = next_[rank];
@@ -187,8 +194,9 @@ class Walker {
     return true;
   }
 
-  // Returns true if F, B or I has its inputs: its own forward, and the tensor of the stage before (or behind), by a
-  // receive if that is on another rank. Notes in `visit` what it waited for elsewhere.
+  // Returns true if F, B or I has its inputs. These are its own forward (for B and I) and the tensor of the
+  // neighbouring stage, which comes by a receive if the schedule has transfers and that stage is on another rank. Notes
+  // in `visit` the action on another rank for which it waited.
   bool available(const Action& action, Visit& visit) {
     const bool forward = action.op == Op::Forward;
     if (!forward && !there(visit.rank, done(Op::Forward, action.stage, action.micro))) return false;
@@ -234,7 +242,7 @@ class Walker {
     const int stage = action.stage + offset;
     if (!inside(stage)) return false;
     if (mode_ == SendMode::Rendezvous) {
-      // The sender runs the pair, so let it try now that this receive is reached.
+      // The sender runs both actions. It is woken, because this receive is now the next action of its rank.
       int& known = done(action.op, action.stage, action.micro);
       if (!ran(known)) wake(std::exchange(known, kNever));
       return false;
@@ -250,16 +258,17 @@ class Walker {
   const SendMode mode_;
   const std::function<void(const Visit&)>& visit_;
   const bool comms_;
-  const size_t slots_;             // ops that are kept in done_
-  const size_t row_;               // of done_: one stage
-  std::vector<int> done_;          // by stage, microbatch and slot: what is known of it
-  std::vector<int> next_;          // by rank
-  std::vector<int> waits_before_;  // by rank: who else waits for the same, kNever after the last; or kRuns
-  std::vector<char> queued_;       // by rank: whether its turn will come
-  std::vector<int> ready_;         // whose turn will, in this block
-  std::vector<int> later_;         // and after all blocks
+  const size_t slots_;     // number of states for each stage and microbatch
+  const size_t row_;       // number of states for each stage
+  std::vector<int> done_;  // by stage, microbatch and slot: the state of the action
+  std::vector<int> next_;  // by rank: index of its next action
+  // By rank: the state in which it found the action for which it waits, which names the next waiting rank; or kRuns.
+  std::vector<int> waits_before_;
+  std::vector<char> queued_;  // by rank: whether it is in ready_ or later_
+  std::vector<int> ready_;    // ranks to run in this block
+  std::vector<int> later_;    // ranks to run in the next round of blocks
   int block_ = kNoBlock;
-  int shift_ = 0;  // of the blocks, in turn half of one and none
+  int shift_ = 0;  // shift of the blocks in ranks: half a block and 0 alternately
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Rules about what follows the weight passes of a stage's copy: the reduction and the optimizer's steps.
+// The rules about the actions that follow the weight passes of a stage's copy: gradient reduction and optimizer steps.
 #include "braid/base/text.h"
 #include "braid/schedule/rules.h"
 
@@ -35,7 +35,7 @@ class WeightChecker {
     return {positions_.weight_op(copy.stage, micro), copy.stage, micro};
   }
 
-  // Once, after the weight passes of all its microbatches.
+  // Checks that the copy has a REDUCE_GRAD, after the weight passes of all its microbatches.
   void check_reduce(const StageCopy& copy) {
     if (copy.first_micro >= copy.end_micro) return;
     const Action reduce{Op::ReduceGrad, copy.stage, -1};
@@ -47,7 +47,8 @@ class WeightChecker {
     }
   }
 
-  // The same microbatches on all copies, the last one among them; each after the weight passes of all that it includes.
+  // Checks that all copies update after the same microbatches, which include the last one of each copy. Every update
+  // must come after the weight passes that it includes.
   void check_updates(const StageCopy& copy) {
     int latest = copy.first_micro;  // the microbatch whose weight pass is last, so far
     for (int micro = copy.first_micro; micro < copy.end_micro; ++micro) {

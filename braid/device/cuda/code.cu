@@ -9,7 +9,7 @@ __global__ void nothing_kernel() {}
 
 }  // namespace
 
-// Empty text when it does.
+// Returns the error text; empty if the code runs.
 const char* code_problem() {
   cudaFuncAttributes attributes{};
   const cudaError_t failed = cudaFuncGetAttributes(&attributes, nothing_kernel);

@@ -1,4 +1,5 @@
-// Streams, memory and graphs by LibTorch's own means, so that its kernels and ours share them.
+// The device's streams, memory and graphs, through LibTorch's own functions, so that its kernels and braid's share
+// them.
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -55,8 +56,8 @@ void memory(int device, CudaMemory* out) {
 
 void reset_peak(int device) { c10::cuda::CUDACachingAllocator::resetPeakStats(static_cast<c10::DeviceIndex>(device)); }
 
-// A recording and the memory it works in. The pool has a name from the start: LibTorch's graph tells that of its own
-// only after a capture that went well.
+// A graph and the pool of its memory. The pool's id is chosen before the capture, because LibTorch's graph returns its
+// own pool's id only after a successful capture.
 struct Recording {
   at::cuda::CUDAGraph graph;
   at::cuda::MempoolId_t pool = {0, 0};
@@ -66,16 +67,17 @@ Recording& recording_of(void* graph) { return *static_cast<Recording*>(graph); }
 
 void* make_graph() { return new Recording(); }
 
-// Thread-local mode: what other threads do, such as writing a checkpoint from pinned memory, does not end the capture.
-// The backward pass, on LibTorch's own thread, is recorded all the same: it works on the captured stream.
+// Captures in thread-local mode, so that CUDA calls of other threads, such as writing a checkpoint from pinned memory,
+// do not invalidate the capture. The backward pass runs on LibTorch's own thread, but it is recorded too, because its
+// work goes to the captured stream.
 void begin_capture(void* graph, void* share) {
   Recording& recording = recording_of(graph);
   recording.pool = share ? recording_of(share).pool : at::cuda::graph_pool_handle();
   recording.graph.capture_begin(recording.pool, cudaStreamCaptureModeThreadLocal);
 }
 
-// Two calls, the second only after the first: one that throws says that the capture had come further, and then
-// LibTorch's graph gives the memory back itself.
+// Calls `end`, then `release`. If one throws, the failed capture had already got past that step, and LibTorch's graph
+// releases the memory itself.
 template <class End, class Release>
 void leave_pool(const End& end, const Release& release) {
   try {
@@ -85,8 +87,8 @@ void leave_pool(const End& end, const Release& release) {
   }
 }
 
-// A capture that cannot be ended leaves the stream running again, but both allocators serving from the recording's
-// memory.
+// Ends the capture. If that fails, the stream runs normally again, but both allocators still allocate from the graph's
+// pool. So the function makes them leave the pool, and rethrows.
 void end_capture(void* graph) {
   Recording& recording = recording_of(graph);
   try {
@@ -105,7 +107,7 @@ void end_capture(void* graph) {
 void abandon_capture(void* graph) {
   try {
     end_capture(graph);
-  } catch (const std::exception&) {  // what was to be recorded failed, so that this is no news
+  } catch (const std::exception&) {  // the recorded work has failed already, so this error adds nothing
   }
 }
 

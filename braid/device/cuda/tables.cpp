@@ -1,4 +1,4 @@
-// The one entry of libbraid_cuda.so. It knows components by name only.
+// The only exported function of libbraid_cuda.so. It returns the table of a component by name.
 #include <cstring>
 
 #include "braid/device/cuda_tables.h"

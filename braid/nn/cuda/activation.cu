@@ -1,4 +1,4 @@
-// A thread to a pack, or to a column of packs where columns are summed.
+// The activation kernels, with one thread per pack of elements, or per column of packs if columns are summed.
 #include "braid/device/cuda/launch.cuh"
 #include "braid/nn/cuda/launchers.h"
 

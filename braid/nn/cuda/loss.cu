@@ -1,4 +1,4 @@
-// A block to a row.
+// The kernels of the loss and of scattered rows, with one block of threads per row.
 #include "braid/device/cuda/launch.cuh"
 #include "braid/nn/cuda/launchers.h"
 

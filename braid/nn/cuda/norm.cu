@@ -1,4 +1,5 @@
-// A block to a row forward, and to a part of the rows backward, with the two sums in shared memory where they fit.
+// The norm kernels, with one block of threads per row in forward and per part of the rows in backward. The two sums of
+// backward are in shared memory if they fit.
 #include "braid/device/cuda/launch.cuh"
 #include "braid/nn/cuda/launchers.h"
 #include "braid/nn/kernels/team_norm.h"

@@ -1,4 +1,5 @@
-// cuBLAS by LibTorch's handle, which is bound to the calling thread's stream and brings its work space.
+// The weight-gradient product by cuBLAS. It uses LibTorch's handle, which is bound to the calling thread's stream and
+// has a workspace.
 #include <ATen/cuda/CUDAContext.h>
 #include <cublas_v2.h>
 

@@ -1,4 +1,4 @@
-// The component's table, filled.
+// The table of this component's CUDA functions.
 #include "braid/nn/cuda/launchers.h"
 
 namespace braid::kernels {

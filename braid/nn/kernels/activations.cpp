@@ -1,4 +1,4 @@
-// Tensors to rows.
+// SwiGLU and bias + GELU. On CPUs, tensors are passed to the row kernels as raw rows.
 #include "braid/nn/kernels/activations.h"
 
 #include <ATen/ops/empty_like.h>

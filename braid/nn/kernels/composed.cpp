@@ -1,4 +1,5 @@
-// Written for the same roundings as the fused kernels: computed in float32 (float64 for float64), rounded once.
+// The fused kernels, composed of LibTorch operations. Roundings are those of the fused kernels: results are computed in
+// float32 (float64 for float64) and rounded once.
 #include "braid/nn/kernels/composed.h"
 
 #include <ATen/ops/gelu.h>
@@ -13,7 +14,7 @@ at::Tensor wide(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? x
 
 at::Tensor over_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}).sum(0); }
 
-// (sum - mean) rstd
+// Returns (sum - mean) rstd.
 at::Tensor unit_of(const Normed& normed) {
   std::vector<int64_t> rows = normed.sum.sizes().vec();
   rows.back() = 1;

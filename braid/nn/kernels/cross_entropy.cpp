@@ -1,4 +1,5 @@
-// Tensors to rows, or to composed operations off the CPU.
+// The sums and the gradient of the loss. On CPUs, tensors are passed to the row kernels as raw rows. Devices without
+// kernels of their own use composed operations.
 #include "braid/nn/kernels/cross_entropy.h"
 
 #include <ATen/ops/amax.h>

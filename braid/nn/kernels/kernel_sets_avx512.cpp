@@ -1,5 +1,5 @@
-// The sets on 64-byte registers. Standard headers come before the pragma: what they define must not be compiled for a
-// processor that may not be there.
+// The sets of kernels that use registers of 64 bytes. Standard headers come before the pragma, because their functions
+// must not be compiled for a processor that the machine may not have.
 #if defined(__x86_64__)
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// The sets for the processors that the whole build is made for.
+// The sets of kernels for the processors that the whole build targets.
 #define BRAID_PROCESSOR Processor::Baseline
 #include "braid/nn/kernels/baseline_target.h"
 #include "braid/nn/kernels/kernel_sets.h"

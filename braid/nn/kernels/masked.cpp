@@ -1,4 +1,4 @@
-// Tensors to elements.
+// Dropout's mask and its product with a tensor on CPUs, computed on raw elements.
 #include "braid/nn/kernels/masked.h"
 
 #include <ATen/ops/empty.h>
@@ -13,7 +13,7 @@ namespace braid::kernels {
 
 at::Tensor keep_mask(const at::Tensor& like, uint64_t key, uint64_t place, double keep) {
   check(like.is_cpu(), "a mask on the host is a CPU tensor's");
-  constexpr int64_t kDrawn = 4;  // elements at a time
+  constexpr int64_t kDrawn = 4;  // elements per draw
   at::Tensor mask = at::empty(like.sizes(), like.options().dtype(at::kBool));
   const KeepMask call{&key, place, static_cast<uint64_t>(std::llround(keep * 0x1p32)), mask.mutable_data_ptr<bool>(),
                       mask.numel()};

@@ -1,4 +1,4 @@
-// Tensors to rows.
+// Norms fused with the residual sum. On CPUs, tensors are passed to the row kernels as raw rows.
 #include "braid/nn/kernels/norm.h"
 
 #include "braid/nn/kernels/composed.h"

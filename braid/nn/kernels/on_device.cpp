@@ -1,4 +1,5 @@
-// Activations: tensors to calls through the table.
+// Norms, activation functions and rotation on a device. Tensors are passed to kernels through the table of
+// libbraid_cuda.so.
 #include "braid/nn/kernels/on_device.h"
 
 #include <ATen/ops/empty.h>

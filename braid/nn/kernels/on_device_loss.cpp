@@ -1,4 +1,5 @@
-// The loss, weight gradients and dropout's mask: tensors to calls through the table.
+// The loss, weight gradients and dropout's mask on a device. Tensors are passed to kernels through the table of
+// libbraid_cuda.so.
 #include <ATen/ops/sort.h>
 
 #include <cmath>
@@ -8,10 +9,10 @@
 namespace braid::kernels::on_device {
 namespace {
 
-// cuBLAS reads rows; a gradient that autograd expanded from a scalar has none.
+// Returns x with contiguous rows, which cuBLAS needs. A gradient that autograd has expanded from a scalar has none.
 at::Tensor with_rows(const at::Tensor& x) { return x.stride(1) == 1 || x.size(1) == 1 ? x : x.contiguous(); }
 
-// The distance of rows; what LibTorch says of it where there is but one may be smaller than BLAS accepts.
+// Returns the distance between rows. If there is only one row, LibTorch's stride may be smaller than BLAS accepts.
 int64_t row_stride(const at::Tensor& x) { return std::max<int64_t>({1, x.size(1), x.size(0) > 1 ? x.stride(0) : 0}); }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Chooses the library's product, our bfloat16 kernel, or float32 products of widened panels.
+// Matrix products. They choose between LibTorch's product, braid's bfloat16 kernel and float32 products of widened
+// panels.
 #include "braid/nn/kernels/product.h"
 
 #include <ATen/ops/addmm.h>
@@ -17,7 +18,7 @@
 namespace braid::kernels {
 namespace {
 
-constexpr int64_t kGrainWeights = 1 << 16;  // elements that are worth a thread
+constexpr int64_t kGrainWeights = 1 << 16;  // elements of the weight that justify a thread
 
 }  // namespace
 
@@ -42,7 +43,7 @@ at::Tensor row_product(const at::Tensor& x, const at::Tensor& weight_oi, const a
 
 namespace {
 
-// The kernel reads rows; a gradient that autograd expanded from a scalar has none.
+// Returns x with contiguous rows, which the kernel needs. A gradient that autograd has expanded from a scalar has none.
 at::Tensor with_rows(const at::Tensor& x) { return x.stride(1) == 1 || x.size(1) == 1 ? x : x.contiguous(); }
 
 const uint16_t* bits(const at::Tensor& x) { return static_cast<const uint16_t*>(x.const_data_ptr()); }
@@ -60,11 +61,11 @@ void product_on_bf16(const at::Tensor& slot_oi, const at::Tensor& dy_no, const a
   product_bf16(call);
 }
 
-constexpr int64_t kPanelElements = int64_t{1} << 22;  // of b: 16 MiB in float32
+constexpr int64_t kPanelElements = int64_t{1} << 22;  // elements of a panel of b: 16 MiB in float32
 
 at::Tensor widened(const at::Tensor& x) { return x.to(at::kFloat); }
 
-// Panels of columns of b: each gives whole columns of out.
+// Computes the product by panels of columns of b. Each panel gives whole columns of out.
 void product_by_columns(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
   const int64_t columns = std::max<int64_t>(1, kPanelElements / std::max<int64_t>(1, b.size(0)));
   const at::Tensor wide_a = widened(a);
@@ -77,7 +78,7 @@ void product_by_columns(const at::Tensor& out, const at::Tensor& a, const at::Te
   }
 }
 
-// Panels of rows of b: each adds to all of out, which is summed in float32.
+// Computes the product by panels of rows of b. Each panel adds to all of out, which is summed in float32.
 void product_by_rows(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   const int64_t rows = std::max<int64_t>(1, kPanelElements / std::max<int64_t>(1, b.size(1)));
   at::Tensor sum = at::empty(out.sizes(), out.options().dtype(at::kFloat));

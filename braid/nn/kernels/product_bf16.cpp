@@ -1,13 +1,14 @@
-// The instruction multiplies pairs: acc[j] += a[0] * b[j][0] + a[1] * b[j][1]. The sum runs over rows, so two rows of
-// an operand are woven into one row of pairs, cut into panels as wide as a register tile:
+// The weight-gradient product in bfloat16. Its instruction multiplies pairs: acc[j] += a[0] * b[j][0] + a[1] * b[j][1].
+// The sum runs over rows. So two rows of an operand are interleaved (woven) into one row of pairs, which is cut into
+// panels as wide as a register tile:
 //
 //                             x: panels of 32 columns            dy: panels of 14 (16 with padding)
 //   row 2k    a0 a1 a2 ..     a0 b0 a1 b1 ..  a31 b31            the same; a pair is broadcast
 //   row 2k+1  b0 b1 b2 ..     next pair of rows
 //
-// A tile of 14 x 32 sums is 28 registers; two hold x's pairs and one a broadcast pair of dy. x is woven once for all. A
-// thread weaves four panels of dy at a time and runs them along x, so x comes from far memory once for 56 outputs, and
-// 256 rows at a time, so that the panels stay in the first cache.
+// A tile of 14 x 32 sums takes 28 registers; two more hold x's pairs and one a broadcast pair of dy. x is woven once,
+// for all threads. A thread weaves four panels of dy at a time and multiplies them with the panels of x, so x is loaded
+// from outside the first-level cache once for 56 outputs. It takes 256 rows at a time, so that the panels fit there.
 #include "braid/nn/kernels/product_bf16.h"
 
 #include <ATen/Parallel.h>
@@ -30,21 +31,22 @@ namespace {
 
 constexpr int64_t kTileRows = 14, kTileColumns = 32;
 constexpr int64_t kLanes = 16;
-constexpr __mmask16 kAll = 0xFFFF;  // the plain intrinsics of g++ 12 warn of a register that they leave undefined
-constexpr int64_t kDyWidth = 16;    // of a woven panel of dy
-constexpr int64_t kDepth = 128;     // pairs of rows in a block
-constexpr int64_t kGroup = 4;       // panels of dy that a thread holds
-constexpr int64_t kSpan = 24;       // panels of x that a task covers
+// Mask of all elements; without masks, intrinsics of g++ 12 warn of an uninitialised register.
+constexpr __mmask16 kAll = 0xFFFF;
+constexpr int64_t kDyWidth = 16;  // columns of a woven panel of dy
+constexpr int64_t kDepth = 128;   // pairs of rows in a block
+constexpr int64_t kGroup = 4;     // panels of dy that a thread has woven at a time
+constexpr int64_t kSpan = 24;     // panels of x that a task covers
 
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-// A piece of a matrix: `rows` x `columns` from `data` on.
+// A part of a matrix: `rows` x `columns`, starting at `data`.
 struct Window {
   const uint16_t* data;
   int64_t stride, rows, columns;
 };
 
-// Weaves pairs of rows into `out` [parts(rows, 2)][width]; zeros where the window ends.
+// Weaves pairs of rows into `out` [parts(rows, 2)][width], padded with zeros.
 BRAID_AVX512_BF16 void weave(const Window& in, int64_t width, uint32_t* out) {
   for (int64_t row = 0; row < in.rows; row += 2, out += width) {
     const uint16_t* first = in.data + row * in.stride;
@@ -67,10 +69,10 @@ struct TileOut {
   float* data;
   int64_t stride, rows, columns;  // rows <= 14, columns <= 32
   bool add;
-  bool last;  // of the blocks of rows: nothing here reads the sums again
+  bool last;  // true for the last block of rows: the kernel does not read the sums again
 };
 
-// Past the caches: the sums are as large as the parameters and the optimizer reads them much later.
+// Stores the sums past the caches, because they are as large as the parameters and the optimizer reads them much later.
 BRAID_AVX512_BF16 void stream(const TileOut& out, const __m512 (&sums)[kTileRows][2]) {
 #pragma GCC unroll 14
   for (int r = 0; r < kTileRows; ++r) {
@@ -103,9 +105,9 @@ BRAID_AVX512_BF16 void store(const TileOut& out, const __m512 (&sums)[kTileRows]
   }
 }
 
-// One tile over `depth` pairs of rows.
+// Computes one tile over `depth` pairs of rows.
 BRAID_AVX512_BF16 void tile(const uint32_t* dy, const uint32_t* x, int64_t depth, const TileOut& out) {
-  if (out.add) {  // what store() will read
+  if (out.add) {  // prefetches the sums that store() will read
     for (int64_t r = 0; r < out.rows; ++r) {
       _mm_prefetch(out.data + r * out.stride, _MM_HINT_T0);
       _mm_prefetch(out.data + r * out.stride + kLanes, _MM_HINT_T0);
@@ -157,7 +159,7 @@ void run_task(const ProductBf16& call, const Task& task, const uint32_t* woven_x
       }
     }
   }
-  _mm_sfence();  // streamed sums are ordered before what says that the task is done
+  _mm_sfence();  // orders the streamed sums before the signal that the task is done
 }
 
 }  // namespace

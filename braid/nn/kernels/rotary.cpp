@@ -1,4 +1,4 @@
-// Tensors to rows.
+// The rotation of heads. On CPUs, tensors are passed to the row kernels as raw rows.
 #include "braid/nn/kernels/rotary.h"
 
 #include "braid/nn/kernels/composed.h"

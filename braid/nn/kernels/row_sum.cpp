@@ -1,4 +1,4 @@
-// Threads share the columns, so no sum is shared.
+// Sums over rows. Threads divide the columns, so no two threads write the same sum.
 #include "braid/nn/kernels/row_sum.h"
 
 #include <ATen/ops/sum.h>
@@ -13,8 +13,8 @@ namespace {
 
 using namespace baseline;
 
-constexpr int64_t kWidth = 128;  // columns in a piece: its sums stay in the first cache
-constexpr int64_t kBlock = 64;   // rows
+constexpr int64_t kWidth = 128;  // columns in a piece, whose sums stay in the first-level cache
+constexpr int64_t kBlock = 64;   // rows that are summed before they are added to the total
 constexpr int64_t kRows[] = {0};
 
 template <class T>
@@ -23,7 +23,7 @@ struct Matrix {
   int64_t rows, columns;
 };
 
-// Up to kWidth columns from `first` on.
+// Sums up to kWidth columns, starting at column `first`.
 template <class T>
 void sum_piece(const Matrix<T>& x, int64_t first, MathOf<T>* sums, double beta) {
   using M = MathOf<T>;

@@ -1,4 +1,4 @@
-// Threads share the columns, so no element is shared.
+// The scatter of rows into a table. Threads divide the columns, so no two threads write the same element.
 #include "braid/nn/kernels/scatter.h"
 
 #include "braid/nn/kernels/baseline_target.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace baseline;
 
-constexpr int64_t kPieceColumns = 64;  // columns that are never cut
+constexpr int64_t kPieceColumns = 64;  // columns that are never divided between threads
 
 template <class T>
 void add_rows(const at::Tensor& table_vc, const at::Tensor& x_nc, const int64_t* rows) {

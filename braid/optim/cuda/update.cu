@@ -1,5 +1,5 @@
-// A thread to four elements, 16-byte loads and stores. Bound by memory: of AdamW 28 bytes per float32 element, 30 with
-// 16-bit data.
+// The update and the sums of squares on a device. A thread updates four elements, with 16-byte loads and stores. The
+// update is bound by memory: AdamW moves 28 bytes per float32 element, 30 with 16-bit data.
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
@@ -25,7 +25,7 @@ __device__ void write_rounded(void* data, int64_t i, const Four<T>& weight) {
   static_cast<Four<To>*>(data)[i] = rounded;
 }
 
-// A kernel's arguments from a FlatUpdate.
+// A kernel's arguments, made from a FlatUpdate.
 template <class Factors>
 struct UpdateOf {
   ElementRange<typename Factors::Number> range;

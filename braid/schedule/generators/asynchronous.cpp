@@ -1,4 +1,4 @@
-// 1F1B's order with updates in it.
+// The schedules without flush: 1F1B's order with updates added.
 #include "braid/schedule/generators/asynchronous.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 int update_group(const ScheduleRequest& request) { return request.group > 0 ? request.group : request.ranks; }
 
-// 1F1B with an update after every `group` backwards.
+// Returns 1F1B with an update after every `group` backwards.
 Schedule updated(const char* name, int ranks, int microbatches, int group) {
   Schedule schedule = one_f_one_b(ranks, microbatches);
   schedule.name = name;

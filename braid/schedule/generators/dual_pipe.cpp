@@ -1,5 +1,5 @@
-// Eight steps, the same for both schedules: a rank sees two flows, one it is near the beginning of and one it is near
-// the end of. They differ in where the flows turn around.
+// The eight steps of DualPipe and DualPipeV, the same for both. A rank runs two flows of microbatches: it is near the
+// beginning of one and near the end of the other. The schedules differ in where the flows turn around.
 #include "braid/schedule/generators/dual_pipe.h"
 
 #include "braid/base/text.h"
@@ -9,17 +9,17 @@
 namespace braid::schedule {
 namespace {
 
-constexpr int kNear = 0;  // chunks of a rank: of the flow that reaches it first ...
-constexpr int kFar = 1;   // ... and of the one that comes from the other side
+constexpr int kNear = 0;  // the chunk of a rank in the flow that reaches the rank first
+constexpr int kFar = 1;   // the chunk in the flow that comes from the other side
 
-// A rank's place among the `half` ranks between the entrance of a flow (0) and where it meets the other (half - 1), and
-// the microbatches of each flow.
+// The index of a rank among the `half` ranks from the entrance of a flow (0) to the place where it meets the other flow
+// (half - 1), and the number of microbatches of each flow.
 struct Place {
   int half;
   int index;
   int microbatches;
 
-  int before() const { return half - 1 - index; }  // ranks that the flows meet after
+  int before() const { return half - 1 - index; }  // number of ranks after this one, up to the meeting place
   bool at_meeting() const { return before() == 0; }
 };
 
@@ -48,8 +48,8 @@ class DualWriter {
     }
   }
 
-  // Steps 4 and 5. Where the flows meet, the first two passes are not fused: the backward would wait for the forward's
-  // end.
+  // Steps 4 and 5. On the rank where the flows meet, the first two passes are not fused, because the backward would
+  // wait for the end of the forward.
   void run_steadily() {
     for (int i = 0; i < place_.microbatches - 2 * place_.half + place_.index + 1; ++i) {
       if (i == 0 && place_.at_meeting()) {
@@ -66,7 +66,7 @@ class DualWriter {
     }
   }
 
-  // Steps 6 to 8. Half way through the backwards, weight passes begin to wait.
+  // Steps 6 to 8. From the middle of the backwards on, weight passes are deferred.
   void drain() {
     for (int i = 0; i < 2 * (place_.index + 1); ++i) backward(i % 2 == 0 ? kFar : kNear, i > place_.index);
     for (int i = 0; i < place_.before(); ++i) {

@@ -1,4 +1,4 @@
-// Orders of F and B on one stage per rank.
+// The orders of F and B with one stage per rank.
 #include "braid/schedule/generators/flush.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace braid::schedule {
 namespace {
 
-// `warmup` forwards, then forwards and backwards in turn, then what is left of the backwards.
+// Appends `warmup` forwards, then one forward and one backward alternately, then the remaining backwards.
 void alternate(Program& program, int rank, int microbatches, int warmup) {
   for (int micro = 0; micro < warmup; ++micro) program.push_back({Op::Forward, rank, micro});
   for (int micro = 0; micro < microbatches; ++micro) {
@@ -17,7 +17,8 @@ void alternate(Program& program, int rank, int microbatches, int warmup) {
   }
 }
 
-// Rank r holds held(r) activations and, as its backwards are whole, as many pending weight gradients.
+// Promises that rank r holds held(r) activations and, because its backwards are full ones, as many pending weight
+// gradients.
 template <class Held>
 void promise(Schedule& schedule, const Held& held) {
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) schedule.promise.peak_activations.push_back(held(rank));

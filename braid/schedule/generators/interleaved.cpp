@@ -1,4 +1,5 @@
-// Orders over chunks. The table of passes is one for all ranks; they differ in how far they are ahead.
+// The orders over chunks. All ranks share one table of passes. They differ in the number of forwards that they run
+// ahead.
 #include "braid/schedule/generators/interleaved.h"
 
 #include <algorithm>
@@ -23,7 +24,8 @@ bool fits(int ranks, int microbatches, int group) {
   return ranks <= group && group <= microbatches && (rest == 0 || rest >= ranks);
 }
 
-// Puts passes of a rank in order, forwards by the table and backwards by its mirror image.
+// Appends passes to the program of a rank: forwards in the order of the table, and backwards in the same order with
+// chunks counted from the last.
 class Interleaver {
  public:
   Interleaver(const ScheduleRequest& request, const std::vector<ChunkPass>& passes, int rank, Program& program)

@@ -1,4 +1,4 @@
-// Counters per chunk. It does not check that the order makes sense (validate.h).
+// The writer of a program, with counters per chunk. It does not check that the whole order is valid (validate.h).
 #include "braid/schedule/generators/program_writer.h"
 
 #include "braid/base/errors.h"

@@ -1,4 +1,5 @@
-// Pattern, W's, and twice compaction: with W for the beginning and the end, without for the end alone.
+// V-Half and V-Min. A pattern is filled with W and compacted twice: first with W at the beginning and the end, then
+// without W at the end only.
 #include "braid/schedule/generators/searched_v.h"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ SlotGrid built(int ranks, int microbatches, SlotGrid::Pattern pattern) {
   return grid;
 }
 
-// The oldest weight pass that waits, of the chunk whose gradient came first. False when none does.
+// Adds the oldest pending weight pass of kUp, whose gradients come first, or else of kDown. Returns false if none is
+// pending.
 bool weight_grad(ProgramWriter& writer) {
   for (const int chunk : {kUp, kDown}) {
     if (writer.chunk(chunk).weight_grads == writer.chunk(chunk).input_grads) continue;

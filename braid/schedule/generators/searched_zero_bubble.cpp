@@ -1,4 +1,4 @@
-// Eight greedy orders, and the shortest of them.
+// ZB-1p and ZB-2p: the shortest of eight greedy orders.
 #include "braid/schedule/generators/searched_zero_bubble.h"
 
 #include <algorithm>
@@ -16,21 +16,21 @@
 namespace braid::schedule {
 namespace {
 
-// Three ways to be greedy; which is best depends on the times, so all are tried.
+// Three choices of a greedy order. The best combination depends on the times, so all eight are tried.
 struct GreedyRule {
-  bool waits_for_first;  // warm up with those forwards only that end before the first gradient comes
-  bool skips_forwards;   // leave a forward out of a round when the next rank has enough of them to do
-  bool fills_gaps;       // put a weight pass in a gap that is shorter, whatever the delay
+  bool waits_for_first;  // the warm-up runs only forwards that end before the first gradient arrives
+  bool skips_forwards;   // a round leaves out a forward if the next rank has enough forwards to run
+  bool fills_gaps;       // a weight pass fills a gap that is shorter than the pass, whatever the delay
 };
 
 class GreedyOrder {
  public:
-  // No rank ever holds more than `limit` activations take, its pending weight gradients included (times and sizes are
-  // those of the request).
+  // No rank ever holds more memory than `limit` activations take, its pending weight gradients included. Times and
+  // sizes are those of the request.
   GreedyOrder(const ScheduleRequest& request, int limit, GreedyRule greed);
 
   double cost() const;  // the longest time from a rank's first start to its last end
-  // The ops of a rank in order; each kind takes its microbatches ascending.
+  // Returns the ops of a rank in order. Each kind of op takes its microbatches in ascending order.
   const std::vector<Op>& ops(int rank) const { return ranks_[rank].ops; }
 
  private:
@@ -57,7 +57,7 @@ class GreedyOrder {
   const double limit_;
   const GreedyRule greed_;
   std::vector<Rank> ranks_;
-  double most_idle_ = 0;  // of any rank so far
+  double most_idle_ = 0;  // longest idle time of a rank so far
 };
 
 GreedyOrder::GreedyOrder(const ScheduleRequest& request, int limit, GreedyRule greed)
@@ -76,7 +76,8 @@ double GreedyOrder::cost() const {
   return longest;
 }
 
-// Returns the memory of a rank after so many more forwards and with so many pending weight passes finished.
+// Returns the memory that a rank holds after `more_forwards` more forwards and after `fewer_pending` of its pending
+// weight passes.
 double GreedyOrder::held(const Rank& rank, int more_forwards, int fewer_pending) const {
   return (rank.forwards - rank.input_grads + more_forwards) * times_.activation +
          (rank.pending() - fewer_pending) * times_.pending;
@@ -114,7 +115,7 @@ void GreedyOrder::put(int index, Op op) {
   }
 }
 
-// Weight passes that end before `arrival`; then perhaps one that does not.
+// Runs the weight passes that end before `arrival`, then perhaps one that does not.
 void GreedyOrder::fill_until(int index, double arrival) {
   Rank& rank = ranks_[index];
   while (rank.pending() > 0 && rank.clock + times_.weight_grad <= arrival) put(index, Op::WeightGrad);
@@ -125,7 +126,8 @@ void GreedyOrder::fill_until(int index, double arrival) {
 // Returns the number of forwards that each rank runs before its first gradient, beyond the first.
 std::vector<int> GreedyOrder::more_forwards() const {
   std::vector<int> more(times_.ranks, 0);
-  double gradient = ranks_.back().clock + times_.input_grad;  // of microbatch 0, when it leaves the rank behind
+  // Time at which the gradient of microbatch 0 leaves the next rank.
+  double gradient = ranks_.back().clock + times_.input_grad;
   for (int index = times_.ranks - 2; index >= 0; --index) {
     const double arrival = gradient + times_.transfer;
     double clock = ranks_[index].clock;
@@ -153,14 +155,14 @@ void GreedyOrder::warm_up() {
   for (int index = times_.ranks - 1; index >= 0; --index) put(index, Op::InputGrad);
 }
 
-// True when the rank behind has forwards enough, and this one nothing to lose by waiting a round with its own.
+// Returns true if the next rank has enough forwards, and this rank loses nothing if its own forward waits for a round.
 bool GreedyOrder::can_wait(int index) const {
   const Rank& rank = ranks_[index];
   const Rank& behind = ranks_[index + 1];
   if (rank.forwards < behind.forwards + 2) return false;
   const double next = behind.clock + times_.forward + times_.input_grad + times_.transfer;
   if (rank.clock >= next) return true;
-  int weights = 0;  // that make room for one more forward
+  int weights = 0;  // weight passes that free the memory for one more forward
   while (weights < rank.pending() && held(rank, 1, weights) > limit_) ++weights;
   if (rank.clock + times_.forward + weights * times_.weight_grad <= next) return false;
   return next - rank.clock <= most_idle_ - rank.idle;
@@ -197,7 +199,7 @@ void GreedyOrder::run_round() {
   }
 }
 
-// The first of the shortest.
+// Returns the shortest order, the first one if several are equally short.
 GreedyOrder shortest(const ScheduleRequest& request, int limit) {
   std::optional<GreedyOrder> best;
   for (const bool waits : {true, false}) {
@@ -211,7 +213,8 @@ GreedyOrder shortest(const ScheduleRequest& request, int limit) {
   return std::move(*best);
 }
 
-// The most pairs in `limit` activations of memory: one before its input-gradient pass, the others after it.
+// Returns the largest number of pairs that fit into the memory of `limit` activations. One pair is before its
+// input-gradient pass, the others are after it.
 int most_pending(const ScheduleRequest& request, int limit) {
   const int all = request.microbatches;
   if (all * request.pending <= (limit - 1) * request.activation) return all;

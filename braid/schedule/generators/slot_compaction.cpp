@@ -1,4 +1,4 @@
-// compact(): passes in the order of their slots, each to the first slot that takes it.
+// compact() moves passes in the order of their slots, each to the first slot that can take it.
 #include <algorithm>
 
 #include "braid/schedule/generators/slot_grid.h"
@@ -29,7 +29,8 @@ class Compactor {
   }
 
  private:
-  // The most chunks that are held in a row. Without W in it, an empty slot counts as one where that can be.
+  // Returns the largest number of chunks held at once in a row. If the grid has no W, an empty slot counts as a W while
+  // an input gradient is pending.
   int held(const std::vector<int>& row) const {
     int count = 0, most = 0, pending = 0;
     for (const int pass : row) {
@@ -58,7 +59,7 @@ class Compactor {
 
   SlotGrid& grid_;
   const bool weights_;
-  std::vector<std::vector<int>> rows_;  // by rank; every pass that comes before the one at hand has moved already
+  std::vector<std::vector<int>> rows_;  // by rank; passes before the current one have been moved already
   int most_held_ = 0;
 };
 

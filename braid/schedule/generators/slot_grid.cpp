@@ -1,4 +1,4 @@
-// Slots of passes, and the moves that keep every order.
+// The grid of passes in slots. Its operations keep the order of each rank's passes.
 #include "braid/schedule/generators/slot_grid.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace braid::schedule {
 namespace {
 
-constexpr int kPeriod = 6;  // passes of a microbatch on a rank
+constexpr int kPeriod = 6;  // slots from one microbatch to the next: the passes of a microbatch on a rank, W included
 
 }  // namespace
 
@@ -47,7 +47,7 @@ std::vector<int> SlotGrid::row(int rank) const {
   return row;
 }
 
-// Returns the slot of the rank's n-th input gradient, of both chunks in the order of their slots.
+// Returns the slot of the rank's n-th input gradient, counted over both chunks in the order of slots.
 int SlotGrid::input_grad_slot(int rank, int n) const {
   const auto& up = slots_[kInputGradUp][rank];
   const auto& down = slots_[kInputGradDown][rank];

@@ -1,4 +1,4 @@
-// Owners of stages.
+// The owners of stages, and the layout of a schedule.
 #include "braid/schedule/generators/stage_placement.h"
 
 #include <algorithm>

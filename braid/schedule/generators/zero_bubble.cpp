@@ -1,4 +1,4 @@
-// One rule for both handcrafted schedules; they differ in a factor.
+// ZB-V, and one rule for ZB-H1 and ZB-H2, which differ in a factor.
 #include "braid/schedule/generators/zero_bubble.h"
 
 #include <algorithm>
@@ -68,7 +68,8 @@ Schedule zb_v(int ranks, int microbatches) {
 
 namespace {
 
-// Rank r is `factor` (p-1-r) forwards ahead and `factor` r weight passes behind.
+// Returns a schedule in which rank r runs `factor` (p-1-r) forwards ahead, and its weight passes run `factor` r passes
+// behind.
 Schedule handcrafted(const char* name, int ranks, int microbatches, int factor) {
   Schedule schedule = laid_out({name, StagePlacement::Linear, ranks, microbatches, 1, 3});
   for (int rank = 0; rank < ranks; ++rank) {
