@@ -1,4 +1,4 @@
-// pread until all is there.
+// Reads a file with pread(2) until all wanted bytes are there.
 #include "braid/base/checked_file.h"
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ CheckedFile::CheckedFile(std::string path, Links links)
   const std::error_code fault(errno, std::generic_category());
   struct stat about {};
   if (fd_ < 0 && ::stat(path_.c_str(), &about) == 0 && S_ISSOCK(about.st_mode)) {
-    throw IoError(path_, -1, "is a socket, not a regular file");  // which cannot even be opened
+    throw IoError(path_, -1, "is a socket, not a regular file");  // open(2) fails on a socket
   }
   if (fd_ < 0 && fault.value() == ELOOP && ::lstat(path_.c_str(), &about) == 0 && S_ISLNK(about.st_mode) &&
       links == Links::Refused) {

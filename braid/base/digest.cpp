@@ -1,4 +1,4 @@
-// xxHash, compiled into this file with the widest instructions that braid is compiled for.
+// Digests by xxHash, which is compiled into this file with the widest instructions that braid is compiled for.
 #include "braid/base/digest.h"
 
 #define XXH_INLINE_ALL

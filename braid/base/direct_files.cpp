@@ -1,4 +1,4 @@
-// Whole blocks go past the cache; the rest of the file, which no disk takes by itself, through it.
+// Direct I/O (O_DIRECT) for whole blocks. The rest of a file, which direct I/O cannot transfer, uses the page cache.
 #include "braid/base/direct_files.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace braid {
 namespace {
 
 constexpr size_t kLargePage = size_t{2} << 20;
-constexpr size_t kDiskBlock = 4096;  // the largest that disks have
+constexpr size_t kDiskBlock = 4096;  // bytes of the largest block that disks have
 
 size_t rounded_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -36,7 +36,7 @@ AlignedBytes aligned_bytes(size_t bytes) {
   AlignedBytes memory(static_cast<std::byte*>(std::aligned_alloc(kLargePage, whole)));
   if (!memory) throw std::bad_alloc();
 #if defined(MADV_HUGEPAGE)
-  ::madvise(memory.get(), whole, MADV_HUGEPAGE);  // advice: whatever comes of it, the memory is there
+  ::madvise(memory.get(), whole, MADV_HUGEPAGE);  // advice only: if it fails, the memory is usable all the same
 #endif
   return memory;
 }
@@ -52,7 +52,8 @@ UncachedFile::~UncachedFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// Parts that direct reads do not give, the end of a file or an unaligned place, are read through the page cache.
+// Reads directly first. Bytes that a direct read does not return, such as the end of a file or those at an unaligned
+// offset, are read through the page cache.
 void UncachedFile::read(int64_t offset, std::span<std::byte> out) const {
   const ssize_t got = fd_ < 0 ? 0 : ::pread(fd_, out.data(), rounded_up(out.size(), kDiskBlock), offset);
   const size_t count = std::min(out.size(), static_cast<size_t>(std::max<ssize_t>(0, got)));
@@ -89,7 +90,7 @@ void StagedFile::append(std::span<const std::byte> bytes) {
   }
 }
 
-// Returns true if the file is now written that way.
+// Switches writes to `cache`. Returns true on success.
 bool StagedFile::use(Cache cache) {
   if (cache == cache_) return true;
   const int flags = ::fcntl(fd_, F_GETFL);
@@ -113,7 +114,7 @@ void StagedFile::write(std::span<const std::byte> bytes) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EINVAL && cache_ == Cache::Passed && use(Cache::Used)) {
-      may_pass_ = false;  // the flag was taken, and blocks of this size or place are not
+      may_pass_ = false;  // O_DIRECT was accepted, but not blocks of this size or alignment
       continue;
     }
     if (written < 0) throw_system_fault(path_, "write");
@@ -126,7 +127,7 @@ void StagedFile::sync() {
   if (::fsync(fd_) != 0) throw_system_fault(path_, "make durable");
 }
 
-// The descriptor is gone whatever close() says, so it is not tried again.
+// Closes once: the descriptor is released even if close(2) fails.
 void StagedFile::close() {
   if (held_ > 0) flush();
   const int fd = std::exchange(fd_, -1);

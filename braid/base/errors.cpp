@@ -1,4 +1,4 @@
-// Wording of errors. Nothing here decides what happens next.
+// The wording of errors.
 #include "braid/base/errors.h"
 
 #include <sys/statvfs.h>
@@ -30,10 +30,10 @@ std::string parent_folder(const std::string& path) {
 
 namespace {
 
-// The bytes shown of each part of a message. Paths are longer than values; a rule may hold a picture.
+// Limits of the bytes shown for each part of a message. Paths are longer than values; a rule may contain a drawing.
 constexpr size_t kMostOfName = 1000, kMostOfValue = 300, kMostOfRule = 20'000;
 
-// Our own words, with those of others somewhere in them.
+// Makes our own text printable, since it may quote text from elsewhere.
 std::string wording(std::string_view text) { return printable(text, kMostOfRule, LineBreaks::Kept); }
 
 std::string lines(const std::vector<Problem>& problems) {

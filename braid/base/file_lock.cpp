@@ -1,4 +1,4 @@
-// flock(2) on a file of its own.
+// Locks by flock(2).
 #include "braid/base/file_lock.h"
 
 #include <fcntl.h>
@@ -40,15 +40,15 @@ AdvisoryLock::AdvisoryLock(const std::string& path, LockMode mode)
 
 void AdvisoryLock::release() {
   if (descriptor_ < 0) return;
-  if (result_ == LockResult::Granted) ::flock(descriptor_, LOCK_UN);  // copies of the descriptor may outlive this
+  if (result_ == LockResult::Granted) ::flock(descriptor_, LOCK_UN);  // a copy of the descriptor may outlive this
   ::close(std::exchange(descriptor_, -1));
 }
 
 namespace {
 
-constexpr size_t kMaxOwnerBytes = 400;  // of a line that somebody else has written
+constexpr size_t kMaxOwnerBytes = 400;  // of the owner's line, which another program may have written
 
-// A named pipe would open for reading and writing, so the kind is judged after opening.
+// Opens first and checks the kind of file afterwards, since a named pipe can also be opened for reading and writing.
 int opened_lock(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   const int fault = errno;
@@ -83,7 +83,7 @@ FileLock::FileLock(std::string path, const std::string& owner, Flock call)
   }
 }
 
-// Returns false when the file was removed while it was opened: the lock on it keeps nobody out.
+// Returns false if the file was removed between opening and locking: such a lock excludes no other process.
 bool FileLock::request(const std::string& owner) {
   switch (request_lock(descriptor_, LockMode::Exclusive, path_, call_)) {
     case LockResult::Granted:
@@ -104,8 +104,9 @@ bool FileLock::request(const std::string& owner) {
 
 FileLock::~FileLock() {
   if (state_ == State::Ours) {
-    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, 0);  // the next owner's line is not there at once
-    call_(descriptor_, LOCK_UN);                                       // copies of the descriptor may outlive this
+    // This owner's line must not stay until the next owner has written its own.
+    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, 0);
+    call_(descriptor_, LOCK_UN);  // a copy of the descriptor may outlive this
   }
   ::close(descriptor_);
 }

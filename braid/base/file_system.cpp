@@ -1,4 +1,4 @@
-// The file system of POSIX.
+// FileSystem by POSIX calls.
 #include "braid/base/file_system.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `path` and its parents that are not there, the outermost last.
+// Returns those of `path` and its parents that do not exist, the outermost last.
 std::vector<fs::path> missing(fs::path path) {
   std::vector<fs::path> found;
   std::error_code code;
@@ -61,7 +61,7 @@ void PosixFileSystem::sync_directory(const std::string& path) {
   if (!synced) throw_system_fault(path, "make durable", code);
 }
 
-// File systems that cannot refuse by themselves are asked first.
+// If the file system does not support RENAME_NOREPLACE, checks that `to` does not exist before it renames.
 void PosixFileSystem::rename(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
   if (errno == EEXIST) throw_system_fault(to, "rename to");

@@ -1,4 +1,4 @@
-// Files of /proc and /sys, and three calls. What is not there or not readable is left as "does not say".
+// Facts of a host from /proc, /sys and three system calls. A fact that is missing or not readable stays unknown.
 #include "braid/base/host_facts.h"
 
 #include <ifaddrs.h>
@@ -29,7 +29,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The value of the first line "key : value"; empty when there is none.
+// Returns the value of the first line "key : value"; "" if there is none.
 std::string value_of_line(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -67,7 +67,7 @@ std::vector<HostInterface> interfaces_up(const std::string& root) {
   ::freeifaddrs(first);
   std::vector<HostInterface> all;
   for (auto& [name, interface] : by_name) {
-    // -1 where the device has no speed of its own.
+    // The file holds -1 if the device has no speed of its own.
     interface.megabits_per_second =
         std::max<int64_t>(0, number_in(first_line(root + "/sys/class/net/" + name + "/speed")));
     all.push_back(std::move(interface));
@@ -75,7 +75,7 @@ std::vector<HostInterface> interfaces_up(const std::string& root) {
   return all;
 }
 
-// The number of the line "key number"; 0 where there is none.
+// Returns the number of the line "key number"; 0 if there is none.
 int64_t number_of_key(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -84,7 +84,7 @@ int64_t number_of_key(const std::string& path, const std::string& key) {
   return 0;
 }
 
-// The folders of a version of control groups, and its names for their memory limits.
+// The folder of a version of control groups, and its file and key names for memory.
 struct MemoryGroups {
   const char *folder, *most, *used, *inactive_cache, *active_cache;
 };
@@ -92,13 +92,15 @@ constexpr MemoryGroups kVersion2{"/sys/fs/cgroup", "/memory.max", "/memory.curre
 constexpr MemoryGroups kVersion1{"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
                                  "total_inactive_file", "total_active_file"};
 
-// The limit of a group; 0: none. Version 2 says "max" of none, and version 1 a number above any memory.
+// Returns the memory limit of a group in bytes. Without a limit it returns 0 in version 2, whose file holds "max", and
+// a number above any memory in version 1.
 int64_t limit_of(const MemoryGroups& groups, const std::string& root, const std::string& group) {
   return number_in(first_line(root + groups.folder + group + groups.most));
 }
 
-// "/user.slice/job": the group of this process. Lines of /proc/self/cgroup are "0::/user.slice/job" in version 2 and
-// "4:memory:/user.slice/job" in version 1, where a controller may share its line with others. Empty: the root.
+// Returns the group of this process, such as "/user.slice/job"; "" for the root. Lines of /proc/self/cgroup are
+// "0::/user.slice/job" in version 2 and "4:memory:/user.slice/job" in version 1. In version 1 a controller may share
+// its line with others.
 std::string own_control_group(const std::string& root, const MemoryGroups& groups) {
   const bool newer = &groups == &kVersion2;
   std::ifstream file(root + "/proc/self/cgroup");
@@ -113,7 +115,7 @@ std::string own_control_group(const std::string& root, const MemoryGroups& group
   return "";
 }
 
-constexpr int64_t kAnyMemory = int64_t{1} << 60;  // a limit from here on is none
+constexpr int64_t kAnyMemory = int64_t{1} << 60;  // a limit of this many bytes or more means none
 
 struct Memory {
   int64_t most, available;  // bytes

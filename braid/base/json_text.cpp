@@ -1,4 +1,4 @@
-// Builds trees from the events of the library's parser, and takes its messages apart.
+// Builds JSON trees from the events of the library's parser, and shortens its messages.
 #include "braid/base/json_text.h"
 
 #include <algorithm>
@@ -27,9 +27,10 @@ int64_t line_at(std::string_view text, size_t at) {
 }
 
 constexpr size_t kMostOpen =
-    1000;  // lists and objects; trees are copied and shown one in another, on a stack that ends
+    1000;  // lists and objects in one another; copying and printing a tree recurse, and the stack is limited
 
-// The line on which more than kMostOpen lists and objects are open, of a text that is JSON up to there; 0 for none.
+// Returns the line at which more than kMostOpen lists and objects are open; 0 if there is none.
+// REQUIRES: the text is JSON up to that line.
 int64_t too_deep_line(std::string_view text) {
   size_t open = 0;
   bool in_string = false;
@@ -47,7 +48,8 @@ int64_t too_deep_line(std::string_view text) {
   return 0;
 }
 
-// A tree of the parser's events. It goes on behind a key that stands twice: a text that is no JSON is refused as such.
+// Builds a tree from the parser's events. Continues after a repeated key, so that text that is not JSON is refused for
+// that reason.
 template <class Json>
 class TreeBuilder final {
  public:
@@ -62,7 +64,7 @@ class TreeBuilder final {
   bool number_unsigned(uint64_t value) { return put(value); }
   bool number_float(double value, const std::string&) { return put(value); }
   bool string(std::string& value) { return put(std::move(value)); }
-  bool binary(typename Json::binary_t&) { return false; }  // never in a text
+  bool binary(typename Json::binary_t&) { return false; }  // text has no binary values
   bool start_object(size_t) { return begin({Json::object(), {}}); }
   bool start_array(size_t) { return begin({Json::array(), {}}); }
   bool end_object() { return end(); }
@@ -88,11 +90,11 @@ class TreeBuilder final {
   }
 
  private:
-  // A list or an object that has not ended.
+  // A list or an object that is not closed yet.
   struct Open {
     Json tree;
-    std::unordered_set<std::string> names;  // of the members of an object that keeps their order
-    Json* member = nullptr;                 // the one whose key was read last
+    std::unordered_set<std::string> names;  // keys so far, if the object keeps their order
+    Json* member = nullptr;                 // value of the key that was read last
   };
 
   template <class Value>
@@ -124,8 +126,8 @@ class TreeBuilder final {
   bool has_repeated_key_ = false, is_too_deep_ = false;
 };
 
-// Characters of a text that count how many of them were taken: the library tells of a key when it has taken its closing
-// quotation mark and nothing behind it.
+// An iterator over a text that counts the characters that were read. The library reports a key when it has read its
+// closing quotation mark and nothing after it.
 struct CountingReader {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -150,12 +152,12 @@ struct CountingReader {
   bool operator==(const CountingReader& other) const { return at == other.at; }
 };
 
-// Walks through a text and finds keys that their object has already.
+// Parses a text and finds keys that occur twice in one object.
 class KeyWatch final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit KeyWatch(std::string_view text) : text_(text) {}
 
-  // Returns the fault of a text that is JSON.
+  // Returns the fault of the text. REQUIRES: the text is JSON.
   JsonFault fault() {
     const char* const begin = text_.data();
     nlohmann::json::sax_parse(CountingReader{begin, &taken_}, CountingReader{begin + text_.size(), &taken_}, this);
@@ -193,7 +195,7 @@ class KeyWatch final : public nlohmann::json_sax<nlohmann::json> {
  private:
   std::string_view text_;
   size_t taken_ = 0;
-  std::vector<std::unordered_set<std::string>> objects_;  // keys of those that are open
+  std::vector<std::unordered_set<std::string>> objects_;  // keys of the objects that are open
   std::string first_;
   int64_t line_ = 0, num_repeated_ = 0;
 };
@@ -210,7 +212,7 @@ JsonFault read_tree(std::string_view text, Json& tree) {
     const bool is_empty = text.find_first_not_of(" \t\r\n") == text.npos;
     return {line_at(text, std::max<size_t>(error.byte, 1) - 1),
             "is not JSON: " + (is_empty ? "it is empty" : in_words(error))};
-  } catch (const nlohmann::json::exception& error) {  // a number that no type holds
+  } catch (const nlohmann::json::exception& error) {  // a number that fits no type
     return {1, "is not JSON that can be read: " + in_words(error)};
   } catch (const std::bad_alloc&) {
     return {1, cat("has ", text.size(), " bytes, and there is no memory for what they say")};
@@ -224,8 +226,8 @@ JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree) { retur
 
 size_t nul_in(std::string_view text) { return text.find('\0'); }
 
-// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing value - invalid
-// literal; last read: 'tru}'", where what was read may be most of a file.
+// Shortens a message of the library, such as "[json.exception.parse_error.101] parse error at line 1, column 5: syntax
+// error while parsing value - invalid literal; last read: 'tru}'". The text after "last read" may be most of a file.
 std::string in_words(const std::exception& error) {
   const std::string message = behind(error.what(), "] ");
   if (!message.starts_with("parse error")) return message;

@@ -1,4 +1,4 @@
-// Blocks of the file, cut at line breaks.
+// Reads a file in blocks and splits them at line breaks.
 #include "braid/base/line_reader.h"
 
 #include <algorithm>

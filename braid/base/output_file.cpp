@@ -1,4 +1,4 @@
-// A temporary file in the same folder, then rename(2).
+// Output to a temporary file in the same folder, then rename(2). A file that cannot be replaced is overwritten.
 #include "braid/base/output_file.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 namespace braid {
 namespace {
 
-// Closes a descriptor without a check.
+// A descriptor that is closed without a check for errors.
 class OutputDescriptor {
  public:
   explicit OutputDescriptor(int fd) : fd_(fd) {}
@@ -38,13 +38,13 @@ class OutputDescriptor {
   int fd_;
 };
 
-// The system's words, without the call on the temporary file that met them.
+// Returns the system's message without the name of the failed call on the temporary file.
 std::string reason_of(const IoError& error) {
   const size_t colon = error.why().rfind(": ");
   return colon == std::string::npos ? error.why() : error.why().substr(colon + 2);
 }
 
-// Writes `temporary` and gives it the place of `path`.
+// Writes `temporary` and renames it to `path`.
 void write_beside(const std::string& path, const std::string& temporary, const std::string& content,
                   FileSystem& files) {
   try {
@@ -72,7 +72,8 @@ bool is_open_twice(int a, int b) {
   return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Standard output keeps its own offset: a second description of the same file would write over it.
+// Opens `path` for appending. If it is the file of standard output or error, duplicates that descriptor instead: a
+// second open file description has an offset of its own and would overwrite.
 int opened_in_place(const std::string& path) {
   OutputDescriptor opened(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
   if (opened.get() < 0) throw_system_fault(path, "open");
@@ -91,7 +92,7 @@ void write_all(const std::string& path, int descriptor, std::string_view content
   }
 }
 
-// Asks for the room first, so that a full disk leaves what the file held.
+// Overwrites the file in place. Reserves the space first, so that the old content stays if the disk is full.
 void overwrite(const std::string& path, std::string_view content) {
   const OutputDescriptor file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about {};
@@ -107,7 +108,7 @@ void overwrite(const std::string& path, std::string_view content) {
   if (::ftruncate(file.get(), bytes) != 0 || ::fsync(file.get()) != 0) throw_system_fault(path, "write");
 }
 
-// A link that leads to an open descriptor: /dev/stdout, /dev/fd/3, /proc/self/fd/3.
+// Returns true if the path links to an open descriptor: /dev/stdout, /dev/fd/3, /proc/self/fd/3.
 bool names_descriptor(const std::string& path) {
   constexpr int kMostLinks = 40;
   std::error_code fault;
@@ -120,7 +121,7 @@ bool names_descriptor(const std::string& path) {
   return false;
 }
 
-// A file that cannot be replaced by another: a mount point, or in a folder where no file can be made.
+// Returns true if no other file can replace this one: it is a mount point, or its folder is not writable.
 bool is_fixed(const std::string& path) {
   if (is_link(path) || path_kind(path) != PathKind::File) return false;
   struct statx about {};
@@ -129,7 +130,7 @@ bool is_fixed(const std::string& path) {
   return mounted || ::access(parent_folder(path).c_str(), W_OK | X_OK) != 0;
 }
 
-// The owner of a temporary file holds a lock on it, which ends with its process.
+// Removes temporary files whose owners have ended. An owner holds a lock on its file, which ends with its process.
 void remove_leftovers(const std::string& prefix) {
   const std::filesystem::path beside = prefix;
   try {
@@ -140,7 +141,7 @@ void remove_leftovers(const std::string& prefix) {
       if (lock.result() == LockResult::Granted) ::unlink(leftover.c_str());
     }
   } catch (const IoError&) {
-    return;  // they are in nobody's way
+    return;  // leftovers do no harm
   }
 }
 

@@ -1,4 +1,4 @@
-// std::filesystem, with its faults as IoError.
+// Calls of std::filesystem whose faults are thrown as IoError.
 #include "braid/base/path_look.h"
 
 #include <algorithm>

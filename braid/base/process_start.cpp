@@ -1,4 +1,4 @@
-// open(2) returns the lowest free descriptor.
+// Start of a process. Opens closed standard descriptors from 0 up, since open(2) returns the lowest free one.
 #include "braid/base/process_start.h"
 
 #include <fcntl.h>

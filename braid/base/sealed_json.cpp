@@ -1,4 +1,4 @@
-// The seal is looked for in the text itself: what lies before it is digested byte for byte.
+// JSON sealed by a digest. The seal is searched in the text itself, since the bytes before it are digested.
 #include "braid/base/sealed_json.h"
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ std::string seal_begin(int indent, DigestKind kind) {
   return cat(",\n", std::string(static_cast<size_t>(indent), ' '), "\"", text(kind), "\": \"");
 }
 
-// The part of the text before its seal. Throws where there is none, or that of another text.
+// Returns the text before its seal. Throws IoError if the seal is missing or belongs to another text.
 std::string_view opened(const std::string& path, std::string_view text) {
   const size_t line = text.rfind(",\n"), name = line == text.npos ? line : text.find('"', line);
   for (const DigestKind kind : kKinds) {
@@ -44,7 +44,7 @@ std::string_view opened(const std::string& path, std::string_view text) {
 
 std::string sealed_json(const OrderedJson& json, int indent) {
   std::string body = json.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
-  body.resize(body.size() - 2);  // the last "\n}"
+  body.resize(body.size() - 2);  // removes the last "\n}"
   return cat(body, seal_begin(indent, kKinds[0]), hex(digest_of(kKinds[0], body)), kSealEnd);
 }
 

@@ -1,4 +1,4 @@
-// Philox and what is drawn from it.
+// The Philox generator and the numbers drawn from it.
 #include "braid/base/seeds.h"
 
 #include <bit>
@@ -7,14 +7,14 @@
 namespace braid {
 namespace {
 
-// c0 + c1 z + c2 z^2 + .., without a loop, so that loops around it vectorise.
+// Returns c0 + c1 z + c2 z^2 + .., without a loop, so that loops around it vectorise.
 inline double polynomial(double, double last) { return last; }
 template <class... Rest>
 inline double polynomial(double z, double first, Rest... rest) {
   return polynomial(z, rest...) * z + first;
 }
 
-// -2 log((w + 1/2) / 2^32). With the number as 2^e m, m in [sqrt(1/2), sqrt(2)), and s = (m - 1) / (m + 1):
+// Returns -2 log((w + 1/2) / 2^32). With the number as 2^e m, m in [sqrt(1/2), sqrt(2)), and s = (m - 1) / (m + 1):
 // log m = 2 (s + s^3/3 + s^5/5 + ..), of which eleven terms reach 2^-56 since |s| < 0.172.
 inline double squared_radius(uint32_t w) {
   constexpr double kTwo52 = 0x1p52, kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
@@ -31,7 +31,8 @@ inline double squared_radius(uint32_t w) {
   return -2 * (e * kLn2High + (e * kLn2Low + log_m));
 }
 
-// Cosine and sine of 2 pi w / 2^32: a quarter turn and a rest within an eighth of a turn, |x| <= pi / 4.
+// Cosine and sine of 2 pi w / 2^32, from a number of quarter turns and a rest x of at most an eighth turn,
+// |x| <= pi / 4.
 struct Direction {
   double cosine, sine;
 };

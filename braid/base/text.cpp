@@ -1,4 +1,4 @@
-// Plain string work.
+// Functions on plain strings.
 #include "braid/base/text.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   int64_t best_distance = static_cast<int64_t>(std::max<size_t>(word.size() / 2, 2)) + 1;
   for (const auto& candidate : candidates) {
     const auto longer = static_cast<int64_t>(word.size()) - static_cast<int64_t>(candidate.size());
-    if (std::abs(longer) >= best_distance) continue;  // as many edits at least
+    if (std::abs(longer) >= best_distance) continue;  // the edit distance is at least this difference
     const int distance = edit_distance(wanted, lower_case(candidate));
     if (distance < best_distance) {
       best_distance = distance;

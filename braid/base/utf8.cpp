@@ -1,4 +1,4 @@
-// Holding back, and replacing what is no character.
+// Cuts bytes into whole UTF-8 characters: holds back incomplete ones and replaces invalid bytes.
 #include "braid/base/utf8.h"
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace {
 constexpr size_t kMostBytesOfCharacter = 4;
 constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// The bytes at `at`, where no character is, that a character could have begun with; one where there are none.
+// Returns the number of bytes at `at` with which a character could have begun, at least 1.
+// REQUIRES: the bytes at `at` are no character.
 size_t broken_bytes(std::string_view text, size_t at) {
   size_t length = 1;
   while (at + length < text.size() && begins_character(text.substr(at, length + 1))) ++length;
@@ -18,7 +19,7 @@ size_t broken_bytes(std::string_view text, size_t at) {
 
 }  // namespace
 
-// The second byte has a range of its own behind some first bytes; every such range holds 0x80 or 0xBF.
+// After some first bytes the second byte has a range of its own. Every such range contains 0x80 or 0xBF.
 bool begins_character(std::string_view start) {
   if (start.size() >= kMostBytesOfCharacter) return false;
   for (const char* rest : {"\x80\x80\x80", "\xBF\xBF\xBF"}) {

@@ -1,4 +1,4 @@
-// Runs are numbered in the order of the file, so those that a stretch of it meets are found by bisection.
+// Boxes as runs of bytes. Runs are numbered in file order, so the runs in a range of the file are found by bisection.
 #include "braid/ckpt/box_runs.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool pairs_are_disjoint(Boxes boxes) {
   return true;
 }
 
-// The parts into which planes across dim `d` cut them; sorts them.
+// Returns the parts into which planes across dim `d` separate the boxes. Sorts `boxes`.
 std::vector<Boxes> cut(Boxes boxes, size_t d) {
   std::sort(boxes.begin(), boxes.end(),
             [d](const mesh::Box* a, const mesh::Box* b) { return a->begin[d] < b->begin[d]; });
@@ -104,7 +104,7 @@ BoxRuns::BoxRuns(const BoxCopy& copy, const Stored& stored, const at::Tensor& lo
   const at::Tensor part = part_of(local, copy.piece);
   const mesh::Index extent = extents(copy.from->box), wanted = extents(copy.piece.global);
   memory_ = static_cast<std::byte*>(part.data_ptr());
-  int64_t step = run_;  // in the file
+  int64_t step = run_;  // bytes in the file
   for (size_t d = wanted.size(); d-- > 0; step *= extent[d]) {
     begin_ += (copy.piece.global.begin[d] - copy.from->box.begin[d]) * step;
     const int64_t memory_step = part.stride(static_cast<int64_t>(d)) * stored.element_bytes;

@@ -1,4 +1,4 @@
-// Sizes and headers when a file is opened; digests block by block when they are asked for.
+// Checks sizes and headers when a file is opened, and digests block by block on request.
 #include "braid/ckpt/checkpoint_files.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace braid::ckpt {
 namespace {
 
-// Threads take the next number from one counter, so when one fails, all lower ones have begun.
+// Reads that threads take by number from one counter. When a read fails, all reads with lower numbers have begun.
 class Reads {
  public:
   Reads(int64_t count, const std::function<void(int64_t, int)>& read) : count_(count), read_(read) {}
@@ -64,7 +64,7 @@ void read_in_parallel(int64_t count, const std::function<void(int64_t, int)>& re
     const int readers = static_cast<int>(std::min<int64_t>(count, kReaders));
     try {
       for (int reader = 1; reader < readers; ++reader) helpers.emplace_back([&, reader] { reads.take_all(reader); });
-    } catch (const std::system_error&) {  // no more threads: those that started read all
+    } catch (const std::system_error&) {  // no more threads: the ones that started read all
     }
     reads.take_all(0);
   }
@@ -82,7 +82,7 @@ void check_size(const CheckedFile& file, int64_t expected) {
                 cat("has ", counted(bytes, "byte"), "; the manifest says ", expected));
 }
 
-// The digest of bytes begin .. end of the file.
+// Returns the digest of the bytes [begin, end) of the file.
 NamedDigest hashed(const CheckedFile& file, int64_t begin, int64_t end, DigestKind kind) {
   Digest digest(kind);
   const auto chunk =
@@ -206,7 +206,7 @@ void CheckpointFiles::verify(const std::string& name) {
   }
 }
 
-// Says which tensor is at fault where it can.
+// Throws IoError. It names the first tensor of the block whose bytes were changed, or else the header.
 void CheckpointFiles::throw_changed(const std::string& name, int64_t block) {
   const ManifestFile& listed = manifest_.files.at(name);
   const StoredFile& stored = open(name);

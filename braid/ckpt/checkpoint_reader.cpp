@@ -1,4 +1,4 @@
-// Its parts, put together.
+// Reads and verifies the parts of blocks that tensors need.
 #include "braid/ckpt/checkpoint_reader.h"
 
 #include <ATen/ops/empty.h>
@@ -16,7 +16,7 @@
 namespace braid::ckpt {
 namespace {
 
-// Large blocks are read in parts, whose digests nobody has.
+// Large blocks are read in parts, for which the manifest has no digests.
 int64_t part_bytes(const ManifestFile& listed) { return std::min(listed.block_bytes, kBlockBytes); }
 
 }  // namespace
@@ -27,7 +27,7 @@ BlockReads::BlockReads(CheckpointFiles& files, const Manifest& manifest, const s
     first_[name] = num_parts_;
     num_parts_ += (listed.bytes + part_bytes(listed) - 1) / part_bytes(listed);
   }
-  for (const PlacedTensor& tensor : tensors) {  // of one without elements nothing is read, and its file is looked at
+  for (const PlacedTensor& tensor : tensors) {  // of an empty tensor no bytes are read, only its file is checked
     if (mesh::num_elements(tensor.placement.global_shape) > 0) continue;
     for (const ManifestBox& box : manifest.tensors.at(tensor.name).boxes) files.open(box.file);
   }
@@ -106,7 +106,7 @@ void BlockReads::fill_compared(const std::vector<int64_t>& readers) {
 
 namespace {
 
-constexpr size_t kMaxSuggestions = 8;  // looking for the nearest name costs a comparison with every name
+constexpr size_t kMaxSuggestions = 8;  // finding the nearest name takes a comparison with every name
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The protocol, step by step.
+// The steps of the protocol that writes and publishes a checkpoint.
 #include "braid/ckpt/checkpoint_writer.h"
 
 #include <unistd.h>
@@ -50,7 +50,8 @@ CheckpointWriter::~CheckpointWriter() {
   if (!published_) undo();
 }
 
-// A save that was stopped between its two renames has left the old checkpoint aside: it is the one that counts.
+// Removes leftovers. If a save was stopped between its two renames, the old checkpoint set aside is the valid one and
+// gets its name back.
 void CheckpointWriter::recover() {
   for (const std::string& path : leftovers(directory_)) files_.remove_all(path);
   const std::string aside = aside_name(directory_);
@@ -74,7 +75,7 @@ void CheckpointWriter::publish(Manifest manifest, const std::map<std::string, st
   try {
     files_.remove_all(aside_name(directory_));
   } catch (const IoError&) {
-    // The new checkpoint is there and durable; the next save removes what is left of the old one.
+    // The new checkpoint is published and durable. The next save removes the rest of the old one.
   }
 }
 
@@ -88,7 +89,7 @@ void CheckpointWriter::replace() {
   files_.sync_directory(parent_folder(directory_));
 }
 
-// Nothing can be done about a failure here: what stays behind is cleared away by the next save.
+// Ignores failures: the next save removes leftovers.
 void CheckpointWriter::undo() noexcept {
   try {
     if (renamed_) files_.rename(directory_, temporary_);

@@ -1,4 +1,4 @@
-// Names first, then values in chunks of rows.
+// Compares names first, then values in chunks of rows.
 #include "braid/ckpt/compare.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using Kind = TensorDifference::Kind;
 
 constexpr int64_t kComparedBytes = 16 << 20;
 
-// As whole numbers of their size: equal numbers are equal bits.
+// Views the values as integers of the same size, since equal integers have equal bits.
 at::Tensor bits_of(const at::Tensor& values) {
   switch (values.element_size()) {
     case 1:

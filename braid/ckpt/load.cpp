@@ -1,4 +1,5 @@
-// Two orders: everything is compared before anything is written, or each block before its own bytes are.
+// Two orders of a load. load_checkpoint() verifies all blocks before it writes any tensor. load_in_one_pass() verifies
+// each block of at most kBlockBytes just before it writes that block's bytes.
 #include <memory>
 
 #include "braid/base/errors.h"
@@ -28,7 +29,7 @@ std::string tokenizer_folder(const std::string& directory) {
   const std::string found = found_directory(directory);
   const Manifest manifest = read_manifest(found);
   CheckpointFiles files(found, manifest);
-  for (const std::string& name : names_in(found)) {  // a reader of tokenizers follows links, also of files not listed
+  for (const std::string& name : names_in(found)) {  // reading a tokenizer follows links, also of files not listed
     const std::string path = cat(found, "/", name);
     if (is_link(path)) throw IoError(path, -1, "is a link; a checkpoint has none");
   }

@@ -1,4 +1,4 @@
-// JSON of the manifest. Everything read is checked before it is used.
+// The manifest as JSON. Everything read is checked before it is used.
 #include "braid/ckpt/manifest.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void require(bool holds, const std::string& path, const std::string& rule) {
   if (!holds) throw IoError(path, -1, rule);
 }
 
-// One path component of a strict alphabet, so that a manifest cannot name a file elsewhere.
+// Returns true for one path component of a strict alphabet: a manifest cannot name a file elsewhere.
 bool is_file_name(const std::string& name) {
   const auto good = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
@@ -47,7 +47,7 @@ ElementType type_of(const std::string& name, const std::string& path) {
   throw IoError(path, -1, cat("type ", name, " must be one of: U8, BF16, F32, F64, I64"));
 }
 
-// A count; a number that is none would be rounded or wrapped into one.
+// Returns a count. Refuses all other numbers, since a conversion would round or wrap them.
 int64_t count_in(const OrderedJson& json, const char* key, const std::string& path) {
   constexpr int64_t kMost = int64_t{1} << 53;
   const OrderedJson& value = json.at(key);
@@ -62,7 +62,7 @@ NamedDigest digest_from(DigestKind kind, const OrderedJson& digits, const std::s
   return digest_in(member, path);
 }
 
-// Up to version 3 a file has one digest, which has its kind for a name; later a list of them has.
+// Up to version 3 a file has one digest, named by its kind. Later versions have a list of digests under that name.
 ManifestFile file_from(const OrderedJson& json, const std::string& path) {
   ManifestFile file{count_in(json, "bytes", path), kBlockBytes, {}};
   if (!json.contains("block_bytes")) return {file.bytes, std::max<int64_t>(1, file.bytes), {digest_in(json, path)}};
@@ -76,7 +76,7 @@ ManifestFile file_from(const OrderedJson& json, const std::string& path) {
   return file;
 }
 
-// Up to version 3 a tensor lies whole in one file.
+// Up to version 3 a tensor is stored whole in one file.
 ManifestTensor tensor_from(const OrderedJson& json, const std::string& path) {
   ManifestTensor tensor{type_of(json.at("dtype").get<std::string>(), path), json.at("shape").get<mesh::Index>(), {}};
   const auto add = [&](const OrderedJson& box, mesh::Box place) {
@@ -137,7 +137,7 @@ Manifest from_json(const OrderedJson& json, const std::string& path) {
   return manifest;
 }
 
-// The new member `name` of an object. operator[] would compare the name with those of all members before it.
+// Appends a member `name` to an object and returns it. operator[] would compare the name with those of all members.
 OrderedJson& appended(OrderedJson& object, const std::string& name) {
   return object.get_ref<OrderedJson::object_t&>().emplace_back(name, OrderedJson()).second;
 }
@@ -241,7 +241,7 @@ Manifest read_manifest(const std::string& directory) {
 
 std::string temporary_name(const std::string& directory) { return without_last_slash(directory) + ".tmp"; }
 
-// A user's folder "model.tmp.old" beside a checkpoint "model" is none of ours.
+// Returns false for a user's own folder, such as "model.tmp.old" beside a checkpoint "model".
 bool is_temporary_name(std::string_view entry, const std::string& name) {
   const std::string begin = temporary_name(name);
   if (!entry.starts_with(begin)) return false;

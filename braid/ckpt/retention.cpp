@@ -1,4 +1,4 @@
-// Counting, ranking, and a rename before each removal.
+// Ranks checkpoints, and removes superseded ones. Each is renamed before its removal.
 #include "braid/ckpt/retention.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files) {
   const std::string manifest = place + "/manifest.json";
   if (path_kind(manifest) != PathKind::Nothing) alone.emplace(manifest, LockMode::Exclusive);
   if (alone && alone->result() == LockResult::HeldByAnother) return false;
-  if (place == saved.directory) files.remove_all(aside_name(place));  // or it would be found next
+  if (place == saved.directory) files.remove_all(aside_name(place));  // else found_directory() would find it next
   files.remove_all(removed);
   files.rename(place, removed);
   files.sync_directory(std::filesystem::path(removed).parent_path());

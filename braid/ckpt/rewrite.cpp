@@ -1,4 +1,4 @@
-// A save whose rows come from a checkpoint.
+// A save whose rows are read from another checkpoint.
 #include "braid/ckpt/rewrite.h"
 
 #include "braid/base/checked_file.h"

@@ -1,4 +1,5 @@
-// Types, layout and writing; the reader's checks on places. The JSON of the header is read in safetensors_json.cpp.
+// Element types, layout and writing of safetensors files, and checks of the tensors' places in a file that is read.
+// safetensors_json.cpp reads the JSON of the header.
 #include "braid/ckpt/safetensors.h"
 
 #include <algorithm>
@@ -27,20 +28,20 @@ struct NamedType {
   const char* name;
   int64_t bits;
 };
-// By ElementType.
+// Indexed by ElementType.
 constexpr NamedType kTypes[kNumElementTypes] = {
     {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8},
     {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16}, {"BF16", 16}, {"I32", 32},
     {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
 
-// The bytes of a tensor, rounded down. Returns false if they or the number of elements do not fit 63 bits.
+// Computes the bytes of a tensor, rounded down. Returns false if they or the number of elements do not fit 63 bits.
 bool size_in_bytes(const TensorInfo& info, int64_t& bytes) {
   const int64_t bits = bits_per_element(info.type);
   bytes = std::max<int64_t>(1, bits / 8);
   for (const int64_t extent : info.shape) {
     if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return false;
   }
-  if (bits < 8) bytes = bytes / 8 * bits + bytes % 8 * bits / 8;  // were elements
+  if (bits < 8) bytes = bytes / 8 * bits + bytes % 8 * bits / 8;  // `bytes` counted elements until here
   return true;
 }
 
@@ -51,7 +52,7 @@ bool has_whole_bytes(const TensorInfo& info) {
   return bits == 0;
 }
 
-// One tensor's place; `previous_end` is where the tensor before it ends.
+// Checks one tensor's place. `previous_end` is the end of the tensor before it.
 void check_place(const std::string& path, const ParsedTensor& parsed, int64_t previous_end, int64_t data_begin) {
   const auto& [info, begin, end] = parsed.entry;
   if (end < begin) {

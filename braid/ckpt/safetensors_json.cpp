@@ -1,4 +1,4 @@
-// A handler of JSON events that is the grammar of the header.
+// A handler of JSON events that implements the grammar of the header:
 //
 //   { "__metadata__": { key: string }, name: { "dtype": string, "shape": [unsigned], "data_offsets": [unsigned x 2] } }
 #include "braid/ckpt/safetensors_json.h"
@@ -16,7 +16,7 @@
 namespace braid::ckpt {
 namespace {
 
-// Walks the text and leaves its place where the handler sees it.
+// An iterator over the text that writes its position to `seen`, where the handler reads it.
 struct Cursor {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;

@@ -1,4 +1,4 @@
-// The steps of a save: what ranks tell each other between them.
+// The steps of a save, with the messages that ranks exchange between them.
 #include "braid/ckpt/save.h"
 
 #include "braid/base/errors.h"

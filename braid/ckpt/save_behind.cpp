@@ -1,4 +1,4 @@
-// One thread at a time, joined before the next begins.
+// A save on background threads. One thread runs at a time and is joined before the next one starts.
 #include "braid/ckpt/save_behind.h"
 
 #include <ATen/Parallel.h>
@@ -22,7 +22,7 @@ namespace braid::ckpt {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int64_t kGrainBytes = 1 << 20;  // of a copy, that are worth a thread
+constexpr int64_t kGrainBytes = 1 << 20;  // bytes of a copy that are worth a thread
 
 int64_t place_bytes(const PlannedBox& planned) {
   const int64_t bytes = planned.box.num_elements() * bytes_per_element(planned.tensor.type);
@@ -34,7 +34,7 @@ struct Stretch {
   std::span<const std::byte> from;
 };
 
-// In one parallel loop for all: threads are woken once.
+// Copies all stretches in one parallel loop, so that threads are woken once.
 void copy_all(const std::vector<Stretch>& stretches) {
   std::vector<int64_t> ends;
   for (const Stretch& stretch : stretches) ends.push_back(std::ssize(stretch.to) + (ends.empty() ? 0 : ends.back()));
@@ -99,7 +99,8 @@ void Snapshot::take(const std::vector<PlacedTensor>& tensors) {
   copy_all(stretches);
 }
 
-// A sum is not finite where a value is not; one that overflows by itself is looked at closely.
+// Sums first: if a value is not finite, the sum is not either. If the sum is not finite, checks each value, since the
+// sum itself may have overflowed.
 std::string Snapshot::weight_not_finite() const {
   const c10::AutoGradMode no_grad(false);
   for (const ShardFile& file : shard_.files) {
@@ -134,7 +135,7 @@ SaveBehind::~SaveBehind() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Where no thread can be started, the step waits for the work.
+// Runs `work` on a thread. If no thread can be started, runs it at once, and the step waits for it.
 template <class Work>
 void SaveBehind::run(const Work& work) {
   const auto to_its_end = [this, work] {
@@ -159,7 +160,7 @@ void SaveBehind::join() {
   if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
 }
 
-// Returns the snapshot's rows until the save is cancelled.
+// Returns the snapshot's rows() with a check: each call throws GivenUp once the save is cancelled.
 BoxRows SaveBehind::rows() {
   return [this, of_snapshot = snapshot_.rows()](const PlannedBox& planned, int64_t begin, int64_t end) {
     if (given_up_) throw GivenUp();
@@ -183,7 +184,7 @@ bool SaveBehind::advance() {
   check(under_way(), "a save is under way");
   join();
   const std::string fault = std::exchange(fault_, {});
-  switch (std::exchange(phase_, Phase::None)) {  // whatever throws ends the save
+  switch (std::exchange(phase_, Phase::None)) {  // an exception ends the save
     case Phase::Opening:
       agree_on_folder(fault, save_, world_);
       write();

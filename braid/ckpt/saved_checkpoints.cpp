@@ -1,4 +1,4 @@
-// Names, read back.
+// Names of a run's checkpoints, parsed back into steps.
 #include "braid/ckpt/saved_checkpoints.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace braid::ckpt {
 CheckpointReading::CheckpointReading(const std::string& directory) {
   if (directory.empty()) return;
   const std::string manifest = found_directory(directory) + "/manifest.json";
-  if (is_link(manifest) || path_kind(manifest) != PathKind::File) return;  // whoever reads it says what is wrong
+  if (is_link(manifest) || path_kind(manifest) != PathKind::File) return;  // reading it reports the fault
   lock_.emplace(manifest, LockMode::Shared);
   if (lock_->result() != LockResult::HeldByAnother) return;
   throw IoError(directory, -1, "is being removed by the run that wrote it (checkpoint.keep)");
@@ -36,12 +36,12 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "step-";
 constexpr const char* kUndone = ".undone";
 
-// None when `run` is not there.
+// Returns no names if `run` does not exist.
 std::vector<std::string> entries_of(const std::string& run) {
   return path_kind(run) == PathKind::Nothing ? std::vector<std::string>() : names_in(run);
 }
 
-// One that cannot be looked at is there too: whoever reads it is told why it cannot be read.
+// Returns true also if the folder cannot be looked at: reading it then reports the reason.
 bool is_checkpoint(const std::string& directory) {
   try {
     return path_kind(found_directory(directory) + "/manifest.json") != PathKind::Nothing;
@@ -50,14 +50,14 @@ bool is_checkpoint(const std::string& directory) {
   }
 }
 
-// The folder's own name, where `name` has the ending that `suffixed` gives it.
+// Returns the step in `name` before the suffix that `suffixed` appends; nullopt if `name` has another form.
 template <class Suffixed>
 std::optional<int64_t> step_under(const std::string& name, const Suffixed& suffixed) {
   const std::string suffix = suffixed("");
   return name.ends_with(suffix) ? checkpoint_step(name.substr(0, name.size() - suffix.size())) : std::nullopt;
 }
 
-// As set_undone() gives them.
+// Returns true for names that set_undone() makes.
 bool is_undone_name(const std::string& name) {
   const auto suffix = name.find(kUndone);
   if (suffix == name.npos || !checkpoint_step(name.substr(0, suffix))) return false;
@@ -119,7 +119,7 @@ std::string set_undone(const SavedCheckpoint& saved, FileSystem& files) {
   for (int number = 2; files.exists(free); ++number) free = cat(name, "-", number);
   const std::string place = found_directory(saved.directory);
   if (place == saved.directory)
-    files.remove_all(aside_name(place));  // an older one of the step, or it would be found next
+    files.remove_all(aside_name(place));  // an older checkpoint of the step; else found_directory() would find it next
   files.rename(place, free);
   return free;
 }

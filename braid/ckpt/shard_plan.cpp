@@ -1,4 +1,5 @@
-// Boxes by a hash of tensor and place; then the largest first to whoever has least.
+// Finds equal boxes by a hash of tensor and place. Then assigns shared boxes, the largest first, each to the rank with
+// the fewest bytes among those that hold it.
 #include "braid/ckpt/shard_plan.h"
 
 #include <algorithm>
@@ -20,19 +21,19 @@ namespace {
 using Written = WorldPlan::Written;
 
 constexpr int kSeveral = -2, kNobody = -1;
-constexpr int64_t kBytesPerBox = 512;       // of the file's header and the manifest, at most
-constexpr int64_t kBytesOfTheRest = 65536;  // the configuration and the like
+constexpr int64_t kBytesPerBox = 512;       // at most, in the file's header and the manifest
+constexpr int64_t kBytesOfTheRest = 65536;  // for the configuration and similar data
 
 struct HeldBox {
   size_t tensor;
   mesh::Box box;
-  std::vector<size_t> groups;  // of those who hold it
+  std::vector<size_t> groups;  // groups of ranks that hold the box
 };
 
 struct HeldTensor {
   TensorInfo info;
-  int first_rank;             // that lists it
-  std::vector<size_t> boxes;  // of the inventory's, until neighbours are joined
+  int first_rank;             // lowest rank that lists the tensor
+  std::vector<size_t> boxes;  // numbers of the inventory's boxes, valid until neighbours are joined
 };
 
 uint64_t hash_of(size_t tensor, const mesh::Box& box) {
@@ -74,7 +75,7 @@ class Inventory {
     join_neighbours();
   }
 
-  std::vector<std::vector<int>> groups;  // ranks of each
+  std::vector<std::vector<int>> groups;  // ranks of each group
   std::vector<HeldTensor> tensors;
   std::vector<HeldBox> boxes;
 
@@ -110,7 +111,8 @@ class Inventory {
     check(false, cat("tensor ", tensor.info.name, " is covered by the boxes that ranks hold"));
   }
 
-  // Parts that the same ranks hold, one behind another, are better written as one: all of a fused matrix has its name.
+  // Joins neighbouring boxes that the same ranks hold. A fused matrix that is joined whole is stored under its own
+  // name.
   void join_neighbours() {
     std::vector<HeldBox> joined;
     for (HeldTensor& tensor : tensors) {
@@ -196,10 +198,10 @@ class Sharing {
 
   const Inventory& held_;
   std::vector<int64_t> loads_;  // bytes by rank
-  int64_t most_ = 0;            // bytes of a shared box that is not cut
+  int64_t most_ = 0;            // bytes up to which a shared box is not cut
 };
 
-// A tensor of one writer becomes one box; of several, those that are neighbours become one.
+// Makes one box of each tensor that has one writer. If a tensor has several writers, joins neighbouring boxes of each.
 std::vector<Written> put_together(std::vector<Written> boxes, const std::vector<TensorInfo>& tensors) {
   std::vector<int> writers(tensors.size(), kNobody);
   for (const Written& box : boxes) {
@@ -272,7 +274,7 @@ Shard shard_of(const WorldPlan& plan, int rank) {
     if (known.empty() || known.back() != box.writer) known.push_back(box.writer);
     if (box.writer == rank) own[kind].push_back({tensor, box.box});
   }
-  if (writers["model"].empty()) writers["model"] = {0};  // a checkpoint has weights, be they none
+  if (writers["model"].empty()) writers["model"] = {0};  // a checkpoint always has a file of weights, even an empty one
   Shard shard;
   for (const auto& [kind, boxes] : own) {
     auto& known = writers[kind];

@@ -1,4 +1,4 @@
-// Rows in chunks of some MiB; each byte is digested with its block of the file and with its box.
+// Writes rows in chunks of 16 MiB. Each byte enters two digests: that of its block of the file and that of its box.
 #include "braid/ckpt/shard_writer.h"
 
 #include <ATen/ops/empty.h>
@@ -51,7 +51,7 @@ class DigestedFile {
   int64_t in_block_ = 0;
 };
 
-// Returns the digest of the box.
+// Writes the box and returns its digest.
 NamedDigest write_box(DigestedFile& file, const PlannedBox& planned, const BoxRows& rows) {
   Digest digest(DigestKind::Xxh3);
   const int64_t count = planned.box.begin.empty() ? 1 : planned.box.end[0] - planned.box.begin[0];
@@ -70,7 +70,7 @@ NamedDigest write_box(DigestedFile& file, const PlannedBox& planned, const BoxRo
   return digest.named();
 }
 
-// `index` further by how far `to` is from `from`.
+// Returns index + (to - from).
 mesh::Index moved(mesh::Index index, const mesh::Index& from, const mesh::Index& to) {
   for (size_t d = 0; d < index.size(); ++d) index[d] += to[d] - from[d];
   return index;

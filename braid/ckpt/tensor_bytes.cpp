@@ -1,4 +1,4 @@
-// Views and types.
+// Views of tensors as bytes and pieces, and the element types of tensors in files.
 #include "braid/ckpt/tensor_bytes.h"
 
 #include <algorithm>

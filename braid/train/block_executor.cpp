@@ -1,4 +1,4 @@
-// Graphs end at stage borders: what travels between stages has none.
+// Autograd graphs end at stage borders: tensors that travel between stages have none.
 #include "braid/train/block_executor.h"
 
 #include <ATen/ops/empty.h>
@@ -56,15 +56,15 @@ std::vector<double> BlockExecutor::losses() const {
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
-// The place among those of one update that pass this stage on this rank.
+// Returns the place of `micro` among the microbatches of its update that pass this stage on this rank.
 int BlockExecutor::local_micro(int stage, int micro) const {
   const Groups& groups = model_.groups();
   const int first = groups.layout.microbatches(groups.at[mesh::Axis::Pipe], stage).begin;
   return micro - std::max(first, plan_.update_begin(plan_.update_of(micro)));
 }
 
-// An update minimises the mean over its microbatches on all data ranks. Each data rank has equally many microbatches in
-// each of its updates.
+// An update minimises the mean loss over its microbatches on all data ranks. Each data rank has equally many
+// microbatches in each of its updates.
 double BlockExecutor::loss_gradient(int micro) const {
   const int update = plan_.update_of(micro), own = plan_.update_end(update) - plan_.update_begin(update);
   const int64_t of_all = int64_t{own} * batches_.num_global_microbatches() / batches_.num_microbatches();

@@ -1,4 +1,4 @@
-// The CPU needs nothing; CUDA is loaded on demand.
+// The CPU needs no set-up. CUDA is loaded on demand.
 #include "braid/train/compute_device.h"
 
 #include <ATen/Context.h>
@@ -11,7 +11,8 @@
 namespace braid::train {
 namespace {
 
-// Through pinned memory, which LibTorch keeps until the copy is over: a copy from elsewhere would wait for the device.
+// Copies through pinned memory, which LibTorch keeps until the copy is done. A copy from other memory would wait for
+// the device.
 at::Tensor sent(const at::Tensor& x, at::Device device) {
   return x.pin_memory().to(device, x.scalar_type(), /*non_blocking=*/true);
 }
@@ -35,7 +36,7 @@ void open_device(const RunSpec& spec) {
 void enter_device(const RunSpec& spec) {
   const at::Device device = compute_device(spec);
   if (device.is_cpu()) return;
-  at::globalContext().lazyInitDevice(device.type());  // the allocator has no statistics before
+  at::globalContext().lazyInitDevice(device.type());  // before this, the allocator has no statistics
   const auto& services = *device::cuda_table<device::CudaServices>();
   services.take_stream(device.index());
   services.reset_peak(device.index());

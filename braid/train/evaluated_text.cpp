@@ -1,4 +1,4 @@
-// The targets of every sample, by a table.
+// Adds up the bytes of the targets of every sample, by a table of bytes per token.
 #include "braid/train/evaluated_text.h"
 
 #include <limits>

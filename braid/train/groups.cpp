@@ -1,4 +1,4 @@
-// One split per group; the colour of a group is its lowest rank.
+// Makes each group by one split. The colour of a group along axes is its lowest rank.
 #include "braid/train/groups.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace braid::train {
 namespace {
 
-// Returns "tensor", "pipe x tensor".
+// Returns a name such as "tensor" or "pipe x tensor".
 std::string name_of(mesh::AxisSet axes) {
   std::vector<std::string> names;
   for (int axis = 0; axis < mesh::kNumAxes; ++axis) {
@@ -18,15 +18,16 @@ std::string name_of(mesh::AxisSet axes) {
   return joined(names, " x ");
 }
 
-// The ranks with the first and with the last stage join; one that has both, or neither, is a group of its own.
+// Returns the colour of the group that joins the ranks with the first and with the last stage. A rank that has both
+// stages, or neither, is a group of its own.
 int tied_colour(const mesh::DeviceMesh& mesh, const StageLayout& layout, int rank) {
   const int pipe = mesh.coords(rank)[mesh::Axis::Pipe];
   const bool one_end = layout.holds(pipe, 0) != layout.holds(pipe, layout.num_stages() - 1);
   return one_end ? mesh.peers(rank, {mesh::Axis::Pipe}).front() : mesh.num_ranks() + rank;
 }
 
-// Ranks in the order of their samples, the lower rank of a mirrored pair before the other: so that a sum over the group
-// continues the tree over microbatches.
+// Makes the group of replicas. Its ranks are in the order of their samples, the lower rank of a mirrored pair before
+// the other. In this order an all-reduce over the group continues the reduction tree over microbatches.
 std::unique_ptr<Communicator> replica_group(const mesh::DeviceMesh& mesh, const StageLayout& layout,
                                             Communicator& world) {
   mesh::Coords first = mesh.coords(world.rank());

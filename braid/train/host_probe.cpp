@@ -1,4 +1,4 @@
-// Copies and files that are larger than what caches hold, or nearly.
+// Times copies of 64 KiB to 64 MiB, and writes and reads of a file that go past the page cache.
 #include "braid/train/host_probe.h"
 
 #include <unistd.h>
@@ -21,20 +21,21 @@ namespace braid::train {
 namespace {
 
 constexpr int64_t kTensorBytes[] = {64 << 10, 512 << 10, 4 << 20, 64 << 20};
-constexpr int64_t kBytesAtOnce = 4 << 20;  // fewer take less than the clock
+constexpr int64_t kBytesAtOnce = 4 << 20;  // copied in each timing; fewer take less time than the clock resolves
 constexpr int kCopies = 6;
 constexpr size_t kDiskBlockBytes = 4 << 20;
 constexpr int64_t kMostBlocks = 32;
 constexpr size_t kSmallFileBytes = 4 << 10;
 constexpr int kSaves = 3;
-constexpr double kDiskBudget = 1;  // seconds, after which neither writing nor reading begins another block
+constexpr double kDiskBudget = 1;  // seconds, after which no other block is written or read
 
 std::string random_name() {
   std::random_device random;
   return cat(".braid-doctor-", std::hex, random(), random());
 }
 
-// Gone with its owner. Its name is no other's: hosts may share the folder, and containers their names and numbers.
+// A file that is removed with this object. Its random name is unique: hosts may share the folder, and containers may
+// share names and process numbers.
 class FileForAMoment {
  public:
   explicit FileForAMoment(const std::string& folder) : path_(folder + "/" + random_name()) {}
@@ -47,7 +48,7 @@ class FileForAMoment {
   const std::string path_;
 };
 
-// Words that no file system makes smaller.
+// Returns random words, which no file system can compress.
 std::vector<uint64_t> noise() {
   std::vector<uint64_t> words(kDiskBlockBytes / sizeof(uint64_t));
   std::mt19937_64 random(1);
@@ -55,14 +56,14 @@ std::vector<uint64_t> noise() {
   return words;
 }
 
-// Blocks written.
+// Writes blocks and returns their number.
 int64_t write_blocks(const std::string& path, DiskSpeed& speed) {
   std::vector<uint64_t> block = noise();
   int64_t blocks = 0;
   const double begin = now_seconds();
   StagedFile file(path);
   for (; blocks < kMostBlocks && (blocks == 0 || now_seconds() - begin < kDiskBudget); ++blocks) {
-    block[0] = static_cast<uint64_t>(blocks);  // each is another, for file systems that keep equal ones once
+    block[0] = static_cast<uint64_t>(blocks);  // blocks differ, since some file systems store equal ones once
     file.append(std::as_bytes(std::span(block)));
   }
   file.sync();
@@ -91,7 +92,7 @@ void save_small(const std::string& path) {
   file.close();
 }
 
-// Runs `work` and returns true if it threw no IoError on any rank. All ranks wait for the last.
+// Runs `work` and returns true if it threw no IoError on any rank. Collective.
 template <class Work>
 bool done_by_all(const Work& work, Communicator& ranks) {
   bool done = true;

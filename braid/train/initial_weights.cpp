@@ -1,4 +1,4 @@
-// Two kinds of places, one way in: boxes of named tensors.
+// Reads initial weights from a checkpoint or a Hugging Face directory, both as boxes of named tensors.
 #include "braid/train/initial_weights.h"
 
 #include <ATen/ops/empty.h>
@@ -28,7 +28,7 @@ namespace {
 
 // The tokenizer of a run's data.
 struct TokenizerInUse {
-  std::string key;   // that chooses it
+  std::string key;   // configuration key that chooses the tokenizer
   std::string name;  // "bytes" or a path
   uint64_t identity = 0;
 };
@@ -53,7 +53,7 @@ std::string tokenizer_of_weights(const std::string& init) {
 std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
   const std::string& init = spec.train.init;
   const std::string& named = spec.data.tokenizer;
-  // A tokenizer that is missing is refused where it is opened.
+  // A missing tokenizer is refused later, when it is opened.
   if (init.empty() || (named != kByteTokenizer && path_kind(named) == PathKind::Nothing)) return {};
   const TokenizerInUse used = tokenizer_in_use(spec.data);
   const std::string of_weights = tokenizer_of_weights(init);
@@ -84,7 +84,7 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
 
 namespace {
 
-// Keys of the model that its weights do not depend on.
+// Model keys on which the weights do not depend.
 constexpr const char* kOpenModelKeys[] = {"model.preset", "model.config", "model.vocab_multiple", "model.dropout",
                                           "model.init_std"};
 
@@ -111,7 +111,8 @@ bool is_open(const spec::Field& field, const ModelSpec& model) {
   return std::find(std::begin(kOpenModelKeys), std::end(kOpenModelKeys), field.key) != std::end(kOpenModelKeys);
 }
 
-// 0 stands for what follows from other keys: figures are compared as they come out.
+// Replaces each 0, which stands for a value that follows from other keys, by that value, so that values can be
+// compared.
 ModelSpec spelled_out(ModelSpec model) {
   model.kv_heads = spec::num_kv_heads(model);
   model.head_width = spec::head_width(model);
@@ -136,7 +137,7 @@ std::vector<Problem> differences(const RunSpec& spec, const ModelSpec& model, co
 
 using ReadTensor = std::function<void(const ckpt::PlacedTensor&)>;
 
-// Through memory on the host, in the type that is read.
+// Reads into `tensor`. If it is on a device or not of type `type`, reads through host memory of that type.
 void read_into(const ckpt::PlacedTensor& tensor, at::ScalarType type, const ReadTensor& read) {
   const bool direct = tensor.local.is_cpu() && tensor.local.scalar_type() == type;
   if (direct) return read(tensor);

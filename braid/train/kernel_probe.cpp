@@ -1,4 +1,4 @@
-// Rounds of a block, as many on every rank.
+// Times a block in rounds. All ranks run equally many.
 #include "braid/train/kernel_probe.h"
 
 #include <c10/core/GradMode.h>
@@ -26,12 +26,13 @@ constexpr nn::ModelPiece kBlock{1};
 RunSpec one_block_of(RunSpec spec) {
   spec.model.layers = 1;
   if (spec.model.vocab == 0)
-    spec.model.vocab = spec.model.vocab_multiple;  // of tokens, which a sample has and no block reads
-  spec.memory = {};  // nothing is made again: what is timed are the passes that predictions add recompute to
+    spec.model.vocab = spec.model.vocab_multiple;  // needed by a sample's tokens, which no block reads
+  spec.memory = {};  // no recompute: the passes are timed without it, and predictions add it
   return spec;
 }
 
-// Drawing their values would take longer than all rounds, and of large values come infinities, which are slow.
+// Makes all parameters zero. Drawing values would take longer than all rounds, and large values lead to infinities,
+// which are slow.
 param::ModelParams zero_params(const RunSpec& spec) {
   param::BlockSpec block = nn::params_of(kBlock, nn::model_params(spec.model, 0, 1));
   for (param::ParamSpec& param : block.params) param.init = {param::Init::Kind::Zeros};
@@ -69,10 +70,11 @@ double BlockInTraining::streamed_bytes() const {
 namespace {
 
 constexpr int kFewestRounds = 2, kMostRounds = 200;
-constexpr double kBlockBudget = 0.3;  // seconds of a block
-constexpr double kTooLong = 0.2;      // of one round; no wider block is tried then
+constexpr double kBlockBudget = 0.3;  // seconds for all rounds of a block
+constexpr double kTooLong = 0.2;      // seconds of one round, above which no wider block is tried
 
-// One head is 32 or 64 wide; no product of one has as many operations as one of another.
+// A block in place of a model's. A head is 32 or 64 wide. No product of one of these blocks has as many operations as a
+// product of another.
 struct StandIn {
   int width, heads, context, microbatch;
 };
@@ -92,14 +94,14 @@ double mean_of_ranks(double value, Communicator& ranks) {
   return comm::agree(ranks, "mean of a measurement", value, ReduceOp::Sum) / ranks.size();
 }
 
-// A block after its first round, which takes seconds like any other.
+// A block after its first round, with the seconds of that round.
 template <class Block>
 struct WarmedUp {
   std::unique_ptr<Block> block;
   double seconds = 0;
 };
 
-// Collective, as is whatever `make` calls.
+// Makes a block and runs its first round. Collective, like everything that `make` calls.
 template <class Block>
 WarmedUp<Block> warmed_up(const std::function<std::unique_ptr<Block>()>& make, Communicator& ranks) {
   WarmedUp<Block> warm;
@@ -111,13 +113,14 @@ WarmedUp<Block> warmed_up(const std::function<std::unique_ptr<Block>()>& make, C
   return warm;
 }
 
-// As many on every rank: what the slowest one's first suggests.
+// Returns the number of rounds, the same on every rank, from the time of the slowest rank's first round.
 int num_rounds(double seconds, Communicator& ranks) {
   return std::clamp(static_cast<int>(kBlockBudget / comm::agree(ranks, "time of a round", seconds, ReduceOp::Max)),
                     kFewestRounds, kMostRounds);
 }
 
-// `round` returns its seconds. The shortest: a passing load does not lengthen it.
+// Returns the shortest time of `rounds` calls of `round`, which returns its seconds. A passing load of the machine does
+// not lengthen the shortest time.
 template <class Round>
 double shortest_of(const Round& round, int rounds) {
   double shortest = std::numeric_limits<double>::infinity();
@@ -125,9 +128,9 @@ double shortest_of(const Round& round, int rounds) {
   return shortest;
 }
 
-// Layers of the same size stand for one, as fast as both together.
+// Returns one speed for all layers of the same size, measured over these layers together.
 std::vector<ProductSpeed> product_speeds(const std::vector<TimedLinear>& layers, Communicator& ranks) {
-  std::vector<std::pair<double, std::vector<double>>> sizes;  // operations, medians
+  std::vector<std::pair<double, std::vector<double>>> sizes;  // operations, and the median seconds of each layer
   for (const TimedLinear& layer : layers) {
     auto size = std::ranges::find(sizes, layer.flops(), &std::pair<double, std::vector<double>>::first);
     if (size == sizes.end()) size = sizes.insert(size, {layer.flops(), {}});
@@ -149,8 +152,8 @@ RunSpec without_tensor_ranks(RunSpec spec) {
   return spec;
 }
 
-// Returns true if a rank may hold a whole block beside its run; it always may hold its own shard. A weight is there
-// twice, as a step has it and as kernels have it, in up to 32 bytes (float64).
+// Returns true if a rank may hold a whole block beside its run. It may always hold its own shard. Each weight is stored
+// twice, once for a step and once for kernels, in up to 32 bytes together (float64).
 bool may_have_whole(const TimedBlock& share, int tensor_ranks) {
   constexpr double kMostBytes = 256 << 20, kBytesOfWeight = 32;
   double weights = 0;
@@ -158,13 +161,18 @@ bool may_have_whole(const TimedBlock& share, int tensor_ranks) {
   return tensor_ranks == 1 || tensor_ranks * weights * kBytesOfWeight <= kMostBytes;
 }
 
-// The kernels of a block, in turns with other blocks, so that operands are as cold as in training: the block of all
-// tensor ranks as training runs it, which no rank does with its share by itself, and by kernels, of whose rest the
-// share is taken to have as much for each byte. Where that is too large, and on devices, which replay steps without the
-// host (train.cuda_graph), the share's kernels once more.
+// Times the kernels of a tensor rank's shard of a block, in turns with other blocks, so that operands are as cold as in
+// training. On CPUs the other block is the whole block of all tensor ranks, unless it is too large:
+//
+//   as training runs it   no rank can run its shard by itself in this way
+//   by kernels            if there are several tensor ranks
+//
+// The time of the whole block beyond its products gives the elementwise rate in bytes per second, which is taken to
+// hold for the shard. If the whole block is too large, and on devices, the other block is the shard's kernels once
+// more. Devices replay steps without the host (train.cuda_graph).
 class BlockProbe {
  public:
-  // `self`, a rank by itself, outlives this, as does `ranks`.
+  // `self` is a group of this rank alone. `self` and `ranks` outlive this.
   BlockProbe(const RunSpec& spec, at::Device device, Communicator& ranks, Communicator& self)
       : kernels_(spec, device, ranks) {
     const bool whole = device.is_cpu() && may_have_whole(kernels_, spec.mesh.tensor);
@@ -246,9 +254,9 @@ double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks
   TimedBlock& block = *warm.block;
   BlockSeconds of_block;
   const int rounds = num_rounds(2 * warm.seconds, ranks);
-  for (int i = 0; i < rounds; ++i) {  // in turns, since hosts change their speed
+  for (int i = 0; i < rounds; ++i) {  // in turns, since the speed of hosts changes
     const double apart = block.round();
-    ranks.barrier().wait_host();  // else who was faster apart would wait in step
+    ranks.barrier().wait_host();  // else a rank that was faster apart would wait in step
     const double in_step = block.round_in_step(), sums = block.sums();
     of_block.apart += apart, of_block.in_step += in_step, of_block.sums += sums;
   }

@@ -1,4 +1,4 @@
-// Round trips: only one clock is read, that of the rank that begins.
+// Times round trips, so that only the clock of the rank that begins is read.
 #include "braid/train/link_probe.h"
 
 #include <ATen/ops/full.h>
@@ -19,10 +19,10 @@ namespace {
 
 constexpr int kMostRanksOfAllPairs = 16;
 constexpr int64_t kSmall = 8, kMedium = 256 << 10, kLarge = 4 << 20;
-constexpr double kLinkBudget = 0.01, kSumBudget = 0.05;  // seconds of what is timed of one size
-constexpr double kShortTrip = 0.01, kShortSum = 0.1;     // seconds; where one takes longer, no larger size is tried
+constexpr double kLinkBudget = 0.01, kSumBudget = 0.05;  // seconds of timing for one size
+constexpr double kShortTrip = 0.01, kShortSum = 0.1;     // seconds; after a longer one no larger size is tried
 constexpr int kFewest = 2, kMostTrips = 500;
-constexpr int kQuestions = 20;  // for the clock
+constexpr int kQuestions = 20;  // number of requests for a clock
 
 // The first action of a rank of a pair.
 enum class Turn { Begins, Answers };
@@ -36,14 +36,14 @@ struct Pair {
     const P2p transfer{kind, tensor, peer, 0};
     world.batch({&transfer, 1}).wait_host();
   }
-  // Seconds there and back, on the rank that begins.
+  // Returns the seconds of a round trip on the rank that begins.
   double trip(const at::Tensor& tensor) const {
     const double begin = now_seconds();
     move(turn == Turn::Begins ? P2p::Kind::Send : P2p::Kind::Recv, tensor);
     move(turn == Turn::Begins ? P2p::Kind::Recv : P2p::Kind::Send, tensor);
     return now_seconds() - begin;
   }
-  // Returns the value of the rank that begins, on both.
+  // Returns the value of the rank that begins, on both ranks.
   double shared(double value) const {
     const at::Tensor number = at::full({1}, value, at::kDouble);
     move(turn == Turn::Begins ? P2p::Kind::Send : P2p::Kind::Recv, number);
@@ -55,10 +55,10 @@ int repeats(double seconds, double budget) {
   return static_cast<int>(std::clamp(budget / seconds, 1.0 * kFewest, 1.0 * kMostTrips));
 }
 
-// The best, on both ranks.
+// Returns the shortest round trip in seconds, the same on both ranks.
 double best_trip(const Pair& link, const at::Tensor& buffer, int64_t bytes) {
   const at::Tensor tensor = buffer.narrow(0, 0, bytes / buffer.element_size());
-  link.trip(tensor);  // the first also sets up what a connection needs
+  link.trip(tensor);  // the first trip also sets up the connection
   double best = link.trip(tensor);
   const int trips = static_cast<int>(link.shared(repeats(best, kLinkBudget)));
   for (int trip = 0; trip < trips; ++trip) best = std::min(best, link.trip(tensor));
@@ -100,7 +100,7 @@ std::vector<LinkSpeed> pairs_by_rank(const std::vector<int>& host_of_rank) {
   for (size_t a = 0; a < ranks_of_host.size(); ++a) {
     const std::vector<int>& here = ranks_of_host[a];
     for (size_t i = 0; i + 1 < here.size(); ++i) add(here[i], here[i + 1]);
-    for (size_t b = a + 1; b < ranks_of_host.size(); ++b) {  // each host's ranks take turns
+    for (size_t b = a + 1; b < ranks_of_host.size(); ++b) {  // the ranks of a host take turns
       const std::vector<int>& there = ranks_of_host[b];
       add(here[b % here.size()], there[a % there.size()]);
     }
@@ -112,7 +112,7 @@ double wall_clock() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The answer holds the clocks of the moment between the question and its arrival.
+// Asks a peer for its clocks. The peer reads them between the request and the arrival of the answer.
 ClockDifference asked_clock(const Pair& link) {
   ClockDifference difference{link.peer, 0, 0, std::numeric_limits<double>::infinity()};
   const at::Tensor clocks = at::zeros({2}, at::kDouble);
@@ -220,7 +220,8 @@ std::vector<SumSpeed> measured_sums(Communicator& world, const std::vector<int>&
   const int here = ranks_per_host(host_of_rank), ranks = world.size(), rank = world.rank();
   const auto first = std::ranges::find(host_of_rank, host_of_rank[static_cast<size_t>(rank)]);
   const auto place = static_cast<int>(first - host_of_rank.begin());
-  const int of_host = static_cast<int>(std::count(first, host_of_rank.begin() + rank, *first));  // before this rank
+  // The number of ranks of this host before this one.
+  const int of_host = static_cast<int>(std::count(first, host_of_rank.begin() + rank, *first));
   const auto measure = [&](int color, SumSpeed kind) {
     const auto group = world.split(color, rank, "sums");
     measure_sums(world, *group, kind, all);

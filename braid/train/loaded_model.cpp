@@ -1,4 +1,4 @@
-// Stages run one after another: a forward of generation has nothing to overlap with.
+// Runs stages one after another: a forward of generation has no other work to overlap with.
 #include "braid/train/loaded_model.h"
 
 #include <ATen/ops/empty.h>
@@ -21,7 +21,7 @@
 namespace braid::train {
 namespace {
 
-// The saved configuration without what only training needs.
+// Returns the saved configuration without the settings that only training needs.
 RunSpec spec_to_compute(const ckpt::CheckpointInfo& info, const std::string& directory, const LoadOptions& options) {
   RunSpec spec = saved_spec(info, directory);
   spec.mesh = MeshSpec{.pipe = options.pipe, .tensor = options.tensor};
@@ -34,7 +34,7 @@ RunSpec spec_to_compute(const ckpt::CheckpointInfo& info, const std::string& dir
   return spec;
 }
 
-// Throws the problems that one rank would not have. Others are about training.
+// Throws the problems that a single rank would not have. All other problems concern training.
 void refuse_impossible_mesh(const RunSpec& spec) {
   RunSpec alone = spec;
   alone.mesh = {};
@@ -60,8 +60,9 @@ void load_weights(const std::string& directory, param::ParamStore& store) {
   store.round_masters();
 }
 
-// As they are computed with: the saved ones may be finite and lose that in a narrower type. Beyond float32's range the
-// squares of float64 overflow too, in norms whose results look like any others.
+// Checks the weights in the type of the computation: finite saved weights may overflow in a narrower type. Also refuses
+// float64 weights beyond float32's range, since their squares may overflow in a norm, whose result looks like any
+// other.
 void refuse_weights_not_finite(const param::ParamStore& store, const std::string& directory) {
   std::vector<std::string> names;
   for (const param::Parameter& param : store.params()) {
@@ -140,7 +141,7 @@ at::Tensor LoadedModel::forward(nn::Microbatch microbatch) const {
   return y;
 }
 
-// The hidden state from the stage before.
+// Receives the hidden state from the stage before.
 at::Tensor LoadedModel::received(const nn::Microbatch& microbatch) const {
   const at::Tensor& tokens_bt = microbatch.tokens_bt;
   const at::Tensor x_btc =
@@ -159,7 +160,7 @@ at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const nn::Microbat
   return shards_nstv.movedim(0, 2).flatten(2, 3);
 }
 
-// Room for what the last stage's with_whole_vocab() returns.
+// Returns a buffer for the result of the last stage's with_whole_vocab().
 at::Tensor LoadedModel::result_buffer(const nn::Microbatch& microbatch) const {
   const at::ScalarType type = scalar_type(spec_.train.dtype);
   if (microbatch.targets_bt.defined()) return at::empty({}, type == at::kDouble ? at::kDouble : at::kFloat);

@@ -1,4 +1,4 @@
-// The ranks' part, which runs in their processes, and the judging of what they bring home.
+// The measurements that ranks make in their processes, and the checks of their results.
 #include "braid/train/measure_job.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace braid::train {
 namespace {
 
-constexpr double kMuchSlower = 10;         // times the median
-constexpr double kClocksApart = 1;         // seconds
-constexpr int64_t kOpenFilesOfAny = 256;   // beside connections
-constexpr int64_t kConnectionsOfPair = 2;  // of a rank, for each other rank
+constexpr double kMuchSlower = 10;         // times slower than the median
+constexpr double kClocksApart = 1;         // seconds that clocks may differ without a note
+constexpr int64_t kOpenFilesOfAny = 256;   // of any rank, beside its connections
+constexpr int64_t kConnectionsOfPair = 2;  // of a rank, with each other rank
 
 struct MeasuredRank {
   std::vector<LinkSpeed> links;
@@ -62,7 +62,7 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
     measure_cluster_rates(rank.host, *host);
   }
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
-  host->barrier().wait_host();  // nobody works beside the disk
+  host->barrier().wait_host();  // no rank works while the disk is measured
   rank.save_seconds = measured_save(folder, world);
   return rank;
 }
@@ -108,7 +108,8 @@ bool has_products_like(const std::vector<BlockSpeed>& blocks, const std::vector<
   });
 }
 
-// Validates the results of other hosts' ranks: later code looks ranks up, and compares hosts number by number.
+// Throws CommError if a rank's results are not comparable: later code looks ranks up, and compares hosts number by
+// number.
 void require_comparable(const std::vector<MeasuredRank>& ranks) {
   const auto is_rank = [&](int rank) { return 0 <= rank && rank < static_cast<int>(ranks.size()); };
   const HostSpeed& first = ranks[0].host;

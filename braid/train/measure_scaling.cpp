@@ -1,4 +1,4 @@
-// A run of its own for every point.
+// Makes a run of its own for every point.
 #include "braid/train/measure_scaling.h"
 
 #include <algorithm>

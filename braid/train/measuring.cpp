@@ -1,4 +1,4 @@
-// Memory of operator new, which the accounting allocator does not see.
+// Tensors in memory of operator new, which the accounting allocator does not see.
 #include "braid/train/measuring.h"
 
 #include <ATen/ops/empty.h>

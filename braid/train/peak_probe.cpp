@@ -1,4 +1,4 @@
-// The probe.
+// Times products of square matrices.
 #include "braid/train/peak_probe.h"
 
 #include <ATen/core/Tensor.h>
@@ -52,11 +52,12 @@ double SquareProduct::flops() const {
 }
 
 constexpr int64_t kSmallest = 256, kLargest = 8192;
-constexpr double kLongEnough = 0.01;  // seconds of one product: start-up costs and the clock no longer matter
-constexpr double kBudget = 0.06;      // seconds of the products that count
+constexpr double kLongEnough = 0.01;  // seconds of one product; beyond, start-up costs and the clock do not matter
+constexpr double kBudget = 0.06;      // seconds for the products that are timed
 constexpr int kMostProducts = 8;
 
-// The same on every rank: the slowest one decides when a product is long enough, so none takes much more than that.
+// Returns the same size on every rank. The slowest rank decides when a product is long enough, so no product takes much
+// longer than that.
 int64_t timed_size(at::ScalarType dtype, at::Device device, Communicator& world) {
   for (int64_t size = kSmallest; size < kLargest; size *= 2) {
     SquareProduct product(size, dtype, device);

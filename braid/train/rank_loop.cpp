@@ -1,4 +1,4 @@
-// Stepping, agreeing, and telling rank 0's observer.
+// Makes steps, agrees on requests with the other ranks, and notifies the observer on rank 0.
 #include "braid/train/rank_loop.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace braid::train {
 namespace {
 
-// Steps between two meetings of replicas that run apart: the delay of a request to stop.
+// Number of steps between two agreements of replicas that run apart, and thus the longest delay of a request to stop.
 constexpr int64_t kStepsApart = 32;
 
 // The strongest request of all ranks, and whether any rank is busy with a save.
@@ -39,13 +39,13 @@ RankRequest strongest_of_all(RankRequest mine, Communicator& world) {
   return {static_cast<RunRequest>(all[0]), all[1] != 0};
 }
 
-// Measuring for a prediction takes about half a second. A run of small steps is predicted if this many are to come: a
-// number of steps and no time, so that equal runs do equal things.
+// Measuring for a prediction takes about half a second. A run of small steps is predicted if at least this many steps
+// remain. The limit is a number of steps, not a time, so that equal runs behave equally.
 constexpr int64_t kManySmallSteps = 1000;
 
 struct PredictedRun {
   plan::Prediction prediction;
-  std::vector<plan::ParallelismRow> ways;  // none of one rank: no link was measured
+  std::vector<plan::ParallelismRow> ways;  // empty for one rank, since no link was measured
 };
 PredictedRun predicted_with(const plan::Cluster& rates, const RunSpec& spec) {
   RunSpec planned = spec;
@@ -109,7 +109,7 @@ RunEnd RankLoop::ended(bool interrupted) {
   end.interrupted = interrupted;
   // Save at once: SIGTERM is often followed by SIGKILL.
   if (!checkpoints_.is_saved(trainer_.num_steps())) save();
-  checkpoints_.finish();  // first: whatever fails later, the weights are there
+  checkpoints_.finish();  // first, so that the weights are saved even if a later call fails
   end.checkpoint = ckpt::checkpoint_folder(train_.out, trainer_.num_steps());
   if (!interrupted && evaluation_.step != trainer_.num_steps()) evaluate();
   if (!interrupted) end.evaluation = evaluation_;
@@ -118,7 +118,7 @@ RunEnd RankLoop::ended(bool interrupted) {
   return end;
 }
 
-// A save that has begun is of an earlier step.
+// Finishes a save under way, which is of an earlier step than the spike.
 RunEnd RankLoop::ended_by(const StepReport& spike) {
   checkpoints_.finish();
   spike_ = cat("step ", spike.step, ": ", spike.spike);
@@ -129,7 +129,7 @@ std::string RankLoop::saved() const {
   return checkpoints_.saved_step() < 0 ? "" : ckpt::checkpoint_folder(train_.out, checkpoints_.saved_step());
 }
 
-// Before anything is saved.
+// Called before anything is saved.
 void RankLoop::check_replicas() {
   owes_check_ = owes_check_ || is_multiple(trainer_.num_steps(), train_.check_replicas);
   if (owes_check_ && trainer_.check_replicas()) owes_check_ = false;
@@ -148,14 +148,16 @@ void RankLoop::report_step(StepReport report) {
   notify([&] { shared_.observer.on_step(report); });
 }
 
-// No step does more than the machine can: a peak that is less was given wrongly, or measured while others worked.
+// Raises the peak to the rate of a step. No step exceeds the machine's peak, so a lower peak was given wrongly, or
+// measured while other programs ran.
 void RankLoop::raise_peak(double reached_per_rank) {
   if (peak_.per_rank == 0 || reached_per_rank <= peak_.per_rank) return;
   peak_ = {reached_per_rank, PeakSource::Step, 0};
   notify([&] { shared_.observer.on_peak(peak_); });
 }
 
-// This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
+// Returns this rank's own request. Clocks differ, so only rank 0 decides that a save is due by time. It requests each
+// such save once.
 RunRequest RankLoop::request() {
   if (shared_.controls.stop_requested()) return RunRequest::Stop;
   if (shared_.controls.takes_save_request()) return RunRequest::Save;
@@ -164,20 +166,21 @@ RunRequest RankLoop::request() {
   return save_is_due_ ? RunRequest::Save : RunRequest::GoOn;
 }
 
-// Replicas that run apart meet now and then, to ask.
+// Returns the request on which all ranks agree. Replicas that run apart agree only every kStepsApart steps.
 RunRequest RankLoop::agreed_request() {
   if (spec::replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return RunRequest::GoOn;
   return agreed(request());
 }
 
-// A save that all ranks have done their part of goes on; nobody is asked for that alone.
+// Returns the strongest request of all ranks. The same all-reduce shows whether all ranks have done their part of a
+// save under way; if so, advances the save.
 RunRequest RankLoop::agreed(RunRequest mine) {
   const RankRequest all = strongest_of_all({mine, checkpoints_.busy()}, world_);
   if (checkpoints_.under_way() && !all.busy) checkpoints_.advance();
   return all.request;
 }
 
-// Saves and evaluates where it is time to. Both may take minutes: tells whether somebody wished to stop meanwhile.
+// Saves and evaluates if they are due. Both may take minutes, so it returns true if a stop was requested meanwhile.
 bool RankLoop::stops_after_work_between_steps(RunRequest request) {
   const int64_t step = trainer_.num_steps();
   const bool saves = request == RunRequest::Save || is_multiple(step, train_.save_every);
@@ -198,7 +201,7 @@ void RankLoop::report_choices() {
   for (const std::string& choice : trainer_.take_choices()) notify([&] { shared_.observer.on_choice(choice); });
 }
 
-// The first step is not kept waiting for it.
+// Called after the first step, so that the first step does not wait for it.
 void RankLoop::measure_peak() {
   const at::Tensor& weights = trainer_.model().params().flat_data();
   peak_ = measured_peak(weights.scalar_type(), weights.device(), world_);
@@ -214,7 +217,7 @@ void RankLoop::predict() {
   try {
     rates = measured_rates(start_.spec, shared_.controls.host_of_rank, world_);
     forget_peak(start_.spec);
-  } catch (const RunError& error) {  // on all ranks
+  } catch (const RunError& error) {  // thrown on all ranks
     forget_peak(start_.spec);
     return notify([&] { go_on_without(error); });
   }
@@ -222,7 +225,7 @@ void RankLoop::predict() {
     PredictedRun predicted;
     try {
       predicted = predicted_with(rates, start_.spec);
-    } catch (const std::exception& error) {  // no fault of what trains
+    } catch (const std::exception& error) {  // a fault of the prediction, not of the training
       return go_on_without(error);
     }
     shared_.observer.on_prediction(predicted.prediction);
@@ -239,17 +242,19 @@ bool RankLoop::worth_predicting() const {
   return worth_measuring_peak() || train_.steps - trainer_.num_steps() >= kManySmallSteps;
 }
 
-// At the last step and every so many, after the save where both are due: an evaluation may take minutes.
+// Returns true at the last step and every train.eval_every steps. If a save is due at the same step, it comes first,
+// since an evaluation may take minutes.
 bool RankLoop::is_evaluated(int64_t step) const { return step == train_.steps || is_multiple(step, train_.eval_every); }
 
-// A process that was ended after its save may have finished its evaluation too.
+// Returns true if the observer knows the evaluation of this step: a process that ended after its save may have finished
+// its evaluation too.
 bool RankLoop::evaluation_is_known() {
   bool known = false;
   notify([&] { known = shared_.observer.knows_evaluation(trainer_.num_steps()); });
   return comm::agree_any(world_, "known evaluation", known);
 }
 
-// Only rank 0's has nats per byte.
+// Only rank 0's evaluation has the loss per byte.
 void RankLoop::evaluate() {
   doing(cat("evaluation after step ", trainer_.num_steps()));
   compare_replicas();
@@ -262,7 +267,7 @@ void RankLoop::evaluate() {
   });
 }
 
-// They have made equally many steps, whenever that was.
+// Reports the mean loss of all replicas. They have made equally many steps, though at different times.
 void RankLoop::compare_replicas() {
   if (own_losses_.empty()) return;
   const auto count = static_cast<int64_t>(own_losses_.size());

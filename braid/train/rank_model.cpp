@@ -1,4 +1,4 @@
-// Cutting the model's list of blocks at stage borders.
+// Cuts the model's list of blocks at stage borders.
 #include "braid/train/rank_model.h"
 
 #include <algorithm>

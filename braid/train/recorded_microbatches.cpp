@@ -1,4 +1,4 @@
-// Host and device part ways at a replay: the device repeats the arithmetic, the host its bookkeeping.
+// In a replay, the device repeats the arithmetic and the host repeats its bookkeeping.
 #include "braid/train/recorded_microbatches.h"
 
 #include <ATen/ops/empty_like.h>
@@ -41,7 +41,7 @@ void RecordedMicrobatches::begin_step(const nn::Microbatch& like, int num_microb
   fixed_.loss_gradient = like.loss_gradient;
   const int num_pieces = std::min(2, num_microbatches);
   bool recorded = false;
-  const auto listener = std::exchange(model_.sink().on_ready, nullptr);  // nothing is ready: nothing has been computed
+  const auto listener = std::exchange(model_.sink().on_ready, nullptr);  // recording makes no gradient ready
   graphs_.begin_step(std::bit_cast<uint64_t>(like.loss_gradient), num_pieces, [&](int piece) {
     if (piece == 0) model_.sink().begin_step(num_pieces);
     recorded = true;
@@ -49,7 +49,7 @@ void RecordedMicrobatches::begin_step(const nn::Microbatch& like, int num_microb
   });
   model_.sink().on_ready = listener;
   if (!recorded) return;
-  model_.weight_grads(0).drop();  // what a recording that failed left there
+  model_.weight_grads(0).drop();  // work left by a recording that failed
   model_.sink().begin_step(num_microbatches);
 }
 

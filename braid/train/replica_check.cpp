@@ -1,4 +1,4 @@
-// Ranks exchange lists first, so that tensors that only one rank holds are not read.
+// Ranks first exchange lists of their copies, so that a tensor that only one rank holds is not read.
 #include "braid/train/replica_check.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace braid::train {
 namespace {
 
-constexpr int64_t kKinds = 4;  // as many as CopyOf has, or more
+constexpr int64_t kKinds = 4;  // at least the number of values of CopyOf
 
 struct CopyKey {
-  int64_t what;  // param and kind
+  int64_t what;  // parameter and kind, as one number
   int64_t box;
   auto operator<=>(const CopyKey&) const = default;
 };
@@ -49,7 +49,7 @@ int64_t digest_of_values(const HeldCopy& held) {
   return static_cast<int64_t>(digest_of(DigestKind::Xxh3, std::span(bytes, host.nbytes())));
 }
 
-// The copies of all ranks, by key. `digests` holds those of each rank's copies, in the order of its keys.
+// Returns the copies of all ranks, by key. `digests` holds the digests of each rank's copies, in the order of its keys.
 Copies copies_of_all(const std::vector<std::vector<CopyKey>>& keys, const std::vector<std::vector<int64_t>>& digests) {
   Copies copies;
   for (size_t rank = 0; rank < keys.size(); ++rank) {
@@ -60,7 +60,7 @@ Copies copies_of_all(const std::vector<std::vector<CopyKey>>& keys, const std::v
   return copies;
 }
 
-// Those whose digest fewer than half have; all of them where no digest has more than half.
+// Returns the copies whose digest at most half of all copies have. If no digest has a majority, these are all copies.
 std::vector<RankDigest> odd_ones(const std::vector<RankDigest>& copies) {
   const auto is_odd = [&](const RankDigest& one) {
     return 2 * std::ranges::count(copies, one.digest, &RankDigest::digest) <= std::ssize(copies);

@@ -1,4 +1,4 @@
-// Compares by key, through the one list of fields.
+// Compares configurations key by key, through the list of all fields.
 #include "braid/train/resume.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace braid::train {
 namespace {
 
-// Weights are saved as float32, whatever narrower type they are computed with.
+// Weights are saved as float32, even if they are computed with in a narrower type.
 bool same_saved_type(const RunSpec& a, const RunSpec& b) {
   return (a.train.dtype == DType::Float64) == (b.train.dtype == DType::Float64);
 }
@@ -29,7 +29,7 @@ std::string described(const ContentMark& mark) {
              text(mark.digest), ")");
 }
 
-// The first difference; empty when there is none.
+// Describes the first difference; "" if there is none.
 std::string difference(const std::vector<ContentMark>& is, const std::vector<ContentMark>& was) {
   const auto [now, then] = std::mismatch(is.begin(), is.end(), was.begin(), was.end());
   if (now == is.end() && then == was.end()) return "";
@@ -56,7 +56,7 @@ void add_problem_of_tokenizer(const Resumed& run, const ckpt::CheckpointInfo& in
                    name == info.tokenizer ? "" : spec::toml_text(info.tokenizer)});
 }
 
-// Another optimizer has other states; so has descent without momentum.
+// Refuses another optimizer, since it has other states. SGD with momentum also has other states than without.
 void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
                               const std::string& directory) {
   const OptimizerSpec &is = spec.optimizer, &was = saved.optimizer;
@@ -70,11 +70,11 @@ void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::ve
   }
 }
 
-// A configuration as it is saved has a line for each key, also for those that there are none of any more. What they
-// decided, a run that goes on may decide anew.
+// A saved configuration without the keys that no longer exist. A configuration is saved with a line for each key. A
+// resumed run may decide anew about settings whose keys were removed.
 struct WithoutFormerKeys {
   std::string config_toml;
-  std::map<std::string_view, std::string> values;  // of the former keys that it had, as TOML
+  std::map<std::string_view, std::string> values;  // values of its removed keys, as TOML
 };
 
 WithoutFormerKeys without_former_keys(const std::string& config_toml) {
@@ -93,8 +93,8 @@ WithoutFormerKeys without_former_keys(const std::string& config_toml) {
   return kept;
 }
 
-// A key of their own said what parameter servers update with, and nothing where there were none. Their descent had no
-// momentum, and all but AdamW no decay.
+// Takes the optimizer of parameter servers from the key that they once had. The key had no effect without parameter
+// servers. Their SGD had no momentum, and of their optimizers only AdamW had weight decay.
 void take_former_optimizer(const std::string& kind, RunSpec& spec) {
   if (spec.sync.replication != ReplicationKind::ParameterServer) return;
   for (const OptimizerKind former : {OptimizerKind::Sgd, OptimizerKind::Adagrad}) {
@@ -109,8 +109,8 @@ void take_former_optimizer(const std::string& kind, RunSpec& spec) {
 
 RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
-  // The files that the run began with may be gone. A saved configuration has the whole model; files that any other
-  // configuration names are not opened.
+  // The files that the run began with may be gone, and a saved configuration describes the whole model. Therefore no
+  // file that a configuration names for the weights or the model is opened.
   RunSpec spec = spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
                                  {"train.init=", "model.config="}, spec::any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
@@ -136,7 +136,7 @@ void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
   }
 }
 
-// Replicas that were saved with weights of their own go on as so many.
+// Replicas that were saved with weights of their own must resume in the same number and with the same replication.
 void add_problems_of_replicas(const RunSpec& spec, const ckpt::CheckpointInfo& info, std::vector<Problem>& found,
                               const std::string& directory) {
   const auto apart = info.counters.find(kReplicasApart);
@@ -163,12 +163,12 @@ bool same_tokenizer(const std::string& a, const std::string& b) {
 
 namespace {
 
-// Compression's residuals depend on these keys.
+// Keys on which the residuals of compression depend.
 constexpr const char* kRanksOfResiduals[] = {"mesh.data", "mesh.tensor", "mesh.pipe", "pipeline.schedule",
                                              "pipeline.partition"};
 
 bool carries_over(const SyncSpec& sync) {
-  return sync.compression >= CompressionKind::TopK;  // the ones before it round, and forget
+  return sync.compression >= CompressionKind::TopK;  // the kinds before TopK round, and carry nothing over
 }
 
 struct SavedRun {
@@ -179,7 +179,7 @@ struct SavedRun {
 void add_problems_of_residuals(const RunSpec& spec, const SavedRun& saved, std::vector<Problem>& found,
                                const std::string& directory) {
   const SyncSpec& was = saved.spec.sync;
-  const bool same_way = was.compression == spec.sync.compression;  // else the key itself is judged
+  const bool same_way = was.compression == spec.sync.compression;  // else the change of that key itself is checked
   if (!carries_over(was) || !same_way || may_change(spec, "sync.compression")) return;
   if (saved.step <= was.compression_start) return;
   for (const char* key : kRanksOfResiduals) {
@@ -195,7 +195,7 @@ void add_problems_of_residuals(const RunSpec& spec, const SavedRun& saved, std::
   }
 }
 
-// A line for each key, and one that says how to allow them all.
+// Adds a problem for each changed key, and one that says how to allow all of them.
 void add_problems_of_changes(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
                              const std::string& directory) {
   spec::Strings keys;
@@ -251,7 +251,7 @@ std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointI
 
 namespace {
 
-// Another way of compressing, or other ranks; empty when what was carried over fits.
+// Describes a changed compression or changed ranks; "" if the saved residuals fit.
 std::string reducer_state_problem(const RunSpec& spec, const ckpt::CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return cat(directory, " has no configuration");
   const RunSpec saved = saved_spec(info, directory);

@@ -19,13 +19,13 @@ bool asynchronous(const RunSpec& spec) {
   return traits && traits->asynchronous();
 }
 
-// Compares the ends of the decay, whichever key gives them.
+// Compares the steps at which the learning rate's decay ends, whichever key sets them.
 TrainingChange horizons(const RunSpec& spec, const RunSpec& saved) {
   const auto end = [](const RunSpec& of) { return spec::toml_text(int64_t{decay_end(of.optimizer, of.train.steps)}); };
   return {"optimizer.decay_steps", end(spec), end(saved)};
 }
 
-// Returns true if the key's other value changes training.
+// Returns true if the changed value of the key changes training.
 bool counts(const spec::Field& field, const RunSpec& spec, const RunSpec& saved) {
   if (spec::section_of(field) == "pipeline") return asynchronous(spec) || asynchronous(saved);
   if (field.key == "optimizer.decay_steps") return has_decay_end(spec.optimizer) && has_decay_end(saved.optimizer);
@@ -96,7 +96,8 @@ void take_horizon(ResumedState& run, const RunSpec& saved) {
   run.choices.push_back(told_of_horizon(was, steps, directory));
 }
 
-// The horizon has a sentence of its own. What is not allowed is refused later, with all else (resume.h).
+// Adds a sentence for each changed key. take_horizon() adds the one about the horizon. Changes that are not allowed are
+// refused later, with all other problems (resume.h).
 void tell_of_changes(ResumedState& run, const RunSpec& saved) {
   for (const auto& [key, is, was] : training_changes(run.spec, saved)) {
     if (key == "optimizer.decay_steps") continue;

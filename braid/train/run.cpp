@@ -1,4 +1,4 @@
-// Preparing a run and starting its ranks.
+// Prepares a run and starts its ranks.
 #include "braid/train/run.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@
 namespace braid::train {
 namespace {
 
-// When a rank fails, the work of the others is lost: the run resumes from a checkpoint.
+// When a rank fails, the other ranks' work since the last checkpoint is discarded, so they get little time to end.
 constexpr double kGrace = 1;  // seconds
 
-// A group that no parameter is in has a misspelt pattern.
+// A group that matches no parameter has a misspelt pattern.
 void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
   const optim::ParamOrder names = param_order(nn::model_params(spec.model, 0, 1));
   for (const ParameterGroup& group : spec.optimizer.groups) {
@@ -41,7 +41,7 @@ void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
   }
 }
 
-// Everything that can be known to be wrong before a rank starts.
+// Throws all problems that can be found before a rank starts.
 void refuse_problems(const RunSpec& spec, const spec::HostLimits& limits) {
   auto found = spec::problems(spec, limits);
   if (found.empty()) add_empty_groups(spec, found);
@@ -73,16 +73,16 @@ void tell_of_start(const SharedByRanks& shared, int64_t first_step) {
 
 constexpr int kMostRollbacks = 3;  // to one checkpoint
 
-// The start of a rank's trainer.
+// The state from which a rank's trainer begins.
 struct Beginning {
-  std::string checkpoint;  // empty: the beginning of the run
-  std::string why;         // it was gone back to; empty: it was not
+  std::string checkpoint;  // to load; empty: the beginning of the run
+  std::string why;         // reason of the rollback; empty: there was none
   int64_t next_batch = 0;
   int rollbacks = 0;
 };
 
-// After a spike in `loop`. What it saved is of steps before it; the samples of those since, and the spike's, are done
-// with: those before the spike may be what led there.
+// Returns the beginning after a spike in `loop`, whose checkpoints are of steps before the spike. The run skips the
+// samples since the checkpoint up to those of the spike: also the ones before the spike may have led to it.
 Beginning after_spike(const Beginning& from, const RankLoop& loop, const Trainer& trainer) {
   const bool anew = !loop.saved().empty();
   Beginning next{anew ? loop.saved() : from.checkpoint, loop.spike(), trainer.next_batch() + 1,
@@ -100,7 +100,7 @@ void tell_of_beginning(const SharedByRanks& shared, const Beginning& from, int64
   tell_of_start(shared, num_steps);
 }
 
-// The life of a rank. Rank 0 speaks for all.
+// Runs a rank from start to end. Only rank 0 reports the beginning and returns the end.
 RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   const RunSpec& spec = shared.start.spec;
   param::account_memory_to(world.rank());
@@ -114,7 +114,7 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
     if (!from.why.empty()) trainer.go_on_at(from.next_batch);
     RankLoop loop(shared, trainer, world);
     world.barrier()
-        .wait_host();  // from here on what the run began with may go: it may be in the folder that is written
+        .wait_host();  // from here on the files that the run began with may be removed; the run's folder may hold them
     if (world.rank() == 0) tell_of_beginning(shared, from, trainer.num_steps());
     RunEnd end = loop.run();
     if (loop.spike().empty()) return world.rank() == 0 ? std::move(end) : RunEnd();
@@ -124,7 +124,7 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
 
 }  // namespace
 
-// Memory is accounted to 1024 ranks.
+// Memory is accounted for at most 1024 ranks.
 spec::HostLimits host_limits(int num_hosts) {
   return {std::min(std::max(1, 1024 / num_hosts), std::max(16, 4 * num_cores())), num_hosts};
 }

@@ -1,4 +1,4 @@
-// Rank 0's notifications and removals after a checkpoint is published.
+// Saves checkpoints. After a checkpoint is published, rank 0 reports it and removes old ones.
 #include "braid/train/run_checkpoints.h"
 
 #include <cmath>
@@ -33,7 +33,7 @@ void RunCheckpoints::begin() {
   if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.recorded_evaluations();
 }
 
-// A save is collective, and hosts may see different folders: rank 0 looks.
+// Rank 0 looks for all ranks, since a save is collective and hosts may see different folders.
 bool RunCheckpoints::is_saved(int64_t step) const {
   if (saved_step_ == step) return true;
   std::error_code unknown;
@@ -80,7 +80,7 @@ void RunCheckpoints::finish() {
   while (under_way()) advance();
 }
 
-// From here on a spike goes back to what is saved now, and old checkpoints may be removed.
+// From here on a rollback goes back to this checkpoint, and old checkpoints may be removed.
 void RunCheckpoints::published() {
   begun_with_.end();
   if (world_.rank() != 0) return;
@@ -88,7 +88,7 @@ void RunCheckpoints::published() {
   remove_superseded();
 }
 
-// The new checkpoint is there, whatever becomes of old ones; one that cannot be removed keeps no other.
+// Only reports failures: the new checkpoint is published, and one that cannot be removed must not keep the others.
 void RunCheckpoints::remove_superseded() {
   const auto or_told = [this](const auto& removal) {
     try {
@@ -101,7 +101,7 @@ void RunCheckpoints::remove_superseded() {
     for (const std::string& left : ckpt::half_removed_checkpoints(spec_.train.out)) files_.remove_all(left);
     const ckpt::Retention retention{spec_.checkpoint.keep, spec_.checkpoint.keep_best};
     for (const ckpt::SavedCheckpoint& saved : ckpt::superseded(spec_.train.out, retention, losses_)) {
-      or_told([&] { ckpt::remove_checkpoint(saved, files_); });  // one that is being read goes next time
+      or_told([&] { ckpt::remove_checkpoint(saved, files_); });  // a checkpoint that is being read is removed next time
     }
   });
 }

@@ -1,4 +1,4 @@
-// Judges the data against the run. Reading is what the components data and tokenize do.
+// Checks the data against the run. The components data and tokenize read it.
 #include "braid/train/run_data.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@
 namespace braid::train {
 namespace {
 
-// A checkpoint's manifest has the digests of all its files; a Hugging Face directory has none, so that its description
-// and the size of its weights stand for it.
+// Returns a text that identifies the weights. A checkpoint's manifest has the digests of all its files. A Hugging Face
+// directory has no digests, so its config.json and the size of its weights identify it.
 std::string weights_mark(const std::string& directory) {
   if (directory.empty()) return "";
-  constexpr int64_t kMostBytes = 1'000'000'000;  // as of a manifest
+  constexpr int64_t kMostBytes = 1'000'000'000;  // the limit of a manifest too
   std::string mark;
   for (const char* name : {"manifest.json", "config.json"}) {
     const std::string path = cat(directory, "/", name);
@@ -73,12 +73,12 @@ void require_same_inputs(const RunSpec& spec, const data::CorpusOrigin& origin, 
 
 namespace {
 
-// `place` is where the files of the tokenizer called `name` are.
+// `place` is the path of the files of the tokenizer `name`.
 data::TokenizerMark mark_of(const tokenize::Tokenizer& tokenizer, const std::string& name, const std::string& place) {
   return {name, tokenize::tokenizer_identity(place), tokenizer.vocab(), tokenizer.end_of_text()};
 }
 
-// A tokenizer named for data that are tokens already.
+// Refuses a tokenizer other than the one with which the data were prepared.
 void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, const data::PreparedFolder& folder) {
   const data::TokenizerMark& prepared = folder.manifest.tokenizer;
   if (mark_of(*tokenize::make_tokenizer(place), prepared.name, place) == prepared) return;
@@ -89,7 +89,7 @@ void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, cons
 
 constexpr const char* kFraction = "data.validation_fraction";
 
-// The rule, and which files and parts were left out: they may be why text is missing.
+// Returns the rule with the files and parts that were left out, since they may be the reason for missing text.
 std::string with_choices(std::string rule, const data::Corpus& corpus) {
   return corpus.choices.empty() ? rule : cat(rule, " (", joined(corpus.choices, "; "), ")");
 }
@@ -106,7 +106,7 @@ void refuse_short(const RunSpec& spec, const data::Corpus& corpus) {
   int64_t most = 0;
   for (const data::BlendPart& part : corpus.validation) most = std::max(most, part.tokens->num_tokens());
   if (!corpus.validation.empty() && most <= context) {
-    // Whole documents are held out, each by its digest: of a few it may be none.
+    // Whole documents are held out, chosen by their digests. Of a few documents none may be held out.
     const std::string why =
         most > 0 ? cat("the validation text has ", counted(most, "token"), ", and model.context (", context,
                        ") must be less")
@@ -118,7 +118,7 @@ void refuse_short(const RunSpec& spec, const data::Corpus& corpus) {
 }
 
 // Removes parts of a blend that hold out too little for one sample, if any part holds out enough. Returns a sentence
-// about it, else "".
+// about the removal; "" if there was none.
 std::string leave_out_small_parts(const RunSpec& spec, data::Blend& validation) {
   const auto small = [&](const data::BlendPart& part) { return part.tokens->num_tokens() <= spec.model.context; };
   if (std::all_of(validation.begin(), validation.end(), small)) return "";
@@ -204,7 +204,7 @@ data::Corpus RunData::corpus(const RunSpec& spec) const {
   if (spec.data.validation_fraction == 0) {
     corpus.validation.clear();
   } else if (folders_.empty() && corpus.validation.empty()) {
-    corpus.validation = {{std::make_shared<data::MemoryTokens>(mark_.vocab), 1}};  // refused below
+    corpus.validation = {{std::make_shared<data::MemoryTokens>(mark_.vocab), 1}};  // refuse_short() refuses it
   }
   if (!folders_.empty() && spec.train.eval_every > 0 && corpus.validation.empty()) {
     throw ConfigError({{"train.eval_every", cat(spec.train.eval_every), "must be 0: the data hold nothing out", "0"}});

@@ -1,4 +1,4 @@
-// Probes put together, per core where ranks are on cores.
+// Combines probes into the rates of a cluster. If ranks compute on cores, the rates are per core.
 #include "braid/train/run_rates.h"
 
 #include <ATen/core/Tensor.h>
@@ -33,7 +33,7 @@ plan::Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::
   return {};
 }
 
-// A host's devices, and the number of them that a rank computes on.
+// The number of devices of a host, and the number of them that a rank computes on. On CPUs a device is a core.
 struct CoreShare {
   int per_node = 1;
   int of_rank = 1;
@@ -45,7 +45,7 @@ CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
   return {cores, std::min(std::max(cores / ranks, 1), spec::threads_per_rank(spec, cores * num_hosts))};
 }
 
-// Adds the rates of one of the devices that a rank computes on.
+// Adds the rates of one device, or one core. A rank computes on `of_rank` of them.
 void add_speeds(const RunSpec& spec, at::Device device, int of_rank, plan::DeviceGroup& group, Communicator& ranks) {
   const BlockSpeed block = measured_block(spec, device, ranks);
   group.streams.push_back({block.elementwise.bytes, block.elementwise.bytes_per_second / of_rank});

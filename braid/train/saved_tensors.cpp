@@ -1,4 +1,4 @@
-// Names of tensors in a checkpoint, and which of them are read.
+// Names the tensors of a checkpoint, and chooses those that are read.
 #include "braid/train/saved_tensors.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace braid::train {
 namespace {
 
-// As ReplicaLife::state() and own_prefix() name them: of all names with a "/" those that do not begin with one of the
-// optimizer's states.
+// Returns true for the names of ReplicaLife::state() and own_prefix(). They are the names with a "/" that do not begin
+// with the name of an optimizer state.
 bool is_of_replication(const std::string& name, optim::Optimizer& optimizer) {
   const std::vector<optim::OptimizerState>& states = optimizer.states();
   return !ckpt::is_weight(name) && std::none_of(states.begin(), states.end(), [&](const optim::OptimizerState& state) {
@@ -20,12 +20,12 @@ bool is_of_replication(const std::string& name, optim::Optimizer& optimizer) {
   });
 }
 
-// The rank's shards of parameters.
+// Lists the rank's shards of one parameter.
 class Listing {
  public:
   explicit Listing(const param::Parameter& param) : param_(param) {}
 
-  // `flat` is 1-D and belongs to elements [first, last) of the flat buffers.
+  // Adds the parameter's part of `flat`, which is 1-D and has elements [first, last) of the flat buffers.
   void add(const std::string& prefix, int64_t first, int64_t last, const at::Tensor& flat) {
     const int64_t begin = std::max(first, param_.offset) - param_.offset;
     const int64_t end = std::min(last, param_.offset + param_.num_elements()) - param_.offset;
@@ -96,7 +96,8 @@ std::vector<ckpt::PlacedTensor> on_host(std::vector<ckpt::PlacedTensor> tensors)
 
 namespace {
 
-// A replica's own have the memory of the first replica's, under the plain names before them: it is the own that count.
+// Keeps the last tensor of each memory. A replica's own tensors come after tensors of the same memory under plain
+// names, which are the first replica's. The own ones are read.
 std::vector<ckpt::PlacedTensor> last_of_each_memory(std::vector<ckpt::PlacedTensor> tensors) {
   std::set<const void*> later;
   std::vector<ckpt::PlacedTensor> kept;

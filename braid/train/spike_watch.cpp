@@ -1,4 +1,4 @@
-// Means and deviations.
+// Running means and deviations, and the search for values that are not finite.
 #include "braid/train/spike_watch.h"
 
 #include <ATen/ops/isfinite.h>
@@ -36,7 +36,8 @@ bool finite_gradient(const param::ParamStore& store, const param::Parameter& par
       store.owned(), [&](const param::OwnedRange& range) { return all_finite(owned_part(param, range, range.grad)); });
 }
 
-// Places in model order: of weights 0 .. n - 1, of gradients n .. 2 n - 1 from the last parameter to the first.
+// Returns the first place with a value that is not finite, or kNowhere. Weights have the places 0 .. n - 1 in model
+// order. Gradients have n .. 2 n - 1, from the last parameter to the first.
 int64_t worst_of(RankModel& model) {
   const optim::ParamPlaces places = optim::places_of(model.order());
   const auto num_params = static_cast<int64_t>(places.size());
@@ -76,7 +77,7 @@ std::string where_not_finite(RankModel& model) {
 
 namespace {
 
-// Without the sign that a NaN has too.
+// Writes a NaN without its sign.
 std::string number_text(double value) { return std::isnan(value) ? "nan" : cat(value); }
 
 double log_of(double norm) { return std::log(std::max(norm, std::numeric_limits<double>::min())); }

@@ -1,4 +1,4 @@
-// Looking stages up both ways.
+// Looks up stages by rank and ranks by stage.
 #include "braid/train/stage_layout.h"
 
 #include <algorithm>

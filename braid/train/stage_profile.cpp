@@ -1,4 +1,4 @@
-// A model of one transformer block stands for the whole; its pieces run one at a time.
+// Times the pieces of a model of one transformer block, one at a time. They represent all blocks of the model.
 #include "braid/train/stage_profile.h"
 
 #include <ATen/ops/arange.h>
@@ -35,7 +35,8 @@ void members(Pack& pack, Unit& unit) {
 namespace braid::train {
 namespace {
 
-// Returns the partition of the resumed run. Empty if it had another number of stages, or the checkpoint has none.
+// Returns the partition of the resumed run. Returns "" if that run had another number of stages or layers, or if the
+// checkpoint has no partition.
 std::string saved_partition(const RunSpec& spec, int num_stages) {
   if (spec.train.resume.empty()) return "";
   const ckpt::CheckpointInfo info = ckpt::read_checkpoint_info(spec.train.resume);
@@ -107,7 +108,7 @@ PassTimes ModelSample::Piece::run(int64_t* kept) const {
   return {forward - start, input_grad - backward, sample_.now() - input_grad};
 }
 
-// The clock, when the device is done.
+// Waits for the device and returns the clock's time.
 double ModelSample::now() const {
   if (!x_btc_.is_cpu()) at::zeros({1}, x_btc_.options()).item();
   return now_seconds();
@@ -121,7 +122,7 @@ namespace {
 
 constexpr int kWarmUps = 2, kRuns = 5;
 
-// One rank's pieces on parameters of their own.
+// Times one rank's pieces, on parameters of their own.
 class Profile {
  public:
   Profile(const RunSpec& spec, Communicator& tensor)
@@ -146,8 +147,9 @@ class Profile {
   }
 
  private:
-  // Data, and in the masters' type gradient and the optimizer's states, master where it is another, and the sums that
-  // wait in a reproducible step.
+  // Returns the bytes of a parameter: its data, and the following in the type of the masters: the gradient, the
+  // optimizer's states, the master if its type is not that of the data, and the partial sums of a reproducible step.
+  // Adds snapshot_bytes().
   int64_t bytes_of(const param::ParamSpec& param) const {
     const auto data = static_cast<int64_t>(sample_.store().flat_data().element_size());
     const auto master = static_cast<int64_t>(sample_.store().flat_master().element_size());
@@ -161,7 +163,7 @@ class Profile {
            snapshot_bytes(elements, optim::num_states(spec_.optimizer, param.linear));
   }
 
-  // Masters and states, copied on the host for a save: the data ranks share that out.
+  // Returns the bytes of masters and states that are copied on the host for a save, sharded across data ranks.
   int64_t snapshot_bytes(int64_t elements, int states) const {
     if (!spec_.checkpoint.async || !sample_.store().flat_data().is_cpu()) return 0;
     return elements * (1 + states) * static_cast<int64_t>(sample_.store().flat_master().element_size()) /
@@ -189,7 +191,7 @@ Pieces measured_pieces(const RunSpec& one_block, Communicator& tensor) {
   return pieces;
 }
 
-// The whole block's time, in the proportion of the halves' own.
+// Splits the whole block's time in proportion to the times of its halves.
 void share_out(double whole, double& first, double& second) {
   const double both = first + second;
   if (both <= 0) return;

@@ -1,4 +1,4 @@
-// Names of the schedule component's request become keys of the configuration here.
+// Makes the schedule of a step. Translates the names in a schedule request into keys of the configuration.
 #include "braid/train/step_schedule.h"
 
 #include <algorithm>
@@ -27,15 +27,15 @@ namespace {
 
 constexpr const char* kBatch = "train.batch";
 
-// The fields of a request, and what sets them in a configuration.
+// The fields of a schedule request, and the configuration keys that set them.
 const std::map<std::string_view, const char*> kKeys = {{"schedule", "pipeline.schedule"},
                                                        {"ranks", "mesh.pipe"},
                                                        {"chunks", "pipeline.chunks"},
                                                        {"group", "pipeline.group"},
                                                        {"microbatches", kBatch}};
 
-// A request's field in the configuration, and a value of the one as a value of the other. Of microbatches the nearest
-// batch that gives so many to a data rank that has `count`, where there is one.
+// Translates a problem of a request's field into the key and values of the configuration. A nearest number of
+// microbatches becomes the batch that gives this number to a data rank that has `count` now, or "" if there is none.
 Problem in_keys_of_spec(Problem problem, const RunSpec& spec, int count) {
   if (const auto known = kKeys.find(problem.key); known != kKeys.end()) problem.key = known->second;
   if (problem.key == kBatch) {
@@ -66,14 +66,15 @@ Schedule requested(const RunSpec& spec, int count) {
   }
 }
 
-// A table does not tell by its name what it is, so the table of combinations is asked once it is read.
+// Returns the refused combinations of features. The name of a schedule table does not show its features, so they are
+// checked once the table is read.
 std::vector<Problem> refused_pairs_of_table(const RunSpec& spec, const Schedule& schedule) {
   std::vector<spec::Feature> on = spec::features(spec);
   for (const spec::Feature feature : spec::features_of(schedule)) on.push_back(feature);
   return spec::refused_pairs(on, spec);
 }
 
-// Only the file of a schedule may know how many stages there are.
+// Refuses a wrong number of entries in memory.recompute. The number of stages may be known only from a schedule's file.
 void refuse_other_count(const RunSpec& spec, int num_stages) {
   const size_t entries = spec::recompute_entries(spec.memory).size();
   if (entries == 1 || static_cast<int>(entries) == num_stages) return;
@@ -82,7 +83,8 @@ void refuse_other_count(const RunSpec& spec, int num_stages) {
                       spec::toml_text(spec::nearest_recompute(spec.memory, num_stages))}});
 }
 
-// While the gradient travels a stage may run its last blocks again. To the last stage none travels.
+// Returns the stages that may recompute their last blocks while their gradient travels. No gradient travels to the last
+// stage.
 std::vector<int> stages_run_ahead(const RunSpec& spec, int num_stages) {
   std::vector<int> stages;
   for (int stage = 0; stage + 1 < num_stages; ++stage) {

@@ -1,4 +1,4 @@
-// Judge, update, report.
+// Exchanges the numbers of a step, judges them, makes the update and reports.
 #include "braid/train/step_update.h"
 
 #include <ATen/core/Tensor.h>
@@ -21,25 +21,25 @@
 namespace braid::train {
 namespace {
 
-// Numbers of several kinds, added up over ranks by one collective: parts of one buffer, of which each keeps its place.
+// Numbers of several kinds that one collective sums over ranks. Each kind has a fixed part of one buffer.
 class RankSums {
  public:
   struct Part {
     size_t begin = 0, count = 0;
   };
-  // This rank's numbers of one kind. All ranks add parts of the same sizes in the same order, before start().
+  // Adds this rank's numbers of one kind. All ranks add parts of the same sizes in the same order, before start().
   Part add(const std::vector<double>& own);
-  // Returns before the others have arrived. Collective over `ranks`, which lives until finish(). start() and finish()
-  // are each called once.
+  // Starts the sums and returns without waiting for other ranks. Collective over `ranks`, which lives until finish().
+  // start() and finish() are each called once.
   void start(Communicator& ranks);
   void finish() { work_.wait_host(); }
-  // After finish(): the sums over all ranks, number by number, in the Communicator's fixed order. Valid as long as
-  // this object.
+  // Returns the sums over all ranks, number by number, in the Communicator's fixed order. Valid as long as this object.
+  // REQUIRES: finish() was called.
   std::span<const double> of(Part part) const;
 
  private:
   std::vector<double> own_;
-  at::Tensor sums_;  // from start() on
+  at::Tensor sums_;  // set by start()
   Work work_;
 };
 
@@ -58,12 +58,12 @@ std::span<const double> RankSums::of(Part part) const {
   return std::span(sums_.const_data_ptr<double>(), own_.size()).subspan(part.begin, part.count);
 }
 
-using Parts = std::map<std::string, RankSums::Part>;  // by name, the same ones on all ranks
+using Parts = std::map<std::string, RankSums::Part>;  // by name; all ranks have the same names
 
 double total(std::span<const double> numbers) { return std::accumulate(numbers.begin(), numbers.end(), 0.0); }
 double mean(std::span<const double> numbers) { return total(numbers) / static_cast<double>(numbers.size()); }
 
-// A hash in halves, of which sums over any number of ranks are exact.
+// Splits a hash into halves, whose sums over up to 2^21 ranks are exact in float64.
 constexpr int kHalf = 32;
 std::vector<double> halves(uint64_t hash) {
   return {static_cast<double>(hash & ((uint64_t{1} << kHalf) - 1)), static_cast<double>(hash >> kHalf)};
@@ -89,10 +89,10 @@ optim::GradNormExchange started_norm(RankModel& model) {
   return {model.params(), model.order(), counts, model.groups().model(), model.groups().shards()};
 }
 
-// A rank's numbers that are all-reduced.
+// The numbers of a rank that are all-reduced.
 class Summed {
  public:
-  // `own_squares`: of this rank's norm, by layer.
+  // `own_squares` are the squares of this rank's gradient norm, by layer.
   Summed(const RankReport& own, double own_norm, const std::vector<double>& own_squares)
       : losses_(sums_.add(own.losses)),
         squares_(sums_.add({own_norm * own_norm})),
@@ -150,7 +150,7 @@ StepTotals exchanged(RankModel& model, const RankReport& own) {
 
 namespace {
 
-// Overflow: of float16, whose scale was too large.
+// Overflow: float16 gradients overflowed, since the loss scale was too large.
 enum class StepOutcome { Update, Overflow, Skip, GoBack, Stop };
 
 double scale_of(const StepParts& parts) { return parts.loss_scaler ? parts.loss_scaler->scale() : 1; }
@@ -160,13 +160,13 @@ int num_replicas(const StepParts& parts) {
   return groups.step_report->size() / groups.model().size();
 }
 
-// The root of the mean square of all replicas' norms: the same bits on all ranks that told each other, even where one
-// replica's gradients are not as the others' although they should be.
+// Returns the root mean square of all replicas' norms. It has the same bits on all ranks that exchanged their numbers,
+// even if one replica's gradients differ from the others' although they should not.
 double norm_of_all(const StepTotals& numbers, const StepParts& parts) {
   return std::sqrt(numbers.squares / num_replicas(parts)) / scale_of(parts);
 }
 
-// The numbers that all ranks decide by.
+// The numbers on which the decision of all ranks depends.
 struct Judged {
   double loss, norm;
   bool finite() const { return std::isfinite(loss) && std::isfinite(norm); }
@@ -219,20 +219,20 @@ void add_numbers(const StepTotals& numbers, const StepParts& parts, StepReport& 
   for (const BusyRow& row : numbers.rows) report.memory.push_back(row.memory);
   const mesh::DeviceMesh& mesh = parts.model.groups().mesh;
   const int num_told = static_cast<int>(numbers.rows.size());
-  for (int rank = 0; rank < num_told; ++rank) {  // of one replica: as the first replica's ranks are counted
+  for (int rank = 0; rank < num_told; ++rank) {  // rows of one replica are numbered like the first replica's ranks
     const double bubble = bubble_fraction(numbers.rows, mesh.peers(rank, {mesh::Axis::Pipe}));
     report.bubble_fraction = std::max(report.bubble_fraction, bubble);
   }
 }
 
-// The first microbatch whose loss is not finite, and whose it is; empty where there is none.
+// Names the first microbatch whose loss is not finite, and its data rank; "" if there is none.
 std::string where_loss_is_not_finite(const StepTotals& numbers, const StepParts& parts) {
   const auto& losses = numbers.losses;
   const auto found = std::find_if_not(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
   if (found == losses.end()) return "";
   const auto micro = found - losses.begin();
   const std::vector<int>& first = parts.first_microbatches;
-  const bool alone = num_replicas(parts) == 1;  // and told by nobody else
+  const bool alone = num_replicas(parts) == 1;  // only this replica's losses are known
   const int64_t data_rank =
       alone ? parts.model.groups().at[mesh::Axis::Data] : std::ranges::upper_bound(first, micro) - first.begin() - 1;
   return cat("first in microbatch ", micro, " (data rank ", data_rank, ")");

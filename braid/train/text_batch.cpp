@@ -1,5 +1,5 @@
-// Texts with an empty cache are read together, packed one behind another into one sequence of tokens. All others read
-// their last token in one forward, whose rows are computed each by itself.
+// Texts with an empty cache are read together (prefill), packed one behind another into one sequence of tokens. All
+// others read their last token in one forward (decode), which computes each row by itself.
 #include "braid/train/text_batch.h"
 
 #include <ATen/ops/index_fill.h>
@@ -17,7 +17,7 @@
 namespace braid::train {
 namespace {
 
-// The first text's is what a single one always had.
+// Returns the key of a text's random numbers. The first text has the same key as the only text of a generation.
 uint64_t text_key(uint64_t seed, int number) {
   return stream_key(seed, number == 0 ? std::string("generate") : cat("generate.", number));
 }
@@ -39,10 +39,10 @@ struct TextBatch::Text {
   GeneratedText made;
   uint64_t key = 0;
   StopWords stops;
-  bool begins = false;      // its first token is a text's first
-  int64_t place = 0;        // in the cache
-  std::vector<int> window;  // the tokens that the next ones are chosen by; all but those not read yet are cached
-  at::Tensor scores_v;      // of the token that comes, in float64
+  bool begins = false;      // the prompt is empty, so the first generated token begins a text
+  int64_t place = 0;        // place in the cache
+  std::vector<int> window;  // the tokens from which the next one is predicted; those that were read are cached
+  at::Tensor scores_v;      // scores of the next token, in float64
 };
 
 TextBatch::TextBatch(const Model& model, const tokenize::Tokenizer& tokenizer, const GenerateOptions& options)
@@ -74,7 +74,7 @@ Generation TextBatch::run(const std::vector<std::string>& prompts, const Generat
   return std::move(made_);
 }
 
-// The tokens of a prompt that the model sees.
+// Returns the tokens of a prompt that the model sees.
 std::vector<int> TextBatch::window_of(const std::string& prompt) const {
   std::vector<int> window = tokenizer_.encode(prompt);
   const auto context = static_cast<size_t>(model_.context);
@@ -82,14 +82,14 @@ std::vector<int> TextBatch::window_of(const std::string& prompt) const {
   return window;
 }
 
-// The most tokens of a text that are cached at a time.
+// Returns the largest number of tokens of a text that are cached at a time.
 int64_t TextBatch::longest_text() const {
   int64_t longest = 1;
   for (const std::vector<int>& window : windows_) longest = std::max(longest, std::ssize(window));
   return std::min(model_.context, longest + options_.num_tokens - 1);
 }
 
-// Gives free places to the texts that are next.
+// Gives free places to the next texts.
 void TextBatch::admit() {
   for (size_t place = 0; place < texts_.size() && next_ < num_texts_; ++place) {
     if (texts_[place]) continue;
@@ -105,7 +105,7 @@ void TextBatch::admit() {
   }
 }
 
-// One forward over the tokens that the cache has begun.
+// Runs one forward over tokens for which the cache has begun a pass.
 at::Tensor TextBatch::scores(const at::Tensor& tokens_bt) {
   nn::Microbatch microbatch;
   microbatch.training = false;
@@ -116,8 +116,8 @@ at::Tensor TextBatch::scores(const at::Tensor& tokens_bt) {
   return scores_bv.to(at::kDouble).contiguous();
 }
 
-// Several texts of one prompt follow each other: their window is read once and copied. A forward has at most as many
-// tokens as the longest window, so that reading together takes no more memory than reading one long prompt.
+// Texts of the same prompt follow each other: their window is read once and copied. A forward has at most
+// `model.context` tokens, so reading texts together takes no more memory than reading one prompt of that length.
 void TextBatch::read_windows(const std::vector<Text*>& texts) {
   const double begin = now_seconds();
   std::vector<Text*> different;

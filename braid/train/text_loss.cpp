@@ -1,4 +1,4 @@
-// Windows of one shape share forward passes, whose loss is the mean over what is new in them.
+// Windows of one shape share forward passes. The loss of a pass is the mean over the new tokens of its windows.
 #include "braid/train/text_loss.h"
 
 #include <ATen/ops/empty.h>
@@ -23,7 +23,7 @@ namespace braid::train {
 std::vector<TextWindow> text_windows(int64_t num_tokens, int64_t context, int64_t stride) {
   check(0 < stride && stride <= context, "windows reach the next");
   std::vector<TextWindow> windows;
-  int64_t predicted = 0;  // the last token that is
+  int64_t predicted = 0;  // the last token that is predicted
   for (int64_t begin = 0; predicted + 1 < num_tokens; begin += stride) {
     const int64_t end = std::min(begin + context, num_tokens - 1);
     windows.push_back({begin, end - begin, end - predicted});
@@ -39,10 +39,10 @@ void members(Pack& pack, TextLoss& loss) {
 
 namespace {
 
-// Opened when its turn comes: one text is in memory at a time.
+// A text, which is opened when its turn comes, so that only one text is in memory at a time.
 struct TextToMeasure {
   std::string path;
-  double size = 0;  // against the others'
+  double size = 0;  // relative to the sizes of the other texts
   std::function<std::vector<data::Tokens>()> open;
 };
 
@@ -62,7 +62,7 @@ std::vector<data::Tokens> tokens_of(const data::Blend& blend) {
   return tokens;
 }
 
-// The texts that the paths lead to, in their order.
+// The texts found at the paths, in the order of the paths.
 class TextList {
  public:
   TextList(const ModelToLoad& load, const TextLossOptions& options, const tokenize::Tokenizer& tokenizer)
@@ -121,7 +121,7 @@ class TextList {
   std::vector<Problem> problems_;
 };
 
-// The bytes of text that a token stands for: behind others, and where a text begins with it.
+// The number of bytes of text that a token stands for: after other tokens, and at the beginning of a text.
 class TokenBytes {
  public:
   explicit TokenBytes(const tokenize::Tokenizer& tokenizer) : end_of_text_(tokenizer.end_of_text()) {

@@ -1,4 +1,4 @@
-// Kernels between two looks at the clock.
+// Runs kernels between two readings of the clock.
 #include "braid/train/timed_block.h"
 
 #include <c10/core/GradMode.h>
@@ -19,7 +19,7 @@
 namespace braid::train {
 namespace {
 
-// The layers of a block on a tensor rank; projections that share their input are one.
+// Returns the linear layers of a block on a tensor rank. Projections that share their input are one layer.
 std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
   const plan::BlockSizes z(spec.model);
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
@@ -122,7 +122,7 @@ void TimedElements::round() {
   for (int norm = 0; norm < 2; ++norm) kernels::norm_backward({x_nh_, x_nh_}, normed, norm_);
   wait_for(inner_);
   seconds_.push_back(now_seconds() - begin);
-  inner_.fill_(0.1);  // the gradient of a gradient of a gradient soon is no number
+  inner_.fill_(0.1);  // gradients of gradients would soon become NaN
 }
 
 double TimedElements::tensor_bytes() const { return static_cast<double>(x_nh_.nbytes()); }
@@ -143,7 +143,7 @@ double TimedBlock::round_in_step() {
   return seconds_of([this] { sum(); });
 }
 
-// Two on the way forward and two on the way back.
+// Times the all-reduces of a block: two in the forward pass and two in the backward pass.
 double TimedBlock::sums() {
   const double begin = now_seconds();
   for (size_t i = 0; i < layers_.size(); ++i) sum();

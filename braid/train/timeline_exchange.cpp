@@ -1,4 +1,4 @@
-// Rows travel as float64 tensors, while the step goes on.
+// Sends rows as float64 tensors, while the step continues.
 #include "braid/train/timeline_exchange.h"
 
 #include <ATen/ops/zeros.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRowNumbers = 4 + 2 * param::kNumMemoryCategories;
 
-// Bytes are whole numbers far below 2^53, so they travel exactly.
+// Numbers of bytes are far below 2^53, so float64 holds them exactly.
 void write_row(const BusyRow& row, double* out) {
   for (const double time : {row.begin, row.end, row.busy}) *out++ = time;
   *out++ = static_cast<double>(row.memory.peak_total_bytes);

@@ -1,4 +1,4 @@
-// Sums from the likeliest on. Most draws are decided by a few tokens, so only as many are sorted.
+// Sums probabilities from the likeliest token on. A few tokens decide most draws, so only these are sorted.
 #include "braid/train/token_choice.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string StopWords::add(std::string_view piece) {
 
 std::string StopWords::end() { return std::exchange(held_, ""); }
 
-// Bytes at the end that a word begins with.
+// Returns the number of bytes at the end with which a stop word begins.
 size_t StopWords::held_back() const {
   size_t most = 0;
   for (const std::string& word : words_) {
@@ -42,12 +42,12 @@ size_t StopWords::held_back() const {
 
 namespace {
 
-constexpr size_t kFirstSorted = 256, kMoreSorted = 16;  // tokens, and times as many where they do not decide
-constexpr double kNothing = -60;                        // the exponential of less than this is lost in a sum with 1
+constexpr size_t kFirstSorted = 256, kMoreSorted = 16;  // tokens, and the factor if they do not decide
+constexpr double kNothing = -60;                        // exp() of less does not change a sum with 1
 
 struct Candidates {
-  std::vector<size_t> tokens;   // not in order
-  std::vector<double> weights;  // by token, the largest 1
+  std::vector<size_t> tokens;   // unsorted until sort_more()
+  std::vector<double> weights;  // by token; the largest is 1
 };
 
 Candidates candidates(std::span<const double> scores, const TokenChoice& choice) {
@@ -55,7 +55,7 @@ Candidates candidates(std::span<const double> scores, const TokenChoice& choice)
   Candidates found;
   found.weights.resize(scores.size());
   for (size_t token = 0; token < scores.size(); ++token) {
-    const double power = (scores[token] - most) / choice.temperature;  // first the difference: a tiny temperature
+    const double power = (scores[token] - most) / choice.temperature;  // difference first: a temperature may be tiny
     if (!(power >= kNothing)) continue;
     found.tokens.push_back(token);
     found.weights[token] = std::exp(power);
@@ -63,7 +63,8 @@ Candidates candidates(std::span<const double> scores, const TokenChoice& choice)
   return found;
 }
 
-// The likeliest `count` come first, in their order; `from` already do.
+// Sorts so that the likeliest `count` tokens come first, the likeliest of all first. The first `from` are sorted
+// already.
 void sort_more(Candidates& all, size_t from, size_t count) {
   const auto likelier = [&](size_t a, size_t b) {
     return all.weights[a] != all.weights[b] ? all.weights[a] > all.weights[b] : a < b;

@@ -1,4 +1,4 @@
-// The step, spelled out once for every layout.
+// The training step, written once for all layouts.
 #include "braid/train/trainer.h"
 
 #include <c10/core/GradMode.h>
@@ -42,8 +42,11 @@ struct Trainer::Pass {
   pipe::ScheduleRuntime runtime;
 };
 
-// Documents decide shapes, a reproducible sum has a place of its own for each microbatch, nobody has tried to record
-// what is run again, and a recording is of a whole model whose weights stay where they are.
+// Returns true if microbatches are recorded as graphs (train.cuda_graph). These settings exclude it:
+//   attention within documents   documents decide shapes
+//   a reproducible sum           each microbatch has a place of its own in the sum
+//   recompute                    recording it was never tried
+//   several stages or versions   a recording is of a whole model, whose weights stay at their addresses
 bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
   return spec.train.device == DeviceKind::Cuda && spec.train.cuda_graph == GraphUse::Auto &&
          spec.train.reduction == Reduction::Fast && spec.data.attention == AttentionMask::Causal &&
@@ -68,7 +71,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& 
   optimizer_ =
       optim::make_optimizer(spec_.optimizer, model_->params(), groups_->shards(), &groups_->over({mesh::Axis::Tensor}));
   if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<optim::LossScaler>(spec_.train.loss_scale);
-  // Each rank has made the weights that it owns; the others' of a copy that is shared out come to it here.
+  // Each rank has read the weights that it owns. If a copy is sharded, the rank receives the other ranks' weights here.
   if (!spec_.train.init.empty() && spec_.sync.zero > 0) replication_->updated();
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
   if (!corpus.validation.empty()) {
@@ -78,7 +81,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& 
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
-  const bool hands_in = !model_->auxiliaries().empty();  // a replay runs no block that could
+  const bool hands_in = !model_->auxiliaries().empty();  // a replay runs no block, so none could contribute one
   if (records_graphs(spec_, schedule) && !hands_in) training_->executor.record_with(device::cuda_graph);
 }
 
@@ -152,7 +155,7 @@ void Trainer::begin_gradients(int update) {
   model_->sink().begin_step(num_microbatches);
 }
 
-// An asynchronous schedule does not wait for other stages: each clips by the norm of its own gradients.
+// In an asynchronous schedule a stage does not wait for other stages, so it clips by the norm of its own gradients.
 void Trainer::update_within_step(int update) {
   replication_->finish();
   const auto counts = [this](const param::Parameter& param) { return model_->counts(param); };
@@ -167,7 +170,7 @@ void Trainer::update_within_step(int update) {
   if (update + 1 < training_->versions.num_updates()) begin_gradients(update + 1);
 }
 
-// A replica that goes on by itself minimises the mean over its own microbatches.
+// A replica that updates by itself minimises the mean loss over its own microbatches.
 double Trainer::loss_weight() const {
   const bool alone = replication_->gradients() == sync::GradientsOf::OwnReplica;
   return alone ? loss_scale() * groups_->mesh.size(mesh::Axis::Data) : loss_scale();
@@ -197,8 +200,8 @@ double Trainer::evaluate() {
   return loss;
 }
 
-// `own`, which this rank has of its microbatches, by those of all `ranks`: its own are at their places. Tensor ranks
-// have the same, and the first of them speaks.
+// Returns one number for each microbatch of all `ranks`: `own` at the places of this rank's microbatches, else 0.
+// Tensor ranks have equal numbers, so only the first of them contributes its own.
 std::vector<double> Trainer::placed_by_microbatch(const Pass& pass, const Communicator& ranks,
                                                   const std::vector<double>& own) const {
   const bool all = ranks.size() == groups_->world.size();

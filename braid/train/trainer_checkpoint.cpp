@@ -1,4 +1,4 @@
-// A trainer's way to a checkpoint and back: what is saved, in which order it is put back, and what must hold before.
+// Saves and loads a trainer: the contents of a checkpoint, the order in which they are loaded, and the checks before.
 
 #include <cmath>
 
@@ -36,7 +36,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
 
 ckpt::SavePlan Trainer::save_plan() {
   ckpt::SavePlan plan = ckpt::plan_save(tensors_to_save(tensors(), replication_->own_prefix()), groups_->world);
-  replication_->saved(*optimizer_);  // states that were there to be looked at alone
+  replication_->saved(*optimizer_);  // frees states that were needed only for the plan
   return plan;
 }
 
@@ -64,7 +64,7 @@ void Trainer::save(const std::string& config_toml, const std::function<void(cons
   replication_->saved(*optimizer_);
 }
 
-// A checkpoint of another precision has no loss scale: the configured one stays.
+// A checkpoint of another precision has no loss scale. Then the configured one stays.
 void Trainer::load_counters(const ckpt::CheckpointInfo& info) {
   const auto counter = [&](const char* name, double otherwise) {
     const auto found = info.counters.find(name);

@@ -1,4 +1,4 @@
-// The first step also sets up what later ones find there, so it does not count.
+// Makes trial steps. The first one also sets up state for later steps, so it is not timed.
 #include "braid/train/trial_steps.h"
 
 #include <algorithm>
