@@ -24,24 +24,6 @@ double report_seconds(double heartbeat_seconds) {
   return control::Heartbeat::kBeat * heartbeat_seconds + 1.5 * launch::Supervisor::kSignSeconds;
 }
 
-// The life of a rank, in its process: how it ended.
-std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::Body& body,
-                 const LaunchOptions& options) {
-  launch::RankProcess life(*world.failures, world.rank);
-  std::unique_ptr<Queue> queue;
-  std::unique_ptr<Communicator> communicator;
-  std::string value;
-  life.guarded([&] {
-    queue = launch::enter_rank(world.rank, num_ranks_here, options);
-    communicator = make_gloo_world(world, *queue);
-    value = body(*communicator);
-    check(value.size() <= HostsLauncher::kMostReturned, "a rank of several hosts returns at most 60 MiB");
-  });
-  if (queue) life.guarded([&] { queue->drain(); });
-  life.guarded([&] { communicator.reset(); });
-  return life.outcome(std::move(value));
-}
-
 }  // namespace
 
 std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
@@ -59,6 +41,11 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
     rounds_.end();
     throw;
   }
+  const Body checked_body = [&](Communicator& world) {
+    std::string value = body(world);
+    check(value.size() <= kMostReturned, "a rank of several hosts returns at most 60 MiB");
+    return value;
+  };
   launch::flush_all();
   std::string left_behind;
   {
@@ -70,17 +57,19 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
       supervisor.start(rank, [&](int line) noexcept {
         std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
         launch::StoreOverStream store(line);
-        const std::string outcome = live({.rank = rank,
-                                          .size = num_ranks,
-                                          .store = &store,
-                                          .failures = &board,
-                                          .prefix = cat("round ", rounds_.number(), " "),
-                                          .address = options_.address,
-                                          .deadline_seconds = options.deadline_seconds,
-                                          .sums = options_.sums,
-                                          .activity = &board.activity(place)},
-                                         board.num_ranks(), body, options);
-        store.leave(outcome);
+        const auto make_world = [&](Queue& queue) {
+          return make_gloo_world({.rank = rank,
+                                  .size = num_ranks,
+                                  .store = &store,
+                                  .failures = &board,
+                                  .prefix = cat("round ", rounds_.number(), " "),
+                                  .address = options_.address,
+                                  .deadline_seconds = options.deadline_seconds,
+                                  .sums = options_.sums,
+                                  .activity = &board.activity(place)},
+                                 queue);
+        };
+        store.leave(launch::run_rank(board, rank, board.num_ranks(), make_world, checked_body, options));
       });
     }
     supervisor.run();

@@ -1,4 +1,4 @@
-// Forking, a rank's life in its process, and what is thrown in the end.
+// Forks the ranks, and throws the error of the rank that failed first.
 #include "braid/launch/process_ranks.h"
 
 #include <csignal>
@@ -7,7 +7,8 @@
 #include "braid/base/clock.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
-#include "braid/comm/shm/process_communicator.h"
+#include "braid/comm/shm/shm_transport.h"
+#include "braid/comm/transport/process_communicator.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
@@ -47,27 +48,10 @@ class OneHost final : public launch::SupervisorDelegate {
   bool told_ = false;
 };
 
-// The life of a rank, in its process: how it ended.
-std::string live(comm::shm::SharedWorld& world, int rank, const Launcher::Body& body, const LaunchOptions& options) {
-  launch::RankProcess life(world, rank);
-  std::unique_ptr<Queue> queue;
-  life.guarded([&] { queue = launch::enter_rank(rank, world.size(), options); });
-  if (life.has_failed()) return life.outcome("");
-  const auto progress = std::make_shared<comm::shm::ProgressEngine>(world, rank);
-  const auto communicator = comm::shm::ProcessCommunicator::of_world(progress, *queue);
-  std::string value;
-  life.guarded([&] { value = body(*communicator); });
-  life.guarded([&] { queue->drain(); });
-  progress->finish();
-  return life.outcome(std::move(value));
-}
-
 class ProcessWorld {
  public:
   ProcessWorld(int num_ranks, const Launcher::Body& body, const LaunchOptions& options)
-      : body_(body),
-        options_(options),
-        world_(num_ranks, {options.deadline_seconds, num_ranks <= num_cores() ? kSpinTurns : 0}) {}
+      : body_(body), options_(options), world_(num_ranks, num_ranks <= num_cores() ? kSpinTurns : 0) {}
 
   std::vector<std::string> run() {
     const double begin = now_seconds();
@@ -91,12 +75,24 @@ class ProcessWorld {
       // An exception that left this would go on in the parent's code.
       supervisor.start(rank, [&](int line) noexcept {
         std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
-        launch::leave_rank(line, live(world_, rank, body_, options_));
+        launch::leave_rank(line, launch::run_rank(world_, rank, world_.size(), world_of(rank), body_, options_));
       });
     }
     supervisor.run();
     for (int rank = 0; rank < world_.size(); ++rank) messages_.push_back(supervisor.message(rank));
     left_behind_ = supervisor.left_behind();
+  }
+
+  launch::MakeWorld world_of(int rank) {
+    return [this, rank](Queue& queue) {
+      return comm::transport::ProcessCommunicator::of_world(std::make_unique<comm::shm::ShmTransport>(world_, rank),
+                                                            {.rank = rank,
+                                                             .size = world_.size(),
+                                                             .failures = &world_,
+                                                             .deadline_seconds = options_.deadline_seconds,
+                                                             .activity = &world_.board().activity(rank)},
+                                                            queue);
+    };
   }
 
   const Launcher::Body& body_;

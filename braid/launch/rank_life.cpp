@@ -14,6 +14,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/shm/shared_world.h"
+#include "braid/launch/rank_outcome.h"
 
 namespace braid::launch {
 namespace {
@@ -30,10 +31,29 @@ std::vector<std::string> thread_names() {
 
 }  // namespace
 
-std::unique_ptr<Queue> enter_rank(int rank, int num_ranks_here, const LaunchOptions& options) {
-  prctl(PR_SET_NAME, cat("rank ", rank).c_str());
-  take_threads(num_ranks_here, options);
-  return options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>();
+std::string run_rank(comm::FailureState& failures, int rank, int num_ranks_here, const MakeWorld& make_world,
+                     const Launcher::Body& body, const LaunchOptions& options) {
+  std::string thrown, value;
+  const auto guarded = [&](const auto& step) {
+    try {
+      step();
+    } catch (...) {
+      failures.fail({rank, rank, RankOutcome::text_of_thrown()});
+      if (thrown.empty()) thrown = RankOutcome::thrown();
+    }
+  };
+  std::unique_ptr<Queue> queue;
+  std::unique_ptr<Communicator> world;
+  guarded([&] {
+    prctl(PR_SET_NAME, cat("rank ", rank).c_str());
+    take_threads(num_ranks_here, options);
+    queue = options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>();
+    world = make_world(*queue);
+    value = body(*world);
+  });
+  if (queue) guarded([&] { queue->drain(); });
+  guarded([&] { world.reset(); });
+  return thrown.empty() ? RankOutcome::returned(std::move(value)) : thrown;
 }
 
 void leave_rank(int line, const std::string& last) noexcept {

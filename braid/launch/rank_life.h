@@ -10,35 +10,13 @@
 
 namespace braid::launch {
 
-class RankProcess {
- public:
-  // REQUIRES: `failures` outlives this.
-  RankProcess(comm::FailureState& failures, int rank) : failures_(failures), rank_(rank) {}
+// Makes the communicator of the world in the process of a rank.
+using MakeWorld = std::function<std::unique_ptr<Communicator>(Queue& queue)>;
 
-  // Runs a step. The first exception of any step fails the world and becomes the outcome.
-  template <class Step>
-  void guarded(const Step& step) {
-    try {
-      step();
-    } catch (...) {
-      failures_.fail({rank_, rank_, RankOutcome::text_of_thrown()});
-      if (thrown_.empty()) thrown_ = RankOutcome::thrown();
-    }
-  }
-  bool has_failed() const { return !thrown_.empty(); }
-  std::string outcome(std::string value) const {
-    return has_failed() ? thrown_ : RankOutcome::returned(std::move(value));
-  }
-
- private:
-  comm::FailureState& failures_;
-  const int rank_;
-  std::string thrown_;
-};
-
-// Prepares this process to run `rank`, one of `num_ranks_here` on this host: sets its name and its LibTorch threads.
-// Returns the rank's queue.
-std::unique_ptr<Queue> enter_rank(int rank, int num_ranks_here, const LaunchOptions& options);
+// Runs `body` as `rank`, one of `num_ranks_here` on this host, in its process. Returns its RankOutcome. The first
+// exception of any step fails the world and becomes the outcome.
+std::string run_rank(comm::FailureState& failures, int rank, int num_ranks_here, const MakeWorld& make_world,
+                     const Launcher::Body& body, const LaunchOptions& options);
 
 // Ends the process of a rank after its function: flushes its output, writes `last` to the descriptor `line`, and
 // exits.

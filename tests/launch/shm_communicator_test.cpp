@@ -7,7 +7,8 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
-#include "braid/comm/shm/process_communicator.h"
+#include "braid/comm/shm/shm_transport.h"
+#include "braid/comm/transport/process_communicator.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
@@ -40,16 +41,19 @@ TEST(ProcessCommunicator, says_that_its_ranks_are_processes) {
 // them.
 TEST(ProcessCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
   run_forked(1, [](Communicator& alone) {
-    comm::shm::SharedWorld world(2, {});
-    const auto ended = std::make_shared<comm::shm::ProgressEngine>(world, 0),
-               slow = std::make_shared<comm::shm::ProgressEngine>(world, 1);
-    const auto sends = comm::shm::ProcessCommunicator::of_world(ended, alone.queue());
-    const auto receives = comm::shm::ProcessCommunicator::of_world(slow, alone.queue());
+    comm::shm::SharedWorld world(2);
+    const auto communicator_of = [&](int rank) {
+      return comm::transport::ProcessCommunicator::of_world(
+          std::make_unique<comm::shm::ShmTransport>(world, rank),
+          {.rank = rank, .size = 2, .failures = &world, .activity = &world.board().activity(rank)}, alone.queue());
+    };
+    auto sends = communicator_of(0);
+    const auto receives = communicator_of(1);
     const Work sent = message(*sends, P2p::Kind::Send, 1, floats(1 << 20));  // more than the ring holds
-    std::jthread end([&] { ended->finish(); });
+    std::jthread end([&] { sends.reset(); });
     const auto waits_for = [&] { return world.board().activity(0).look().waits_in; };
     for (const double until = now_seconds() + kSoon; waits_for().empty() && now_seconds() < until;) poll(nullptr, 0, 1);
-    EXPECT_EQ(waits_for(), "peers that take what is theirs");
+    EXPECT_EQ(waits_for(), "the end of all ranks");
     message(*receives, P2p::Kind::Recv, 0, floats(1 << 20)).wait_host();
     end.join();
     EXPECT_EQ(waits_for(), "");

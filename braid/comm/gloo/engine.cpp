@@ -47,6 +47,8 @@ class UnboundBuffer;
 namespace braid::comm::gloo {
 namespace {
 
+using transport::WireError;
+
 constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 10);
 constexpr int kAbortTag = Engine::kMaxTag, kTestTag = Engine::kMaxTag + 1;
 
@@ -60,9 +62,9 @@ std::string without_place(const std::string& said) {
   try {
     throw;
   } catch (const c10::Error& error) {
-    throw EngineError(cat(doing, without_place(error.what_without_backtrace())));
+    throw WireError(cat(doing, without_place(error.what_without_backtrace())));
   } catch (const std::exception& error) {
-    throw EngineError(cat(doing, without_place(error.what())));
+    throw WireError(cat(doing, without_place(error.what())));
   }
 }
 
@@ -93,7 +95,7 @@ class WithoutPipeSignal {
   sigset_t pipe_, before_;
 };
 
-// Calls into Gloo throw EngineError only.
+// Calls into Gloo throw WireError only.
 template <class Call>
 auto guarded(const Call& call, const std::string& doing = "") {
   const WithoutPipeSignal quiet;
@@ -127,7 +129,7 @@ class StoreOfKeys final : public c10d::Store {
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
 
   // None of these is asked of a store by Gloo.
-  int64_t add(const std::string&, int64_t) override { throw EngineError("a store that does not count"); }
+  int64_t add(const std::string&, int64_t) override { throw WireError("a store that does not count"); }
   bool deleteKey(const std::string&) override { return false; }
   int64_t getNumKeys() override { return 0; }
 
@@ -145,10 +147,10 @@ class StoreOfKeys final : public c10d::Store {
     tell_of_peer(key);
     const double end = now_seconds() + options_.connect_seconds;
     do {
-      if (options_.given_up && options_.given_up()) throw EngineError("given up");
+      if (options_.given_up && options_.given_up()) throw WireError("given up");
       if (auto value = options_.store->get(options_.prefix + key, kNap)) return *value;
     } while (now_seconds() < end);
-    throw EngineError(cat("a peer did not come within ", exact(options_.connect_seconds), " s"));
+    throw WireError(cat("a peer did not come within ", exact(options_.connect_seconds), " s"));
   }
 
   const Engine::Options options_;
@@ -164,7 +166,7 @@ class WorkTransfer final : public Engine::Transfer {
   explicit WorkTransfer(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
   void wait() override {
     guarded([this] {
-      if (!work_->wait(kForEver)) throw EngineError("aborted");  // the default is the time that connecting may take
+      if (!work_->wait(kForEver)) throw WireError("aborted");  // the default is the time that connecting may take
     });
   }
   void abort() override { work_->abort(); }
@@ -270,8 +272,7 @@ void Engine::test() {
   sum(at::from_blob(&total, {1}, at::kLong));
   const int64_t n = options_.size;
   if (got[0] != 1 + last || got[1] != -1 || total != n * (n + 1) / 2) {
-    throw EngineError(
-        cat("its test gave ", got[0], " ", got[1], " ", total, " for ", 1 + last, " -1 ", n * (n + 1) / 2));
+    throw WireError(cat("its test gave ", got[0], " ", got[1], " ", total, " for ", 1 + last, " -1 ", n * (n + 1) / 2));
   }
 }
 

@@ -1,5 +1,5 @@
-// All-reduces with the sums of Gloo itself: one after another on a thread, over connections of the group's own that the
-// first of them makes. That members agree on them has been seen to before.
+// All-reduces in Gloo's order of sums. They run one after another on a thread, over connections of the group's own,
+// which the first of them makes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,22 +14,22 @@
 #include <thread>
 
 #include "braid/comm/gloo/engine.h"
+#include "braid/comm/transport/transport.h"
 
 namespace braid::comm::gloo {
 
 // Thread-safe.
-class EngineAllReduce {
+class EngineAllReduce final : public transport::OwnAllReduce {
  public:
-  using Connect = std::function<std::unique_ptr<Engine>()>;  // throws EngineError
-  // `failed` is called on the thread, at most once, and by the closing of connections too. Throws RunError when the
-  // thread cannot be started.
+  using Connect = std::function<std::unique_ptr<Engine>()>;  // throws WireError
+  // `failed` is called on the thread, at most once, also when the connections are closed. Throws RunError if the system
+  // has no thread for it.
   EngineAllReduce(Connect connect, std::function<void(const std::string& why)> failed);
-  // Waits for connecting to end, where that is under way.
-  ~EngineAllReduce();
+  // Waits for the end of connecting if that is under way.
+  ~EngineAllReduce() override;
 
-  void add(const at::Tensor& tensor, std::function<void()> done);
-  // Closes the connections and waits until the thread touches no tensor.
-  void stop();
+  void add(const at::Tensor& tensor, std::function<void()> done) override;
+  void stop() override;
 
  private:
   struct Sum {

@@ -1,4 +1,4 @@
-// Where the processes of a world sleep: a futex, which is a word of shared memory.
+// A count of events on which the processes of a world sleep: a futex in shared memory.
 #pragma once
 
 #include <atomic>
@@ -6,25 +6,25 @@
 
 namespace braid::comm::shm {
 
-// Lies in memory that processes share. A writer stores its news, then rings. A reader looks at the bell, then at the
-// news, then sleeps, so no ring in between is lost:
+// Lies in memory that processes share. A writer stores what has changed, then calls notify(). A reader calls events(),
+// then looks at what may have changed, then sleeps, so it misses no event:
 //
-//   seen = bell.look();  if (!ready()) bell.wait(seen, ...)
+//   seen = notifier.events();  if (!ready()) notifier.sleep(seen, ...)
 //
-// A process that dies in wait() costs later rings a system call, nothing else.
+// If a process dies in sleep(), later calls of notify() cost a system call, and nothing else happens.
 class Notifier {
  public:
-  static constexpr double kNapSeconds = 1;  // the longest sleep in one piece
+  static constexpr double kLongestSleep = 1;  // seconds
 
-  uint32_t look() const { return turns_.load(); }
-  // Wakes all who wait.
-  void ring();
-  // Returns when the bell has been rung since look() gave `seen`, or `seconds` or a nap have passed; looks `spin_turns`
-  // times before it sleeps. Where the process is stopped meanwhile, more time than that passes.
-  void wait(uint32_t seen, double seconds, int spin_turns);
+  uint32_t events() const { return events_.load(); }
+  // Counts an event and wakes all sleepers.
+  void notify();
+  // Returns after an event that `seen` does not count, after `seconds`, or after kLongestSleep. Looks `spin_turns`
+  // times before it sleeps. If the process is stopped meanwhile, it takes longer.
+  void sleep(uint32_t seen, double seconds, int spin_turns);
 
  private:
-  std::atomic<uint32_t> turns_{0};
+  std::atomic<uint32_t> events_{0};
   std::atomic<uint32_t> sleepers_{0};
 };
 

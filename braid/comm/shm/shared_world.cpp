@@ -39,7 +39,7 @@ T* array_at(std::byte* place, size_t count) {
 
 }  // namespace
 
-SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks), options_(options) {
+SharedWorld::SharedWorld(int num_ranks, int spin_turns) : num_ranks_(num_ranks), spin_turns_(spin_turns) {
   check(num_ranks > 0 && num_ranks <= kMaxRanks, cat("a world has 1 to ", kMaxRanks, " process ranks"));
   const size_t n = num_ranks, num_groups = max_groups_;
   Layout layout;
@@ -69,23 +69,17 @@ SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks)
 SharedWorld::~SharedWorld() { munmap(mapping_, mapped_bytes_); }
 
 void SharedWorld::fail(const Failure& failure) {
-  if (board_.set_first(failure)) ring_all();
-}
-
-void SharedWorld::raise(std::string op, double elapsed_seconds) const {
-  const std::optional<Failure> first = failure();
-  check(first.has_value(), "a world that has not failed raises nothing");
-  throw CommError({std::move(op), first->rank, elapsed_seconds, first->why});
+  if (board_.set_first(failure)) notify_all();
 }
 
 void SharedWorld::leave(int rank) {
   ranks_[rank].left.store(true);
-  ring_all();
+  notify_all();
 }
 
 void SharedWorld::end(int rank) {
   ranks_[rank].ended.store(true);
-  ring_all();
+  notify_all();
 }
 
 GroupId SharedWorld::claim_group() {
@@ -113,8 +107,8 @@ std::byte* SharedWorld::ring(int sender, int receiver) {
   return rings_ + (static_cast<int64_t>(sender) * num_ranks_ + receiver) * PairWords::kRingBytes;
 }
 
-void SharedWorld::ring_all() {
-  for (int rank = 0; rank < num_ranks_; ++rank) ranks_[rank].bell.ring();
+void SharedWorld::notify_all() {
+  for (int rank = 0; rank < num_ranks_; ++rank) ranks_[rank].notifier.notify();
 }
 
 }  // namespace braid::comm::shm

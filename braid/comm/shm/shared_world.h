@@ -1,8 +1,7 @@
-// The memory that the processes of one world share, mapped by their parent before it forks them: who has gone, bells,
-// and the areas of groups and pairs of ranks. It knows its words, not what is done with them; nothing in it is a
-// pointer.
+// The memory that the process ranks of one host share: the end of ranks, notifiers, and areas for groups and for pairs
+// of ranks. The parent maps it before it forks the ranks. It holds no pointers.
 //
-// Slots and rings are touched only where they are used, so that most of the mapping is never memory.
+// Slots and rings that are not used are never touched, so most of the mapping takes no memory.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +17,7 @@
 
 namespace braid::comm::shm {
 
-// What one member of a group tells the others about the group's collectives. All counts go on from the group's
-// beginning; written by the member alone.
+// A member's progress in the collectives of a group. The counts begin with the group; only the member writes them.
 struct alignas(64) MemberWords {
   std::atomic<int64_t> issued{0};    // collectives
   std::atomic<int64_t> posted{0};    // rounds whose input lies in the member's slot
@@ -27,7 +25,7 @@ struct alignas(64) MemberWords {
   std::atomic<int64_t> released{0};  // rounds whose slots the member has finished reading
 };
 
-// Where a member lays out a round for the others.
+// Memory into which a member writes a round for the others.
 struct alignas(64) Slot {
   static constexpr int64_t kBytes = 256 << 10;
   static constexpr int64_t kPerMember = 2;  // rounds t and t + 1 overlap
@@ -45,54 +43,52 @@ struct PairWords {
   alignas(64) std::atomic<int64_t> read{0};     // bytes; by the receiver
 };
 
-// A group's area, and a count that tells the groups apart which have used that area one after another.
+// A group's area, and a count that distinguishes the groups that have used the area one after another.
 struct GroupId {
   int32_t area = 0;
   uint32_t generation = 0;
+
+  static constexpr GroupId of(int64_t packed) {
+    return {static_cast<int32_t>(packed & 0xffffffff), static_cast<uint32_t>(packed >> 32)};
+  }
+  constexpr int64_t packed() const { return static_cast<int64_t>(generation) << 32 | area; }
   auto operator<=>(const GroupId&) const = default;
 };
 
-// Made by the parent, used by every process; each has a copy of this object. Thread-safe.
+// Created by the parent and used by every process; each has a copy of this object. Thread-safe.
 class SharedWorld final : public FailureState {
  public:
   static constexpr int kMaxRanks = 64;
-  // Groups alive at a time. A group of one rank takes a place too, so their number grows with the ranks.
+  // The number of groups at a time. A group of one rank takes an area too, so it grows with the ranks.
   static constexpr int max_groups(int num_ranks) { return std::max(256, 16 * num_ranks); }
   static constexpr GroupId kWorldGroup = {0, 1};
 
-  struct Options {
-    double deadline_seconds = 300;
-    int spin_turns = 0;  // looks at a bell before a thread sleeps
-  };
-
-  // Throws IoError when the memory cannot be had.
-  SharedWorld(int num_ranks, Options options);
+  // A thread looks `spin_turns` times at its notifier before it sleeps. Throws IoError if the memory cannot be mapped.
+  explicit SharedWorld(int num_ranks, int spin_turns = 0);
   ~SharedWorld() override;
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
 
   int size() const { return num_ranks_; }
-  const Options& options() const { return options_; }
+  int spin_turns() const { return spin_turns_; }
 
   RankBoard& board() { return board_; }
   bool failed() const { return board_.failed(); }
-  // The first call wins and wakes every sleeper.
+  // The first call wins and wakes all ranks.
   void fail(const Failure& failure) override;
   std::optional<Failure> failure() const override { return board_.failure(); }
-  // Throws CommError with the first failure. `op` is what the caller was waiting for.
-  [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
 
-  Notifier& bell(int rank) { return ranks_[rank].bell; }
-  // The rank makes no more calls; all it has issued is visible before this.
+  Notifier& notifier(int rank) { return ranks_[rank].notifier; }
+  // The rank makes no more calls. Everything that it has issued is visible before this.
   void leave(int rank);
   bool left(int rank) const { return ranks_[rank].left.load(); }
-  // The rank has left and does not move on what it has issued.
+  // The rank has left, and neither sends nor receives any more.
   void end(int rank);
   bool ended(int rank) const { return ranks_[rank].ended.load(); }
 
-  // Claims an unused area and resets its words. Throws RunError when all max_groups() are in use.
+  // Claims an unused area and resets its words. Throws RunError if all max_groups() are in use.
   GroupId claim_group();
-  // The claimed area belongs to `num_members` ranks, each of which releases it once, possibly before this.
+  // The claimed area belongs to `num_members` ranks. Each of them releases it once, possibly before this.
   void settle_group(GroupId group, int num_members);
   void release_group(GroupId group);
 
@@ -103,7 +99,7 @@ class SharedWorld final : public FailureState {
 
  private:
   struct alignas(64) RankWords {
-    Notifier bell;
+    Notifier notifier;
     std::atomic<bool> left{false}, ended{false};
   };
   struct alignas(64) GroupWords {
@@ -111,10 +107,10 @@ class SharedWorld final : public FailureState {
     std::atomic<uint32_t> generation{0};
   };
 
-  void ring_all();
+  void notify_all();
 
   const int num_ranks_, max_groups_ = max_groups(num_ranks_);
-  const Options options_;
+  const int spin_turns_;
   RankBoard board_{num_ranks_};
   size_t mapped_bytes_ = 0;
   std::byte* mapping_ = nullptr;

@@ -1,0 +1,89 @@
+// The transport of ranks that are processes of one host: collectives in slots of shared memory, messages in rings.
+//
+// It has no threads. Everything that a rank has in flight, in all its groups, moves as far as it goes whenever the rank
+// makes a call, waits, or asks whether a Work is done, on whichever thread. While the rank computes, its part stands
+// still: peers can read what lies in shared memory (its slots of two rounds of a collective, its rings of messages) and
+// wait for the rest.
+//
+// From each rank to each other there is one ring of bytes. The receiver always takes out what is there, so no message
+// keeps another from passing. A send is done when its last byte is in the ring, whether or not the receiver has asked
+// for it. Ranks that all wait, so that none can continue, are noticed at the deadline.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "braid/comm/shm/shared_world.h"
+#include "braid/comm/shm/slot_collectives.h"
+#include "braid/comm/transport/transport.h"
+
+namespace braid::comm::shm {
+
+// Thread-safe.
+class ShmTransport final : public transport::Transport {
+ public:
+  // The transport of the calling process, which is `rank`. REQUIRES: `world` outlives this.
+  ShmTransport(SharedWorld& world, int rank) : world_(world), rank_(rank), lanes_(world.size()) {}
+
+  SharedWorld& world() const { return world_; }
+
+  void start(Receiver& receiver) override { receiver_ = &receiver; }
+  void send(const transport::MessagePtr& message) override;
+  void fetch(int peer, int32_t payload, const transport::MessagePtr& receive) override;
+  void refuse(int, int32_t) override {}
+  void leave() override { world_.leave(rank_); }
+  void end() override { world_.end(rank_); }
+  bool may_stop() const override { return true; }  // peers find in shared memory what they have not taken yet
+  void stop() override;
+
+  uint64_t events() const override { return world_.notifier(rank_).events(); }
+  void notify() override { world_.notifier(rank_).notify(); }
+  void sleep(uint64_t seen, double seconds) override;
+  double longest_sleep() const override { return Notifier::kLongestSleep; }
+  void advance() override;
+
+  int64_t world_group() const override { return SharedWorld::kWorldGroup.packed(); }
+  int64_t claim_group() override { return world_.claim_group().packed(); }
+  std::shared_ptr<void> join_group(int64_t claimed, int64_t id, int num_members) override;
+  std::shared_ptr<transport::CollectiveQueue> collectives(std::shared_ptr<const transport::Group> group) override;
+
+  // For SlotCollectives:
+  void add(SlotCollectives& collectives);
+  void remove(SlotCollectives& collectives);
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  // Makes a change under the lock, then moves everything on.
+  template <class Change>
+  void change(const Change& change) {
+    const std::scoped_lock hold(mutex_);
+    if (stopped_) return;
+    change();
+    move_on();
+  }
+
+ private:
+  // Messages to and from one peer.
+  struct Lane {
+    std::deque<transport::MessagePtr> sends;
+    int64_t sent = -1;                             // bytes of the first send; -1: not even its header
+    std::shared_ptr<transport::Arrival> arriving;  // its bytes come next; null: a header does
+    int64_t received = 0;                          // bytes of `arriving`
+    int64_t num_arrived = 0;                       // headers
+  };
+
+  void move_on();
+  bool push(int peer);
+  bool pull(int peer);
+  void look_for_end(int peer);
+
+  SharedWorld& world_;
+  const int rank_;
+  Receiver* receiver_ = nullptr;
+  std::mutex mutex_;
+  bool stopped_ = false;
+  std::vector<Lane> lanes_;  // by peer
+  std::vector<SlotCollectives*> collectives_;
+};
+
+}  // namespace braid::comm::shm

@@ -1,0 +1,217 @@
+// Matching, and the end of messages when a peer leaves or its connection closes.
+#include "braid/comm/transport/match_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid::comm::transport {
+namespace {
+
+template <class Queues>
+auto pop_first(Queues& queues, typename Queues::iterator at) {
+  auto first = std::move(at->second.front());
+  at->second.pop_front();
+  if (at->second.empty()) queues.erase(at);
+  return first;
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+MatchTable::MatchTable(Transport& transport, int rank, int size, FailureState& failures)
+    : transport_(transport), rank_(rank), size_(size), failures_(failures), peers_(size) {
+  try {
+    transport.start(*this);
+  } catch (const RunError&) {
+    stop();  // threads of the transport use this
+    throw;
+  }
+}
+
+void MatchTable::add(const MessagePtr& message) {
+  return message->side == Message::Side::Send ? send(message) : receive(message);
+}
+
+void MatchTable::leave() {
+  std::vector<std::pair<int, int32_t>> late;
+  {
+    const std::scoped_lock hold(mutex_);
+    leaving_ = true;
+    for (const auto& [route, waiting] : arrivals_) {
+      if (route.line == Route::Line::Second) continue;
+      for (const auto& arrival : waiting) late.emplace_back(route.peer, arrival->payload);
+    }
+  }
+  for (const auto& [peer, payload] : late) {
+    if (payload != 0) transport_.refuse(peer, payload);
+  }
+  peers_[rank_].left = true;
+  transport_.leave();
+}
+
+void MatchTable::stop() {
+  stopping_ = true;
+  transport_.stop();
+  for (Peer& peer : peers_) peer.gone = true;
+  const std::scoped_lock hold(mutex_);
+  arrivals_.clear();
+  receives_.clear();
+}
+
+bool MatchTable::lost(const Message& message) const {
+  const Peer& peer = peers_[message.route.peer];
+  // A message of the peer has matched its receive, if that was posted, before the peer is known to have left.
+  const bool gone = peer.gone, ended = peer.ended, left = peer.left && message.route.line != Route::Line::Second;
+  if (message.done) return false;
+  if (message.side == Message::Side::Send) return gone || ended || message.refused;
+  return gone || (left && message.posted && !message.matched);
+}
+
+bool MatchTable::idle() const {
+  if (std::ranges::any_of(peers_, [](const Peer& peer) { return peer.sends > 0 && !peer.gone && !peer.ended; })) {
+    return false;
+  }
+  const std::scoped_lock hold(mutex_);
+  return std::ranges::all_of(receives_, [this](const auto& waiting) {
+    return waiting.first.line != Route::Line::Batch || lost(*waiting.second.front());
+  });
+}
+
+void MatchTable::send(const MessagePtr& message) {
+  count_send(*message, 1);
+  if (message->route.peer != rank_) return transport_.send(message);
+  if (const auto arrival = arrive(rank_, MessageHeader::of(*message), 0)) {
+    copy_bytes(arrival->memory(), message->data, message->bytes);
+    arrived(*arrival);
+  }
+  sent(message);
+}
+
+void MatchTable::receive(const MessagePtr& message) {
+  std::unique_lock hold(mutex_);
+  const auto come = arrivals_.find(message->route);
+  if (come == arrivals_.end()) {
+    receives_[message->route].push_back(message);
+    message->posted = true;
+    return;
+  }
+  const std::shared_ptr<Arrival> arrival = pop_first(arrivals_, come);
+  if (!agree(*message, *arrival)) return;
+  match(*arrival, message);
+  const bool complete = arrival->complete;
+  hold.unlock();
+  message->posted = true;
+  if (arrival->payload != 0) transport_.fetch(arrival->peer, arrival->payload, message);
+  if (complete) deliver(*arrival);
+}
+
+std::shared_ptr<Arrival> MatchTable::arrive(int peer, const MessageHeader& header, int32_t payload) {
+  auto arrival = std::make_shared<Arrival>(Arrival{.peer = peer, .header = header, .payload = payload});
+  std::unique_lock hold(mutex_);
+  if (const auto waiting = receives_.find(header.route(peer)); waiting != receives_.end()) {
+    const MessagePtr receive = pop_first(receives_, waiting);
+    if (!agree(*receive, *arrival)) return nullptr;
+    match(*arrival, receive);
+    hold.unlock();
+    if (payload != 0) transport_.fetch(peer, payload, receive);
+    return arrival;
+  }
+  if (leaving_ && header.line != Route::Line::Second && payload != 0) {
+    hold.unlock();
+    transport_.refuse(peer, payload);
+    return nullptr;
+  }
+  if (payload == 0) arrival->buffer = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(header.bytes));
+  arrivals_[header.route(peer)].push_back(arrival);
+  return arrival;
+}
+
+void MatchTable::arrived(Arrival& arrival) {
+  {
+    const std::scoped_lock hold(mutex_);
+    arrival.complete = true;
+    if (!arrival.receive) return;
+  }
+  deliver(arrival);
+}
+
+void MatchTable::match(Arrival& arrival, const MessagePtr& receive) {
+  receive->matched = true;
+  arrival.receive = receive;
+}
+
+void MatchTable::deliver(const Arrival& arrival) {
+  if (arrival.buffer) copy_bytes(arrival.receive->data, arrival.buffer.get(), arrival.header.bytes);
+  finish(arrival.receive);
+}
+
+bool MatchTable::agree(const Message& receive, const Arrival& arrival) {
+  const Call theirs = arrival.header.call();
+  if (theirs == receive.call && arrival.header.bytes == receive.bytes) return true;
+  if (receive.route.line == Route::Line::Batch) {
+    failures_.fail({rank_, rank_,
+                    cat("receives ", c10::toString(receive.call.type), "[", receive.call.chunk, "] where rank ",
+                        arrival.peer, " sends ", c10::toString(theirs.type), "[", theirs.chunk, "]")});
+  } else {
+    failures_.fail(
+        {rank_, rank_, cat("called ", text(receive.call), " where rank ", arrival.peer, " called ", text(theirs))});
+  }
+  transport_.notify();
+  return false;
+}
+
+void MatchTable::sent(const MessagePtr& send) {
+  count_send(*send, -1);
+  finish(send);
+}
+
+void MatchTable::refused(const MessagePtr& send) {
+  count_send(*send, -1);
+  send->refused = true;
+  transport_.notify();
+}
+
+void MatchTable::count_send(const Message& message, int change) {
+  if (message.route.line == Route::Line::Batch) peers_[message.route.peer].sends += change;
+}
+
+void MatchTable::finish(const MessagePtr& message) {
+  message->done = true;
+  message->owner->message_done(*message);
+}
+
+void MatchTable::left(int peer) {
+  if (peers_[peer].left.exchange(true)) return;
+  ++num_left_;
+  transport_.notify();
+}
+
+void MatchTable::ended(int peer) {
+  if (!peers_[peer].ended.exchange(true)) transport_.notify();
+}
+
+void MatchTable::closed(int peer, const std::string& why) {
+  if (!peers_[peer].ended) {
+    const double end = now_seconds() + kNamedSeconds;
+    while (!stopping_ && !failures_.failure() && now_seconds() < end) {
+      transport_.sleep(transport_.events(), end - now_seconds());
+    }
+    if (!stopping_ && !failures_.failure()) {
+      // Both ranks may be alive and the connection between them cut, so neither is named alone.
+      failures_.fail({-1, rank_,
+                      cat("the connection between rank ", std::min(peer, rank_), " and rank ", std::max(peer, rank_),
+                          " is closed, as rank ", rank_, " sees it (", printable(why, 300), ")")});
+    }
+  }
+  peers_[peer].gone = true;
+  left(peer);
+}
+
+}  // namespace braid::comm::transport

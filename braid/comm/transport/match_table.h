@@ -1,0 +1,76 @@
+// All messages of one rank: finds the receive for each message that arrives.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "braid/comm/transport/transport.h"
+
+namespace braid::comm::transport {
+
+// Thread-safe.
+class MatchTable final : private Transport::Receiver {
+ public:
+  // A supervisor names a rank that died within this time of the loss of its connections.
+  static constexpr double kNamedSeconds = 0.3;
+
+  // REQUIRES: `transport` and `failures` outlive this.
+  MatchTable(Transport& transport, int rank, int size, FailureState& failures);
+  ~MatchTable() { stop(); }
+
+  Transport& transport() const { return transport_; }
+
+  // Issues a message. It may be done before this returns.
+  void add(const MessagePtr& message);
+  // The rank issues no more messages on the lines Batch and First. Peers get to know, and messages from them that no
+  // receive will ever match are refused.
+  void leave();
+  // Returns when no thread touches a message any more. Closed connections are no failure from here on.
+  void stop();
+
+  // Returns true if the message is not done and never will be.
+  bool lost(const Message& message) const;
+  bool any_left() const { return num_left_.load() > 0; }
+  // Returns true if no message of a batch is in flight, or none that will ever be done.
+  bool idle() const;
+
+ private:
+  struct Peer {
+    std::atomic<bool> left{false}, ended{false}, gone{false};  // gone: the connection is closed
+    std::atomic<int> sends{0};                                 // sends of batches that are not done
+  };
+
+  std::shared_ptr<Arrival> arrive(int peer, const MessageHeader& header, int32_t payload) override;
+  void arrived(Arrival& arrival) override;
+  void fetched(const MessagePtr& receive) override { finish(receive); }
+  void sent(const MessagePtr& send) override;
+  void refused(const MessagePtr& send) override;
+  void left(int peer) override;
+  void ended(int peer) override;
+  void closed(int peer, const std::string& why) override;
+
+  void send(const MessagePtr& message);
+  void receive(const MessagePtr& message);
+  void match(Arrival& arrival, const MessagePtr& receive);
+  void deliver(const Arrival& arrival);
+  bool agree(const Message& receive, const Arrival& arrival);
+  void count_send(const Message& message, int change);
+  void finish(const MessagePtr& message);
+
+  Transport& transport_;
+  const int rank_, size_;
+  FailureState& failures_;
+  std::vector<Peer> peers_;
+  std::atomic<int> num_left_{0};
+  std::atomic<bool> stopping_{false};
+
+  mutable std::mutex mutex_;
+  bool leaving_ = false;
+  std::map<Route, std::deque<std::shared_ptr<Arrival>>> arrivals_;  // no receive has been posted for them
+  std::map<Route, std::deque<MessagePtr>> receives_;                // no message has arrived for them
+};
+
+}  // namespace braid::comm::transport
