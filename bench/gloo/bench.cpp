@@ -80,18 +80,18 @@ int main(int argc, char** argv) {
   braid::FolderStore store(argv[1]);
   NoFailureState failures;
   braid::HostQueue queue;
-  const auto world = [&](const char* prefix, braid::ReductionOrder sums) {
-    return braid::make_gloo_world({.rank = rank,
-                                   .size = kRanks,
-                                   .store = &store,
-                                   .failures = &failures,
-                                   .prefix = prefix,
-                                   .address = argv[3],
-                                   .sums = sums},
-                                  queue);
+  const auto world = [&](const char* prefix, braid::comm::ReductionOrder sums) {
+    return braid::comm::make_gloo_world({.rank = rank,
+                                         .size = kRanks,
+                                         .store = &store,
+                                         .failures = &failures,
+                                         .prefix = prefix,
+                                         .address = argv[3],
+                                         .sums = sums},
+                                        queue);
   };
-  const auto tree = world("tree/", braid::ReductionOrder::Tree),
-             engine = world("engine/", braid::ReductionOrder::Engine);
+  const auto tree = world("tree/", braid::comm::ReductionOrder::Tree),
+             engine = world("engine/", braid::comm::ReductionOrder::Engine);
   braid::comm::gloo::Engine alone({.rank = rank,
                                    .size = kRanks,
                                    .listener = braid::comm::gloo::Listener::at(argv[3]),

@@ -9,6 +9,8 @@
 #include "braid/base/text.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_message.h"
+#include "braid/control/join_job.h"
+#include "braid/launch/engines.h"
 #include "braid/launch/node_agent.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/rank_outcome.h"
@@ -58,16 +60,16 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
         std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
         launch::StoreOverStream store(line);
         const auto make_world = [&](Queue& queue) {
-          return make_gloo_world({.rank = rank,
-                                  .size = num_ranks,
-                                  .store = &store,
-                                  .failures = &board,
-                                  .prefix = cat("round ", rounds_.number(), " "),
-                                  .address = options_.address,
-                                  .deadline_seconds = options.deadline_seconds,
-                                  .sums = options_.sums,
-                                  .activity = &board.activity(place)},
-                                 queue);
+          const comm::WorldOptions world{.rank = rank,
+                                         .size = num_ranks,
+                                         .store = &store,
+                                         .failures = &board,
+                                         .prefix = cat("round ", rounds_.number(), " "),
+                                         .address = options_.address,
+                                         .deadline_seconds = options.deadline_seconds,
+                                         .sums = options.sums,
+                                         .activity = &board.activity(place)};
+          return launch::make_world(options_.engine, world, queue);
         };
         store.leave(launch::run_rank(board, rank, board.num_ranks(), make_world, checked_body, options));
       });
@@ -83,6 +85,15 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   std::vector<std::string> values;
   for (const std::string& outcome : node.outcomes()) values.push_back(launch::RankOutcome::value(outcome));
   return values;
+}
+
+std::vector<std::string> GlooOnOneHost::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
+  control::JoinOptions alone;
+  alone.self = {"this host", num_ranks};
+  const auto control = control::join_job(alone);
+  launch::JobRounds rounds(*control, options.progress_seconds);
+  return HostsLauncher(rounds, {.node_of_rank = std::vector<int>(num_ranks), .address = "127.0.0.1"})
+      .run(num_ranks, body, options);
 }
 
 std::vector<int> nodes_of_ranks(const std::vector<control::JobNode>& nodes) {

@@ -1,11 +1,9 @@
-// Launches ranks as processes on several hosts. Each node of a job starts its own ranks; all ranks form one world over
-// Gloo.
+// Launches ranks as processes on the nodes of a job. Each node starts its own ranks; all ranks form one world.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "braid/comm/gloo/make_gloo_world.h"
 #include "braid/launch/job_rounds.h"
 #include "braid/launch/launcher.h"
 
@@ -28,7 +26,7 @@ class HostsLauncher final : public Launcher {
   struct Options {
     std::vector<int> node_of_rank;  // node of each rank of the world
     std::string address;            // address of this host that the ranks of other hosts can reach
-    ReductionOrder sums = ReductionOrder::Tree;
+    CommEngine engine = CommEngine::Gloo;
     double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // the job's (join_job.h)
   };
 
@@ -40,6 +38,12 @@ class HostsLauncher final : public Launcher {
  private:
   launch::JobRounds& rounds_;
   const Options options_;
+};
+
+// The launcher of process ranks on one host that are connected by Gloo, as on several hosts.
+class GlooOnOneHost final : public Launcher {
+ public:
+  std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
 };
 
 // Returns the node of each rank. Each node has a block of JobNode::num_ranks consecutive ranks, so neighbouring ranks,

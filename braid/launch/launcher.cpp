@@ -1,4 +1,4 @@
-// Thread ranks behind the interface, and the choice between the two.
+// Thread ranks behind the interface, and the choice of a launcher.
 #include "braid/launch/launcher.h"
 
 #include <ATen/Parallel.h>
@@ -7,6 +7,7 @@
 
 #include "braid/base/host.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/launch/hosts_launcher.h"
 #include "braid/launch/process_ranks.h"
 
 namespace braid {
@@ -29,11 +30,18 @@ class ThreadLauncher final : public Launcher {
 
 }  // namespace
 
-const Launcher& launcher(RanksAs ranks) {
+const Launcher& launcher(const LaunchSpec& run) {
   static const ThreadLauncher threads;
   static const ProcessLauncher processes;
-  if (ranks == RanksAs::Processes) return processes;
-  return threads;
+  static const GlooOnOneHost over_gloo;
+  switch (chosen_engine(run, 1)) {
+    case CommEngine::Threads:
+      return threads;
+    case CommEngine::Gloo:
+      return over_gloo;
+    default:
+      return processes;
+  }
 }
 
 void take_threads(int num_ranks, const LaunchOptions& options) {

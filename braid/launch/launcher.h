@@ -13,6 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/packed.h"
 #include "braid/comm/communicator.h"
+#include "braid/comm/world_options.h"
 #include "braid/spec/launch_spec.h"
 
 namespace braid {
@@ -39,7 +40,8 @@ struct LaunchOptions {
   double grace_seconds = 10;
   // Process ranks only. A rank without progress for this time is killed (hang_detector.h); 0: never.
   double progress_seconds = 0;
-  SignalsTo signals = SignalsTo::Ranks;  // process ranks only
+  SignalsTo signals = SignalsTo::Ranks;                    // process ranks only
+  comm::ReductionOrder sums = comm::ReductionOrder::Tree;  // process ranks over Gloo only
 };
 
 class Launcher {
@@ -54,7 +56,8 @@ class Launcher {
   virtual std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const = 0;
 };
 
-const Launcher& launcher(RanksAs ranks);
+// Returns the launcher of the ranks of one host.
+const Launcher& launcher(const LaunchSpec& run);
 
 // Calls Launcher::run() with a body that returns a value of a type that packed() supports. Returns the values by rank.
 template <class Body>

@@ -215,8 +215,24 @@ std::vector<CrossRule> train_rules() {
 
 bool as_processes(const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }
 
+// On several hosts ranks are always processes.
+bool engine_fits(const View& at) {
+  const CommEngine engine = at.spec.run.engine;
+  const bool several = at.limits.num_hosts > 1, processes = several || as_processes(at.spec);
+  if (engine == CommEngine::Auto) return true;
+  if (engine == CommEngine::Threads) return !processes;
+  return processes && !(engine == CommEngine::Shm && several);
+}
+
 std::vector<CrossRule> launch_rules() {
   return {
+      {{"run.engine", "run.ranks"},
+       engine_fits,
+       [](const View& at) -> std::string {
+         if (at.limits.num_hosts > 1) return "must be \"gloo\" or \"mpi\" on several hosts";
+         if (as_processes(at.spec)) return "must be \"shm\", \"gloo\" or \"mpi\" with run.ranks \"processes\"";
+         return "must be \"threads\" with run.ranks \"threads\"; it needs \"processes\"";
+       }},
       {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor"},
        [](const View& at) {
          return !as_processes(at.spec) || num_ranks(at.spec.mesh) <= kMaxProcessRanks * at.limits.num_hosts;

@@ -39,7 +39,7 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
   const auto num_ranks = options.pipe * options.tensor;
   const int threads = options.threads > 0 ? options.threads : spec::threads_to_generate(shape, num_cores() / num_ranks);
   return values_by_rank(
-      launcher(options.ranks), num_ranks, texts,
+      launcher({.ranks = options.ranks}), num_ranks, texts,
       {.deadline_seconds = kNoDeadline, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 

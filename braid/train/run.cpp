@@ -147,14 +147,15 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
   const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, controls};
-  const Launcher& starts = controls.launcher ? *controls.launcher : launcher(spec.run.ranks);
-  RunEnd end = values_by_rank(starts, mesh::DeviceMesh(spec.mesh).num_ranks(),
-                              [&](Communicator& world) { return run_rank(shared, world); },
-                              {.deadline_seconds = kNoDeadline,
-                               .threads_per_rank = start.threads,
-                               .grace_seconds = kGrace,
-                               .progress_seconds = spec.run.progress_seconds,
-                               .signals = SignalsTo::Caller})[0];
+  const Launcher& starts = controls.launcher ? *controls.launcher : launcher(spec.run);
+  RunEnd end = values_by_rank(
+      starts, mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) { return run_rank(shared, world); },
+      {.deadline_seconds = kNoDeadline,
+       .threads_per_rank = start.threads,
+       .grace_seconds = kGrace,
+       .progress_seconds = spec.run.progress_seconds,
+       .signals = SignalsTo::Caller,
+       .sums = spec.train.reduction == Reduction::Fast ? comm::ReductionOrder::Engine : comm::ReductionOrder::Tree})[0];
   end.spec = spec;
   end.bigram_entropy = start.bigram_entropy;
   return end;

@@ -226,7 +226,7 @@ std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
     enter_device(spec);
     return units_of(measured_pieces(one_block, tensor), spec.model.layers);
   };
-  return values_by_rank(launcher(spec.run.ranks), spec.mesh.tensor, measured,
+  return values_by_rank(launcher(spec.run), spec.mesh.tensor, measured,
                         {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 

@@ -261,7 +261,7 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
   const int threads =
       options.threads > 0 ? options.threads : spec::threads_to_generate(load.spec.model, num_cores() / num_ranks);
   return values_by_rank(
-      launcher(options.ranks), num_ranks, losses,
+      launcher({.ranks = options.ranks}), num_ranks, losses,
       {.deadline_seconds = kNoDeadline, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 

@@ -44,7 +44,7 @@ TrialSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int st
 TrialSteps run_trial_steps(const RunSpec& spec, const data::Corpus& corpus, int steps) {
   param::install_memory_accounting();
   return values_by_rank(
-      launcher(spec.run.ranks), static_cast<int>(num_ranks(spec.mesh)),
+      launcher(spec.run), static_cast<int>(num_ranks(spec.mesh)),
       [&](Communicator& world) { return tried_by_rank(spec, corpus, steps, world); },
       {.threads_per_rank = spec::threads_per_rank(spec, num_cores()), .signals = SignalsTo::Caller})[0];
 }

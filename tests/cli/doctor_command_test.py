@@ -95,7 +95,7 @@ class Doctor(unittest.TestCase):
 
     def test_versions_that_differ_are_said_and_measure_nothing(self):
         other = self.path / "braid"
-        other.write_bytes(pathlib.Path(BINARY).read_bytes().replace(b", Gloo of LibTorch ", b", Glue of LibTorch "))
+        other.write_bytes(pathlib.Path(BINARY).read_bytes().replace(b"Gloo of LibTorch ", b"Glue of LibTorch "))
         other.chmod(0o755)
         job = ["--nodes", "2", "--root", f"127.0.0.1:{free_port()}", "--ranks", "1", "--out", str(self.path)]
         nodes = [self.started("--node", "0", *job), self.started("--node", "1", *job, program=str(other))]

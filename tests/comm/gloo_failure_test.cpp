@@ -118,7 +118,7 @@ TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
   OneFailureState failures;
   HostQueue queue;
   RankActivity activity;
-  GlooOptions options{.rank = 0, .size = 2, .store = &store, .failures = &failures, .activity = &activity};
+  WorldOptions options{.rank = 0, .size = 2, .store = &store, .failures = &failures, .activity = &activity};
   std::jthread first([options] {
     HostQueue own;
     make_gloo_world(options, own);

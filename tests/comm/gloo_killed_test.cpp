@@ -45,7 +45,7 @@ class GlooKilled : public ScratchFolder {
   std::vector<std::string> told_of_death(const Body& body, Watch watch, ReductionOrder sums = ReductionOrder::Tree);
 
  private:
-  void live(const GlooOptions& options, const Body& body) {
+  void live(const WorldOptions& options, const Body& body) {
     alarm(100);
     HostQueue queue;
     std::string said;

@@ -18,7 +18,7 @@ namespace {
 
 class BothLaunchers : public testing::TestWithParam<RanksAs> {
  protected:
-  const Launcher& launcher_ = launcher(GetParam());
+  const Launcher& launcher_ = launcher({.ranks = GetParam()});
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, BothLaunchers, testing::Values(RanksAs::Threads, RanksAs::Processes),
                          [](const auto& info) { return cat(info.param); });

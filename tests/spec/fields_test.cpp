@@ -50,9 +50,9 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("train"), 26);
   [[maybe_unused]] const auto& [keep, keep_best, async, host_gib] = run.checkpoint;
   EXPECT_EQ(num_fields("checkpoint"), 4);
-  [[maybe_unused]] const auto& [ranks, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
-  EXPECT_EQ(num_fields("run"), 5);
-  EXPECT_EQ(fields().size(), 27u + 6 + 8 + 6 + 21 + 3 + 14 + 26 + 4 + 5);
+  [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
+  EXPECT_EQ(num_fields("run"), 6);
+  EXPECT_EQ(fields().size(), 27u + 6 + 8 + 6 + 21 + 3 + 14 + 26 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

@@ -78,7 +78,7 @@ TEST(RoundsOfPairs, of_many_ranks_every_pair_of_hosts_once_and_neighbours) {
 class MeasureJob : public ScratchFolder {};
 
 TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
-  const JobSpeed speed = measure_job(launcher(RanksAs::Threads), {0, 0, 1}, folder_);
+  const JobSpeed speed = measure_job(launcher({.ranks = RanksAs::Threads}), {0, 0, 1}, folder_);
   ASSERT_EQ(speed.links.size(), 3u);
   const std::vector<Pair> expected{{0, 1}, {0, 2}, {1, 2}};
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -120,7 +120,7 @@ TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
 
 TEST_F(MeasureJob, sums_of_neighbours_of_one_rank_of_each_host_and_of_all) {
   using Group = std::array<int, 2>;
-  const auto of_ranks = values_by_rank(launcher(RanksAs::Threads), 4, [](Communicator& world) {
+  const auto of_ranks = values_by_rank(launcher({.ranks = RanksAs::Threads}), 4, [](Communicator& world) {
     std::vector<Group> groups;
     for (const SumSpeed& sum : measured_sums(world, {0, 0, 1, 1})) {
       if (sum.bytes == 8 && sum.seconds > 0) groups.push_back({sum.ranks, sum.per_host});
@@ -131,7 +131,7 @@ TEST_F(MeasureJob, sums_of_neighbours_of_one_rank_of_each_host_and_of_all) {
 }
 
 TEST_F(MeasureJob, a_rank_alone_whose_folder_is_not_there) {
-  const JobSpeed speed = measure_job(launcher(RanksAs::Threads), {0}, path("nowhere"));
+  const JobSpeed speed = measure_job(launcher({.ranks = RanksAs::Threads}), {0}, path("nowhere"));
   EXPECT_TRUE(speed.links.empty());
   EXPECT_TRUE(speed.clocks.empty());
   EXPECT_EQ(speed.save_seconds, 0);

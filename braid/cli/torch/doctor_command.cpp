@@ -38,7 +38,8 @@ train::ClusterRates cluster_rates(const DoctorRequest& request) {
 
 std::string version_here() {
   const std::string commit = build_commit();
-  return commit.empty() ? engines_text() : cat(engines_text(), ", commit ", commit);
+  const std::string version = version_text(CommEngine::Gloo);
+  return commit.empty() ? version : cat(version, ", commit ", commit);
 }
 
 train::JobHost this_host(const DoctorRequest& request, int num_ranks) {
@@ -116,7 +117,6 @@ int doctor_command(const Words& words) {
   if (place.one_rank_each) work.ranks_here = 1;
   work.settings = {"command = doctor"};
   work.engines = version_here();
-  work.sums = ReductionOrder::Engine;
   work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << shown_on_line(what) << std::endl; };
   Job job(place, work);
   const train::MeasuredJob measured = on_hosts(request, job);

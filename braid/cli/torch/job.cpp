@@ -1,7 +1,6 @@
 // Determines a command's place in its job from its options and the launcher's variables, and checks that these agree.
 #include "braid/cli/torch/job.h"
 
-#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "braid/control/job_token.h"
 #include "braid/control/join_job.h"
 #include "braid/control/launcher_environment.h"
+#include "braid/launch/engines.h"
 
 namespace braid::cli {
 namespace {
@@ -53,6 +53,7 @@ std::string root_of(const control::LauncherEnvironment& started) {
 
 void take_attempt(const control::LauncherEnvironment& started, JobPlace& place) {
   place.attempt = started.attempt;
+  place.launcher_restarts = started.starter == control::ProcessStarter::Torchrun;
   place.job = started.job;
   if (started.starter == control::ProcessStarter::Torchrun)
     place.job += cat(" of process ", getppid());  // torchrun's agent, which outlives attempts
@@ -232,8 +233,10 @@ Job::Job(JobPlace& place, const JobWork& work)
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
       host_of_rank_(hosts_of_ranks(*this, place.one_rank_each)),
       launcher_(rounds_,
-                {node_of_rank_, control::own_address(kRootOption, place.root), work.sums, work.heartbeat_seconds}) {}
+                {node_of_rank_, control::own_address(kRootOption, place.root), work.engine, work.heartbeat_seconds}) {}
 
-std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }
+std::string version_text(CommEngine engine) {
+  return cat("braid ", BRAID_VERSION, ", ", launch::engine_version(engine));
+}
 
 }  // namespace braid::cli

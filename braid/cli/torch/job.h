@@ -37,6 +37,7 @@ struct JobPlace {
   std::string token_key = "--token-file";  // the token's source as errors name it
   std::string launcher;                    // "torchrun"; empty: by hand
   bool one_rank_each = false;
+  bool launcher_restarts = false;  // the launcher restarts processes that fail
   int attempt = 0;
   std::string note;  // note to show to the user; empty: none
   std::string job;   // identity of the launcher's job of which this is an attempt; empty: unknown
@@ -45,18 +46,18 @@ struct JobPlace {
 // every contradiction and everything that is missing, for a malformed address, and for a token that cannot be read.
 JobPlace job_place(const JobOptions& options);
 
-// Returns the engines of this program with their versions.
-std::string engines_text();
+// Returns the versions of this program and of the engine between its ranks.
+std::string version_text(CommEngine engine);
 
 // A command's contribution to its job.
 struct JobWork {
-  int ranks_here = 1;                    // number of ranks that this node starts
-  std::vector<int> node_of_rank;         // node of each rank of the world; empty: ranks are numbered node by node
-  std::vector<std::string> settings;     // settings that must be equal on all nodes: "train.steps = 50"
-  std::string engines = engines_text();  // engines, which must be equal on all nodes
+  int ranks_here = 1;                 // number of ranks that this node starts
+  std::vector<int> node_of_rank;      // node of each rank of the world; empty: ranks are numbered node by node
+  std::vector<std::string> settings;  // settings that must be equal on all nodes: "train.steps = 50"
+  std::string engines = version_text(CommEngine::Gloo);  // must be equal on all nodes
   double heartbeat_seconds = LaunchSpec().heartbeat_seconds;
   double progress_seconds = 0;  // `run.progress_seconds` of the spec; 0: no limit
-  ReductionOrder sums = ReductionOrder::Tree;
+  CommEngine engine = CommEngine::Gloo;
   // callback as in control::JoinOptions
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};
 };

@@ -47,7 +47,8 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   work.settings.insert(work.settings.begin(), "command = train");
   work.heartbeat_seconds = spec.run.heartbeat_seconds;
   work.progress_seconds = spec.run.progress_seconds;
-  if (spec.train.reduction == Reduction::Fast) work.sums = ReductionOrder::Engine;
+  work.engine = chosen_engine(spec.run, place.num_nodes);
+  work.engines = version_text(work.engine);
   return work;
 }
 

@@ -24,6 +24,7 @@
 #include "braid/cli/torch/run_placement.h"
 #include "braid/cli/torch/run_printer.h"
 #include "braid/cli/torch/stop_signals.h"
+#include "braid/launch/engines.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/timeline_svg.h"
@@ -138,12 +139,14 @@ std::string command_from(const std::string& checkpoint, const Start& start, RunP
                         checkpoint);
 }
 
-// Prints the command that resumes a failed run. Prints nothing if a launcher starts the ranks: it restarts them itself.
+// Prints the command that resumes a failed run. Prints nothing if a launcher restarts it.
 void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& printer) {
   const std::string checkpoint = ckpt::chosen_checkpoint(out).directory;
-  if (checkpoint.empty() || start.place.one_rank_each) return;
+  if (checkpoint.empty() || start.place.launcher_restarts) return;
   const std::string command = command_from(checkpoint, start, printer);
-  printer.note("the run has failed; to resume from its newest whole checkpoint:");
+  const std::string& launcher = start.place.launcher;
+  printer.note(cat("the run has failed; to resume from its newest whole checkpoint",
+                   launcher.empty() ? "" : cat(", under ", launcher), ":"));
   std::cout << command << std::endl;
 }
 
@@ -224,6 +227,12 @@ void refuse_on_hosts(const RunSpec& spec) {
         "must be \"even\" or a list on several hosts; a run on one host prints what it measures", "\"even\""}});
 }
 
+void refuse_engine(const RunSpec& spec, const JobPlace& place) {
+  const int ranks_per_node = place.one_rank_each ? 1 : static_cast<int>(num_ranks(spec.mesh)) / place.num_nodes;
+  const std::string problem = launch::engine_problem(spec.run.engine, place.num_nodes, ranks_per_node);
+  if (!problem.empty()) throw ConfigError({{"run.engine", cat("\"", spec.run.engine, "\""), problem, "\"auto\""}});
+}
+
 int train_on_hosts(Start& start, RunSpec spec) {
   spec.run.ranks = RanksAs::Processes;
   refuse_on_hosts(spec);
@@ -273,6 +282,7 @@ int train_command(const Words& words) {
   if (!start.place.note.empty()) std::cerr << "braid: " << shown_on_line(start.place.note) << std::endl;
   train::refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
+  refuse_engine(spec, start.place);
   follow_launcher(start.place, spec.train, spec.run);
   const int code = start.place.num_nodes > 1 ? train_on_hosts(start, spec) : train_here(start, spec);
   std::cout.clear();  // a run whose output could not be written has still succeeded

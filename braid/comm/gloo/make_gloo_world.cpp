@@ -2,8 +2,6 @@
 #include "braid/comm/gloo/make_gloo_world.h"
 
 #include <algorithm>
-#include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "braid/base/clock.h"
@@ -11,10 +9,11 @@
 #include "braid/base/text.h"
 #include "braid/comm/gloo/engine_all_reduce.h"
 #include "braid/comm/transport/process_communicator.h"
+#include "braid/comm/transport/rendezvous.h"
 #include "braid/comm/transport/wire_transport.h"
 
-namespace braid {
-namespace comm::gloo {
+namespace braid::comm {
+namespace gloo {
 namespace {
 
 using transport::Group;
@@ -29,7 +28,7 @@ constexpr int64_t kFastBytesOfTwo = 1 << 20;  // the same for two ranks
 class GlooTransport final : public transport::WireTransport {
  public:
   // Collective: blocks until all ranks have come. Throws CommError.
-  explicit GlooTransport(const GlooOptions& options);
+  explicit GlooTransport(const WorldOptions& options);
   ~GlooTransport() override { stop(); }
 
   void stop() override {
@@ -47,28 +46,21 @@ class GlooTransport final : public transport::WireTransport {
   std::unique_ptr<Engine> connect_world();
   std::unique_ptr<Engine> connect_sums(const Group& group) const;
   std::unique_ptr<Engine> connect(const Group& group, const std::string& name, const OnPeer& on_peer) const;
-  void meet(const Group& group, const std::string& prefix) const;
   void report_closed(const Group& group, const std::string& why);
   bool given_up() const { return stopping_ || options_.failures->failure().has_value(); }
 
-  const GlooOptions options_;
+  const WorldOptions options_;
   std::shared_ptr<Listener> listener_;
   std::atomic<bool> stopping_{false};
 };
 
-GlooTransport::GlooTransport(const GlooOptions& options)
+GlooTransport::GlooTransport(const WorldOptions& options)
     : WireTransport(options.rank, options.size), options_(options) {
   if (options.size == 1) return;
-  const double begin = now_seconds();
-  try {
-    listener_ = Listener::at(options.address);
+  transport::rendezvous(options, "the start of Gloo", [this] {
+    listener_ = Listener::at(options_.address);
     set_wire(connect_world());
-  } catch (const WireError& error) {
-    options.failures->fail({options.rank, options.rank, error.what()});
-    std::optional<Failure> first;
-    while (!(first = options.failures->failure())) sleep(events(), kSleepSeconds);
-    throw CommError({"the start of Gloo", first->rank, now_seconds() - begin, first->why});
-  }
+  });
 }
 
 // Gloo rounds sums of narrow types at each step, and its maximum is not NaN where an input is.
@@ -94,9 +86,6 @@ std::unique_ptr<transport::OwnAllReduce> GlooTransport::own_all_reduce(std::shar
 
 // An activity of its own, with which the hang detector is patient: connecting has a deadline, and its error says more.
 std::unique_ptr<Engine> GlooTransport::connect_world() {
-  Group world{
-      .id = world_group(), .name = "world", .world_ranks = std::vector<int>(options_.size), .rank = options_.rank};
-  std::iota(world.world_ranks.begin(), world.world_ranks.end(), 0);
   int to = -1;
   const auto on_peer = [&](int rank) {
     if (std::exchange(to, rank) != rank && options_.activity)
@@ -104,7 +93,7 @@ std::unique_ptr<Engine> GlooTransport::connect_world() {
   };
   if (options_.activity) options_.activity->begin_storage("connecting to all ranks");
   try {
-    return connect(world, "world", on_peer);
+    return connect(transport::world_group(options_), "world", on_peer);
   } catch (const WireError& error) {
     const std::string whom = to < 0 ? "all ranks" : cat("rank ", to);
     options_.failures->fail(
@@ -128,7 +117,7 @@ std::unique_ptr<Engine> GlooTransport::connect_sums(const Group& group) const {
 std::unique_ptr<Engine> GlooTransport::connect(const Group& group, const std::string& name,
                                                const OnPeer& on_peer) const {
   const std::string prefix = cat(options_.prefix, name, "/");
-  meet(group, prefix);
+  transport::meet(options_, group, prefix, "Gloo", [this] { return given_up(); });
   const auto starting = std::make_shared<const OnPeer>(on_peer);
   const auto while_starting = [held = std::weak_ptr(starting), ranks = group.world_ranks](int peer) {
     if (const auto on = held.lock()) (*on)(peer < 0 ? peer : ranks.at(static_cast<size_t>(peer)));
@@ -145,28 +134,6 @@ std::unique_ptr<Engine> GlooTransport::connect(const Group& group, const std::st
                       .on_peer = while_starting});
 }
 
-// Waits for all ranks before Gloo looks for them, so that a rank that does not come is named.
-void GlooTransport::meet(const Group& group, const std::string& prefix) const {
-  const auto key = [&](int rank) { return cat(prefix, "here/", rank); };
-  const auto is_here = [&](int rank, double seconds) { return options_.store->get(key(rank), seconds).has_value(); };
-  const std::string label = cat("the start of Gloo on ", group.name);
-  options_.store->set(key(options_.rank), "");
-  const double end = now_seconds() + options_.deadline_seconds;
-  ReportedWait reported(options_.activity);
-  const auto nap = [&] { return reported.nap(kSleepSeconds, [&] { return label; }); };
-  for (const int rank : group.world_ranks) {
-    while (!is_here(rank, nap()) && now_seconds() < end && !given_up()) continue;
-  }
-  if (given_up()) throw WireError("given up");
-  std::vector<int> missing;
-  std::ranges::copy_if(group.world_ranks, std::back_inserter(missing), [&](int rank) { return !is_here(rank, 0); });
-  if (missing.empty()) return;
-  options_.failures->fail({missing[0], options_.rank,
-                           cat("did not arrive at ", label, " within ", exact(options_.deadline_seconds), " s ",
-                               transport::text_of_missing(missing))});
-  throw WireError("late");
-}
-
 // It is not known here which connection of the group was closed, so no rank is named alone.
 void GlooTransport::report_closed(const Group& group, const std::string& why) {
   const double end = now_seconds() + kNamedByConnectionSeconds;
@@ -180,18 +147,11 @@ void GlooTransport::report_closed(const Group& group, const std::string& why) {
 }
 
 }  // namespace
-}  // namespace comm::gloo
+}  // namespace gloo
 
-std::unique_ptr<Communicator> make_gloo_world(const GlooOptions& options, Queue& queue) {
-  check(options.store && options.failures, "a world over Gloo has a store and a failure state");
-  check(options.rank >= 0 && options.rank < options.size, "a rank of a world over Gloo is one of its ranks");
-  return comm::transport::ProcessCommunicator::of_world(std::make_unique<comm::gloo::GlooTransport>(options),
-                                                        {.rank = options.rank,
-                                                         .size = options.size,
-                                                         .failures = options.failures,
-                                                         .deadline_seconds = options.deadline_seconds,
-                                                         .activity = options.activity},
-                                                        queue);
+std::unique_ptr<Communicator> make_gloo_world(const WorldOptions& options, Queue& queue) {
+  return transport::ProcessCommunicator::of_world(std::make_unique<gloo::GlooTransport>(options),
+                                                  transport::engine_options(options), queue);
 }
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -17,7 +17,7 @@ class WireError : public std::runtime_error {
 // Thread-safe.
 class Wire {
  public:
-  static constexpr int kMaxTag = 1 << 30;
+  static constexpr int kMaxTag = 1 << 27;  // MPICH has no larger tags
 
   // A send or receive in flight. Destroyed when it has ended, when the peer will never do its part, or after abort().
   class Transfer {
@@ -34,6 +34,10 @@ class Wire {
   // or more. A send of any size ends when that receive is posted. 0 <= tag < kMaxTag; `peer` is another rank.
   virtual std::unique_ptr<Transfer> send(const void* bytes, int64_t count, int peer, int tag) = 0;
   virtual std::unique_ptr<Transfer> receive(void* bytes, int64_t count, int peer, int tag) = 0;
+
+  // Called around each sleep of a thread of the rank that waits for something to arrive.
+  virtual void begin_wait() {}
+  virtual void end_wait() {}
 
   // Closes all connections: no memory is read or written from here on, and all waits throw WireError, except those of a
   // receive or sum that is in the middle of its last bytes: these end with Transfer::abort() or at a time limit.

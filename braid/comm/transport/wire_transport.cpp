@@ -55,9 +55,12 @@ void WireTransport::notify() {
 }
 
 void WireTransport::sleep(uint64_t seen, double seconds) {
+  if (wire_) wire_->begin_wait();
   std::unique_lock hold(mutex_);
   const std::chrono::duration<double> most(std::min(seconds, longest_sleep()));
   notified_.wait_for(hold, most, [&] { return events_ != seen; });
+  hold.unlock();
+  if (wire_) wire_->end_wait();
 }
 
 }  // namespace braid::comm::transport

@@ -1,0 +1,63 @@
+// The transport over MPI.
+#include "braid/comm/mpi/make_mpi_world.h"
+
+#include "braid/base/errors.h"
+#include "braid/comm/mpi/mpi_plugin_file.h"
+#include "braid/comm/mpi/mpi_wire.h"
+#include "braid/comm/transport/process_communicator.h"
+#include "braid/comm/transport/rendezvous.h"
+#include "braid/comm/transport/wire_transport.h"
+
+namespace braid::comm {
+namespace mpi {
+namespace {
+
+class MpiTransport final : public transport::WireTransport {
+ public:
+  // Collective: blocks until all ranks have come. Throws CommError.
+  explicit MpiTransport(const WorldOptions& options) : WireTransport(options.rank, options.size), options_(options) {
+    if (options.size == 1) return;
+    transport::rendezvous(options, "the start of MPI", [&] {
+      transport::meet(options, transport::world_group(options), cat(options.prefix, "mpi/"), "MPI",
+                      [this] { return given_up(); });
+      if (options.activity) options.activity->begin_storage("starting MPI");
+      auto wire = std::make_unique<MpiWire>(MpiWire::Options{.rank = options.rank,
+                                                             .size = options.size,
+                                                             .plugin = find_plugin().path,
+                                                             .store = options.store,
+                                                             .prefix = options.prefix,
+                                                             .given_up = [this] { return given_up(); }});
+      wire_ = wire.get();
+      set_wire(std::move(wire));
+    });
+  }
+  ~MpiTransport() override { stop(); }
+
+  void end() override {
+    WireTransport::end();
+    has_ended_ = true;
+  }
+
+  // MPI ends only if all ranks end it.
+  void stop() override {
+    if (wire_ && has_ended_ && !given_up()) wire_->finish();
+    WireTransport::stop();
+  }
+
+ private:
+  bool given_up() const { return options_.failures->failure().has_value(); }
+
+  const WorldOptions options_;
+  MpiWire* wire_ = nullptr;  // owned by the base; null in a world of one
+  std::atomic<bool> has_ended_{false};
+};
+
+}  // namespace
+}  // namespace mpi
+
+std::unique_ptr<Communicator> make_mpi_world(const WorldOptions& options, Queue& queue) {
+  return transport::ProcessCommunicator::of_world(std::make_unique<mpi::MpiTransport>(options),
+                                                  transport::engine_options(options), queue);
+}
+
+}  // namespace braid::comm

@@ -1,0 +1,32 @@
+// The variables of launchers, and the places of plug-ins.
+#include "braid/comm/mpi/mpi_plugin_file.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "braid/base/text.h"
+
+namespace braid::comm::mpi {
+
+PluginFile find_plugin() {
+  struct Implementation {
+    const char *variable, *name, *package;
+  };
+  constexpr Implementation kImplementations[] = {{"OMPI_COMM_WORLD_SIZE", "openmpi", "libopenmpi-dev"},
+                                                 {"PMI_SIZE", "mpich", "libmpich-dev"}};
+  for (const auto& [variable, name, package] : kImplementations) {
+    if (!std::getenv(variable)) continue;
+    std::error_code failure;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", failure).parent_path();
+    const std::string shown = cat("MPI (", name, ")"), file = cat("libbraid_mpi_", name, ".so");
+    for (const auto& folder : {program, program / "../lib/braid"}) {
+      if (std::filesystem::exists(folder / file, failure)) return {shown, (folder / file).string(), ""};
+    }
+    return {shown, "",
+            cat("needs ", file, ", which is built where Debian's package ", package,
+                " is installed (scripts/setup --mpi)")};
+  }
+  return {"", "", "must be used under mpirun of Open MPI or MPICH, which starts one process for each rank"};
+}
+
+}  // namespace braid::comm::mpi

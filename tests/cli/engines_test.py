@@ -1,0 +1,107 @@
+"""run.engine: every engine trains the same bits, on one host, and mpirun's ranks end as others do. MPIs that were not
+installed when braid was built are named as skipped."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from braid_binary import BINARY
+from tiny_run import ENDLESS, TinyRun
+
+MPIRUN = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"], "mpich": ["mpirun.mpich"]}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+FULL = os.environ.get("BRAID_FULL") == "1"
+LAYOUTS = [
+    (4, ["mesh.data=2", "mesh.pipe=2", "sync.zero=1"]),
+    (4, ["mesh.tensor=2", "mesh.data=2", "sync.zero=2"]),
+    (2, ["mesh.data=2", "sync.replication=local-sgd", "sync.period=2"]),
+]
+MORE_LAYOUTS = [
+    (2, ["mesh.data=2"]), (2, ["mesh.pipe=2"]), (2, ["mesh.tensor=2"]), (4, ["mesh.data=4", "sync.zero=3", "train.microbatch=1"]),
+    (2, ["mesh.data=2", "sync.compression=top-k", "train.reduction=fast"]),
+    (2, ["mesh.data=2", "sync.replication=diloco", "sync.period=2"]), (2, ["mesh.pipe=2", "pipeline.schedule=zb-h1"]),
+    (2, ["mesh.pipe=2", "pipeline.schedule=dualpipe", "train.batch=8"]), (4, ["mesh.pipe=2", "pipeline.schedule=gpipe", "mesh.tensor=2"]),
+]
+
+
+def installed_mpis():
+    """Those that have an mpirun and a plug-in."""
+    found = []
+    for name, words in MPIRUN.items():
+        if shutil.which(words[0]) and (pathlib.Path(BINARY).parent / f"libbraid_mpi_{name}.so").exists():
+            found.append(name)
+        else:
+            print(f"skipped: {name}: not installed when braid was built (scripts/setup --mpi)")
+    return found
+
+
+class Engines(TinyRun):
+    def run_command(self, command, *words):
+        if not any(word.startswith("train.reduction=") for word in words):
+            words = ["train.reduction=reproducible", *words]
+        done = subprocess.run([*command, BINARY, "train", "run.toml", *words], cwd=self.path, env=os.environ | AS_ROOT,
+                              capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def weights(self, name):
+        return {path.name: path.read_bytes() for path in sorted((self.path / name / "step-6").glob("*.safetensors"))}
+
+    def test_all_engines_train_the_same_bits(self):
+        mpis = installed_mpis()
+        for ranks, layout in LAYOUTS + (MORE_LAYOUTS if FULL else []):
+            with self.subTest(layout=layout):
+                again = [*layout, "train.overwrite=true"]
+                self.run_command([], *again, "train.out=threads")
+                for engine in ("shm", "gloo"):
+                    self.run_command([], *again, "run.ranks=processes", f"run.engine={engine}", f"train.out={engine}")
+                for name in mpis:
+                    self.run_command([*MPIRUN[name], "-np", str(ranks)], *again, "run.engine=mpi", f"train.out={name}")
+                expected = self.weights("threads")
+                self.assertGreater(len(expected), 1)
+                for name in ("shm", "gloo", *mpis):
+                    self.assertTrue(self.weights(name) == expected, f"{name} differs")
+
+    def ended(self, name, number):
+        """Standard output and error of a run that is endless but for a signal to rank 1."""
+        words = [*MPIRUN[name], "-np", "2", BINARY, "train", "run.toml", "mesh.data=2", "run.engine=mpi", *ENDLESS,
+                 "train.save_every=10", "run.progress_seconds=1", "train.out=" + name]
+        with open(self.path / "output", "w") as output:
+            run = subprocess.Popen(words, cwd=self.path, env=os.environ | AS_ROOT, stdout=output, stderr=output)
+            while not (self.path / name / "step-10").exists() and run.poll() is None:
+                time.sleep(0.05)
+            rank = subprocess.run(["pgrep", "-x", "rank 1"], capture_output=True, text=True).stdout.split()
+            ours = [int(number) for number in rank if pathlib.Path(f"/proc/{number}/cwd").resolve() == self.path.resolve()]
+            self.assertEqual(len(ours), 1)
+            os.kill(ours[0], number)
+            self.assertEqual(run.wait(timeout=60), 3)
+        self.assertFalse(pathlib.Path(f"/proc/{ours[0]}").exists())
+        return (self.path / "output").read_text(errors="replace")
+
+    def test_a_rank_of_mpirun_that_dies_or_stops_is_named_with_the_command_that_resumes(self):
+        for name in installed_mpis():
+            for number, why in [(signal.SIGKILL, "killed by signal 9"), (signal.SIGSTOP, "makes no progress")]:
+                with self.subTest(mpi=name, signal=number):
+                    said = self.ended(name, number)
+                    self.assertIn(f"rank 1: {why}", said)
+                    self.assertRegex(said, f"(?m)^.*braid train run.toml .*train.resume={name}/step-[0-9]+$")
+                    shutil.rmtree(self.path / name)
+
+    def test_engines_that_do_not_fit_are_refused(self):
+        for words, message in [
+            (["run.engine=shm"], 'run.engine = "shm": must be "threads" with run.ranks "threads"; it needs "processes"'),
+            (["run.engine=threads", "run.ranks=processes"], 'must be "shm", "gloo" or "mpi" with run.ranks "processes"'),
+            (["run.engine=shm", "--nodes", "2", "--node", "0", "--root", "127.0.0.1:4000"], 'must be "gloo" or "mpi" on several hosts'),
+            (["run.engine=mpi", "run.ranks=processes"], "must be used under mpirun"),
+        ]:
+            with self.subTest(words=words):
+                done = self.braid("train", "run.toml", *words)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(message, done.stderr)
+                self.assertFalse((self.path / "run").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

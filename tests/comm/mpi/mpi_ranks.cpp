@@ -1,0 +1,76 @@
+// The guarantees of a communicator over MPI. mpirun starts four of this program; each is a rank and runs all tests, in
+// the same order. Their worlds are groups of the one world that MPI has.
+//
+//   mpirun -np 4 mpi_ranks FOLDER        ranks find each other by files of FOLDER
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "braid/launch/engines.h"
+#include "tests/comm/conformance.h"
+#include "tests/comm/conformance_groups.h"
+#include "tests/comm/gloo_ranks.h"
+#include "tests/comm/random_program.h"
+#include "tests/support/folder_store.h"
+
+namespace braid::comm::tests::mpi_ranks {
+namespace {
+
+constexpr int kRanks = 4;
+Communicator* world_of_all = nullptr;
+
+struct OnMpi {
+  static constexpr bool kDear = true;
+  static constexpr int kPrograms = 20;
+  static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
+    if (num_ranks > kRanks) return;
+    const int rank = world_of_all->rank();
+    const auto world = world_of_all->split(rank < num_ranks ? 0 : 1, rank, "world");
+    if (rank < num_ranks) body(*world);
+    world_of_all->barrier().wait_host();
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, Collectives, OnMpi);
+INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, Groups, OnMpi);
+INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, Programs, OnMpi);
+
+TEST(MpiWorld, long_messages_overtake_each_other) {
+  OnMpi::run(2, [](Communicator& world) {
+    constexpr int64_t kCount = 1 << 20;
+    const bool sends = world.rank() == 0;
+    std::vector<P2p> transfers;
+    for (int tag = 0; tag < 3; ++tag) {
+      const at::Tensor tensor = empty<float>(kCount);
+      if (sends) fill<float>(tensor, [=](int64_t i) { return value<float>(tag, 0, i); });
+      transfers.push_back({sends ? P2p::Kind::Send : P2p::Kind::Recv, tensor, 1 - world.rank(), tag});
+    }
+    if (!sends) std::ranges::reverse(transfers);
+    Work work = world.batch(transfers);
+    work.wait_host();
+    for (const P2p& transfer : transfers) {
+      EXPECT_TRUE(holds<float>(transfer.tensor, [&](int64_t i) { return value<float>(transfer.tag, 0, i); }));
+    }
+  });
+}
+
+int number_of(const char* variable) { return std::getenv(variable) ? std::atoi(std::getenv(variable)) : -1; }
+
+int run_tests(const std::string& folder) {
+  FolderStore store(folder);
+  OneFailureState failures;
+  HostQueue queue;
+  const int rank = std::max(number_of("OMPI_COMM_WORLD_RANK"), number_of("PMI_RANK"));
+  const auto world = launch::make_world(CommEngine::Mpi,
+                                        {.rank = rank, .size = kRanks, .store = &store, .failures = &failures}, queue);
+  world_of_all = world.get();
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace
+}  // namespace braid::comm::tests::mpi_ranks
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  return argc == 2 ? braid::comm::tests::mpi_ranks::run_tests(argv[1]) : 2;
+}
