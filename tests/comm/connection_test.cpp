@@ -46,7 +46,7 @@ struct Side {
 };
 
 // A frame of another thread beside it is not answered for long.
-TEST(Connection, the_last_frame_is_reported_as_seen_whatever_is_sent_beside_it) {
+TEST(GlooConnection, the_last_frame_is_reported_as_seen_whatever_is_sent_beside_it) {
   control::LocalStore store;
   std::unique_ptr<Side> sides[2];
   {
