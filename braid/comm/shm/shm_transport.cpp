@@ -9,62 +9,70 @@
 namespace braid::comm::shm {
 namespace {
 
-using transport::MessageHeader;
-
 constexpr int64_t kPieceBytes = 128 << 10;  // after each, the other side may continue
-constexpr int64_t kHeaderBytes = sizeof(MessageHeader);
 
-// This rank's end of a ring. Bytes leave it in the order they came. One writer, one reader; neither waits.
-class Ring {
+// A ring from this rank to a peer, and one back. Each has one writer and one reader.
+class RingStream final : public transport::ByteStream {
  public:
-  Ring(SharedWorld& world, int sender, int receiver)
-      : words_(world.pair(sender, receiver)), bytes_(world.ring(sender, receiver)) {}
+  RingStream(SharedWorld& world, int rank, int peer)
+      : out_(world.pair(rank, peer)),
+        in_(world.pair(peer, rank)),
+        out_bytes_(world.ring(rank, peer)),
+        in_bytes_(world.ring(peer, rank)) {}
 
-  int64_t filled() const { return words_.written.load() - words_.read.load(); }
-  int64_t room() const { return PairWords::kRingBytes - filled(); }
-
-  // The bytes are visible to the reader when this returns. REQUIRES: count <= room().
-  void write(const void* from, int64_t count) {
-    const int64_t begin = words_.written.load();
+  // The bytes are visible to the reader when this returns.
+  int64_t write(const void* from, int64_t count) override {
+    const int64_t begin = out_.written.load(), room = PairWords::kRingBytes - (begin - out_.read.load());
     const auto* source = static_cast<const std::byte*>(from);
-    in_pieces(begin, count, [&](int64_t at, int64_t done, int64_t piece) {
-      std::memcpy(bytes_ + at, source + done, static_cast<size_t>(piece));
-    });
-    words_.written.store(begin + count);
+    const int64_t moved =
+        in_pieces(begin, std::min({count, room, kPieceBytes}), [&](int64_t at, int64_t done, int64_t piece) {
+          std::memcpy(out_bytes_ + at, source + done, static_cast<size_t>(piece));
+        });
+    out_.written.store(begin + moved);
+    return moved;
   }
 
-  // The room is the writer's when this returns. REQUIRES: count <= filled().
-  void read(void* to, int64_t count) {
-    const int64_t begin = words_.read.load();
+  // The room is the writer's when this returns.
+  int64_t read(void* to, int64_t count) override {
+    const int64_t begin = in_.read.load(), filled = in_.written.load() - begin;
     auto* target = static_cast<std::byte*>(to);
-    in_pieces(begin, count, [&](int64_t at, int64_t done, int64_t piece) {
-      std::memcpy(target + done, bytes_ + at, static_cast<size_t>(piece));
-    });
-    words_.read.store(begin + count);
+    const int64_t moved =
+        in_pieces(begin, std::min({count, filled, kPieceBytes}), [&](int64_t at, int64_t done, int64_t piece) {
+          std::memcpy(target + done, in_bytes_ + at, static_cast<size_t>(piece));
+        });
+    in_.read.store(begin + moved);
+    return moved;
   }
 
  private:
   // Two pieces if the bytes go over the end of the ring.
   template <class Copy>
-  static void in_pieces(int64_t begin, int64_t count, const Copy& copy) {
+  static int64_t in_pieces(int64_t begin, int64_t count, const Copy& copy) {
     for (int64_t done = 0; done < count;) {
       const int64_t at = (begin + done) % PairWords::kRingBytes;
       const int64_t piece = std::min(count - done, PairWords::kRingBytes - at);
       copy(at, done, piece);
       done += piece;
     }
+    return count;
   }
 
-  PairWords& words_;
-  std::byte* const bytes_;
+  PairWords &out_, &in_;
+  std::byte *const out_bytes_, *const in_bytes_;
 };
 
 }  // namespace
 
+ShmTransport::ShmTransport(SharedWorld& world, int rank) : world_(world), rank_(rank) {
+  for (int peer = 0; peer < world.size(); ++peer) {
+    lanes_.emplace_back(peer, std::make_unique<RingStream>(world, rank, peer));
+  }
+}
+
 void ShmTransport::send(const transport::MessagePtr& message) {
   change([&] {
     const int peer = message->route.peer;
-    lanes_[peer].sends.push_back(message);
+    lanes_[peer].send(message);
     world_.pair(rank_, peer).issued.fetch_add(1);
   });
 }
@@ -74,7 +82,7 @@ void ShmTransport::fetch(int, int32_t, const transport::MessagePtr&) {
 }
 
 void ShmTransport::stop() {
-  std::vector<Lane> dropped;
+  std::vector<transport::MessageLane> dropped;
   const auto hold = lock();
   stopped_ = true;
   dropped.swap(lanes_);
@@ -113,76 +121,26 @@ void ShmTransport::move_on() {
   for (bool any = true; any && !world_.failed();) {
     any = false;
     for (int peer = 0; peer < world_.size(); ++peer) {
-      while (!world_.failed() && push(peer)) any = true;
-      while (!world_.failed() && pull(peer)) any = true;
+      while (!world_.failed() && move(peer)) any = true;
     }
     for (SlotCollectives* one : collectives_) any |= one->advance();
   }
 }
 
-bool ShmTransport::push(int peer) {
-  Lane& lane = lanes_[peer];
-  if (lane.sends.empty()) return false;
-  Ring ring(world_, rank_, peer);
-  const transport::MessagePtr send = lane.sends.front();
-  int64_t room = ring.room();
-  if (lane.sent < 0) {
-    if (room < kHeaderBytes) return false;
-    const MessageHeader header = MessageHeader::of(*send);
-    ring.write(&header, kHeaderBytes);
-    room -= kHeaderBytes;
-    lane.sent = 0;
-  } else if (room == 0) {
-    return false;
-  }
-  const int64_t piece = std::min({room, kPieceBytes, send->bytes - lane.sent});
-  ring.write(send->data + lane.sent, piece);
-  lane.sent += piece;
-  if (lane.sent == send->bytes) {
-    lane.sends.pop_front();
-    lane.sent = -1;
-    receiver_->sent(send);
-  }
-  world_.notifier(peer).notify();
-  return true;
-}
-
-bool ShmTransport::pull(int peer) {
-  Lane& lane = lanes_[peer];
-  Ring ring(world_, peer, rank_);
-  int64_t filled = ring.filled();
-  if (!lane.arriving) {
-    if (filled < kHeaderBytes) {
-      look_for_end(peer);
-      return false;
-    }
-    MessageHeader header;
-    ring.read(&header, kHeaderBytes);
-    filled -= kHeaderBytes;
-    lane.arriving = receiver_->arrive(peer, header, 0);
-    lane.received = 0;
-    ++lane.num_arrived;
-    if (!lane.arriving) return true;  // the world has failed
-  } else if (filled == 0) {
-    return false;
-  }
-  transport::Arrival& arrival = *lane.arriving;
-  const int64_t piece = std::min({filled, kPieceBytes, arrival.header.bytes - lane.received});
-  if (piece > 0) ring.read(arrival.memory() + lane.received, piece);
-  lane.received += piece;
-  if (lane.received == arrival.header.bytes) {
-    receiver_->arrived(arrival);
-    lane.arriving = nullptr;
-  }
-  world_.notifier(peer).notify();
-  return true;
+bool ShmTransport::move(int peer) {
+  if (peer == rank_) return false;
+  transport::MessageLane& lane = lanes_[peer];
+  const bool pushed = lane.push(*receiver_), pulled = lane.pull(*receiver_);
+  if (!pulled) look_for_end(peer);
+  if (pushed || pulled) world_.notifier(peer).notify();
+  return pushed || pulled;
 }
 
 // What a rank has issued is visible before it leaves.
 void ShmTransport::look_for_end(int peer) {
-  if (peer == rank_ || !world_.left(peer)) return;
+  if (!world_.left(peer)) return;
   const bool ended = world_.ended(peer);
-  if (lanes_[peer].num_arrived == world_.pair(peer, rank_).issued.load()) receiver_->left(peer);
+  if (lanes_[peer].num_arrived() == world_.pair(peer, rank_).issued.load()) receiver_->left(peer);
   if (ended) receiver_->ended(peer);
 }
 

@@ -5,18 +5,17 @@
 // still: peers can read what lies in shared memory (its slots of two rounds of a collective, its rings of messages) and
 // wait for the rest.
 //
-// From each rank to each other there is one ring of bytes. The receiver always takes out what is there, so no message
-// keeps another from passing. A send is done when its last byte is in the ring, whether or not the receiver has asked
-// for it. Ranks that all wait, so that none can continue, are noticed at the deadline.
+// From each rank to each other there is one ring of bytes (message_lane.h). Ranks that all wait, so that none can
+// continue, are noticed at the deadline.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "braid/comm/shm/shared_world.h"
 #include "braid/comm/shm/slot_collectives.h"
+#include "braid/comm/transport/message_lane.h"
 #include "braid/comm/transport/transport.h"
 
 namespace braid::comm::shm {
@@ -25,7 +24,7 @@ namespace braid::comm::shm {
 class ShmTransport final : public transport::Transport {
  public:
   // The transport of the calling process, which is `rank`. REQUIRES: `world` outlives this.
-  ShmTransport(SharedWorld& world, int rank) : world_(world), rank_(rank), lanes_(world.size()) {}
+  ShmTransport(SharedWorld& world, int rank);
 
   SharedWorld& world() const { return world_; }
 
@@ -63,18 +62,8 @@ class ShmTransport final : public transport::Transport {
   }
 
  private:
-  // Messages to and from one peer.
-  struct Lane {
-    std::deque<transport::MessagePtr> sends;
-    int64_t sent = -1;                             // bytes of the first send; -1: not even its header
-    std::shared_ptr<transport::Arrival> arriving;  // its bytes come next; null: a header does
-    int64_t received = 0;                          // bytes of `arriving`
-    int64_t num_arrived = 0;                       // headers
-  };
-
   void move_on();
-  bool push(int peer);
-  bool pull(int peer);
+  bool move(int peer);
   void look_for_end(int peer);
 
   SharedWorld& world_;
@@ -82,7 +71,7 @@ class ShmTransport final : public transport::Transport {
   Receiver* receiver_ = nullptr;
   std::mutex mutex_;
   bool stopped_ = false;
-  std::vector<Lane> lanes_;  // by peer
+  std::vector<transport::MessageLane> lanes_;  // by peer
   std::vector<SlotCollectives*> collectives_;
 };
 
