@@ -8,6 +8,7 @@
 #include "braid/comm/gloo/make_gloo_world.h"
 #include "braid/comm/mpi/make_mpi_world.h"
 #include "braid/comm/mpi/mpi_plugin_file.h"
+#include "braid/comm/tcp/make_tcp_world.h"
 
 namespace braid::launch {
 namespace {
@@ -20,6 +21,7 @@ struct EngineEntry {
 };
 
 constexpr EngineEntry kEngines[] = {
+    {CommEngine::Tcp, comm::make_tcp_world, [](int, int) { return std::string(); }, [] { return std::string("TCP"); }},
     {CommEngine::Gloo, comm::make_gloo_world, [](int, int) { return std::string(); },
      [] { return cat("Gloo of LibTorch ", TORCH_VERSION); }},
     {CommEngine::Mpi, comm::make_mpi_world,

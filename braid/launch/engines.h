@@ -10,7 +10,7 @@
 
 namespace braid::launch {
 
-// REQUIRES: `engine` is Gloo or Mpi.
+// REQUIRES: `engine` is Tcp, Gloo or Mpi.
 std::unique_ptr<Communicator> make_world(CommEngine engine, const comm::WorldOptions& options, Queue& queue);
 
 // Returns a rule that is broken if this process cannot use `engine`, "needs libbraid_mpi_mpich.so, ..."; empty if it

@@ -87,12 +87,12 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   return values;
 }
 
-std::vector<std::string> GlooOnOneHost::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
+std::vector<std::string> LoopbackLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
   control::JoinOptions alone;
   alone.self = {"this host", num_ranks};
   const auto control = control::join_job(alone);
   launch::JobRounds rounds(*control, options.progress_seconds);
-  return HostsLauncher(rounds, {.node_of_rank = std::vector<int>(num_ranks), .address = "127.0.0.1"})
+  return HostsLauncher(rounds, {.node_of_rank = std::vector<int>(num_ranks), .address = "127.0.0.1", .engine = engine_})
       .run(num_ranks, body, options);
 }
 

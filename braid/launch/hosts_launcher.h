@@ -40,10 +40,16 @@ class HostsLauncher final : public Launcher {
   const Options options_;
 };
 
-// The launcher of process ranks on one host that are connected by Gloo, as on several hosts.
-class GlooOnOneHost final : public Launcher {
+// The launcher of process ranks on one host that are connected as on several hosts.
+class LoopbackLauncher final : public Launcher {
  public:
+  // `engine` is Tcp or Gloo.
+  explicit LoopbackLauncher(CommEngine engine) : engine_(engine) {}
+
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
+
+ private:
+  const CommEngine engine_;
 };
 
 // Returns the node of each rank. Each node has a block of JobNode::num_ranks consecutive ranks, so neighbouring ranks,

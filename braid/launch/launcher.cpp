@@ -33,10 +33,12 @@ class ThreadLauncher final : public Launcher {
 const Launcher& launcher(const LaunchSpec& run) {
   static const ThreadLauncher threads;
   static const ProcessLauncher processes;
-  static const GlooOnOneHost over_gloo;
+  static const LoopbackLauncher over_gloo(CommEngine::Gloo), over_tcp(CommEngine::Tcp);
   switch (chosen_engine(run, 1)) {
     case CommEngine::Threads:
       return threads;
+    case CommEngine::Tcp:
+      return over_tcp;
     case CommEngine::Gloo:
       return over_gloo;
     default:

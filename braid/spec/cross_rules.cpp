@@ -229,8 +229,8 @@ std::vector<CrossRule> launch_rules() {
       {{"run.engine", "run.ranks"},
        engine_fits,
        [](const View& at) -> std::string {
-         if (at.limits.num_hosts > 1) return "must be \"gloo\" or \"mpi\" on several hosts";
-         if (as_processes(at.spec)) return "must be \"shm\", \"gloo\" or \"mpi\" with run.ranks \"processes\"";
+         if (at.limits.num_hosts > 1) return "must be \"tcp\", \"gloo\" or \"mpi\" on several hosts";
+         if (as_processes(at.spec)) return "must be \"shm\", \"tcp\", \"gloo\" or \"mpi\" with run.ranks \"processes\"";
          return "must be \"threads\" with run.ranks \"threads\"; it needs \"processes\"";
        }},
       {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor"},

@@ -217,12 +217,13 @@ std::vector<Field> run_fields() {
           "run.ranks", one_of<RanksAs>(),
           "What ranks are: \"threads\" of one process, or \"processes\", at most 64 of a host, forked "
           "before anything is computed; with the same bits. On several hosts: processes."),
-      run<&LaunchSpec::engine>("run.engine", one_of<CommEngine>(),
-                               "The library over which ranks exchange tensors: \"threads\" needs run.ranks "
-                               "\"threads\"; \"shm\" (shared memory "
-                               "of one host), \"gloo\" and \"mpi\" (under mpirun) need processes. \"auto\" is threads "
-                               "or shm on one host, and "
-                               "gloo on several."),
+      run<&LaunchSpec::engine>(
+          "run.engine", one_of<CommEngine>(),
+          "The library over which ranks exchange tensors: \"threads\" needs run.ranks "
+          "\"threads\"; \"shm\" (shared memory "
+          "of one host), \"tcp\", \"gloo\" and \"mpi\" (under mpirun) need processes. \"auto\" is threads "
+          "or shm on one host, and "
+          "gloo on several."),
       run<&LaunchSpec::max_restarts>("run.max_restarts", at_least(0),
                                      "How often a run whose ranks are processes restarts from its newest whole "
                                      "checkpoint after a rank was killed or hangs."),

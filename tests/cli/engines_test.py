@@ -55,13 +55,13 @@ class Engines(TinyRun):
             with self.subTest(layout=layout):
                 again = [*layout, "train.overwrite=true"]
                 self.run_command([], *again, "train.out=threads")
-                for engine in ("shm", "gloo"):
+                for engine in ("shm", "tcp", "gloo"):
                     self.run_command([], *again, "run.ranks=processes", f"run.engine={engine}", f"train.out={engine}")
                 for name in mpis:
                     self.run_command([*MPIRUN[name], "-np", str(ranks)], *again, "run.engine=mpi", f"train.out={name}")
                 expected = self.weights("threads")
                 self.assertGreater(len(expected), 1)
-                for name in ("shm", "gloo", *mpis):
+                for name in ("shm", "tcp", "gloo", *mpis):
                     self.assertTrue(self.weights(name) == expected, f"{name} differs")
 
     def ended(self, name, number):
@@ -92,8 +92,8 @@ class Engines(TinyRun):
     def test_engines_that_do_not_fit_are_refused(self):
         for words, message in [
             (["run.engine=shm"], 'run.engine = "shm": must be "threads" with run.ranks "threads"; it needs "processes"'),
-            (["run.engine=threads", "run.ranks=processes"], 'must be "shm", "gloo" or "mpi" with run.ranks "processes"'),
-            (["run.engine=shm", "--nodes", "2", "--node", "0", "--root", "127.0.0.1:4000"], 'must be "gloo" or "mpi" on several hosts'),
+            (["run.engine=threads", "run.ranks=processes"], 'must be "shm", "tcp", "gloo" or "mpi" with run.ranks "processes"'),
+            (["run.engine=shm", "--nodes", "2", "--node", "0", "--root", "127.0.0.1:4000"], 'must be "tcp", "gloo" or "mpi" on several hosts'),
             (["run.engine=mpi", "run.ranks=processes"], "must be used under mpirun"),
         ]:
             with self.subTest(words=words):

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "braid/comm/shm/shm_transport.h"
+#include "braid/comm/tcp/make_tcp_world.h"
 #include "braid/comm/transport/process_communicator.h"
 #include "braid/comm/transport/wire_transport.h"
 #include "tests/comm/conformance.h"
@@ -131,18 +132,16 @@ class MemoryTransport final : public transport::WireTransport {
   }
 };
 
-using MakeTransport = std::function<std::unique_ptr<transport::Transport>(int rank)>;
+using MakeWorld = std::function<std::unique_ptr<Communicator>(int rank, Queue& queue)>;
 
 // Throws what the rank that failed first has thrown.
-void run_ranks_on(int num_ranks, FailureState& failures, const MakeTransport& make_transport,
+void run_ranks_on(int num_ranks, FailureState& failures, const MakeWorld& make_world,
                   const std::function<void(Communicator&)>& body) {
   std::vector<std::exception_ptr> errors(num_ranks);
   const auto live = [&](int rank) {
     try {
       HostQueue queue;
-      const auto world = transport::ProcessCommunicator::of_world(
-          make_transport(rank), {.rank = rank, .size = num_ranks, .failures = &failures, .deadline_seconds = 100},
-          queue);
+      const auto world = make_world(rank, queue);
       try {
         body(*world);
       } catch (const std::exception& error) {
@@ -163,15 +162,22 @@ void run_ranks_on(int num_ranks, FailureState& failures, const MakeTransport& ma
   }
 }
 
+std::unique_ptr<Communicator> world_over(std::unique_ptr<transport::Transport> transport, int rank, int num_ranks,
+                                         FailureState& failures, Queue& queue) {
+  return transport::ProcessCommunicator::of_world(
+      std::move(transport), {.rank = rank, .size = num_ranks, .failures = &failures, .deadline_seconds = 100}, queue);
+}
+
 struct OverWire {
   static constexpr int kPrograms = 20;
   static constexpr int64_t kMore = 8 << 20;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     Medium medium(num_ranks);
     OneFailureState failures;
-    run_ranks_on(
-        num_ranks, failures, [&](int rank) { return std::make_unique<MemoryTransport>(medium, rank, num_ranks); },
-        body);
+    const auto make_world = [&](int rank, Queue& queue) {
+      return world_over(std::make_unique<MemoryTransport>(medium, rank, num_ranks), rank, num_ranks, failures, queue);
+    };
+    run_ranks_on(num_ranks, failures, make_world, body);
   }
 };
 
@@ -180,16 +186,32 @@ struct OverSharedMemory {
   static constexpr int64_t kMore = 8 << 20;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     shm::SharedWorld world(num_ranks);
-    run_ranks_on(
-        num_ranks, world, [&](int rank) { return std::make_unique<shm::ShmTransport>(world, rank); }, body);
+    const auto make_world = [&](int rank, Queue& queue) {
+      return world_over(std::make_unique<shm::ShmTransport>(world, rank), rank, num_ranks, world, queue);
+    };
+    run_ranks_on(num_ranks, world, make_world, body);
   }
 };
 
-using Transports = testing::Types<OverWire, OverSharedMemory>;
+struct OverTcp {
+  static constexpr int kPrograms = 20;
+  static constexpr int64_t kMore = 16 << 20;  // more than the buffers of a connection on loopback
+  static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
+    control::LocalStore store;
+    OneFailureState failures;
+    const auto make_world = [&](int rank, Queue& queue) {
+      return make_tcp_world({.rank = rank, .size = num_ranks, .store = &store, .failures = &failures}, queue);
+    };
+    run_ranks_on(num_ranks, failures, make_world, body);
+  }
+};
+
+using Transports = testing::Types<OverWire, OverSharedMemory, OverTcp>;
 
 struct TransportNames {
   template <class Backend>
   static std::string GetName(int) {
+    if (std::is_same_v<Backend, OverTcp>) return "tcp";
     return std::is_same_v<Backend, OverWire> ? "wire" : "shared_memory";
   }
 };
@@ -197,7 +219,9 @@ struct TransportNames {
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Collectives, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Groups, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Programs, Transports, TransportNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Failures, Transports, TransportNames);
+// Over TCP a long send to a rank that has left may be done, since that rank still takes bytes until its peers end.
+using TransportsOfFailures = testing::Types<OverWire, OverSharedMemory>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Failures, TransportsOfFailures, TransportNames);
 
 }  // namespace
 }  // namespace braid::comm::tests::transport_test
