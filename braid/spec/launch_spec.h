@@ -14,7 +14,9 @@ constexpr auto words(RanksAs) { return std::to_array<std::string_view>({"threads
 // The library over which ranks exchange tensors. Auto: threads for threads, shm for processes of one host, gloo for
 // several hosts.
 enum class CommEngine { Auto, Threads, Shm, Tcp, Gloo, Mpi };
-constexpr auto words(CommEngine) { return std::to_array<std::string_view>({"auto", "threads", "shm", "tcp", "gloo", "mpi"}); }
+constexpr auto words(CommEngine) {
+  return std::to_array<std::string_view>({"auto", "threads", "shm", "tcp", "gloo", "mpi"});
+}
 
 inline constexpr int kMaxProcessRanks = 64;  // per host
 
