@@ -64,16 +64,28 @@ class Engines(TinyRun):
                 for name in ("shm", "tcp", "gloo", *mpis):
                     self.assertTrue(self.weights(name) == expected, f"{name} differs")
 
+    def ranks_of_this_test(self):
+        """Processes of rank 1. Other tests may run ranks at the same time, which may end while this looks."""
+        named = subprocess.run(["pgrep", "-x", "rank 1"], capture_output=True, text=True).stdout.split()
+        ours = []
+        for number in named:
+            try:
+                if pathlib.Path(os.readlink(f"/proc/{number}/cwd")) == self.path.resolve():
+                    ours.append(int(number))
+            except OSError:
+                pass
+        return ours
+
     def ended(self, name, number):
         """Standard output and error of a run that is endless but for a signal to rank 1."""
         words = [*MPIRUN[name], "-np", "2", BINARY, "train", "run.toml", "mesh.data=2", "run.engine=mpi", *ENDLESS,
                  "train.save_every=10", "run.progress_seconds=1", "train.out=" + name]
         with open(self.path / "output", "w") as output:
             run = subprocess.Popen(words, cwd=self.path, env=os.environ | AS_ROOT, stdout=output, stderr=output)
+            self.addCleanup(run.kill)
             while not (self.path / name / "step-10").exists() and run.poll() is None:
                 time.sleep(0.05)
-            rank = subprocess.run(["pgrep", "-x", "rank 1"], capture_output=True, text=True).stdout.split()
-            ours = [int(number) for number in rank if pathlib.Path(f"/proc/{number}/cwd").resolve() == self.path.resolve()]
+            ours = self.ranks_of_this_test()
             self.assertEqual(len(ours), 1)
             os.kill(ours[0], number)
             self.assertEqual(run.wait(timeout=60), 3)
