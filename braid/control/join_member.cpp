@@ -41,7 +41,7 @@ class MemberJoin {
   std::unique_ptr<TlsContext> context_;
   size_t num_dialed_ = 0;
   Place came_to_ = Place::Nowhere, furthest_ = Place::Nowhere;
-  std::string why_;  // error of the last of the attempts that came furthest, which is the most specific
+  std::string why_;  // error of the last attempt that got furthest, which is the most specific
 };
 
 std::unique_ptr<JobControl> MemberJoin::run() {

@@ -36,7 +36,7 @@ class LocalServers {
   // server has ended by an exception, each call on the channel that finds the server closed throws that exception.
   std::unique_ptr<Channel> worker_channel(int worker);
 
-  // Blocks until all workers have left or are lost. Workers whose channel nobody took count as lost. Returns the
+  // Blocks until all workers have left or are lost. Workers whose channel was never taken count as lost. Returns the
   // reports by server. Rethrows the exception of a server.
   std::vector<ServerReport> finish();
 

@@ -34,7 +34,7 @@ struct ClientOptions {
 struct ClientReport {
   int64_t num_pulls = 0, num_pushes = 0, num_resent = 0;
   double waiting_seconds = 0;    // time spent waiting for answers
-  StalenessHistogram staleness;  // of this worker's pushes: one count per server and push
+  StalenessHistogram staleness;  // staleness of this worker's pushes: one count per server and push
   int64_t last_staleness = 0;    // staleness of the last push
   int64_t bytes_sent = 0, bytes_received = 0;
 };
