@@ -1,4 +1,4 @@
-// A name is a number below 2^40, so that sums of it over any number of ranks are exact in float64.
+// The name of an agreement is hashed to a number below 2^40, so that its sum is exact in float64 for up to 8192 ranks.
 #include "braid/comm/agree.h"
 
 #include <ATen/ops/empty.h>
@@ -34,7 +34,7 @@ std::string text_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), static_cast<size_t>(tensor.numel())};
 }
 
-// Returns the text after the name of the agreement. Ends the group if the name is another one.
+// Returns the text after the name of the agreement. Aborts the group if the name differs.
 std::string named_text(Communicator& host, std::string_view what, const at::Tensor& message) {
   std::string text = text_of(message);
   if (!text.starts_with(packed(number_of(what)))) part(host, what);

@@ -1,4 +1,5 @@
-// A writer makes the turn odd, writes, and makes it even; a reader takes what it read between two equal even turns.
+// A sequence lock: a writer makes the turn odd, writes, and makes it even. A reader accepts a copy if the turn is even
+// and did not change meanwhile.
 #include "braid/comm/rank_activity.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace braid::comm {
 namespace {
 
-constexpr int kLooks = 1000;  // a writer that was killed never ends
+constexpr int kLooks = 1000;  // maximum attempts to read; a writer that was killed leaves the turn odd
 
 }  // namespace
 
@@ -73,7 +74,7 @@ void RankActivity::begin_telling(std::string_view what) {
 
 void RankActivity::end_of_step(double seconds) { slowest_step_ = std::max(slowest_step_.load(), seconds); }
 
-// One of several threads that begin to wait at the same time is shown.
+// If several threads begin to wait at the same time, one of them is shown.
 void RankActivity::begin_wait(std::string_view operation) {
   ++waits_;
   if (writing_wait_.exchange(true)) return;

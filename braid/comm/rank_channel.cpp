@@ -1,4 +1,4 @@
-// The world's failure closes this end, which wakes whoever waits; then there is a reason to throw.
+// A failure of the world closes this endpoint, which wakes waiting threads. recv_any() then throws the failure.
 #include "braid/comm/rank_channel.h"
 
 #include <exception>

@@ -1,4 +1,4 @@
-// The steps of an arrival, each with a bound in time.
+// Accepts connections in steps, each with a time limit.
 #include "braid/control/acceptor.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ void Acceptor::advance() {
   for (Socket& socket : gate_.advance()) {
     if (!make_room()) continue;
     auto line = std::make_unique<TlsConnection>(context_, std::move(socket), TlsSide::Server, most_queued_);
-    line->limit_messages(kMostHelloBytes + 1);  // and its kind
+    line->limit_messages(kMostHelloBytes + 1);  // and the byte of the message's kind
     arrivals_.push_back({std::move(line), std::nullopt, now_seconds()});
   }
   std::erase_if(arrivals_, [&](AcceptedConnection& arrival) { return !stays(arrival); });

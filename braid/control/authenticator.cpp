@@ -1,4 +1,4 @@
-// A list of those who have not answered, in the order in which they came.
+// Keeps the peers that have not answered, in the order in which they connected.
 #include "braid/control/authenticator.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace braid::control {
 namespace {
 
-constexpr double kWithoutDescriptorsSeconds = 0.1;  // until the next try
+constexpr double kWithoutDescriptorsSeconds = 0.1;  // time until the next accept
 
 }  // namespace
 
@@ -62,7 +62,7 @@ Authenticator::Answer Authenticator::hear(Pending& peer) {
   return Answer::Gone;
 }
 
-// A bounded number at a time, so that those who are in are served meanwhile.
+// Accepts a bounded number of connections per call, so that authenticated peers are served meanwhile.
 void Authenticator::accept() {
   const double now = now_seconds();
   if (now < no_descriptors_until_) return;

@@ -1,4 +1,4 @@
-// Memory grows with the bytes that have come, not with the length that was claimed.
+// Memory grows with the bytes received, not with the length that a header claims.
 #include "braid/control/frame.h"
 
 #include <algorithm>

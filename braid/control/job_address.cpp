@@ -1,4 +1,5 @@
-// Colons and brackets; getaddrinfo(3); the numbers that mean "this host" and "all interfaces", IPv4's inside IPv6 too.
+// Parses hosts, ports and brackets, resolves names with getaddrinfo(3), and recognizes loopback and wildcard addresses.
+// IPv4 addresses mapped into IPv6 count as IPv4.
 #include "braid/control/job_address.h"
 
 #include <netdb.h>
@@ -23,7 +24,7 @@ std::optional<int> port_of(std::string_view digits) {
   return port;
 }
 
-// Host order; nothing of addresses that are not IPv4.
+// Returns the IPv4 address in host byte order, also if it is mapped into IPv6; nullopt for other addresses.
 std::optional<uint32_t> ipv4_number(const SocketAddress& address) {
   uint32_t number = 0;
   if (address.storage.ss_family == AF_INET) {

@@ -1,4 +1,4 @@
-// A member's own broadcasts come back to it from node 0, at their place in the order.
+// Node 0 sends a member's own broadcasts back to it, at their place in the order.
 #include "braid/control/job_member.h"
 
 #include <utility>
@@ -30,7 +30,7 @@ void JobMember::broadcast(const std::string& bytes) {
   parts_.line->flush();
 }
 
-// A report that no heartbeat may carry is left out: the next may be shorter.
+// Drops a report that is too long for a heartbeat; the next report may be shorter.
 void JobMember::report_progress(const std::string& bytes) {
   if (bytes.size() <= kMostReportBytes) progress_ = bytes;
 }
@@ -49,7 +49,7 @@ std::vector<JobEvent> JobMember::advance() {
   return std::exchange(events_, {});
 }
 
-// Messages that node 0 sent before it failed count.
+// Processes the messages that node 0 sent before it failed.
 void JobMember::hear() {
   parts_.line->advance();
   if (parts_.line->take_activity()) root_.last_received = parts_.heartbeat.listened();
@@ -76,7 +76,7 @@ void JobMember::beat() {
   parts_.line->flush();
 }
 
-// Without node 0, or without this one, nothing is to be heard.
+// Closes the connection if node 0 or this node has failed, because no messages follow.
 void JobMember::take_loss(int node, const std::string& why) {
   events_.push_back({JobEvent::Kind::Lost, node, why});
   if (node == 0 || node == parts_.node) parts_.line.reset();

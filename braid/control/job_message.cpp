@@ -1,4 +1,4 @@
-// The members of each message (base/packed.h). Lengths are of four bytes.
+// The members of each message (base/packed.h). Each length has four bytes.
 #include "braid/control/job_message.h"
 
 #include <algorithm>
@@ -58,9 +58,9 @@ namespace {
 
 using MessageLength = uint32_t;
 constexpr size_t kKindBytes = 1;
-constexpr size_t kBeatHeadBytes = 5;  // whether there is progress, and its length
+constexpr size_t kBeatHeadBytes = 5;  // a flag for progress, and the length of the progress
 
-// Limits of each kind of message; `size` is that of its members' bytes.
+// Returns true if the message is within the limits of its kind. `size` counts the bytes of its members.
 bool is_within_limits(const JobMessage& message, size_t size) {
   if (std::holds_alternative<JobHello>(message)) return size <= kMostHelloBytes;
   if (const auto* word = std::get_if<JobBroadcastRequest>(&message)) return word->bytes.size() <= kMaxBroadcastBytes;
@@ -71,7 +71,7 @@ bool is_within_limits(const JobMessage& message, size_t size) {
 
 void shorten(std::string& reason) { reason.resize(std::min(reason.size(), kMostReasonBytes)); }
 
-// A refusal says as many reasons as have room.
+// Keeps as many reasons as a refusal may contain.
 void shorten(JobRefusal& refusal) {
   size_t bytes = 0, count = 0;
   for (std::string& reason : refusal.reasons) {

@@ -1,4 +1,4 @@
-// Everything that all hear goes through tell_all(), in the order in which it is put into the events of this node.
+// Messages to all nodes go through tell_all(), in the same order as in the events of this node.
 #include "braid/control/job_root.h"
 
 #include <new>
@@ -10,7 +10,7 @@
 namespace braid::control {
 namespace {
 
-constexpr double kPartingSeconds = 30;  // for who is counted as lost to hear that
+constexpr double kPartingSeconds = 30;  // time for a failed node to receive its failure
 constexpr double kRootEndSeconds = 1;
 
 }  // namespace
@@ -103,7 +103,7 @@ void JobRoot::fail_node(int node, const std::string& why) {
   if (faults_[node].empty()) faults_[node] = why;
 }
 
-// To tell of one loss may be too much for the line of another.
+// Starts again after each failure, because its message may overflow the send queue of another node.
 void JobRoot::lose_whoever_is_lost() {
   for (int node = 1; node < static_cast<int>(lives_.size()); ++node) {
     const std::string why = loss(node);

@@ -1,5 +1,5 @@
-// Hexadecimal digits, and the mode of the file that they are in. Errors never hold what was read, and digits are read
-// and converted in pages for secrets.
+// Reads hexadecimal digits, and checks the mode of their file. Errors never contain the bytes that were read. The bytes
+// of files are read and converted in a SecretPage.
 #include "braid/control/job_token.h"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ std::optional<JobToken> token_of_digits(std::string_view digits) {
   return token;
 }
 
-// Why the file may not be used; empty when it may.
+// Returns why the file must not be used; empty if it may be used.
 std::string refusal(int descriptor, const std::string& path) {
   struct stat status {};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0) return cat("cannot be read: ", std::strerror(errno));
@@ -105,7 +105,7 @@ namespace {
 
 constexpr std::string_view kSalt = "braid job control 1";
 constexpr const char* kName = "braid";
-constexpr const char* kNodeRole = "node of ";  // node 0 answers nothing
+constexpr const char* kNodeRole = "node of ";  // node 0 answers no nonce
 
 OSSL_PARAM bytes_parameter(const char* name, std::string_view bytes) {
   return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(bytes.data()), bytes.size());
@@ -153,14 +153,14 @@ bool JobKeys::equal(const AuthenticationBytes& a, const AuthenticationBytes& b) 
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// The file is written under another name and linked to its own, so nobody reads half of it, and the first of several
-// processes wins. Nobody removes it: another job may be about to read it.
+// The token file is written under a temporary name and then linked to its own. So no process reads half of it, and the
+// first of several writers wins. No process removes the file, because another job may be about to read it.
 
 namespace {
 
 constexpr const char* kFileName = "token";
 
-// Closed with its owner.
+// An open folder. The destructor closes it.
 class OpenFolder {
  public:
   explicit OpenFolder(const std::string& path)
@@ -177,7 +177,7 @@ class OpenFolder {
   int descriptor_;
 };
 
-// Why the folder may not be used; empty when it may.
+// Returns why the folder must not be used; empty if it may be used.
 std::string folder_refusal(int descriptor) {
   struct stat status {};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0) return cat("cannot be opened: ", std::strerror(errno));
@@ -207,7 +207,7 @@ void make_token_file(const std::string& folder) {
 std::string host_token_folder() { return cat("/tmp/braid-", ::geteuid()); }
 
 JobToken token_of_host(const std::string& path) {
-  ::mkdir(path.c_str(), 0700);  // a failure shows when it is opened
+  ::mkdir(path.c_str(), 0700);  // opening the folder reports a failure
   const OpenFolder folder(path);
   const std::string fault = folder_refusal(folder.descriptor());
   if (!fault.empty()) {

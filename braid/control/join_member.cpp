@@ -1,5 +1,5 @@
-// Every other node: it dials node 0 until it is there, passes the gate, says hello and waits for what node 0 says to
-// all.
+// Joins as a node other than 0. The node connects to node 0 until it succeeds, authenticates itself, sends its hello,
+// and waits for the table of nodes.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -15,9 +15,9 @@
 namespace braid::control {
 namespace {
 
-constexpr double kStepSeconds = 5;  // for connecting, for each part of the gate, for TLS
+constexpr double kStepSeconds = 5;  // limit for connecting, for each step of authentication, for TLS
 
-// Returns true if `wanted` comes true before `until`, in seconds of the clock.
+// Returns true if an event of `wanted` occurs before `until` (now_seconds()).
 bool ready(pollfd wanted, double until) { return ::poll(&wanted, 1, milliseconds_until(until)) > 0; }
 
 class MemberJoin {
@@ -41,7 +41,7 @@ class MemberJoin {
   std::unique_ptr<TlsContext> context_;
   size_t num_dialed_ = 0;
   Place came_to_ = Place::Nowhere, furthest_ = Place::Nowhere;
-  std::string why_;  // of the attempts that came furthest, which says most, the last has not been successful
+  std::string why_;  // error of the last attempt that got furthest, which is the most specific
 };
 
 std::unique_ptr<JobControl> MemberJoin::run() {
@@ -85,7 +85,7 @@ Socket MemberJoin::connect() {
   return socket;
 }
 
-// Anybody may be at the other end: nothing that is said here ends the node.
+// The peer is not authenticated yet, so none of its messages ends this node.
 void MemberJoin::pass_gate(Socket& socket) const {
   AuthenticationBytes nonce;
   receive(socket, nonce);
@@ -109,7 +109,7 @@ void MemberJoin::receive(Socket& socket, std::span<char> into) const {
   }
 }
 
-// Until it comes, node 0 beats, and says for whom it waits.
+// Waits for the table of nodes. Until then node 0 sends heartbeats that name the missing nodes.
 std::vector<JobNode> MemberJoin::table(TlsConnection& line) {
   std::string awaited = "the other nodes";
   double until = now_seconds() + kStepSeconds;

@@ -11,13 +11,13 @@ namespace {
 
 std::string who(const JobHello& hello) { return cat("node ", hello.node, " on ", hello.self.host); }
 
-// The settings of one that the other does not have.
+// Returns the settings that are not in `others`, in words.
 std::string without(std::vector<std::string> settings, const std::vector<std::string>& others) {
   std::erase_if(settings, [&](const std::string& one) { return std::ranges::find(others, one) != others.end(); });
   return settings.empty() ? "nothing else" : joined(settings);
 }
 
-// Settings of another command have other names.
+// Returns true if the nodes run different commands, whose settings have different names.
 bool runs_another(const JobHello& hello, const JobHello& root) {
   constexpr const char* kCommand = "command = ";
   const auto command = [&](const JobHello& of) {

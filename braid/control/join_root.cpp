@@ -1,4 +1,5 @@
-// Node 0 while the others come: it listens, hears their hellos, and says to all what is wrong, or who they are.
+// Joins as node 0. It listens, receives the hellos of the other nodes, and sends all nodes the faults or the table of
+// nodes.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -14,7 +15,7 @@ namespace braid::control {
 namespace {
 
 constexpr double kRefusalsSeconds = 5;
-constexpr size_t kMostHellosTooMany = 64;  // beyond one for each node; with more, node 0 waits for no others
+constexpr size_t kMostHellosTooMany = 64;  // beyond one for each node; node 0 then stops waiting
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class RootJoin {
@@ -40,7 +41,7 @@ class RootJoin {
   JoinWait wait_;
   const double deadline_;
   double fault_until_ = kNever;
-  std::vector<std::string> faults_;  // of those who are there, or else of the last who were
+  std::vector<std::string> faults_;  // faults of the connected nodes; if they have none, the last that were found
   Heartbeat heartbeat_;
   std::unique_ptr<TlsContext> context_;
   std::unique_ptr<Acceptor> reception_;
@@ -95,7 +96,7 @@ void RootJoin::wait_for_news() {
   ::poll(watched.data(), watched.size(), milliseconds_until(due));
 }
 
-// So that who waits for others to come knows that node 0 lives, and who they are.
+// Sends the waiting nodes a heartbeat that names the missing nodes.
 void RootJoin::beat(const std::vector<int>& missing) {
   if (!heartbeat_.take_due()) return;
   const Frame frame = framed_message(JobHeartbeat{nodes_text(missing)});
@@ -114,7 +115,7 @@ std::vector<ReceivedHello> RootJoin::received_hellos() const {
   return hellos;
 }
 
-// A fault that is gone, with the node that had it, hurries nobody.
+// Without faults, clears their deadline: the node that had a fault may have disconnected.
 void RootJoin::note(std::vector<std::string> faults) {
   if (faults.empty()) {
     fault_until_ = kNever;
@@ -146,7 +147,7 @@ std::unique_ptr<JobControl> RootJoin::start() {
       RootParts{std::move(context_), std::move(reception_), std::move(lines), std::move(nodes), heartbeat_});
 }
 
-// Perhaps those who are missing.
+// Describes the refused peers, which may be the missing nodes.
 std::string RootJoin::unauthenticated_peers() const {
   const Authenticator& gate = reception_->gate();
   if (gate.num_refused() == 0) return "";
@@ -160,7 +161,7 @@ std::string RootJoin::absence(const std::vector<int>& missing) const {
   return sentence;
 }
 
-// Nothing is wrong with those who have come.
+// Ends the join because nodes are missing. The connected nodes have no faults.
 void RootJoin::give_up(const std::vector<int>& missing) {
   const std::string why = absence(missing);
   for (AcceptedConnection& arrival : std::exchange(reception_->arrivals(), {})) {

@@ -1,4 +1,4 @@
-// A map under a lock, for threads.
+// A map that threads share under a lock.
 #include "braid/control/key_value_store.h"
 
 #include <chrono>

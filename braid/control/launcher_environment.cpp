@@ -1,7 +1,8 @@
-// One row per launcher. torchrun: its agent listens on MASTER_PORT, so node 0 takes the port behind it. Slurm: sbatch
-// sets the variables of a task too, but only srun's steps have a list of nodes; `srun --mpi=pmi2` sets PMI_RANK as
-// hydra does, which alone sets MPI_LOCALRANKID. RANK and its kin: a process that is told its place on its host
-// (LOCAL_RANK: DeepSpeed) is a rank, another (a pod of PyTorchJob) a node.
+// One row per launcher.
+// - torchrun: its agent listens on MASTER_PORT, so node 0 takes the next port.
+// - Slurm: sbatch also sets the variables of a task, but only steps of srun have a list of nodes.
+// - hydra: `srun --mpi=pmi2` also sets PMI_RANK, but only hydra sets MPI_LOCALRANKID.
+// - RANK etc.: a process with LOCAL_RANK (DeepSpeed) is a rank, one without it (a pod of PyTorchJob) is a node.
 #include "braid/control/launcher_environment.h"
 
 #include <algorithm>
@@ -22,10 +23,10 @@ constexpr int kMostPort = 65535;
 struct LauncherRow {
   ProcessStarter starter;
   const char* name;
-  const char* mark;  // its variable that no other launcher sets
-  int depth;         // the innermost launcher has the lowest; of equal ones neither starts the other
+  const char* mark;  // variable that only this launcher sets
+  int depth;         // lowest for the innermost launcher; launchers of equal depth do not start each other
   StartedPerRankOrNode unit;
-  // Names of variables; null: the launcher does not say.
+  // Names of variables; null if the launcher sets none.
   const char *index, *size, *local_index, *local_size, *host, *port, *attempt, *job;
 };
 
@@ -99,14 +100,14 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Numbers of any length.
+// Returns true if `from` is at most `to`, for numbers of any length.
 bool is_upwards(std::string_view from, std::string_view to) {
   from.remove_prefix(std::min(from.find_first_not_of('0'), from.size()));
   to.remove_prefix(std::min(to.find_first_not_of('0'), to.size()));
   return from.size() < to.size() || (from.size() == to.size() && from <= to);
 }
 
-// The first of "03-05,9": 03. Nothing where it is no list of numbers and ranges.
+// Returns the first number of a list such as "03-05,9", here 03; nullopt for a malformed list.
 std::optional<std::string> first_of_ranges(std::string_view list) {
   const std::string first(list.substr(0, list.find_first_of("-,")));
   for (size_t end = 0; end != std::string_view::npos;) {
@@ -119,9 +120,9 @@ std::optional<std::string> first_of_ranges(std::string_view list) {
   return first;
 }
 
-// The first of "h[03-05,9],k1": h03. Nothing where it is no list of hosts.
+// Returns the first host of a list such as "h[03-05,9],k1", here h03; nullopt for a malformed host list.
 std::optional<std::string> first_of_nodes(const std::string& list) {
-  std::vector<std::string> names(1);  // the first of each member
+  std::vector<std::string> names(1);  // the first host of each member
   for (size_t at = 0; at < list.size(); ++at) {
     if (list[at] == ',') {
       names.emplace_back();
@@ -138,7 +139,7 @@ std::optional<std::string> first_of_nodes(const std::string& list) {
   return std::ranges::all_of(names, is_host) ? std::optional(names[0]) : std::nullopt;
 }
 
-// The entry of node `index` in "2(x3),1", which is 2, 2, 2, 1.
+// Returns the entry of node `index` in a list such as "2(x3),1", which stands for 2, 2, 2, 1.
 std::optional<int> tasks_of_node(std::string_view list, int index) {
   while (!list.empty()) {
     const std::string_view entry = list.substr(0, list.find(','));
@@ -174,7 +175,8 @@ void read_slurm(LauncherReader& reader, LauncherEnvironment& found) {
   }
 }
 
-// `job-3.service` of pod 3 makes `job-0.service`; nothing without a domain, for then no other pod knows the name.
+// Turns `job-3.service` of pod 3 into `job-0.service`. Returns nullopt without a domain, because other pods cannot
+// resolve the name then.
 std::optional<JobAddress> first_pod(const std::string& host, std::optional<int> index) {
   const size_t dot = host.find('.');
   const std::string end = cat("-", index.value_or(0));
@@ -199,7 +201,7 @@ void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironme
   found.root = {*host, port_of_node_0};
 }
 
-// Refuses impossible values of variables that are otherwise unused: the unit's place on its host and among agents.
+// Reports impossible values of the unit's place on its host, and of its agent's place among the agents.
 void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const LauncherEnvironment& found) {
   const bool of_ranks = found.unit == StartedPerRankOrNode::Rank;
   const int most = of_ranks && found.size > 0 ? *found.size : INT_MAX;
@@ -213,7 +215,7 @@ void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const Lau
                  row.starter == ProcessStarter::Srun ? tasks.c_str() : row.local_size, found.local_size);
   }
   if (row.starter != ProcessStarter::Torchrun) return;
-  const auto num_agents = reader.number_if_set("GROUP_WORLD_SIZE");  // each has a rank at least
+  const auto num_agents = reader.number_if_set("GROUP_WORLD_SIZE");  // each agent has at least one rank
   reader.below("GROUP_RANK", reader.number_if_set("GROUP_RANK"), num_agents ? "GROUP_WORLD_SIZE" : row.size,
                num_agents ? num_agents : found.size);
 }
@@ -225,8 +227,8 @@ bool is_of(const LauncherRow& row, const Variables& variables) {
   return is_set(row.index) && is_set(row.size) && is_set(row.host) && is_set(row.port);
 }
 
-// A size above 1 that no row's launcher has set: RANK and WORLD_SIZE without an address, PMI's variables alone, or
-// those of a script of sbatch.
+// Returns a world size above 1 that no row's launcher has set: RANK and WORLD_SIZE without an address, PMI's variables
+// alone, or those of an sbatch script.
 std::optional<UnclaimedProcesses> unclaimed_world(const Variables& variables) {
   for (const LauncherRow& row : kLaunchers) {
     if (row.size == nullptr || !variables.contains(row.size)) continue;

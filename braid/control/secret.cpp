@@ -1,5 +1,5 @@
-// mmap(2), madvise(2), and a write that no compiler leaves out. The address of a page may belong to something else in a
-// forked child, so only the process that made a page unmaps it.
+// Uses mmap(2), madvise(2), and OPENSSL_cleanse(3), which no compiler optimizes away. In a forked child the address of
+// a page may belong to another mapping, so only the process that made a page unmaps it.
 #include "braid/control/secret.h"
 
 #include <openssl/crypto.h>

@@ -1,6 +1,6 @@
-// The options: a restarted job has its port back at once (SO_REUSEADDR), small messages are not held back
-// (TCP_NODELAY), and the kernel does not keep for a quarter of an hour what a vanished host does not take
-// (TCP_USER_TIMEOUT). That is longer than any heartbeat, which decides who is lost.
+// Socket options: SO_REUSEADDR lets a restarted job listen on its port at once. TCP_NODELAY sends small messages
+// without delay. TCP_USER_TIMEOUT limits how long the kernel resends to a vanished host, by default a quarter of an
+// hour. It is longer than the default of `run.heartbeat_seconds`, which decides on node failures.
 #include "braid/control/socket.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace braid::control {
 namespace {
 
 constexpr int kUserTimeoutMilliseconds = 30'000;
-constexpr int kBacklog = 4096;  // all nodes of a large job at once
+constexpr int kBacklog = 4096;  // enough for all nodes of a large job at once
 
 void set_option(const Socket& socket, int level, int option, int value) {
   ::setsockopt(socket.descriptor(), level, option, &value, sizeof value);

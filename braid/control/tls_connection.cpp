@@ -1,5 +1,5 @@
-// OpenSSL between two buffers in memory: it never sees the socket, whose calls must raise no signal. The key is handed
-// to it as that of a session that never was; there are no certificates and no tickets.
+// OpenSSL works on two memory buffers instead of the socket, because calls on the socket must raise no signal. The
+// job's key is an external pre-shared key (PSK). There are no certificates and no session tickets.
 #include "braid/control/tls_connection.h"
 
 #include <openssl/err.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kReadAtOnce = size_t{1} << 20, kEncryptedAhead = 64 * 1024, kRecordBytes = 16 * 1024;
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 
-// A session with the job's key; null where OpenSSL has no memory.
+// Returns a session with the job's key; null if OpenSSL is out of memory.
 SSL_SESSION* session_of(SSL* ssl, const Secret& key) {
   SSL_SESSION* session = SSL_SESSION_new();
   if (session == nullptr) return nullptr;
@@ -30,7 +30,7 @@ SSL_SESSION* session_of(SSL* ssl, const Secret& key) {
   return nullptr;
 }
 
-// Null once they are forgotten.
+// Returns null after forget_keys().
 const JobKeys* keys_of(SSL* ssl) { return static_cast<const JobKeys*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl))); }
 
 int offer_key(SSL* ssl, const EVP_MD*, const unsigned char** name, size_t* length, SSL_SESSION** session) {
@@ -96,8 +96,8 @@ struct TlsConnection::Tls {
   }
 
   std::unique_ptr<SSL, decltype(&SSL_free)> ssl;
-  BIO *in, *out;           // ssl's
-  bool other_key = false;  // was named by the other end
+  BIO *in, *out;           // owned by ssl
+  bool other_key = false;  // the peer named the key of another attempt
 };
 
 TlsConnection::TlsConnection(const TlsContext& context, Socket socket, TlsSide side, size_t most_queued)
@@ -137,7 +137,7 @@ void TlsConnection::advance() {
   flush();
 }
 
-// Takes all of what has come: nothing stays inside OpenSSL that a poll of the socket would not tell of.
+// Decrypts all received bytes. None may stay inside OpenSSL, because a poll of the socket would not report them.
 void TlsConnection::decrypt() {
   SSL* ssl = tls_->ssl.get();
   std::array<char, kRecordBytes> bytes;
@@ -151,14 +151,14 @@ void TlsConnection::decrypt() {
   if (error == SSL_ERROR_WANT_READ) return;
   std::string why = error == SSL_ERROR_ZERO_RETURN ? "has closed its connection" : tls_fault();
   if (tls_->other_key) why = "is in another attempt of the job";
-  flush();  // the alert
+  flush();  // sends the TLS alert
   end(why);
 }
 
 void TlsConnection::encrypt() {
   SSL* ssl = tls_->ssl.get();
   ERR_clear_error();
-  if (!SSL_is_init_finished(ssl)) SSL_do_handshake(ssl);  // a failure shows when it is read
+  if (!SSL_is_init_finished(ssl)) SSL_do_handshake(ssl);  // SSL_read() reports a failure
   while (!queue_.empty() && SSL_is_init_finished(ssl) && BIO_ctrl_pending(tls_->out) < kEncryptedAhead) {
     const std::string& frame = *queue_.front();
     const size_t count = std::min(kRecordBytes, frame.size() - begun_bytes_);

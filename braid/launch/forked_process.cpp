@@ -1,4 +1,5 @@
-// The new process waits for its parent to have a descriptor for it, so its pid cannot have become another's before.
+// The child waits until its parent has opened a descriptor for it. So the descriptor cannot refer to another process
+// that reuses the pid.
 #include "braid/launch/forked_process.h"
 
 #include <fcntl.h>
@@ -20,10 +21,10 @@
 namespace braid::launch {
 namespace {
 
-constexpr idtype_t kByDescriptor = static_cast<idtype_t>(3);  // P_PIDFD, which not every C library names
+constexpr idtype_t kByDescriptor = static_cast<idtype_t>(3);  // P_PIDFD, which some C libraries do not define
 constexpr char kGo = 1;
 
-// Waits for it for so long.
+// Returns true if the descriptor becomes readable within `milliseconds`.
 bool readable(int descriptor, int milliseconds) {
   pollfd watched{descriptor, POLLIN, 0};
   int count = 0;
@@ -39,16 +40,17 @@ bool readable(int descriptor, int milliseconds) {
 
 [[noreturn]] void live_when_told(int line, pid_t parent, const std::function<void(int)>& life) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before, perhaps with the word to go already said
+  if (getppid() != parent) _exit(1);  // the parent died before prctl(), perhaps after it sent kGo
   setpgid(0, 0);
   char go = 0;
   while (read(line, &go, 1) < 0 && errno == EINTR) {
   }
   if (go == kGo) life(line);
-  _exit(1);  // the parent died, or has no descriptor
+  _exit(1);  // the parent died or could not open a descriptor
 }
 
-// Takes the exit status, which nobody else may have taken.
+// Collects the exit status. Returns in words how the process ended; it is unknown if other code has collected the
+// status.
 std::string end_of(int descriptor) {
   siginfo_t info{};
   int result = 0;
@@ -101,7 +103,7 @@ void ForkedProcess::send(int signal) const {
 
 std::optional<std::string> ForkedProcess::end() {
   const bool ended = readable(descriptor_, 0);
-  receive();  // after its end is known: then all it has written is there
+  receive();  // after the check: an ended process has written all its bytes
   if (!ended) return std::nullopt;
   const std::string how = end_of(descriptor_);
   forget();

@@ -1,4 +1,4 @@
-// Two clocks a rank: since its last sign, and since it last computed.
+// Each rank has two times: its last sign of progress (`sign_at`) and its last use of the CPU (`cpu_at`).
 #include "braid/launch/hang_detector.h"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 namespace braid::launch {
 namespace {
 
-constexpr int kFieldsBeforeTime = 10;  // between the state and utime
+constexpr int kFieldsBeforeTime = 10;  // number of fields between the state and utime
 
 std::string content_of(const std::string& path) {
   std::ostringstream content;
@@ -34,7 +34,7 @@ int64_t moved_bytes(pid_t process) {
 
 std::optional<ProcessStatus> process_status(pid_t process) {
   const std::string stat = content_of(cat("/proc/", process, "/stat"));
-  const size_t name_end = stat.rfind(')');  // a name may hold anything
+  const size_t name_end = stat.rfind(')');  // a process name may contain any character
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
   ProcessStatus signs;
@@ -48,7 +48,7 @@ std::optional<ProcessStatus> process_status(pid_t process) {
   return signs;
 }
 
-// A kernel may hide the name as "0", and show the stack to root alone: "[<0>] ptrace_stop+0x132/0x340".
+// The kernel may replace the name by "0". It shows the stack only to root: "[<0>] ptrace_stop+0x132/0x340".
 std::string kernel_wait(pid_t process) {
   const std::string name = content_of(cat("/proc/", process, "/wchan"));
   if (!name.empty() && name != "0") return printable(name, 100);
@@ -60,8 +60,8 @@ std::string kernel_wait(pid_t process) {
 
 namespace {
 
-constexpr double kPatience = 10;          // times as long, for who computes or is at files
-constexpr double kComputingShare = 0.05;  // of the time between two looks
+constexpr double kPatience = 10;          // factor on the slowest step, and for ranks that compute or access files
+constexpr double kComputingShare = 0.05;  // fraction of the sampling interval; a rank that uses more CPU time computes
 
 }  // namespace
 
@@ -92,7 +92,7 @@ std::optional<int> HangDetector::look(double now, const std::vector<RankSample>&
 }
 
 void HangDetector::take(Seen& seen, const RankSample& signs, double now) const {
-  const bool begins = seen.signs.ended && !signs.ended;  // it is heard of for the first time
+  const bool begins = seen.signs.ended && !signs.ended;  // the previous sample counted the rank as ended
   const bool moved = signs.activities != seen.signs.activities || signs.io_bytes != seen.signs.io_bytes;
   if (begins || moved || signs.held_outside) seen.sign_at = now;
   if (signs.cpu_seconds - seen.signs.cpu_seconds > kComputingShare * (now - looked_at_)) seen.cpu_at = now;

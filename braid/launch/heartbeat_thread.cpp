@@ -1,4 +1,4 @@
-// The thread, and what it sees of the others.
+// The heartbeat thread, and its checks of the other threads of the process.
 #include "braid/launch/heartbeat_thread.h"
 
 #include <poll.h>
@@ -21,9 +21,9 @@
 namespace braid::launch {
 namespace {
 
-constexpr double kBusyPatience = 10;        // times as long as a rank may show nothing, as for ranks at files
-constexpr double kLookSeconds = 0.5;        // between two looks at the other threads
-constexpr double kComputedSeconds = 0.001;  // in that time: a sign
+constexpr double kBusyPatience = 10;        // factor on `progress_seconds`, the same as for ranks that access files
+constexpr double kLookSeconds = 0.5;        // time between two checks of the other threads
+constexpr double kComputedSeconds = 0.001;  // more CPU time than this between two checks counts as progress
 
 double seconds_of(clockid_t clock) {
   timespec now{};
@@ -38,7 +38,8 @@ bool is_held_outside() {
   return seen && (seen->state == 'D' || seen->state == 't');
 }
 
-// Signals go to the threads that they went to before.
+// A scope in which this thread blocks all signals. A thread that starts in it inherits the mask, so the other threads
+// receive the signals as before.
 class WithoutSignals {
  public:
   WithoutSignals() {
@@ -78,7 +79,7 @@ HeartbeatThread::~HeartbeatThread() {
   close(wake_);
 }
 
-// A thread that has been joined is listed by the kernel for a moment yet.
+// The kernel lists a joined thread for a moment, so this waits until the entry is gone.
 void HeartbeatThread::end() {
   if (!thread_.joinable()) return;
   leaving_ = true;
@@ -117,7 +118,8 @@ void HeartbeatThread::listen() {
   }
 }
 
-// Time in which this thread did not run either is not counted.
+// Returns true if the other threads make no progress for too long. Time in which this thread did not run does not
+// count.
 bool HeartbeatThread::stands_still() {
   const double now = now_seconds();
   if (now - looked_at_ >= kLookSeconds) {

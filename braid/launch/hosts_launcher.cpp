@@ -1,4 +1,4 @@
-// Forking this node's ranks, and what all nodes return or throw.
+// Forks this node's ranks. Returns the same values, or throws the same error, on all nodes.
 #include "braid/launch/hosts_launcher.h"
 
 #include <algorithm>
@@ -19,9 +19,10 @@
 namespace braid {
 namespace {
 
-static_assert(HostsLauncher::kMostReturned < control::kMaxBroadcastBytes);  // with the words around it
+static_assert(HostsLauncher::kMostReturned < control::kMaxBroadcastBytes);  // leaves space for other message fields
 
-// Node 0's view of other nodes' ranks is as old as a heartbeat, a sample, and half a sample of delay.
+// Returns the maximum age of node 0's samples of other nodes' ranks. It is a heartbeat interval, a sample interval, and
+// half a sample interval of delay.
 double report_seconds(double heartbeat_seconds) {
   return control::Heartbeat::kBeat * heartbeat_seconds + 1.5 * launch::Supervisor::kSignSeconds;
 }
@@ -55,9 +56,9 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
     launch::Supervisor supervisor({board, board, signals, node}, {options.grace_seconds});
     for (int place = 0; place < board.num_ranks(); ++place) {
       const int rank = node.ranks_here()[static_cast<size_t>(place)];
-      // An exception that left this would go on in the parent's code.
+      // An exception that left this function would unwind into the parent's code.
       supervisor.start(rank, [&](int line) noexcept {
-        std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
+        std::signal(SIGTTOU, SIG_IGN);  // a terminal with `stty tostop` stops background processes that write to it
         launch::StoreOverStream store(line);
         const auto make_world = [&](Queue& queue) {
           const comm::WorldOptions world{.rank = rank,

@@ -1,4 +1,4 @@
-// A node that is ahead is heard when this one has come to its round.
+// Messages of a node that is ahead are stored until this node begins their round.
 #include "braid/launch/job_rounds.h"
 
 #include <poll.h>
@@ -13,9 +13,9 @@
 namespace braid::launch {
 namespace {
 
-// Words of one node that wait until this one listens.
+// Limit of memory for stored messages of one node.
 constexpr size_t kMostWaitingBytes = size_t{256} << 20;
-constexpr size_t kWordBytes = 256;  // of memory that a word takes beside its bytes
+constexpr size_t kWordBytes = 256;  // memory that a message uses beside its bytes
 
 size_t memory_of(const control::JobEvent& event) { return event.bytes.size() + kWordBytes; }
 
@@ -50,7 +50,8 @@ void JobRounds::report(RanksReport report) {
   control_.report_progress(ranks_report_bytes(std::move(report)));
 }
 
-// On the thread that listens, which between rounds is the HeartbeatThread's: nobody else touches this object then.
+// Called on the thread that receives messages. Between rounds this is the HeartbeatThread, and no other thread uses
+// this object.
 std::string JobRounds::judge(const control::JobEvent& event) {
   const RoundReader reader{nodes(), number_};
   std::string fault;
@@ -100,7 +101,7 @@ std::vector<std::optional<RanksReport>> JobRounds::take_reports() {
   return std::exchange(reports_, std::vector<std::optional<RanksReport>>(nodes().size()));
 }
 
-// A message that this node did not send was forged by node 0.
+// If node 0 relays an impossible message as one of this node, node 0 has forged it.
 void JobRounds::fail_node(int node, const std::string& why) {
   check(node != 0 || this->node() != 0, cat("node 0 ", why));
   if (node == this->node()) return fail_node(0, cat("has relayed, as node ", node, "'s, what ", why));

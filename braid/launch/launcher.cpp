@@ -1,4 +1,4 @@
-// Thread ranks behind the interface, and the choice of a launcher.
+// The launcher of thread ranks, and the choice of a launcher.
 #include "braid/launch/launcher.h"
 
 #include <ATen/Parallel.h>
@@ -47,7 +47,7 @@ const Launcher& launcher(const LaunchSpec& run) {
 }
 
 void take_threads(int num_ranks, const LaunchOptions& options) {
-  (void)at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
+  (void)at::get_num_threads();  // the first call fixes the thread's own count (docs/libtorch_probe.md)
   at::set_num_threads(options.threads_per_rank > 0 ? options.threads_per_rank : std::max(1, num_cores() / num_ranks));
 }
 

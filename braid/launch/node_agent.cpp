@@ -1,4 +1,5 @@
-// Messages of another node are checked against the ranks that it has. The sender of an impossible one counts as failed.
+// Checks each message of another node against the ranks of that node. The sender of an impossible message counts as
+// failed.
 #include "braid/launch/node_agent.h"
 
 #include <algorithm>
@@ -13,10 +14,10 @@
 namespace braid::launch {
 namespace {
 
-constexpr size_t kMostValueBytes = size_t{64} << 20;  // that the ranks of one node set for all
-constexpr size_t kValueBytes = 128;                   // of memory that a value takes beside its bytes
-constexpr size_t kMostSetBytes = size_t{1} << 20;     // of one value with its name
-constexpr size_t kMostStateBytes = 1024;              // of what one rank is doing
+constexpr size_t kMostValueBytes = size_t{64} << 20;  // limit of all values that the ranks of one node set
+constexpr size_t kValueBytes = 128;                   // memory that a value uses beside its bytes
+constexpr size_t kMostSetBytes = size_t{1} << 20;     // limit of one value and its key
+constexpr size_t kMostStateBytes = 1024;              // limit of the text of one rank's state
 
 }  // namespace
 
@@ -35,7 +36,7 @@ NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vecto
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
       signs_(node_of_rank.size(),
-             RankSample{.held_outside = true}),  // of whom nothing is heard yet: others wait for it
+             RankSample{.held_outside = true}),  // until its first sample a rank does not count as silent
       states_(node_of_rank.size()) {
   for (int rank = 0; rank < static_cast<int>(node_of_rank.size()); ++rank) {
     states_[static_cast<size_t>(rank)] = cat("rank ", rank, " not heard of yet");
@@ -107,7 +108,7 @@ void NodeAgent::take_end(int place, EndReport& ends) {
   line.ended = true;
 }
 
-// A rank asks one thing at a time: what it asked before it has given up.
+// A rank has one open request at a time. A new request means that the rank has given up the previous one.
 void NodeAgent::take_question(Supervisor& supervisor, int place, const GetRequest& asks) {
   std::erase_if(open_, [&](const auto& question) { return question.second.place == place; });
   open_.emplace(asks.key, Question{place, asks.question});
@@ -145,7 +146,7 @@ void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
   }
 }
 
-// Returns what is wrong with the message; empty if nothing is. The overloads below do the same.
+// Returns the fault of the message; empty if it is valid. The functions below do the same.
 std::string NodeAgent::take(Supervisor& supervisor, RoundEvent& event) {
   if (auto* set = std::get_if<ValueSet>(&event.body)) return take_value(supervisor, event.node, *set);
   if (auto* failed = std::get_if<RanksFailed>(&event.body)) return take_failure(event.node, failed->failure);
@@ -163,7 +164,7 @@ std::string NodeAgent::take_value(Supervisor& supervisor, int node, ValueSet& se
   return "";
 }
 
-// Node 0 speaks of the ranks of others when they hang.
+// Node 0 may name a rank of another node as reporter, because node 0 detects hung ranks.
 std::string NodeAgent::take_failure(int node, const comm::Failure& failure) {
   if (node != 0 && failure.reporter != -1 && !is_rank_of(node, failure.reporter)) {
     return cat("has said what rank ", failure.reporter, " of another node noticed");
@@ -182,7 +183,7 @@ std::string NodeAgent::take_end(int node, RankEnded& ended) {
   return "";
 }
 
-// Ranks that end without a word have failed.
+// Without a known failure, a node must send the outcomes of all its ranks before it reports their end.
 std::string NodeAgent::take_all_ended(int node) {
   for (size_t rank = 0; rank < outcomes_.size() && !failure_; ++rank) {
     if (node_of_rank_[rank] == node && outcomes_[rank].empty()) return cat("has not said how rank ", rank, " ended");
@@ -195,8 +196,8 @@ bool NodeAgent::is_rank_of(int node, int rank) const {
   return 0 <= rank && rank < static_cast<int>(node_of_rank_.size()) && node_of_rank_[static_cast<size_t>(rank)] == node;
 }
 
-// One rank's report about another may follow from the node failure: its connection was closed, it did not join. A node
-// that has received the end of all ranks may leave at once; that is no failure.
+// A node failure replaces one rank's report about another: it may be the cause of a closed connection or a rank that
+// did not join. A node that has received the end of all ranks may leave at once; that is no failure.
 void NodeAgent::tell_of_loss() {
   if (all_at_end()) return;
   const bool in_doubt = failure_ && failure_->reporter >= 0 && failure_->reporter != failure_->rank;
@@ -216,7 +217,7 @@ void NodeAgent::look(Supervisor& supervisor, const std::vector<RankSample>& sign
   reports[0] = std::move(own);
   for (size_t node = 0; node < reports.size(); ++node) {
     auto& report = reports[node];
-    if (!report || report->round != rounds_.number()) continue;  // of an earlier launch, or of the next
+    if (!report || report->round != rounds_.number()) continue;  // a report of another round
     size_t place = 0;
     for (size_t rank = 0; rank < node_of_rank_.size() && place < report->signs.size(); ++rank) {
       if (node_of_rank_[rank] != static_cast<int>(node)) continue;
@@ -227,7 +228,7 @@ void NodeAgent::look(Supervisor& supervisor, const std::vector<RankSample>& sign
   look_at_all();
 }
 
-// Its own supervisor kills what hangs, once it hears of the failure.
+// The supervisor of a hung rank kills it after it has received the failure.
 void NodeAgent::look_at_all() {
   if (board_.failed()) return;
   const auto hung = hangs_.look(now_seconds(), signs_);

@@ -16,9 +16,9 @@
 namespace braid {
 namespace {
 
-constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and waking up costs
+constexpr int kSpinTurns = 1000;  // about 20 us, the cost of a sleep and a wakeup
 
-// All ranks are on this host: nothing goes on beside them.
+// The delegate if all ranks are on this host. It only detects hung ranks.
 class OneHost final : public launch::SupervisorDelegate {
  public:
   OneHost(int num_ranks, double progress_seconds) : hangs_(num_ranks, progress_seconds) {}
@@ -66,15 +66,15 @@ class ProcessWorld {
   }
 
  private:
-  // Signals that came meanwhile are raised at its end, before any error is thrown.
+  // Raises signals that arrived meanwhile at its end, before the caller throws an error.
   void fork_and_watch() {
     launch::SignalRelay signals(launch::relayed(options_.signals));
     OneHost host(world_.size(), options_.progress_seconds);
     launch::Supervisor supervisor({world_, world_.board(), signals, host}, {options_.grace_seconds});
     for (int rank = 0; rank < world_.size(); ++rank) {
-      // An exception that left this would go on in the parent's code.
+      // An exception that left this function would unwind into the parent's code.
       supervisor.start(rank, [&](int line) noexcept {
-        std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
+        std::signal(SIGTTOU, SIG_IGN);  // a terminal with `stty tostop` stops background processes that write to it
         launch::leave_rank(line, launch::run_rank(world_, rank, world_.size(), world_of(rank), body_, options_));
       });
     }
@@ -98,8 +98,8 @@ class ProcessWorld {
   const Launcher::Body& body_;
   const LaunchOptions& options_;
   comm::shm::SharedWorld world_;
-  std::vector<std::string> messages_;  // by rank: how it ended
-  std::string left_behind_;            // ranks that did not end
+  std::vector<std::string> messages_;  // outcomes by rank
+  std::string left_behind_;            // ranks that did not end, in words
 };
 
 }  // namespace

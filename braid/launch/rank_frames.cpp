@@ -1,4 +1,4 @@
-// A question has a number, so that the answer to one that was given up is passed over.
+// Each question has a number, so that a rank ignores the answer to a question that it has given up.
 #include "braid/launch/rank_frames.h"
 
 #include <poll.h>
@@ -48,7 +48,7 @@ void StoreOverStream::set(const std::string& key, const std::string& value) {
   write_all(line_, frame_of(SetRequest{key, value}));
 }
 
-// The first answer comes at once, whatever the time.
+// The supervisor sends the first answer at once, so waiting for it has no time limit.
 std::optional<std::string> StoreOverStream::get(const std::string& key, double seconds) {
   const std::scoped_lock hold(lock_);
   const int64_t question = ++questions_;
@@ -60,11 +60,11 @@ std::optional<std::string> StoreOverStream::get(const std::string& key, double s
 }
 
 void StoreOverStream::leave(const std::string& outcome) noexcept {
-  lock_.lock();  // for ever
+  lock_.lock();  // never released: other threads send nothing more
   leave_rank(line_, frame_of(EndReport{outcome}));
 }
 
-// The next answer to that question; nothing when `until` has passed.
+// Returns the next answer to the question; nullopt once `until` has passed.
 std::optional<GetAnswer> StoreOverStream::next_about(int64_t question, double until) {
   for (;;) {
     if (const auto frame = next_frame(reader_)) {

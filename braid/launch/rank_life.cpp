@@ -1,4 +1,4 @@
-// The checks before a process forks, and its end.
+// The checks before a fork, and the end of a rank's process.
 #include "braid/launch/rank_life.h"
 
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-// A list of texts: the first says whether there is a value or which error, the others are what it carries.
+// An outcome is a list of texts. The first names its kind, a value or the type of an error; the others are its fields.
 #include "braid/launch/rank_outcome.h"
 
 #include <c10/util/Exception.h>
@@ -136,7 +136,8 @@ void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& 
     if (RankOutcome::complete(outcome)) RankOutcome::value(RankOutcome::with_note(outcome, left_behind));
   };
   const std::string reported = said_by(failure.reporter);
-  // A closed connection may name nobody. Any rank without an outcome may have died then, but one left behind lives.
+  // A failure by a closed connection may name no rank. Then any rank without an outcome may have died, but a rank that
+  // is left behind has not.
   const bool peer_died = failure.rank >= 0
                              ? !RankOutcome::complete(said_by(failure.rank))
                              : left_behind.empty() && !std::ranges::all_of(outcomes, RankOutcome::complete);

@@ -1,4 +1,4 @@
-// The members of each word, and what they may be.
+// The fields of each message, and their valid values.
 #include "braid/launch/round_message.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace braid::launch {
 namespace {
 
-// Nodes pass rounds together, but for those that have heard of a loss before others.
+// Nodes pass through rounds together, except that a node that learns of a failure earlier may be some rounds ahead.
 constexpr int kMostRoundsAhead = 16;
 
 int num_ranks_of(const std::vector<control::JobNode>& nodes) {

@@ -1,5 +1,5 @@
-// One loop: sleep until a rank, a signal or the delegate has something, pass it on, bury, look, kill who is late. A
-// failure of the world says nothing here, so it is looked for now and then.
+// One loop waits for ranks, signals and the delegate, forwards signals, reaps ended ranks, samples the others, and
+// kills late ones. A failure of the world wakes no descriptor here, so the loop polls for it.
 #include "braid/launch/supervisor.h"
 
 #include <poll.h>
@@ -52,7 +52,7 @@ void SignalRelay::stop() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   raise(SIGTSTP);
-  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // here it stops
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // the process stops here
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
@@ -63,7 +63,7 @@ void SignalRelay::leave_to_child() {
 
 namespace {
 
-constexpr int kLookMilliseconds = 50;  // while nothing is said
+constexpr int kLookMilliseconds = 50;  // longest sleep of the loop
 
 }  // namespace
 
@@ -98,7 +98,7 @@ void Supervisor::leave_to_child() {
 
 void Supervisor::sleep() {
   std::vector<pollfd> watched{{parts_.signals.descriptor(), POLLIN, 0}};
-  for (const auto& [rank, process] : ranks_) {  // poll() skips what is -1
+  for (const auto& [rank, process] : ranks_) {  // poll() skips descriptors of -1
     watched.push_back({process->line(), POLLIN, 0});
     watched.push_back({process->descriptor(), POLLIN, 0});
   }
@@ -106,13 +106,13 @@ void Supervisor::sleep() {
   poll(watched.data(), watched.size(), std::min(kLookMilliseconds, most));
 }
 
-// All ranks and this process stop and go on together.
+// All ranks and this process stop and continue together.
 void Supervisor::pass_on(int signal) {
   send(signal);
   if (signal != SIGTSTP) return;
   parts_.signals.stop();
   send(SIGCONT);
-  failed_at_ = -1;  // the grace begins again
+  failed_at_ = -1;  // the grace period begins again
 }
 
 void Supervisor::reap(int place) {
@@ -177,7 +177,7 @@ void Supervisor::kill_late() {
   }
 }
 
-// Everybody else would wait for it for ever.
+// Leaves the process running, because it may never end.
 void Supervisor::leave_behind(Rank& rank) {
   const pid_t process = rank.process->pid();
   left_behind_ += cat(left_behind_.empty() ? "" : "; ", "rank ", rank.rank, ", process ", process, " on ", host_name(),

@@ -1,9 +1,10 @@
-// c10d::ProcessGroupGloo of the pinned wheel. The wheel carries no headers of Gloo; what c10d's header names of them is
-// declared here, and the files that it includes are empty ones (CMakeLists.txt). Only c10d's own functions are called.
+// Uses c10d::ProcessGroupGloo of the pinned LibTorch wheel, which contains no headers of Gloo. This file declares the
+// types of Gloo that c10d's header names; the headers that it includes are empty files (CMakeLists.txt). This file
+// calls only c10d's own functions.
 //
-// Two habits of Gloo matter. A wait that runs into its time-out closes every connection of the group: so none but
-// abort() has one. And bytes that meet a receive with less room end the process: so sizes are agreed on before
-// (match_table.h).
+// Two properties of Gloo matter. A wait that times out closes all connections of the group, so transfers wait without a
+// timeout outside abort() and test(). A message that is longer than its receive ends the process, so ranks agree on
+// sizes first (match_table.h).
 #include "braid/comm/gloo/engine.h"
 
 #include <ATen/ops/from_blob.h>
@@ -52,7 +53,7 @@ using transport::WireError;
 constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 10);
 constexpr int kAbortTag = Engine::kMaxTag, kTestTag = Engine::kMaxTag + 1;
 
-// "[/pytorch/.../pair.cc:547] Connection closed by peer" without the place.
+// Returns the message without its source location: "[/pytorch/.../pair.cc:547] Connection closed by peer".
 std::string without_place(const std::string& said) {
   const size_t end = said.starts_with('[') ? said.find("] ") : std::string::npos;
   return end == std::string::npos ? said : said.substr(end + 2);
@@ -73,8 +74,8 @@ std::chrono::milliseconds whole_milliseconds(double seconds) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::min(std::chrono::duration<double>(seconds), most));
 }
 
-// Gloo writes to connections that a peer may have closed without asking to be spared the signal. Threads that it starts
-// meanwhile never get it.
+// A scope that blocks SIGPIPE, because Gloo writes without MSG_NOSIGNAL to connections that a peer may have closed.
+// Threads that Gloo starts in it inherit the block.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() {
@@ -95,7 +96,7 @@ class WithoutPipeSignal {
   sigset_t pipe_, before_;
 };
 
-// Calls into Gloo throw WireError only.
+// Calls into Gloo. Turns every exception into a WireError.
 template <class Call>
 auto guarded(const Call& call, const std::string& doing = "") {
   const WithoutPipeSignal quiet;
@@ -106,7 +107,7 @@ auto guarded(const Call& call, const std::string& doing = "") {
   }
 }
 
-// The store that Gloo finds its peers by, on a KeyValueStore.
+// The store through which Gloo finds its peers, on top of a KeyValueStore.
 class StoreOfKeys final : public c10d::Store {
  public:
   explicit StoreOfKeys(const Engine::Options& options) : options_(options) {}
@@ -128,13 +129,14 @@ class StoreOfKeys final : public c10d::Store {
   }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
 
-  // None of these is asked of a store by Gloo.
+  // Gloo does not call these.
   int64_t add(const std::string&, int64_t) override { throw WireError("a store that does not count"); }
   bool deleteKey(const std::string&) override { return false; }
   int64_t getNumKeys() override { return 0; }
 
  private:
-  // Gloo finds the address of a peer under a key that ends with the peer's number, and then connects to it.
+  // Reports the peer that Gloo connects to next. Gloo first reads the address of the peer from a key that ends with its
+  // number.
   void tell_of_peer(const std::string& key) const {
     const size_t digits = key.find_last_not_of("0123456789") + 1;
     if (digits == key.size() || key.size() - digits > 6) return;
@@ -166,7 +168,7 @@ class WorkTransfer final : public Engine::Transfer {
   explicit WorkTransfer(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
   void wait() override {
     guarded([this] {
-      if (!work_->wait(kForEver)) throw WireError("aborted");  // the default is the time that connecting may take
+      if (!work_->wait(kForEver)) throw WireError("aborted");  // the default is the timeout of the group
     });
   }
   void abort() override { work_->abort(); }
@@ -175,8 +177,8 @@ class WorkTransfer final : public Engine::Transfer {
   const c10::intrusive_ptr<c10d::Work> work_;
 };
 
-// c10d notes every collective in a recorder that the process has one of, and looks up its group there before it takes
-// the recorder's lock.
+// Begins an all-reduce. c10d records all collectives of the process in one recorder, and looks up the group there
+// before it takes the recorder's lock. So only one call runs at a time.
 c10::intrusive_ptr<c10d::Work> begun(c10d::ProcessGroupGloo& gloo, std::vector<at::Tensor>& tensors) {
   static std::mutex recorder;
   const std::scoped_lock hold(recorder);
@@ -212,7 +214,7 @@ Engine::Engine(const Options& options) : options_(options), group_(std::make_uni
         group_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<StoreOfKeys>(options_),
                                                                    options_.rank, options_.size, chosen);
         options_.on_peer(-1);
-        // Ranks that cannot connect to each other say so first: the others wait for them in the test.
+        // Ranks that cannot connect to each other time out first, while the other ranks wait for them in test().
         group_->gloo->setTimeout(whole_milliseconds(2 * options_.connect_seconds));
         test();
         group_->gloo->setTimeout(whole_milliseconds(options_.sum_seconds));
@@ -243,7 +245,8 @@ void Engine::sum(const at::Tensor& tensor) {
   });
 }
 
-// A receive that nobody answers runs into its time-out. A peer whose connection is closed already takes none.
+// Posts a receive from each peer that times out, which closes the connections. A peer whose connection is already
+// closed accepts none.
 void Engine::abort() {
   std::call_once(group_->aborted, [this] {
     const WithoutPipeSignal quiet;
@@ -259,14 +262,14 @@ void Engine::abort() {
   });
 }
 
-// What the room relies on: bytes arrive in a receive with more room, and sums are sums.
+// Checks what the transport relies on: a receive may be longer than its message, and an all-reduce returns the sum.
 void Engine::test() {
   const int next = (options_.rank + 1) % options_.size, last = (options_.rank + options_.size - 1) % options_.size;
   const int64_t mine = 1 + options_.rank;
   int64_t got[2] = {0, -1};
   auto here = bytes_at(got, sizeof got), there = bytes_at(&mine, sizeof mine);
   const auto received = group_->gloo->recv(here, last, kTestTag), sent = group_->gloo->send(there, next, kTestTag);
-  received->wait();  // for twice as long as connecting may take
+  received->wait();  // times out after twice `connect_seconds`
   sent->wait();
   int64_t total = mine;
   sum(at::from_blob(&total, {1}, at::kLong));

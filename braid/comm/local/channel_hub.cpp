@@ -1,4 +1,5 @@
-// One mutex and one condition per mailbox; a sender holds the receiver's lock for a push to a queue.
+// Each mailbox has one mutex and one condition variable. A sender holds the receiver's lock only while it appends to a
+// queue.
 #include "braid/comm/local/channel_hub.h"
 
 #include <condition_variable>
@@ -22,7 +23,7 @@ class ChannelHub::Mailboxes {
     {
       const std::lock_guard lock(box.mutex);
       if (box.closed.contains(to)) return Delivery::PeerClosed;
-      if (box.closed.contains(from)) return Delivery::Accepted;  // the sender closes meanwhile: lost on the way
+      if (box.closed.contains(from)) return Delivery::Accepted;  // the sender closed meanwhile: the message is dropped
       box.arrived[tag].push_back({ChannelEvent::Kind::Received, from, std::move(message)});
     }
     box.changed.notify_all();
@@ -59,8 +60,8 @@ class ChannelHub::Mailboxes {
     std::mutex mutex;
     std::condition_variable changed;
     std::map<int, std::deque<ChannelEvent>> arrived;  // by tag
-    std::set<int> closed;                             // endpoints, as seen from here
-    std::map<int, std::set<int>> told;                // by tag, of those
+    std::set<int> closed;                             // endpoints whose close this mailbox knows
+    std::map<int, std::set<int>> told;                // by tag: closed endpoints that take() has returned
   };
 
   Box& at(int endpoint) {
@@ -68,7 +69,7 @@ class ChannelHub::Mailboxes {
     return boxes_[static_cast<size_t>(endpoint)];
   }
 
-  // Under the box's lock.
+  // Finds the next event. REQUIRES: the caller holds the box's lock.
   static bool next(Box& box, int owner, int tag, ChannelEvent& event) {
     if (box.closed.contains(owner)) {
       event = {ChannelEvent::Kind::Closed, owner, {}};

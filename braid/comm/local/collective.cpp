@@ -1,5 +1,5 @@
-// The work of each collective as a line of units that any thread may do any stretch of. For chunked collectives the
-// line runs over the chunks one after another:
+// The work of each collective is a sequence of units; any thread may process any range of it. For chunked collectives
+// the sequence covers one chunk after another:
 //
 //   kind            units           unit i
 //   all_reduce      chunk           element i of every tensor

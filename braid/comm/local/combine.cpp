@@ -1,5 +1,6 @@
-// The combining loops. Blocks of a few KiB stay in the first-level cache while the tree over the inputs is walked, so
-// each input is read once and each output written once. Inner loops have a fixed length: that is what -O2 vectorises.
+// Loops that combine buffers. Blocks of a few KiB stay in the L1 cache while a loop walks the tree over the inputs. So
+// each input is read once and each output is written once. Inner loops have a fixed length, because -O2 vectorises only
+// those.
 #include "braid/comm/local/combine.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int64_t kBlock = 512;  // elements
 constexpr int kLanes = 16;
-constexpr int kLevels = 32;  // of the tree; more than an int counts
+constexpr int kLevels = 32;  // maximum depth of the tree, more than an int can count
 
 struct Sum {
   template <class T>
@@ -46,8 +47,8 @@ using F16 = _Float16;
 template <class T>
 constexpr bool kIsShort = std::is_same_v<T, Bf16> || std::is_same_v<T, F16>;
 
-// out[i] = also[i] = function(i) for i < count. `function` may read what out[i] and also[i] overwrite, and nothing that
-// another index does: the loop has no dependence between its turns.
+// Sets out[i] and also[i] to function(i) for i < count. `function` may read the old values of out[i] and also[i], but
+// no element that another index overwrites, so the iterations are independent.
 template <class Out, class Function>
 void fill(Out* out, Out* also, int64_t count, const Function& function) {
   int64_t i = 0;
@@ -93,7 +94,8 @@ struct Tree {
   const T* input(int64_t index) const { return static_cast<const T*>(work.inputs[index]) + work.input_begin + begin; }
   T* output(int64_t index) const { return static_cast<T*>(work.outputs[index]) + work.output_begin + begin; }
 
-  // Inputs [first, first + num) combined. The result is in scratch[0] or, for a single input, where that lies.
+  // Combines inputs [first, first + num). The result is in scratch[0], or is the input itself if a single input needs
+  // no conversion.
   const Partial* value(int64_t first, int64_t num, Partial (*scratch)[kBlock]) const {
     Partial* out = scratch[0];
     if (num == 1) {
@@ -109,7 +111,7 @@ struct Tree {
     return out;
   }
 
-  // The last step of the tree goes straight to the outputs.
+  // Writes the last step of the tree straight to the outputs.
   void run(Partial (*scratch)[kBlock]) const {
     int64_t num = static_cast<int64_t>(work.inputs.size());
     const T *in0 = input(0), *in1 = input(num > 1 ? 1 : 0);

@@ -1,4 +1,4 @@
-// Book-keeping of lanes. The counts spare the usual sleeper the look at every lane.
+// Bookkeeping of lanes. The counts avoid a scan of all lanes in most calls to standstill().
 #include "braid/comm/local/deadlock_detector.h"
 
 #include "braid/base/text.h"
@@ -48,7 +48,7 @@ int DeadlockDetector::standstill() const {
       busy = true;
       if (!lane.awaited || !lane.awaited->hopeless()) return -1;
     }
-    if (!busy) return -1;  // not begun, or on its way to the end, which others may wait for
+    if (!busy) return -1;  // not begun, or about to end; other ranks may wait for its end
     if (first < 0) first = rank;
   }
   return first;

@@ -1,6 +1,6 @@
-// Arrival, claiming and waiting. The atomics are sequentially consistent where two threads each write one and read the
-// other's (arrival against sleep, failure against claim); they are touched per operation and per piece, not per
-// element.
+// Arrival, claiming and waiting. Two threads may each write one atomic and read the other's: arrival against sleep,
+// failure against claim. These atomics are sequentially consistent. Threads access them per operation and per piece,
+// not per element.
 #include "braid/comm/local/operation.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace braid::comm::local {
 namespace {
 
-constexpr int64_t kMinPieceBytes = 16 << 10;   // below, claiming costs more than it shares
-constexpr int64_t kMaxPieceBytes = 512 << 10;  // above, the last piece keeps the others waiting
+constexpr int64_t kMinPieceBytes = 16 << 10;   // smaller pieces cost more to claim than they save
+constexpr int64_t kMaxPieceBytes = 512 << 10;  // larger pieces make the others wait for the last one
 constexpr int64_t kPiecesPerParty = 4;
 
 }  // namespace
@@ -79,8 +79,8 @@ bool Operation::spin() const {
   return false;
 }
 
-// The first party that has not arrived and never will, or -1. What a rank arrived at is visible before its end, so the
-// end is read first.
+// Returns the first party that has not arrived and never will; -1 if there is none. A rank's arrivals are visible
+// before its end, so the end is read first.
 int Operation::missing_and_ended() const {
   if (!world_state_->any_ended()) return -1;
   for (int party = 0; party < static_cast<int>(has_arrived_.size()); ++party) {
@@ -114,7 +114,7 @@ void Operation::complete() {
   gate_.wake();
 }
 
-// After a failure nobody claims another piece; those at work end theirs soon.
+// Waits until no thread processes a piece. After a failure no thread claims another piece.
 void Operation::quiesce() const {
   while (active_.load() > 0) std::this_thread::yield();
 }

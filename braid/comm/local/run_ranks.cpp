@@ -1,4 +1,4 @@
-// Starts ranks as threads, hands each its world, and brings the first failure home.
+// Starts ranks as threads, passes each its world, and throws the first failure.
 #include "braid/comm/local/run_ranks.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and waking up costs
+constexpr int kSpinTurns = 1000;  // about 20 us, the cost of a sleep and a wakeup
 
 class LocalWorld {
  public:
@@ -46,7 +46,7 @@ class LocalWorld {
   }
 
  private:
-  // A thread that cannot be had is that rank's failure, so that those already started do not wait for it.
+  // A rank whose thread cannot be started fails, so that the ranks that are already started do not wait for it.
   void start(int rank, std::vector<std::jthread>& threads) {
     threads.emplace_back([this, rank] {
       pthread_setname_np(pthread_self(), cat("rank ", rank).c_str());

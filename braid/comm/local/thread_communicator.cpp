@@ -1,4 +1,4 @@
-// Numbers and issues a rank's calls; the Work that it hands back.
+// Numbers and issues a rank's calls, and implements the Work that they return.
 #include "braid/comm/local/thread_communicator.h"
 
 #include "braid/base/clock.h"
@@ -20,7 +20,7 @@ class LocalWork final : public Work::State, public std::enable_shared_from_this<
 
   void order_before(Queue& queue) override {
     if (dynamic_cast<HostQueue*>(&queue)) return wait_host();
-    // A failure has poisoned the world by then, so the rank meets it at its next wait_host().
+    // A failure has already failed the world, so the rank throws it at its next wait_host().
     queue.enqueue([self = shared_from_this(), task = queued(queue), &queue] {
       try {
         self->wait(&queue);
@@ -42,7 +42,7 @@ class LocalWork final : public Work::State, public std::enable_shared_from_this<
     for (const Part& part : parts_) part.operation->arrive(part.party);
   }
 
-  // A task of `queue`, to be known to the world until it has run.
+  // Registers a task of `queue` with the world until the result is destroyed.
   std::shared_ptr<void> queued(const Queue& queue) const {
     const Part& part = parts_.front();
     return part.operation->world_state().queued(part.operation->world_rank(part.party), queue);

@@ -1,5 +1,4 @@
-// The shared failure state of a world: first failure wins, every sleeper wakes.
-// It does not decide what a failure is.
+// The failure state that the ranks of a world share. The first failure wins, and wakes all sleeping threads.
 #include "braid/comm/local/world_state.h"
 
 #include <algorithm>

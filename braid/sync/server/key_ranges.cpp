@@ -1,4 +1,4 @@
-// The first key of each server, and where the last one ends.
+// Stores the first key of each server, and the end of the last range.
 #include "braid/sync/server/key_ranges.h"
 
 #include <algorithm>

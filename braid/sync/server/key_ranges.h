@@ -1,5 +1,5 @@
-// Which server holds which keys: servers hold neighbouring ranges of as equal a size as whole blocks allow. A key is an
-// element of the flat parameters, or a row of a table.
+// The assignment of keys to servers. Servers hold neighbouring ranges, as equal in size as whole blocks allow. A key is
+// an element of the flat parameters, or a row of a table.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct KeyRange {
 
 class KeyRanges {
  public:
-  // Cut at multiples of `align` keys. A server may hold none.
+  // Cuts the ranges at multiples of `align` keys. The range of a server may be empty.
   KeyRanges(int64_t num_keys, int num_servers, int64_t align = 1);
 
   int num_servers() const { return static_cast<int>(begins_.size()) - 1; }
   KeyRange of(int server) const;
 
  private:
-  std::vector<int64_t> begins_;  // one more than servers
+  std::vector<int64_t> begins_;  // first key of each server, then the end
 };
 
 }  // namespace braid::sync::server

@@ -1,4 +1,4 @@
-// Packing, and reading what may have come from anybody: every length is looked at first.
+// Packs and reads messages. A message may come from any sender, so reading validates every length first.
 #include "braid/sync/server/keyed_tensors.h"
 
 #include <cstring>
@@ -23,7 +23,7 @@ bool ascends_below(const at::Tensor& index, int64_t end) {
   return true;
 }
 
-// Takes a message's tensors one after another.
+// A reader of a message's tensors, one after another.
 class Unpacking {
  public:
   Unpacking(const ChannelMessage& message, const KeyShape& shape) : message_(message), shape_(shape) {}

@@ -1,4 +1,4 @@
-// Threads, and what a worker is told of a server that failed.
+// The threads of the servers, and the error that a worker throws if a server has failed.
 #include "braid/sync/server/local_servers.h"
 
 #include <pthread.h>
@@ -19,7 +19,8 @@ LocalServersOptions placed(LocalServersOptions options) {
   return options;
 }
 
-// A worker's end. Servers are the first endpoints; one that fails has said why before its channel closes.
+// A worker's endpoint. Servers are the first endpoints. A server that fails records its error before its channel
+// closes.
 class WorkerChannel final : public Channel {
  public:
   WorkerChannel(std::unique_ptr<Channel> channel, std::shared_ptr<const sync::server::ServerErrors> errors)
@@ -48,7 +49,7 @@ class WorkerChannel final : public Channel {
 
 class LocalServers::Server {
  public:
-  // Of `elements` of the flat parameters.
+  // Serves the range `elements` of the flat parameters.
   Server(const KeyShape& shape, const LocalServersOptions& options, const sync::server::KeyRange& elements,
          std::unique_ptr<Channel> channel, sync::server::ServerErrors& errors)
       : shard_(shape, options.rule, within(options.not_decayed, elements)),
@@ -75,7 +76,7 @@ class LocalServers::Server {
     try {
       logic_.serve();
     } catch (...) {
-      errors_.add(channel_->endpoint(), std::current_exception());  // first: who finds the channel closed asks why
+      errors_.add(channel_->endpoint(), std::current_exception());  // before close(): workers then look for the error
       channel_->close();
     }
   }
@@ -85,7 +86,7 @@ class LocalServers::Server {
   ParameterServer logic_;
   sync::server::ServerErrors& errors_;
   const std::optional<int> rank_;
-  std::jthread thread_;  // last: it uses the others
+  std::jthread thread_;  // last member, because the thread uses the others
 };
 
 LocalServers::LocalServers(const KeyShape& whole, const LocalServersOptions& options)

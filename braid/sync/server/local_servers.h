@@ -1,4 +1,4 @@
-// A parameter server of this process: each server a thread, workers over channels of one hub.
+// A parameter server in this process. Each server is a thread; workers reach them over channels of one hub.
 #pragma once
 
 #include <functional>
@@ -14,29 +14,30 @@ namespace braid {
 struct LocalServersOptions {
   int num_servers = 1;
   optim::ElementRule rule = {};
-  std::vector<sync::server::KeyRange> not_decayed = {};  // stretches of the flat parameters, ascending
+  std::vector<sync::server::KeyRange> not_decayed = {};  // ranges of the flat parameters, ascending
   ServerOptions server = {};                             // first_worker is set here
-  at::Tensor initial = {};                               // the flat parameters to begin with, copied; undefined: zeros
-  // Goes around every server's channel; null: nothing.
+  at::Tensor initial = {};                               // initial flat parameters, copied; undefined: zeros
+  // Wraps the channel of every server; null: no wrapper.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap = nullptr;
 };
 
 class LocalServers {
  public:
-  // Serves at once, tables zero. What the servers keep is accounted to this thread's rank, as MemoryCategory::Servers.
+  // Starts the servers, with zeros in all tables. Their memory counts for this thread's rank, as
+  // MemoryCategory::Servers.
   LocalServers(const KeyShape& whole, const LocalServersOptions& options);
-  // Ends the servers, whoever is still there.
+  // Ends the servers, even if workers have not left.
   ~LocalServers();
 
   const KeyShares& shares() const { return shares_; }
   const optim::ElementRule& rule() const { return options_.rule; }
 
-  // Each once, before finish(). A worker that finds a server gone by an exception throws the server's, out of any call
-  // on the channel, which may outlive this.
+  // Returns the channel of `worker`, which may outlive this. REQUIRES: called once per worker, before finish(). If a
+  // server has ended by an exception, each call on the channel that finds the server closed throws that exception.
   std::unique_ptr<Channel> worker_channel(int worker);
 
-  // Waits until all workers have left or are lost, as those are whose channel nobody took. By server. Rethrows what a
-  // server threw.
+  // Blocks until all workers have left or are lost. Workers whose channel was never taken count as lost. Returns the
+  // reports by server. Rethrows the exception of a server.
   std::vector<ServerReport> finish();
 
  private:

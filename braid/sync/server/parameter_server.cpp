@@ -1,4 +1,4 @@
-// One message at a time; after each, whoever may now read is answered.
+// The server handles one message at a time. After each it answers all workers that may read now.
 #include "braid/sync/server/parameter_server.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void ParameterServer::handle(int worker, const ChannelMessage& message) {
     return;
   }
   if (request->request() == sync::server::RequestKind::Join) return join(worker, request->session);
-  if (request->session != at(worker).session) return;  // of a life before
+  if (request->session != at(worker).session) return;  // a message of an earlier session
   if (request->request() == sync::server::RequestKind::Leave || at(worker).left) {
     at(worker).left = true;
     end(worker);
@@ -64,7 +64,7 @@ void ParameterServer::handle(int worker, const ChannelMessage& message) {
 
 void ParameterServer::dispatch(int worker, const sync::server::Envelope& request, const ChannelMessage& message) {
   if (request.request() == sync::server::RequestKind::Start) return start(worker, request);
-  if (!at(worker).started) return;  // arrived before what comes first: it will come again
+  if (!at(worker).started) return;  // arrived before Start: the worker will send it again
   switch (request.request()) {
     case sync::server::RequestKind::Push:
       return receive_push(worker, request, message);
@@ -124,7 +124,7 @@ void ParameterServer::receive_push(int worker, const sync::server::Envelope& req
   }
 }
 
-// Updates made since the push's pull.
+// Applies or stores a push. Returns its staleness: the number of updates since the worker's pull.
 int64_t ParameterServer::take(int worker, Push push) {
   const int64_t staleness = std::max<int64_t>(0, version_ - push.version);
   report_.staleness.add(staleness);
@@ -139,7 +139,7 @@ int64_t ParameterServer::take(int worker, Push push) {
   return staleness;
 }
 
-// A clock is over when every live worker has ended it.
+// Applies the pushes of all finished clocks. A clock is finished when every live worker has ended it.
 void ParameterServer::close_rounds() {
   while (!rounds_.empty() && rounds_.begin()->first < clocks_.slowest()) {
     const auto pushes = std::move(rounds_.begin()->second);
@@ -162,7 +162,7 @@ void ParameterServer::receive_pull(int worker, const sync::server::Envelope& req
   waiting = Pull{request.number, request.a, request.b != 0, std::move(rows->rows), after(options_.deadline_seconds)};
 }
 
-// The clock that the slowest worker must have.
+// Returns the clock that the slowest worker must have reached before the pull is answered.
 int64_t ParameterServer::needed(const Pull& pull) const {
   switch (options_.consistency) {
     case Consistency::Bsp:
@@ -250,7 +250,7 @@ void ParameterServer::store(int worker, const sync::server::Envelope& request, c
     ++report_.num_damaged;
     return;
   }
-  if (request.number > at(worker).stored) {  // one that comes late, again, would undo what has been since
+  if (request.number > at(worker).stored) {  // a late repetition would undo later updates
     at(worker).stored = request.number;
     state->num_steps = request.a;
     shard_.set_state(std::move(*state));

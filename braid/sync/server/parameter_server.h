@@ -1,8 +1,8 @@
-// One server of a parameter server: answers the workers' requests by its rule of consistency (consistency.h,
+// One server of a parameter server. It answers the workers' requests according to its consistency (consistency.h,
 // docs/parameter_server.md).
 //
-// Each push of a worker is applied exactly once and in the order of its sequence, however often it arrives. A worker
-// that leaves, or is lost, stops counting; what has arrived of it whole still does.
+// The server applies each push of a worker exactly once and in the order of its sequence, however often it arrives. A
+// worker that leaves or is lost no longer counts, but its pushes that have arrived still do.
 #pragma once
 
 #include <chrono>
@@ -22,29 +22,29 @@ namespace braid {
 
 struct ServerOptions {
   Consistency consistency = Consistency::Bsp;
-  int64_t staleness = 0;                        // of Ssp
-  OnRankFailure on_loss = OnRankFailure::Fail;  // of Bsp
-  double deadline_seconds = 300;                // a worker that makes another wait for longer is lost
+  int64_t staleness = 0;                        // Ssp only
+  OnRankFailure on_loss = OnRankFailure::Fail;  // Bsp only
+  double deadline_seconds = 300;                // a worker for which another waits longer is lost
   int first_worker = 1;                         // endpoint of worker 0; the others follow
-  int num_workers = 1;                          // that there may be
-  std::optional<int> num_initial = {};          // the first of them, counted from the start: all; the others join late
+  int num_workers = 1;                          // maximum number of workers
+  std::optional<int> num_initial = {};          // workers live from the start, beginning with worker 0; nullopt: all
 };
 
 struct ServerReport {
   int64_t num_updates = 0;
-  int64_t num_repeated = 0;  // pushes that had come before
-  int64_t num_damaged = 0;   // messages that were not whole
+  int64_t num_repeated = 0;  // pushes that had arrived before
+  int64_t num_damaged = 0;   // malformed messages
   StalenessHistogram staleness;
   int64_t bytes_sent = 0, bytes_received = 0;
-  std::vector<int> lost;  // workers, in order
+  std::vector<int> lost;  // workers, in the order of their loss
 };
 
 class ParameterServer {
  public:
-  // Both outlive this.
+  // REQUIRES: `shard` and `channel` outlive this.
   ParameterServer(const ServerOptions& options, sync::server::ServerShard& shard, Channel& channel);
 
-  // Until every worker has left or is lost, or the channel is closed from this side. Then the channel is closed.
+  // Blocks until every worker has left or is lost, or this endpoint of the channel is closed. Then closes the channel.
   void serve();
   const ServerReport& report() const { return report_; }
 
@@ -65,7 +65,7 @@ class ParameterServer {
     bool started = false, left = false;
     sync::server::SequenceBook<Push> pushes;
     std::optional<Pull> waiting;
-    int64_t stored = 0;  // number of the last Store
+    int64_t stored = 0;  // number of the last Store request
   };
 
   void handle(int worker, const ChannelMessage& message);
@@ -95,9 +95,9 @@ class ParameterServer {
   Channel& channel_;
   sync::server::WorkerClocks clocks_;
   std::vector<Worker> workers_;
-  std::map<int64_t, std::map<int, Push>> rounds_;  // Bsp: by clock, by worker
-  int64_t version_ = 0;                            // updates made
-  std::optional<int> failed_;                      // the worker whose loss was one too many
+  std::map<int64_t, std::map<int, Push>> rounds_;  // Bsp only: by clock, by worker
+  int64_t version_ = 0;                            // number of updates
+  std::optional<int> failed_;                      // the worker whose loss failed the run
   ServerReport report_;
 };
 

@@ -1,4 +1,4 @@
-// Headers and tensors of each kind of message, one function each way.
+// Writes and reads the tensors of a ShardState in messages.
 #include "braid/sync/server/protocol.h"
 
 namespace braid::sync::server {

@@ -1,6 +1,5 @@
-// The messages between a worker and a server (docs/parameter_server.md): five fields of header, then what the kind
-// says. It only reads and writes messages. A message that is not whole reads as nothing; whoever sent it sends it
-// again.
+// The messages between a worker and a server (docs/parameter_server.md): a header of five fields, then the content of
+// each kind. A malformed message is ignored, and its sender sends it again.
 #pragma once
 
 #include <bit>
@@ -14,9 +13,9 @@ inline constexpr int kRequestTag = 1, kAnswerTag = 2;
 
 enum class RequestKind : int64_t {
   Join = 1,  // a new session
-  Start,     // number: the clock to start at
+  Start,     // number: the first clock
   Push,      // number: sequence; a: version of the last pull; b: learning rate; KeyedTensors
-  Pull,      // a: the worker's clock; b: whether the flat parameters are wanted; rows wanted, by index
+  Pull,      // a: the worker's clock; b: 1 if the flat parameters are requested; requested rows, by index
   Fetch,
   Store,  // a: number of steps; the tensors of a ShardState
   Leave,
@@ -25,12 +24,12 @@ enum class RequestKind : int64_t {
 enum class AnswerKind : int64_t {
   Joined = 1,  // number: the worker's clock
   Started,
-  Pushed,   // number: sequence; a: updates since the version it was based on; -1: repeated
+  Pushed,   // number: sequence; a: updates since the push's version; -1: repeated
   Pulled,   // number: of the request; a: version; b: the slowest worker's clock; KeyedTensors
   Fetched,  // number: of the request; a and tensors as for Store
   Stored,   // number: of the request
   Left,
-  Gone,    // the session is over: the worker was taken for lost
+  Gone,    // the session is over: the server counts the worker as lost
   Failed,  // number: the worker that was lost
 };
 
@@ -38,7 +37,7 @@ struct Envelope {
   static constexpr size_t kNumFields = 5;
 
   int64_t kind = 0;
-  int64_t session = 0;  // of a worker: ascends each time it joins anew
+  int64_t session = 0;  // session of the worker; increases each time it joins again
   int64_t number = 0;
   int64_t a = 0, b = 0;
 
@@ -59,9 +58,9 @@ inline std::optional<Envelope> envelope_of(const ChannelMessage& message) {
 inline int64_t bits_of(double value) { return std::bit_cast<int64_t>(value); }
 inline double double_of(int64_t bits) { return std::bit_cast<double>(bits); }
 
-// The state's tensors, after the header.
+// Appends the tensors of `state` to a message.
 void pack(const ShardState& state, ChannelMessage& message);
-// The state without its number of steps, or nothing when it does not fit.
+// Returns the state without its number of steps; nullopt if it does not fit `shape` and `rule`.
 std::optional<ShardState> unpacked_state(const ChannelMessage& message, const KeyShape& shape,
                                          const optim::ElementRule& rule);
 

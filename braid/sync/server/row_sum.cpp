@@ -1,4 +1,4 @@
-// A place for each row that has come, in the order of coming; rows are put in order at the end.
+// Each row gets a place in the order of arrival. take() returns the rows in ascending order.
 #include "braid/sync/server/row_sum.h"
 
 #include <ATen/ops/empty.h>

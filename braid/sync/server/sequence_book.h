@@ -1,4 +1,4 @@
-// Puts the numbered messages of one sender in order, each once.
+// Sorts the numbered messages of one sender, and drops repeated ones.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace braid::sync::server {
 
 enum class Arrival {
-  Kept,      // pop() gives it when its turn comes
-  Repeated,  // has come before
+  Kept,      // pop() returns it in its turn
+  Repeated,  // arrived before
 };
 
 template <class Payload>
@@ -26,7 +26,7 @@ class SequenceBook {
     return early_.try_emplace(sequence, std::move(payload)).second ? Arrival::Kept : Arrival::Repeated;
   }
 
-  // The payload whose turn it is, if it is there.
+  // Returns the next payload in order; nullopt if it has not arrived.
   std::optional<Payload> pop() {
     if (early_.empty() || early_.begin()->first != next_) return std::nullopt;
     std::optional<Payload> first(std::move(early_.begin()->second));

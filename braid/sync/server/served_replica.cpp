@@ -1,5 +1,5 @@
-// A worker pushes its replica's gradient, of the mean over the replica's own samples: a server's mean over pushes, and
-// a push alone, are both of the size of a gradient.
+// A worker pushes the gradient of the mean over its replica's own samples. So a single push and a server's mean over
+// pushes have the same scale.
 #include "braid/sync/server/served_replica.h"
 
 #include <ATen/ops/empty_like.h>
@@ -17,7 +17,7 @@
 namespace braid::sync::server {
 namespace {
 
-// A run whose rank is held up from outside goes on afterwards; ranks that fail close their channels.
+// No deadline: a run whose rank is held up from outside resumes later, and ranks that fail close their channels.
 constexpr double kNoDeadline = 1e8;
 
 std::vector<KeyRange> not_decayed(const param::ParamStore& store) {
@@ -32,8 +32,8 @@ std::vector<KeyRange> not_decayed(const param::ParamStore& store) {
 
 }  // namespace
 
-// Rank 0 makes the servers, all ranks own them. Whichever of them fails on the way, and wherever: from here on waits
-// for servers end with the world (RankChannel), as all others do.
+// Rank 0 makes the servers, and all ranks share their ownership. Whichever rank fails from here on, a failure of the
+// world ends waits for servers, as it ends all other waits (RankChannel).
 std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) const {
   check(workers_.thread_ranks() != nullptr, "servers are threads beside ranks that are threads");
   std::shared_ptr<LocalServers> servers;
@@ -74,7 +74,7 @@ ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const
   pull(ServerClient::Freshness::Newest);
 }
 
-// A failure here has no caller to go to; the first failure of the world is the one that stays.
+// Reports a failure to the world, because a destructor has no caller to throw to. The world keeps its first failure.
 ServedReplica::~ServedReplica() {
   if (channel_->left_by_exception()) return;
   try {
@@ -87,7 +87,7 @@ ServedReplica::~ServedReplica() {
   }
 }
 
-// Whoever has one end of the model pushes the sum of a tied parameter's uses over both, to servers of its own.
+// Each rank that holds an end of the model pushes the sum of a tied parameter's uses over both ends to its own servers.
 void ServedReplica::finish() {
   bytes_within_replica_ += add_tied_uses(store_, tied_);
   if (!pair_) return;
@@ -113,7 +113,8 @@ void ServedReplica::pull(ServerClient::Freshness freshness) {
   if (client_->pull(masters_, freshness)) store_.round_masters();
 }
 
-// A pull answers after the worker's own pushes: when all have pulled, all pushes are in.
+// Makes all replicas equal. A server answers a pull after the worker's own pushes, so once all have pulled, all pushes
+// are applied.
 void ServedReplica::meet() {
   {
     const param::MemoryScope scope(param::MemoryCategory::Communication);

@@ -1,9 +1,9 @@
-// A rank as a worker of a parameter server: its gradients go to servers that hold the optimizer, its parameters come
-// from them. The servers are threads beside the ranks, outside the mesh. Each part of a model that is cut into stages
-// and slices has servers of its own, whose workers are the ranks that hold this part.
+// A rank as a worker of a parameter server. It sends its gradients to servers that hold the optimizer, and receives its
+// parameters from them. The servers are threads beside the ranks, outside the mesh. Each part of a model that is cut
+// into stages and slices has its own servers, whose workers are the ranks that hold this part.
 //
-// Sums over replicas become the servers' business: under "bsp" training is that of the other ways of keeping replicas
-// in step; under "ssp" and "asp" no collective ties one step to another replica's.
+// The servers replace the all-reduce over replicas. Under "bsp" training equals that of other replication. Under "ssp"
+// and "asp" no collective ties a step to another replica's step.
 #pragma once
 
 #include <memory>
@@ -23,14 +23,14 @@ class ServedReplica final : public Replication {
   struct Specs {
     const SyncSpec& sync;
     const OptimizerSpec& optimizer;
-    int ranks_per_replica = 1;  // neighbours among the workers that are of one replica: 2 where stages are mirrored
+    int ranks_per_replica = 1;  // neighbouring workers of one replica: 2 if stages are mirrored
   };
-  // The workers are groups.replicas; their kind is Thread. `store` outlives this. Collective over the workers: the
-  // servers start with the parameters of rank 0. Bulk synchronous servers alone keep alike what ranks of several groups
-  // of workers share.
+  // The workers are the ranks of groups.replicas, which are threads. REQUIRES: `store` outlives this. Collective over
+  // the workers. The servers start with the parameters of rank 0. Parameters that ranks of several groups of workers
+  // share stay equal only under bulk synchronous servers.
   ServedReplica(const Specs& specs, param::ParamStore& store, const ReplicaGroups& groups);
-  // Pushes what has been added up and leaves the servers, which end with their last owner. The world is aborted where
-  // that fails, and where an exception is on its way: no rank waits for this one in vain.
+  // Pushes the accumulated gradients and leaves the servers, which end with their last owner. Aborts the world if that
+  // fails, or if an exception is in flight, so that no rank waits for this one in vain.
   ~ServedReplica() override;
 
   void finish() override;
@@ -42,7 +42,7 @@ class ServedReplica final : public Replication {
   void fetch_states(optim::Optimizer& optimizer) override;
   void saved(optim::Optimizer& optimizer) override;
   void restored(optim::Optimizer& optimizer) override;
-  // To servers, and to the other ranks of the replica.
+  // Returns the bytes sent to servers and to the other ranks of the replica.
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;
 
@@ -56,12 +56,12 @@ class ServedReplica final : public Replication {
   param::ParamStore& store_;
   Communicator& workers_;
   Communicator& tied_;
-  std::unique_ptr<Communicator> pair_;  // the ranks of this replica with the same parameters; null: this one alone
+  std::unique_ptr<Communicator> pair_;  // ranks of this replica with the same parameters; null: only this one
   std::shared_ptr<LocalServers> servers_;
   std::unique_ptr<comm::RankChannel> channel_;
   std::unique_ptr<ServerClient> client_;
-  KeyedTensors masters_;  // the store's
-  at::Tensor scaled_;     // gradients as they are pushed, where they are not the store's own
+  KeyedTensors masters_;  // tensors of the store
+  at::Tensor scaled_;     // scaled gradients; undefined if none were scaled
   Replicas replicas_ = Replicas::Alike;
   int64_t bytes_within_replica_ = 0;
 };

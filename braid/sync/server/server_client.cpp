@@ -1,4 +1,5 @@
-// Requests go to all servers at once; answers are read as they come. Acknowledged pushes are read on the way.
+// The client sends a request to all servers at once and reads answers in order of arrival. It also reads
+// acknowledgements of pushes meanwhile.
 #include "braid/sync/server/server_client.h"
 
 #include <ATen/ops/empty.h>
@@ -13,7 +14,7 @@
 namespace braid {
 namespace {
 
-// Elements `range` of a contiguous tensor along its first dimension, in memory of their own.
+// Returns a copy of elements `range` of a contiguous tensor along its first dimension.
 at::Tensor copied(const at::Tensor& from, const sync::server::KeyRange& range) {
   auto sizes = from.sizes().vec();
   sizes[0] = range.size();
@@ -26,7 +27,7 @@ at::Tensor copied(const at::Tensor& from, const sync::server::KeyRange& range) {
   return copy;
 }
 
-// The rows of `rows` in `range`, numbered from its begin.
+// Returns the rows of `rows` in `range`, numbered from the beginning of `range`.
 TableRows rows_within(const TableRows& rows, const sync::server::KeyRange& range) {
   if (!rows.index.defined()) return {};
   const int64_t* all = rows.index.const_data_ptr<int64_t>();
@@ -41,7 +42,7 @@ TableRows rows_within(const TableRows& rows, const sync::server::KeyRange& range
   return part;
 }
 
-// Sessions of a worker that comes back must ascend.
+// Sessions of a worker that joins again must increase.
 int64_t session_of_now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 }  // namespace
@@ -62,7 +63,7 @@ ServerClient::ServerClient(const KeyShares& shares, const optim::ElementRule& ru
   join();
 }
 
-// Servers may be at different clocks: the worker starts at the latest, which none of them is beyond.
+// Servers may be at different clocks. The worker starts at the latest of them.
 void ServerClient::join() {
   ask("join", to_all(sync::server::RequestKind::Join, 0), sync::server::AnswerKind::Joined,
       [this](int, const sync::server::Envelope& fields, const ChannelMessage&) {

@@ -1,12 +1,12 @@
-// A worker's side of a parameter server: one object per worker, used by one thread. It speaks to all servers and makes
-// them one; it knows no model.
+// A worker's side of a parameter server: one object per worker, used by one thread. It hides the number of servers, and
+// is independent of the model.
 //
 //   ServerClient client(shares, rule, options, channel);    joins
 //   each step:  client.pull(wanted);  ... gradients ...;  client.push(gradient, lr);
 //   client.leave();
 //
-// Throws CommError when a server is gone, when it has given up a worker (OnRankFailure::Fail) or this one, and at the
-// deadline.
+// Throws CommError if a server has closed its channel, if a server has lost a worker (OnRankFailure::Fail) or this
+// worker, or at the deadline.
 #pragma once
 
 #include <functional>
@@ -23,55 +23,59 @@
 namespace braid {
 
 struct ClientOptions {
-  Consistency consistency = Consistency::Bsp;  // as the servers'
-  int64_t staleness = 0;                       // as the servers', of Ssp
-  int push_every = 1;  // steps whose gradients are added up for a push; Dean et al. (2012), section 4.1: n_push
-  int pull_every = 1;  // steps that use the same flat parameters, at most: n_fetch
+  Consistency consistency = Consistency::Bsp;  // same as the servers'
+  int64_t staleness = 0;                       // Ssp only: same as the servers'
+  int push_every = 1;  // steps whose gradients are accumulated for a push; Dean et al. (2012), section 4.1: n_push
+  int pull_every = 1;  // maximum number of steps that use the same flat parameters: n_fetch
   double deadline_seconds = 600;
-  double retry_seconds = 0;  // unanswered requests are sent again after so long; 0: the transport loses nothing
+  double retry_seconds = 0;  // time until an unanswered request is sent again; 0: never, if no message is lost
 };
 
 struct ClientReport {
   int64_t num_pulls = 0, num_pushes = 0, num_resent = 0;
-  double waiting_seconds = 0;    // for answers
-  StalenessHistogram staleness;  // of this worker's pushes, one count per server and push
-  int64_t last_staleness = 0;    // the last of them
+  double waiting_seconds = 0;    // time spent waiting for answers
+  StalenessHistogram staleness;  // staleness of this worker's pushes: one count per server and push
+  int64_t last_staleness = 0;    // staleness of the last push
   int64_t bytes_sent = 0, bytes_received = 0;
 };
 
 class ServerClient {
  public:
-  // Servers are endpoints 0, 1, ... of the channel, which outlives this. Blocks until all have let this worker in.
+  // REQUIRES: servers are endpoints 0, 1, ... of `channel`, which outlives this. Blocks until all servers have accepted
+  // this worker.
   ServerClient(const KeyShares& shares, const optim::ElementRule& rule, const ClientOptions& options, Channel& channel);
 
-  // The pushes that this worker's clock has seen, of one that joined late those that it missed included.
+  // Returns the number of this worker's pushes, including those that it missed if it joined late.
   int64_t clock() const { return clock_; }
 
   enum class Freshness { AsConfigured, Newest };
-  // Before a step. `wanted.dense`, where it is defined, is the worker's copy of the flat parameters; it is brought up
-  // to date when pull_every steps have used it or consistency forbids to use it longer (Ssp: Ho et al. (2013), section
-  // 3.1). The rows whose index is given are read always: their values become new tensors. Returns whether the flat
-  // parameters are new. Blocks as consistency asks for. Newest: flat parameters too, whatever the interval.
+  // Reads parameters before a step. `wanted.dense`, if defined, is the worker's copy of the flat parameters. It is
+  // updated after pull_every steps have used it, or when consistency forbids further use (Ssp: Ho et al. (2013),
+  // section 3.1). Newest always updates it. The rows whose index is given are always read into new tensors. Returns
+  // true if the flat parameters are new. Blocks as long as consistency requires.
   bool pull(KeyedTensors& wanted, Freshness freshness = Freshness::AsConfigured);
-  // After a step: its gradients, of which rows may be named in any order and more than once. Every push_every steps
-  // they are sent, added up, and the clock ticks. Does not wait.
+  // Adds the gradients of a step. Rows may be named in any order and more than once. Every push_every steps, sends the
+  // accumulated gradients and increases the clock. Does not wait.
   void push(const KeyedTensors& gradient, double lr);
-  // Sends what was added up and not sent, if any, with the last step's rate. The next push_every steps count from here.
+  // Sends the accumulated gradients that are not sent yet, if any, with the last step's learning rate. The next
+  // push_every steps count from here.
   void push_rest();
-  void drop_rest();  // forgets it instead: a gradient of parameters that are no more
+  void drop_rest();  // discards them instead: their parameters no longer exist
 
-  // All servers' state as one, and back. No worker may push meanwhile: a barrier among workers comes before and after.
+  // fetch() returns the state of all servers as one; store() sets it. REQUIRES: no worker pushes meanwhile, so a
+  // barrier among workers comes before and after.
   sync::server::ShardState fetch();
   void store(const sync::server::ShardState& state);
 
-  // Pushes the rest first. Every push is applied or waits for its round. Nothing may be called afterwards.
+  // Pushes the accumulated gradients, and waits until every push is applied or waits for its round. No other call may
+  // follow.
   void leave();
 
   const ClientReport& report() const { return report_; }
 
  private:
   using Requests = std::vector<std::optional<ChannelMessage>>;  // by server
-  // Reads the answer of a server; false where it is not whole or not the one.
+  // Reads the answer of a server; returns false if it is malformed or not the expected one.
   using Reader = std::function<bool(int server, const sync::server::Envelope& fields, const ChannelMessage& message)>;
 
   void join();
@@ -104,15 +108,15 @@ class ServerClient {
   int64_t steps_since_pull_ = 0;
   bool has_pulled_ = false;
 
-  at::Tensor accumulated_;  // of flat gradients; empty while push_every is 1
+  at::Tensor accumulated_;  // accumulated flat gradients; undefined while push_every is 1
   std::vector<sync::server::RowSum> row_sums_;
   int steps_since_push_ = 0;
-  double lr_ = 0;  // of the last step
+  double lr_ = 0;  // learning rate of the last step
 
   Requests outstanding_;
   sync::server::AnswerKind expected_ = sync::server::AnswerKind::Joined;
   const Reader* read_ = nullptr;
-  std::vector<std::map<int64_t, ChannelMessage>> unacked_;  // by server and sequence; empty where nothing is lost
+  std::vector<std::map<int64_t, ChannelMessage>> unacked_;  // by server and sequence; empty if retry_seconds is 0
   bool leaving_ = false;
   ClientReport report_;
 };

@@ -1,4 +1,4 @@
-// How a client sends, waits, and sends again.
+// Sending, waiting and resending of a client.
 #include <algorithm>
 #include <chrono>
 
@@ -21,7 +21,7 @@ void ServerClient::fail(const char* what, int rank, const std::string& why) cons
   throw CommError({cat(what, " of the worker at endpoint ", channel_.endpoint()), rank, 0, why});
 }
 
-// A server that has heard all workers' farewell ends; its answer may have been lost.
+// Handles the close of a server. A server ends after all workers have left, and its answer may have been lost.
 void ServerClient::server_closed(const char* what, int server) {
   if (leaving_) {
     unacked_[static_cast<size_t>(server)].clear();
@@ -52,7 +52,7 @@ void ServerClient::ask(const char* what, Requests requests, sync::server::Answer
   outstanding_ = std::move(requests);
   expected_ = expected;
   read_ = &read;
-  struct Ended {  // also by an exception: what it read into is gone then
+  struct Ended {  // also after an exception, when the target of `read` is gone
     ServerClient& client;
     ~Ended() {
       client.outstanding_.clear();
@@ -117,7 +117,7 @@ void ServerClient::handle(const char* what, int server, const ChannelMessage& me
     case sync::server::AnswerKind::Gone:
       fail(what, channel_.endpoint(), "the servers have gone on without this worker");
     case sync::server::AnswerKind::Failed:
-      for (int other = 0; other < num_servers_; ++other) {  // where the loss is not known yet, this is not another one
+      for (int other = 0; other < num_servers_; ++other) {  // so that other servers do not count this worker as lost
         send(other, sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Leave), session_}));
       }
       fail(what, static_cast<int>(fields->number), cat("worker ", fields->number, " is lost"));

@@ -1,4 +1,4 @@
-// The exceptions of servers, thrown again by workers that find them gone. Thread-safe.
+// The exceptions of servers, rethrown by workers that find a server closed. Thread-safe.
 #pragma once
 
 #include <exception>
@@ -13,7 +13,7 @@ class ServerErrors {
     const std::lock_guard lock(mutex_);
     errors_.emplace(server, std::move(error));
   }
-  // Throws what `server` threw, if it did.
+  // Throws the exception of `server`, if there is one.
   void rethrow(int server) const {
     std::exception_ptr error;
     {

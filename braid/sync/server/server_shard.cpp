@@ -1,4 +1,5 @@
-// Sums and updates block by block, while a block is in the cache. Copies are memcpy: LibTorch's may use threads.
+// Sums and updates block by block, while a block is in the cache. Copies use memcpy, because LibTorch's may use
+// threads.
 #include "braid/sync/server/server_shard.h"
 
 #include <ATen/ops/empty.h>
@@ -27,13 +28,13 @@ at::Tensor copied(const at::Tensor& tensor) {
   return copy;
 }
 
-// Element 0 of state number `index`; null where the rule has fewer.
+// Returns element 0 of state number `index`; null if the rule has fewer states.
 template <class T>
 T* state_data(const std::vector<at::Tensor>& tensors, size_t index) {
   return index < tensors.size() ? tensors[index].mutable_data_ptr<T>() : nullptr;
 }
 
-// One step of `rule` on a stretch.
+// Applies one step of `rule` to a range.
 template <class T>
 void apply_rule(const optim::ElementRule& rule, const optim::ElementStep& step, const optim::ElementRange<T>& range) {
   optim::with_factors_type<T>(rule, [&](auto type) {
@@ -183,7 +184,7 @@ at::Tensor ServerShard::rows(int table, const at::Tensor& index) const {
   return out;
 }
 
-// Into the memory that there is.
+// Copies into the existing memory.
 void ServerShard::set_state(const ShardState& state) {
   check(fits(state, shape_, rule_), "a state of the same shape and rule");
   snapshot_.reset();

@@ -1,6 +1,7 @@
-// The state of one server: its range of the flat parameters, its rows of the tables, and the optimizer's state of both.
+// The state of one server: its range of the flat parameters, its rows of the tables, and the optimizer state of both.
 //
-// Rows have a state of their own: a row that no gradient touches stays as it is, and AdamW counts a row's own steps.
+// Each row has its own optimizer state. A row without a gradient does not change, and AdamW counts the steps of each
+// row.
 #pragma once
 
 #include <span>
@@ -11,43 +12,43 @@
 
 namespace braid::sync::server {
 
-// All a shard is: flat tensors in a fixed order.
+// The complete state of a shard: flat tensors in a fixed order.
 struct ShardState {
-  int64_t num_steps = 0;             // updates of the flat parameters
+  int64_t num_steps = 0;             // number of updates of the flat parameters
   std::vector<at::Tensor> elements;  // the parameters, then one tensor for each state of the rule
   struct Table {
-    std::vector<at::Tensor> values;  // [rows, width]: as for elements
-    at::Tensor row_steps;            // int64 [rows]: updates of each row
+    std::vector<at::Tensor> values;  // [rows, width]: the same order as `elements`
+    at::Tensor row_steps;            // int64 [rows]: number of updates of each row
   };
   std::vector<Table> tables;
 };
 
-// Zeros. Of any part of a model, or all of it.
+// Returns a state of zeros, for a part of a model or the whole model.
 ShardState zero_state(const KeyShape& shape, const optim::ElementRule& rule);
-// Independent of `state`, in memory of its own.
+// Returns a copy of `state` in new memory.
 ShardState copy_of(const ShardState& state);
-// Returns true if it has the tensors that `shape` and `rule` ask for.
+// Returns true if `state` has the tensors that `shape` and `rule` require.
 bool fits(const ShardState& state, const KeyShape& shape, const optim::ElementRule& rule);
 
 class ServerShard {
  public:
-  // `not_decayed`: stretches of the shard's elements, ascending, that weight decay leaves out. All zeros at first.
+  // `not_decayed` are ascending ranges of the shard's elements that weight decay excludes. All values start at zero.
   ServerShard(const KeyShape& shape, const optim::ElementRule& rule, std::vector<KeyRange> not_decayed = {});
 
   const KeyShape& shape() const { return shape_; }
   const optim::ElementRule& rule() const { return rule_; }
 
-  // One update by the mean of the gradients, which are summed in the order given. A row that only some have counts
-  // as zero in the others.
+  // Makes one update with the mean of the gradients, which are summed in the given order. A row that only some
+  // gradients contain counts as zero in the others.
   void apply(std::span<const KeyedTensors> gradients, double lr);
 
-  // The parameters as they are now; never written again. Shared until the next update.
+  // Returns the current parameters, which are never written again. Calls return the same tensor until the next update.
   const at::Tensor& snapshot();
-  // Copies; [n, width].
+  // Returns copies of the rows, [n, width].
   at::Tensor rows(int table, const at::Tensor& index) const;
 
   const ShardState& state() const { return state_; }
-  // Copies.
+  // Copies `state`.
   void set_state(const ShardState& state);
   void set_elements(const at::Tensor& parameters);
 
@@ -60,7 +61,7 @@ class ServerShard {
 
   const KeyShape shape_;
   const optim::ElementRule rule_;
-  std::vector<std::pair<KeyRange, double>> stretches_;  // of equal weight decay; they cover the elements
+  std::vector<std::pair<KeyRange, double>> stretches_;  // ranges of equal weight decay; they cover the elements
   ShardState state_;
   at::Tensor snapshot_;
 };

@@ -1,4 +1,4 @@
-// How many updates a server made between a worker's pull and the push that follows from it: a count for each number.
+// A histogram of staleness: the number of updates that a server made between a worker's pull and the push based on it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class StalenessHistogram {
     return sum;
   }
   int64_t most() const { return counts_.empty() ? 0 : static_cast<int64_t>(counts_.size()) - 1; }
-  // 0 of none.
+  // Returns 0 if there are no counts.
   double mean() const {
     double sum = 0;
     for (size_t i = 0; i < counts_.size(); ++i) sum += static_cast<double>(i) * static_cast<double>(counts_[i]);

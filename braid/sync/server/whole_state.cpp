@@ -1,4 +1,4 @@
-// Copies of bytes between a server's keys and their place in the whole.
+// Copies bytes between a server's keys and their place in the whole state.
 #include "braid/sync/server/whole_state.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 enum class Direction { ToPart, ToWhole };
 
-// `range` counts in keys of the whole; `part` holds these keys and no others.
+// Copies the keys `range` of `whole` from or to `part`, which contains only these keys.
 void move_keys(const at::Tensor& whole, const at::Tensor& part, const KeyRange& range, Direction direction) {
   if (part.nbytes() == 0) return;
   const size_t key_bytes = part.nbytes() / static_cast<size_t>(range.size());
@@ -43,7 +43,7 @@ ShardState whole_state(const KeyShares& shares, const optim::ElementRule& rule, 
   ShardState whole = zero_state(shares.whole, rule);
   whole.num_steps = parts.front().num_steps;
   for (size_t server = 0; server < parts.size(); ++server) {
-    // Asynchronous servers may have been given up at different moments; the earliest count is true of all.
+    // Asynchronous servers may have made different numbers of updates. The lowest number is true of all.
     whole.num_steps = std::min(whole.num_steps, parts[server].num_steps);
     move_state(shares, static_cast<int>(server), whole, parts[server], Direction::ToWhole);
   }

@@ -1,4 +1,5 @@
-// The state of all servers as that of one, and the other way: what is saved does not depend on how many there were.
+// Merges the states of all servers into one, and splits it again, so that a saved state does not depend on the number
+// of servers.
 #pragma once
 
 #include <vector>
@@ -7,9 +8,9 @@
 
 namespace braid::sync::server {
 
-// In memory of its own. The parts agree in their number of steps.
+// Returns the merged state, in new memory. Its number of steps is the lowest of the parts.
 ShardState whole_state(const KeyShares& shares, const optim::ElementRule& rule, const std::vector<ShardState>& parts);
-// In memory of its own.
+// Returns the part of one server, in new memory.
 ShardState part_of_state(const KeyShares& shares, const optim::ElementRule& rule, const ShardState& whole, int server);
 
 }  // namespace braid::sync::server

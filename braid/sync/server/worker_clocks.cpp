@@ -1,4 +1,4 @@
-// Only live workers hold others back.
+// Only live workers delay others.
 #include "braid/sync/server/worker_clocks.h"
 
 #include <algorithm>

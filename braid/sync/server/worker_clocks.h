@@ -1,4 +1,4 @@
-// The clocks of a server's workers: how many pushes each has made, and who counts.
+// The clocks of a server's workers: the number of pushes of each, and its state.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace braid::sync::server {
 class WorkerClocks {
  public:
   enum class State {
-    Expected,  // may join; nobody waits for it
+    Expected,  // may join; no worker waits for it
     Live,
     Ended,  // left or lost; may join again
   };
@@ -24,7 +24,7 @@ class WorkerClocks {
   int64_t slowest() const;
   bool all_ended() const;
 
-  // Live at the slowest clock, from which it may be moved ahead.
+  // Makes the worker live at the slowest clock. move_ahead() may then increase its clock.
   void join(int worker);
   void move_ahead(int worker, int64_t clock);
   void tick(int worker) { ++at(worker).clock; }
