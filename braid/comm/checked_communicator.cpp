@@ -1,4 +1,4 @@
-// The rules of communicator.h on tensors and ranks.
+// Checks the rules of communicator.h for tensors and ranks.
 #include "braid/comm/checked_communicator.h"
 
 #include <functional>
@@ -62,7 +62,7 @@ CheckedCommunicator::CheckedCommunicator(Queue& queue, int size)
     : queue_(queue), identity_(size == 1 && dynamic_cast<HostQueue*>(&queue) != nullptr) {}
 
 Work CheckedCommunicator::all_reduce(const at::Tensor& tensor, ReduceOp op) {
-  if (identity_ && !tensor.device().is_cpu()) return {};  // nobody reads it, so it may be anywhere
+  if (identity_ && !tensor.device().is_cpu()) return {};  // no code reads it, so any device is accepted
   require_usable(tensor, "all_reduce");
   require_combinable(tensor, "all_reduce");
   if (identity_) return {};
@@ -92,7 +92,7 @@ Work CheckedCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in
 
 Work CheckedCommunicator::broadcast(const at::Tensor& tensor, int root) {
   require(root >= 0 && root < size(), "broadcast", cat("root ", root, " is not a rank of a group of ", size()));
-  if (identity_ && tensor.defined() && !tensor.device().is_cpu()) return {};  // nobody reads it, as above
+  if (identity_ && tensor.defined() && !tensor.device().is_cpu()) return {};  // no code reads it, as above
   require_usable(tensor, "broadcast");
   if (identity_) return {};
   return issue({CallKind::Broadcast, {}, root, tensor.scalar_type(), tensor.numel()}, tensor, tensor);

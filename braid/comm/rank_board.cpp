@@ -1,4 +1,4 @@
-// Words that any rank may write.
+// Shared memory in which any rank may record the first failure.
 #include "braid/comm/rank_board.h"
 
 #include <sys/mman.h>

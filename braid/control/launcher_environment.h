@@ -33,7 +33,7 @@ struct LauncherEnvironment {
   std::optional<int> local_size;   // number of ranks of this node
   std::optional<JobAddress> root;  // address of node 0; port 0: the launcher gives no port
   int attempt = 0;
-  std::string job;  // the launcher's job that this is an attempt of, "srun 17"; empty: unknown
+  std::string job;  // the launcher's job, equal in all its attempts: "srun 17"; empty: unknown
   std::optional<UnclaimedProcesses> unclaimed;  // set only for Hand and for a launcher of one process
 };
 

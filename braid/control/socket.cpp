@@ -1,6 +1,6 @@
 // Socket options: SO_REUSEADDR lets a restarted job listen on its port at once. TCP_NODELAY sends small messages
-// without delay. TCP_USER_TIMEOUT limits how long the kernel resends to a vanished host, by default a quarter of an
-// hour. It is longer than the default of `run.heartbeat_seconds`, which decides on node failures.
+// without delay. TCP_USER_TIMEOUT makes the kernel stop resending to a vanished host after 30 s instead of about 15
+// minutes. That is longer than the default of `run.heartbeat_seconds`, which decides on node failures.
 #include "braid/control/socket.h"
 
 #include <fcntl.h>

@@ -44,7 +44,7 @@ class JobRounds {
   // heartbeats.
   void leave() { heartbeats_.reset(); }
   int number() const { return number_; }
-  // Sends `word` to all nodes, including this one, in this round.
+  // Sends `body` to all nodes, including this one, in this round.
   void broadcast(RoundBody body);
   // Returns the messages of this round since the last call, in the same order on all nodes. Does not block.
   std::vector<RoundEvent> take_events();

@@ -27,7 +27,7 @@ void write_all(int line, const std::string& bytes);
 
 void flush_all();
 
-// Returns the signals to the caller that are passed on to ranks.
+// Returns the signals that the caller of a launch passes on to its ranks.
 std::vector<int> relayed(SignalsTo to);
 
 // Throws ConfigError, about "process ranks", if this process cannot fork `num_ranks` processes (process_ranks.h).

@@ -1,4 +1,4 @@
-// The thread.
+// A thread runs the queued all-reduces one at a time. It connects before the first.
 #include "braid/comm/gloo/engine_all_reduce.h"
 
 #include <utility>
@@ -27,7 +27,7 @@ void EngineAllReduce::stop() {
   changed_.notify_all();
   if (engine_) engine_->abort();
   changed_.wait(hold, [this] { return !summing_; });
-  std::deque<Sum>().swap(sums_);  // what they call keeps the owner of this alive
+  std::deque<Sum>().swap(sums_);  // their callbacks keep the owner of this object alive
 }
 
 void EngineAllReduce::run() {
