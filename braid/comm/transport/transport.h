@@ -1,4 +1,4 @@
-// Moves bytes between one rank and all others of its world. Shared memory, Gloo and MPI implement it; matching,
+// Moves bytes between one rank and all others of its world. Shared memory, TCP, Gloo and MPI implement it; matching,
 // collectives, waiting and deadlines are written above it, once for all of them.
 #pragma once
 
