@@ -79,9 +79,8 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
     left_behind = supervisor.left_behind();
   }
   rounds_.end();
-  if (node.failure()) {
-    launch::throw_error_of({"a run on several hosts", *node.failure(), now_seconds() - begin, left_behind},
-                           node.outcomes());
+  if (const auto failure = node.failure()) {
+    launch::throw_error_of({"a run on several hosts", *failure, now_seconds() - begin, left_behind}, node.outcomes());
   }
   std::vector<std::string> values;
   for (const std::string& outcome : node.outcomes()) values.push_back(launch::RankOutcome::value(outcome));

@@ -33,6 +33,7 @@ NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vecto
       node_of_rank_(node_of_rank),
       value_bytes_(rounds.nodes().size()),
       outcomes_(node_of_rank.size()),
+      has_failed_(rounds.nodes().size()),
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
       signs_(node_of_rank.size(),
@@ -139,8 +140,13 @@ void NodeAgent::tell_of_end(const Supervisor& supervisor) {
   told_of_end_ = true;
 }
 
+// A failure that another node reports may be the consequence of the death of a rank here. That death has happened
+// before the message was sent, so the ranks that have died are reaped and reported before the message is handled.
 void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
-  for (RoundEvent& event : rounds_.take_events()) {
+  std::vector<RoundEvent> events = rounds_.take_events();
+  supervisor.reap();
+  tell_of_failure();
+  for (RoundEvent& event : events) {
     const std::string fault = take(supervisor, event);
     if (!fault.empty()) rounds_.fail_node(event.node, fault);
   }
@@ -166,13 +172,27 @@ std::string NodeAgent::take_value(Supervisor& supervisor, int node, ValueSet& se
 
 // Node 0 may name a rank of another node as reporter, because node 0 detects hung ranks.
 std::string NodeAgent::take_failure(int node, const comm::Failure& failure) {
+  if (has_failed_[static_cast<size_t>(node)]) return "has said twice that its ranks failed";
+  has_failed_[static_cast<size_t>(node)] = true;
   if (node != 0 && failure.reporter != -1 && !is_rank_of(node, failure.reporter)) {
     return cat("has said what rank ", failure.reporter, " of another node noticed");
   }
-  if (failure_) return "";
+  if (failure_) {
+    if (failure.reporter >= 0 && failure.reporter == failure.rank) later_failures_.push_back(failure);
+    return "";
+  }
   failure_ = failure;
   board_.fail(failure);
   return "";
+}
+
+std::optional<comm::Failure> NodeAgent::failure() const {
+  auto failure = failure_;
+  for (const comm::Failure& later : later_failures_) {
+    const bool died = outcomes_[static_cast<size_t>(later.rank)].empty();
+    if (died && later.rank != failure->rank) failure->why += cat("; rank ", later.rank, ": ", later.why);
+  }
+  return failure;
 }
 
 std::string NodeAgent::take_end(int node, RankEnded& ended) {

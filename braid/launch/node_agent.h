@@ -33,8 +33,9 @@ class NodeAgent final : public SupervisorDelegate {
   bool has_work() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
 
-  // Returns the first failure of the job, as all nodes have received it.
-  const std::optional<comm::Failure>& failure() const { return failure_; }
+  // Returns the first failure of the job, as all nodes have received it. Its text also names ranks that died before
+  // their node had received the failure: an MPI may abort a rank because its peer has died.
+  std::optional<comm::Failure> failure() const;
   // Returns the outcomes (rank_outcome.h) by rank of the world; empty for a rank whose outcome is unknown.
   const std::vector<std::string>& outcomes() const { return outcomes_; }
   const std::vector<int>& ranks_here() const { return ranks_here_; }
@@ -80,8 +81,10 @@ class NodeAgent final : public SupervisorDelegate {
   std::multimap<std::string, Question> open_;
   std::vector<std::string> outcomes_;
   std::optional<comm::Failure> failure_;
+  std::vector<comm::Failure> later_failures_;  // of other ranks, each reported by itself
   bool told_of_failure_ = false, told_of_end_ = false;
-  std::vector<bool> at_end_;  // by node: true if all its ranks have ended
+  std::vector<bool> has_failed_;  // by node: true if it has reported a failure
+  std::vector<bool> at_end_;      // by node: true if all its ranks have ended
   HangDetector hangs_;
   std::vector<RankSample> signs_;    // of all ranks
   std::vector<std::string> states_;  // of all ranks, in words

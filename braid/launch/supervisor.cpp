@@ -79,7 +79,7 @@ void Supervisor::run() {
   while (any_runs() || parts_.delegate.has_work()) {
     sleep();
     for (int signal : parts_.signals.take()) pass_on(signal);
-    for (int place = 0; place < num_ranks(); ++place) reap(place);
+    reap();
     parts_.delegate.advance(*this);
     look();
     kill_late();
@@ -113,6 +113,10 @@ void Supervisor::pass_on(int signal) {
   parts_.signals.stop();
   send(SIGCONT);
   failed_at_ = -1;  // the grace period begins again
+}
+
+void Supervisor::reap() {
+  for (int place = 0; place < num_ranks(); ++place) reap(place);
 }
 
 void Supervisor::reap(int place) {

@@ -76,14 +76,14 @@ class Engines(TinyRun):
                 pass
         return ours
 
-    def ended(self, name, number):
-        """Standard output and error of a run that is endless but for a signal to rank 1."""
+    def ended(self, name, number, out):
+        """Standard output and error of a run into `out` that is endless but for a signal to rank 1."""
         words = [*MPIRUN[name], "-np", "2", BINARY, "train", "run.toml", "mesh.data=2", "run.engine=mpi", *ENDLESS,
-                 "train.save_every=10", "run.progress_seconds=1", "train.out=" + name]
+                 "train.save_every=10", "run.progress_seconds=1", "train.out=" + out]
         with open(self.path / "output", "w") as output:
             run = subprocess.Popen(words, cwd=self.path, env=os.environ | AS_ROOT, stdout=output, stderr=output)
             self.addCleanup(run.kill)
-            while not (self.path / name / "step-10").exists() and run.poll() is None:
+            while not (self.path / out / "step-10").exists() and run.poll() is None:
                 time.sleep(0.05)
             ours = self.ranks_of_this_test()
             self.assertEqual(len(ours), 1)
@@ -96,10 +96,10 @@ class Engines(TinyRun):
         for name in installed_mpis():
             for number, why in [(signal.SIGKILL, "killed by signal 9"), (signal.SIGSTOP, "makes no progress")]:
                 with self.subTest(mpi=name, signal=number):
-                    said = self.ended(name, number)
+                    out = f"{name}-{number.name}"
+                    said = self.ended(name, number, out)
                     self.assertIn(f"rank 1: {why}", said)
-                    self.assertRegex(said, f"(?m)^.*braid train run.toml .*train.resume={name}/step-[0-9]+$")
-                    shutil.rmtree(self.path / name)
+                    self.assertRegex(said, f"(?m)^.*braid train run.toml .*train.resume={out}/step-[0-9]+$")
 
     def test_engines_that_do_not_fit_are_refused(self):
         for words, message in [

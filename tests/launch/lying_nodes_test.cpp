@@ -252,6 +252,14 @@ TEST_F(LyingNodesLaunch, a_node_speaks_of_its_own_ranks) {
   EXPECT_EQ(loss_after({large, large}), "node 1 on h1 has set more values than others can keep");
 }
 
+TEST_F(LyingNodesLaunch, the_ranks_of_a_node_fail_once) {
+  begin(0);
+  for (int time = 0; time < 2; ++time) job->receive(1, said_to_root(word_of(RanksFailed{{1, 1, "why"}})));
+  launch->advance(*supervisor);
+  EXPECT_EQ(rounds->loss(), "node 1 on h1 has said twice that its ranks failed");
+  EXPECT_EQ(launch->failure()->why, "why");
+}
+
 // Nobody has said so but node 0.
 TEST_F(LyingNodesLaunch, a_member_names_node_0_for_words_that_are_not_its_own) {
   begin(1);

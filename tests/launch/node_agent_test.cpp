@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 #include "tests/launch/forked.h"
+#include "tests/support/carried_job.h"
 
 namespace braid::launch::tests::node_agent_test {
 namespace {
@@ -150,6 +153,29 @@ TEST(NodeAgent, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
     store.leave(RankOutcome::returned(std::string(8 << 20, 'a')));
   });
   EXPECT_TRUE(told == std::string(8 << 20, 'a')) << told.size();
+}
+
+// An MPI aborts a rank because its peer, a rank of this node, has died. The abort is reported first.
+TEST(NodeAgent, a_rank_that_died_is_named_though_another_node_reports_first) {
+  CarriedJob job(1, {{"h0", 1}, {"h1", 1}});
+  JobRounds rounds(job);
+  rounds.begin();
+  comm::RankBoard board(1);
+  const std::vector<int> node_of_rank{0, 1};
+  NodeAgent node(rounds, board, node_of_rank, 0);
+  SignalRelay signals({});
+  Supervisor supervisor({board, board, signals, node}, {1});
+  supervisor.start(1, [](int) noexcept { raise(SIGKILL); });
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
+  const comm::Failure abort{0, 0, "killed by signal 6 (Aborted)"};
+  job.receive(0, unframed(control::framed_message(
+                     control::JobBroadcast{0, round_message_bytes({rounds.number(), RanksFailed{abort}})})));
+  for (int turn = 0; turn < 2; ++turn) node.advance(supervisor);
+  ASSERT_TRUE(node.failure());
+  EXPECT_EQ(node.failure()->rank, 0);
+  const std::string both = "killed by signal 6 (Aborted); rank 1: killed by signal 9 (Killed), process ";
+  EXPECT_EQ(node.failure()->why.substr(0, both.size()), both);
 }
 
 }  // namespace
