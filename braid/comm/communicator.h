@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/comm/channel.h"
 #include "braid/comm/queue.h"
 
 namespace braid::comm {
@@ -110,6 +111,12 @@ class Communicator {
   // Forms a group of all ranks with the same colour, ordered by key, then by rank. Collective, blocks. `name` is for
   // messages.
   virtual std::unique_ptr<Communicator> split(int colour, int key, std::string name) = 0;
+
+  // Makes a channel (channel.h) with `num_endpoints` endpoints, and returns those in `numbers`, which are in ascending
+  // order and of this rank alone. Endpoints that no rank has count as closed. Any thread of the rank may use an
+  // endpoint. Once the world has failed, recv_any() throws CommError, and so does send() to an endpoint that has
+  // closed. Destroy the endpoints before the world's communicator. Collective, blocks.
+  virtual std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) = 0;
 
   // Poisons this group and all groups of the same world. Every wait on every rank, now or later, then throws CommError
   // with the first failure's world rank and reason. The first call wins.

@@ -159,8 +159,9 @@ int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies) {
 std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                                                 const StageParameters& parameters) {
   std::vector<CopiedParameters> all;
-  const auto add = [&](const ParameterSum& sum, RankGroup copies) {
+  const auto add = [&](ParameterSum sum, RankGroup copies) {
     if (sum.count == 0) return;
+    sum.moments *= served_share(spec, copies);
     const StateBytes bytes = state_bytes(spec.train.dtype, formulas, sum);
     const double summed = sum.reduced.summed > 0 ? sum.reduced.summed : bytes.gradients;
     all.push_back({bytes, summed, copies, num_shards(spec, layout, copies)});
@@ -183,7 +184,12 @@ StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet f
   return held;
 }
 
-double replication_bytes(const RunSpec& spec) {
+double served_share(const RunSpec& spec, RankGroup copies) {
+  if (spec.sync.replication != ReplicationKind::ParameterServer) return 1;
+  return std::ceil(spec.sync.servers / static_cast<double>(copies.size)) / spec.sync.servers;
+}
+
+double replication_bytes(const RunSpec& spec, RankGroup copies) {
   constexpr double kMaster = 4;
   const double copy = std::max(element_bytes(spec.train.dtype), kMaster);
   switch (spec.sync.replication) {
@@ -193,7 +199,9 @@ double replication_bytes(const RunSpec& spec) {
     case ReplicationKind::DiLoCo:
       return 2 * copy;
     case ReplicationKind::ParameterServer:
-      return (2 + (spec.optimizer.clip_norm > 0 ? 1 : 0) + (spec.sync.push_every > 1 ? 1 : 0)) * copy;
+      return (2 * served_share(spec, copies) + (spec.optimizer.clip_norm > 0 ? 1 : 0) +
+              (spec.sync.push_every > 1 ? 1 : 0)) *
+             copy;
   }
   return 0;
 }

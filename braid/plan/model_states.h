@@ -79,12 +79,15 @@ StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet f
 // Returns the bytes for each parameter that replication takes, in copies of the master:
 //
 //   DiLoCo              2: the last average and the outer momentum
-//   parameter servers   2 for the servers, counted on every rank: the parameters that they hold and those that workers
-//                       read; 1 for gradients that are clipped before they are sent; 1 for gradients that are added up
+//   parameter servers   2 for the served_share(): the parameters that servers hold and those that workers read; 1 for
+//                       gradients that are clipped before they are sent; 1 for gradients that are added up
 //                       between pushes
 //
 // Pushes in flight are not included; they come while there are no activations.
-double replication_bytes(const RunSpec& spec);
+double replication_bytes(const RunSpec& spec, RankGroup copies);
+// Returns the largest part of the parameters whose servers run beside one of the `copies`: servers run beside the ranks
+// in turn. Optimizer states are on the servers. 1 without parameter servers.
+double served_share(const RunSpec& spec, RankGroup copies);
 
 // Returns the table that embedding and head share, on one tensor rank; zero if each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);

@@ -227,7 +227,8 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     const StageParameters& parameters = share.parameters;
     const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
     const bool stays = spec_.memory.offload == OffloadTo::None;
-    const double moments = (stays ? bytes.optimizer : 0) + replication_bytes(spec_) * parameters.count();
+    const double moments =
+        (stays ? bytes.optimizer : 0) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights);
     memory.gradients = static_cast<int64_t>(bytes.gradients);
     memory.moments = static_cast<int64_t>(moments);

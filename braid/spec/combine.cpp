@@ -173,7 +173,6 @@ const std::vector<Combination>& combinations() {
       {ParameterServers, ShardedOptimizer, Refused, kServersShard},
       {ParameterServers, ShardedGradients, Refused, kServersShard},
       {ParameterServers, ShardedParameters, Refused, kServersShard},
-      {ParameterServers, ProcessRanks, Refused, "servers are threads that the workers, being threads too, share"},
       {ParameterServers, MatrixUpdates, Refused, "servers hold stretches of the parameters, and no matrix as a whole"},
       {ParameterServers, RatesByName, Refused, "servers know no names"},
       {ParameterServers, Clipping, ChangesSemantics,

@@ -18,6 +18,7 @@ LAYOUTS = [
     (4, ["mesh.data=2", "mesh.pipe=2", "sync.zero=1"]),
     (4, ["mesh.tensor=2", "mesh.data=2", "sync.zero=2"]),
     (2, ["mesh.data=2", "sync.replication=local-sgd", "sync.period=2"]),
+    (4, ["mesh.data=2", "mesh.pipe=2", "sync.replication=parameter-server", "sync.servers=3", "train.reduction=fast"]),
 ]
 MORE_LAYOUTS = [
     (2, ["mesh.data=2"]), (2, ["mesh.pipe=2"]), (2, ["mesh.tensor=2"]), (4, ["mesh.data=4", "sync.zero=3", "train.microbatch=1"]),

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/random_program.h"
@@ -41,6 +42,7 @@ struct QueueNames {
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Collectives, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Groups, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Programs, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, RankChannels, Queues, QueueNames);
 
 at::Tensor filled(int64_t count, int salt, int rank) {
   const at::Tensor tensor = empty<float>(count);

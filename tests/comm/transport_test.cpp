@@ -13,6 +13,7 @@
 #include "braid/comm/transport/process_communicator.h"
 #include "braid/comm/transport/wire_transport.h"
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/gloo_ranks.h"
@@ -219,6 +220,7 @@ struct TransportNames {
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Collectives, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Groups, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Programs, Transports, TransportNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Transport, RankChannels, Transports, TransportNames);
 // Over TCP a long send to a rank that has left may be done, since that rank still takes bytes until its peers end.
 using TransportsOfFailures = testing::Types<OverWire, OverSharedMemory>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Failures, TransportsOfFailures, TransportNames);

@@ -137,6 +137,15 @@ TEST_F(RunOnProcesses, sharded_parameters_train_the_same_bits) {
   expect_same_run([](RunSpec& spec) { spec.mesh.data = 2, spec.sync.zero = 3; });
 }
 
+TEST_F(RunOnProcesses, workers_of_parameter_servers_train_the_same_bits) {
+  expect_same_run([](RunSpec& spec) {
+    spec.mesh.data = 2;
+    spec.train.reduction = Reduction::Fast;
+    spec.sync.replication = ReplicationKind::ParameterServer;
+    spec.sync.servers = 3;
+  });
+}
+
 TEST_F(RunOnProcesses, a_run_of_threads_goes_on_on_processes) {
   Listener whole, rest;
   RunSpec first = spec("threads", RanksAs::Threads), second = spec("processes", RanksAs::Processes);

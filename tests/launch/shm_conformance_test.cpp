@@ -1,5 +1,6 @@
 // Process ranks keep every promise of a communicator, with queues that run at once and with queues that lag.
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/random_program.h"
 #include "tests/launch/forked.h"
@@ -36,6 +37,7 @@ struct QueueNames {
 INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Collectives, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Groups, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Programs, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, RankChannels, Queues, QueueNames);
 
 // A test of the tests: what a rank expects in vain reaches the parent.
 TEST(Forked, a_failed_expectation_of_a_rank_is_thrown_with_its_place) {

@@ -164,11 +164,27 @@ TEST(ProcessRankTraining, a_pipeline_gives_the_result_of_one_rank) {
   });
 }
 
-TEST(ProcessRankTraining, parameter_servers_are_refused) {
+// Servers of both ranks' processes hold the parameters of a module of the user.
+TEST(ProcessRankTraining, with_parameter_servers_gives_the_result_of_one_rank) {
   run_forked(2, [](Communicator& world) {
-    LayerList layers;
-    layers.add(torch::nn::Linear(2, 2));
-    EXPECT_THROW(DataParallel(layers, world, {.sync = {.replication = ReplicationKind::ParameterServer}}), ConfigError);
+    const auto trained = [](Communicator& ranks) {
+      const Points all = points(12);
+      const int64_t rows = 12 / ranks.size(), first = ranks.rank() * rows;
+      const torch::nn::Sequential model = perceptron(0);
+      const SyncSpec sync{.replication = ReplicationKind::ParameterServer, .servers = 3};
+      const ServerOptimizer descent{.kind = OptimizerKind::Sgd, .momentum = 0, .weight_decay = 0};
+      DataParallel parallel(LayerList().add("model", model), ranks, {.sync = sync, .optimizer = descent});
+      for (int step = 0; step < 20; ++step) {
+        parallel.backward(
+            loss_of(parallel.forward(all.inputs.narrow(0, first, rows)), all.targets.narrow(0, first, rows)));
+        parallel.step(0.1);
+      }
+      return flattened(model->parameters());
+    };
+    const at::Tensor parameters = trained(world);
+    const auto alone = world.split(world.rank(), 0, "alone");
+    EXPECT_LT((parameters - trained(*alone)).abs().max().item<double>(), 1e-10);
+    EXPECT_GT((parameters - flattened(perceptron(0)->parameters())).abs().max().item<double>(), 1e-2);
   });
 }
 

@@ -36,6 +36,9 @@ class CountedCollectives final : public Communicator {
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override {
     return inner_.split(colour, key, std::move(name));
   }
+  std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) override {
+    return inner_.make_channels(numbers, num_endpoints);
+  }
   void abort(const std::string& why) override { inner_.abort(why); }
 
  private:

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <latch>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -71,38 +70,6 @@ TEST(ServedFailures, ARankThatFailsAfterAnyOfItsCallsEndsTheRun) {
     EXPECT_EQ(outcome_after(-1), "");
     ASSERT_GT(calls, 5);
     for (int after = 1; after <= calls; ++after) EXPECT_EQ(outcome_after(after), kFailure) << "after call " << after;
-  }
-}
-
-// Rank 0 has taken its channel and goes on; rank 1 fails before it has one.
-TEST(ServedFailures, NobodyWaitsForARankThatNeverTookItsChannel) {
-  for (const auto consistency : {Consistency::Bsp, Consistency::Ssp}) {
-    SCOPED_TRACE(consistency);
-    const auto last_call = [&] {
-      int calls = 0;
-      run_ranks(kRanks, [&](Communicator& world) {
-        CallCount count;
-        FailingCommunicator counted(world, count);
-        const DataParallel parallel(net(), counted, {.sync = served(consistency)});
-        if (world.rank() == 1) calls = count.calls;
-      });
-      return calls;
-    }();
-    std::latch constructed(kRanks - 1);
-    const auto body = [&](Communicator& world) {
-      CallCount count;
-      if (world.rank() == 1) {
-        count = {.fails_after = last_call, .fail = [&] {
-                   constructed.wait();
-                   fail();
-                 }};
-      }
-      FailingCommunicator counted(world, count);
-      DataParallel parallel(net(), counted, {.sync = served(consistency)});
-      constructed.count_down();
-      while (true) step(parallel);
-    };
-    EXPECT_EQ(outcome(body), kFailure);
   }
 }
 

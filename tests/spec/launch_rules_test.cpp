@@ -86,12 +86,7 @@ TEST(Placement, BlocksAreAlike) {
                 "mesh.data = 3: must leave the 2 ranks that were started, and leaves 3; nearest valid is 2"});
 }
 
-TEST(ProcessRankRules, ServersAndDevicesWantThreads) {
-  EXPECT_EQ(
-      complaints([](RunSpec& spec) { spec.sync.replication = ReplicationKind::ParameterServer; }),
-      std::vector<std::string>{"sync.replication = \"parameter-server\": must be \"all-reduce\" with ranks that are "
-                               "processes, since servers are threads that the workers, being threads too, share; "
-                               "nearest valid is \"all-reduce\""});
+TEST(ProcessRankRules, DevicesWantThreads) {
   EXPECT_EQ(complaints([](RunSpec& spec) { spec.train.device = DeviceKind::Cuda; }),
             std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" with train.device = \"cuda\": its "
                                      "libraries are opened before ranks start, and a fork of a process that has them "

@@ -49,6 +49,11 @@ class FailingCommunicator final : public Communicator, private comm::ThreadRanks
     count_.add();
     return part;
   }
+  std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) override {
+    auto channels = inner_.make_channels(numbers, num_endpoints);
+    count_.add();
+    return channels;
+  }
   void abort(const std::string& why) override { inner_.abort(why); }
 
  private:

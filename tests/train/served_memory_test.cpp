@@ -1,9 +1,11 @@
-// The memory of parameter servers, byte for byte: on the rank that starts them, and nothing on the others.
+// The memory of parameter servers, byte for byte: on the ranks beside which they run, and nothing on the others.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/param/param_store.h"
+#include "braid/sync/server/key_ranges.h"
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
@@ -65,12 +67,14 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
         ASSERT_EQ(found.after_steps.size(), found.elements.size());
         for (size_t rank = 0; rank < found.elements.size(); ++rank) {
           for (const param::MemoryUse& use : {found.after_steps[rank], found.after_saving[rank]}) {
-            const bool starts_servers = static_cast<int>(rank) < mesh.pipe;  // the first of its part's data ranks
+            const int servers = spec.sync.servers, worker = static_cast<int>(rank) / mesh.pipe;
+            const sync::server::KeyRanges ranges(found.elements[rank], servers, param::ParamStore::kAlign);
+            int64_t served = 0;  // elements of the servers beside this rank
+            for (int server = worker; server < servers; server += mesh.data) served += ranges.of(server).size();
             EXPECT_EQ(bytes(use, param::MemoryCategory::Parameters), (narrow ? 2 : 4) * found.elements[rank]);
             EXPECT_EQ(bytes(use, param::MemoryCategory::Gradients), 4 * found.elements[rank]);
             EXPECT_EQ(bytes(use, param::MemoryCategory::Optimizer), (narrow ? 4 : 0) * found.elements[rank]);
-            EXPECT_EQ(bytes(use, param::MemoryCategory::Servers),
-                      starts_servers ? per_parameter * found.elements[rank] : 0);
+            EXPECT_EQ(bytes(use, param::MemoryCategory::Servers), per_parameter * served);
           }
         }
       }

@@ -150,6 +150,15 @@ void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& pr
   std::cout << command << std::endl;
 }
 
+// Called on all nodes after the run has failed, on node 0 after it has printed what the user needs. Many launchers end
+// all other processes once one has failed, so no node exits before all have called this.
+void meet_after_failure(Job& job) {
+  try {
+    job.rounds().exchange(std::string());
+  } catch (const CommError&) {  // a node has failed, so there is nothing to wait for
+  }
+}
+
 int ended_by_signal(int signal, const train::RunEnd& end, const Start& start, RunPrinter& printer) {
   const std::string command = end.interrupted ? command_from(end.checkpoint, start, printer) : "";
   printer.print_interruption(end, signal_name(signal), command);
@@ -191,6 +200,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
       return restarting_run(spec, {&*folder, printer, job});
     } catch (const CommError&) {
       if (folder->has_begun()) say_what_goes_on(start, spec.train.out, printer);
+      if (job) meet_after_failure(*job);
       throw;
     }
   }();
@@ -209,7 +219,12 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
   spec = agreed_spec(spec, job);
   printer.note(placement_text(job, spec.mesh));
-  restarting_run(spec, {nullptr, printer, &job});
+  try {
+    restarting_run(spec, {nullptr, printer, &job});
+  } catch (const CommError&) {
+    meet_after_failure(job);
+    throw;
+  }
   signals.work_is_kept();
   const int signal = signal_of_all(&job);
   const std::string leader = cat("node 0 on ", shown_on_line(job.nodes()[0].host));

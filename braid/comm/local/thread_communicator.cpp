@@ -1,9 +1,10 @@
-// Numbers and issues a rank's calls, and implements the Work that they return.
+// Numbers and issues a rank's calls, and implements the Work and the channels that they return.
 #include "braid/comm/local/thread_communicator.h"
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/local/channel_hub.h"
 
 namespace braid::comm::local {
 namespace {
@@ -67,6 +68,41 @@ Work publish(Queue& queue, std::vector<LocalWork::Part> parts) {
   return Work(work);
 }
 
+// An endpoint of a rank. A failure of the world closes it, which wakes threads that wait.
+class RankChannel final : public Channel {
+ public:
+  RankChannel(std::unique_ptr<Channel> channel, std::shared_ptr<Group> group)
+      : channel_(std::move(channel)),
+        group_(std::move(group)),
+        closes_it_(world().on_failure([this](const Failure&) { channel_->close(); })) {}
+
+  int endpoint() const override { return channel_->endpoint(); }
+  int num_endpoints() const override { return channel_->num_endpoints(); }
+  Delivery send(int peer, int tag, ChannelMessage message) override {
+    const Delivery delivery = channel_->send(peer, tag, std::move(message));
+    if (delivery == Delivery::PeerClosed) throw_if_failed();
+    return delivery;
+  }
+  ChannelEvent recv_any(int tag, Time deadline) override {
+    ChannelEvent event = channel_->recv_any(tag, deadline);
+    if (event.kind == ChannelEvent::Kind::Closed) throw_if_failed();
+    return event;
+  }
+  void close() override { channel_->close(); }
+
+ private:
+  WorldState& world() const { return *group_->members().world_state; }
+  void throw_if_failed() const {
+    std::optional<Failure> failure;
+    world().on_failure([&](const Failure& first) { failure = first; });
+    if (failure) throw CommError({cat("a message at endpoint ", endpoint()), failure->rank, 0, failure->why});
+  }
+
+  const std::unique_ptr<Channel> channel_;
+  const std::shared_ptr<Group> group_;
+  const std::shared_ptr<void> closes_it_;  // last member, because the call uses the others
+};
+
 }  // namespace
 
 ThreadCommunicator::ThreadCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue)
@@ -102,6 +138,16 @@ std::shared_ptr<void> ThreadCommunicator::share(std::shared_ptr<void> object, in
 
 std::shared_ptr<void> ThreadCommunicator::on_failure(std::function<void(const Failure&)> listener) {
   return group_->members().world_state->on_failure(std::move(listener));
+}
+
+std::vector<std::unique_ptr<Channel>> ThreadCommunicator::make_channels(const std::vector<int>& numbers,
+                                                                        int num_endpoints) {
+  const auto hub = shared(*this, rank_ == 0 ? std::make_shared<ChannelHub>(num_endpoints) : nullptr, 0);
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (const int number : numbers) channels.push_back(std::make_unique<RankChannel>(hub->endpoint(number), group_));
+  barrier().wait_host();
+  hub->close_untaken();
+  return channels;
 }
 
 void ThreadCommunicator::abort(const std::string& why) {

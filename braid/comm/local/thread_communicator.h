@@ -21,6 +21,7 @@ class ThreadCommunicator final : public CheckedCommunicator, private ThreadRanks
 
   Work batch(std::span<const P2p> transfers) override;
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;
+  std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) override;
   void abort(const std::string& why) override;
 
  private:

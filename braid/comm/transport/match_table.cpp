@@ -179,7 +179,8 @@ void MatchTable::refused(const MessagePtr& send) {
 }
 
 void MatchTable::count_send(const Message& message, int change) {
-  if (message.route.line == Route::Line::Batch) peers_[message.route.peer].sends += change;
+  const Route::Line line = message.route.line;
+  if (line == Route::Line::Batch || line == Route::Line::Channel) peers_[message.route.peer].sends += change;
 }
 
 void MatchTable::finish(const MessagePtr& message) {

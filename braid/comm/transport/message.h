@@ -13,9 +13,10 @@ namespace braid::comm::transport {
 // Messages match by route, in the order they were issued. `peer` is the world rank of the other side.
 struct Route {
   enum class Line : int32_t {
-    Batch,   // messages of Communicator::batch()
-    First,   // collectives: bytes that a rank sends as soon as it issues them
-    Second,  // collectives: bytes that a rank sends once it has received the first
+    Batch,    // messages of Communicator::batch()
+    First,    // collectives: bytes that a rank sends as soon as it issues them
+    Second,   // collectives: bytes that a rank sends once it has received the first
+    Channel,  // messages of a channel (transport_channel.h)
   };
   int64_t group = 0;
   int peer = 0;

@@ -2,6 +2,7 @@
 #include "braid/comm/transport/process_communicator.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/transport/transport_channel.h"
 
 namespace braid::comm::transport {
 namespace {
@@ -129,6 +131,20 @@ Work ProcessCommunicator::batch(std::span<const P2p> transfers) {
 }
 
 std::unique_ptr<Communicator> ProcessCommunicator::split(int colour, int key, std::string name) {
+  return std::make_unique<ProcessCommunicator>(engine_, split_group(colour, key, std::move(name)), queue());
+}
+
+std::vector<std::unique_ptr<Channel>> ProcessCommunicator::make_channels(const std::vector<int>& numbers,
+                                                                         int num_endpoints) {
+  const at::Tensor ranks = at::full({num_endpoints}, -1.0, at::kDouble);
+  const std::span<double> rank_of_number(ranks.mutable_data_ptr<double>(), static_cast<size_t>(num_endpoints));
+  for (const int number : numbers) rank_of_number[static_cast<size_t>(number)] = rank();
+  all_reduce(ranks, ReduceOp::Max).wait_host();
+  const std::vector<int> rank_of(rank_of_number.begin(), rank_of_number.end());
+  return make_transport_channels(engine_, split_group(0, rank(), cat("channel of ", name())), rank_of);
+}
+
+std::shared_ptr<const Group> ProcessCommunicator::split_group(int colour, int key, std::string name) {
   Transport& transport = engine_->transport();
   const SplitRequest request{colour, key, transport.claim_group()};
   const at::Tensor in = bytes_of(sizeof request), out = bytes_of(sizeof request * size());
@@ -142,7 +158,7 @@ std::unique_ptr<Communicator> ProcessCommunicator::split(int colour, int key, st
   group->lease = transport.join_group(request.claimed, group->id, static_cast<int>(ranks.size()));
   for (const int rank : ranks) group->world_ranks.push_back(group_->world_ranks[rank]);
   group->rank = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
-  return std::make_unique<ProcessCommunicator>(engine_, std::move(group), queue());
+  return group;
 }
 
 Work ProcessCommunicator::issue(const Call& call, const at::Tensor& in, const at::Tensor& out) {

@@ -24,9 +24,11 @@ class ProcessCommunicator : public CheckedCommunicator {
 
   Work batch(std::span<const P2p> transfers) override;
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;
+  std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) override;
   void abort(const std::string& why) override { engine_->fail(why); }
 
  private:
+  std::shared_ptr<const Group> split_group(int colour, int key, std::string name);
   Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) override;
   [[noreturn]] void refuse(const std::string& op, const std::string& why) const override;
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "braid/comm/local/channel_hub.h"
-#include "braid/sync/server/parameter_server.h"
 #include "braid/sync/server/server_errors.h"
+#include "braid/sync/server/server_thread.h"
 
 namespace braid {
 
@@ -41,15 +41,11 @@ class LocalServers {
   std::vector<ServerReport> finish();
 
  private:
-  class Server;
-  static std::vector<sync::server::KeyRange> within(const std::vector<sync::server::KeyRange>& ranges,
-                                                    const sync::server::KeyRange& of);
-
   const KeyShares shares_;
   LocalServersOptions options_;
   comm::local::ChannelHub hub_;
   const std::shared_ptr<sync::server::ServerErrors> errors_ = std::make_shared<sync::server::ServerErrors>();
-  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<sync::server::ServerThread>> servers_;
 };
 
 }  // namespace braid

@@ -9,7 +9,6 @@
 #include <exception>
 
 #include "braid/base/errors.h"
-#include "braid/comm/thread_ranks.h"
 #include "braid/param/memory_account.h"
 #include "braid/sync/node_groups.h"
 #include "braid/sync/tied_uses.h"
@@ -30,40 +29,35 @@ std::vector<KeyRange> not_decayed(const param::ParamStore& store) {
   return ranges;
 }
 
-}  // namespace
-
-// Rank 0 makes the servers, and all ranks share their ownership. Whichever rank fails from here on, a failure of the
-// world ends waits for servers, as it ends all other waits (RankChannel).
-std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) const {
-  check(workers_.thread_ranks() != nullptr, "servers are threads beside ranks that are threads");
-  std::shared_ptr<LocalServers> servers;
-  if (workers_.rank() == 0) {
-    LocalServersOptions options{.num_servers = specs.sync.servers,
-                                .rule = optim::element_rule(specs.optimizer),
-                                .not_decayed = not_decayed(store_),
-                                .initial = store_.flat_master().detach().narrow(0, 0, store_.num_flat())};
-    options.server = {.consistency = consistency_,
-                      .staleness = specs.sync.staleness,
-                      .deadline_seconds = kNoDeadline,
-                      .num_workers = workers_.size()};
-    const KeyShape shape{store_.flat_master().scalar_type(), store_.num_flat(), {}};
-    servers = std::make_shared<LocalServers>(shape, options);
-  }
-  return comm::shared(*workers_.thread_ranks(), std::move(servers), 0);
+// The numbers of the servers that run beside a worker.
+std::vector<int> servers_of(int worker, int num_workers, int num_servers) {
+  std::vector<int> numbers;
+  for (int number = worker; number < num_servers; number += num_workers) numbers.push_back(number);
+  return numbers;
 }
+
+}  // namespace
 
 ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const ReplicaGroups& groups)
     : consistency_(specs.sync.consistency),
       store_(store),
       workers_(groups.replicas),
       tied_(groups.tied),
-      servers_(shared_servers(specs)),
-      channel_(std::make_unique<comm::RankChannel>(servers_->worker_channel(workers_.rank()), workers_)) {
+      exceptions_before_(std::uncaught_exceptions()),
+      shares_({store.flat_master().scalar_type(), store.num_flat(), {}}, specs.sync.servers) {
   check(store.flat_master().is_cpu(), "servers are on the host");
   if (specs.ranks_per_replica > 1) {
     pair_ = workers_.split(workers_.rank() / specs.ranks_per_replica, workers_.rank(), "pair");
   }
-  client_ = std::make_unique<ServerClient>(servers_->shares(), servers_->rule(),
+  workers_.broadcast(store.flat_master().detach(), 0).wait_host();
+  const int num_servers = specs.sync.servers;
+  std::vector<int> numbers = servers_of(workers_.rank(), workers_.size(), num_servers);
+  numbers.push_back(num_servers + workers_.rank());
+  auto channels = workers_.make_channels(numbers, num_servers + workers_.size());
+  channel_ = std::make_unique<WorkerChannel>(std::move(channels.back()), errors_);
+  channels.pop_back();
+  start_servers(specs, std::move(channels));
+  client_ = std::make_unique<ServerClient>(shares_, optim::element_rule(specs.optimizer),
                                            ClientOptions{.consistency = consistency_,
                                                          .staleness = specs.sync.staleness,
                                                          .push_every = specs.sync.push_every,
@@ -74,12 +68,47 @@ ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const
   pull(ServerClient::Freshness::Newest);
 }
 
+// A server that fails fails the world, whichever rank it runs beside.
+void ServedReplica::start_servers(const Specs& specs, std::vector<std::unique_ptr<Channel>> channels) {
+  const param::MemoryScope scope(param::MemoryCategory::Servers);
+  for (auto& channel : channels) {
+    const auto failed = [this, number = channel->endpoint()] {
+      try {
+        throw;
+      } catch (const CommError&) {  // the world has failed
+      } catch (const std::exception& error) {
+        errors_->add(number, std::current_exception());
+        workers_.abort(error.what());
+      }
+    };
+    const KeyRange elements = shares_.elements.of(channel->endpoint());
+    const ServerThread::Part part{
+        .shape = shares_.part(channel->endpoint()),
+        .rule = optim::element_rule(specs.optimizer),
+        .not_decayed = ranges_within(not_decayed(store_), elements),
+        .initial = store_.flat_master().detach().narrow(0, elements.begin, elements.size()),
+        .options = {.consistency = consistency_,
+                    .staleness = specs.sync.staleness,
+                    .deadline_seconds = kNoDeadline,
+                    .first_worker = specs.sync.servers,
+                    .num_workers = workers_.size()},
+    };
+    servers_.push_back(std::make_unique<ServerThread>(part, std::move(channel), failed));
+  }
+}
+
+bool ServedReplica::left_by_exception() const { return std::uncaught_exceptions() > exceptions_before_; }
+
 // Reports a failure to the world, because a destructor has no caller to throw to. The world keeps its first failure.
 ServedReplica::~ServedReplica() {
-  if (channel_->left_by_exception()) return;
+  if (left_by_exception()) {
+    workers_.abort("ends by an exception");
+    return;
+  }
   try {
     const param::MemoryScope scope(param::MemoryCategory::Communication);
     client_->leave();
+    for (const auto& server : servers_) server->finish();
   } catch (const std::exception& error) {
     workers_.abort(error.what());
   } catch (...) {

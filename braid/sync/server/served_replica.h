@@ -1,20 +1,22 @@
 // A rank as a worker of a parameter server. It sends its gradients to servers that hold the optimizer, and receives its
-// parameters from them. The servers are threads beside the ranks, outside the mesh. Each part of a model that is cut
-// into stages and slices has its own servers, whose workers are the ranks that hold this part.
+// parameters from them. The servers are threads beside the ranks, outside the mesh: server s runs in the process of
+// worker s, s - n, ... of n. Each part of a model that is cut into stages and slices has its own servers, whose workers
+// are the ranks that hold this part.
 //
 // The servers replace the all-reduce over replicas. Under "bsp" training equals that of other replication. Under "ssp"
 // and "asp" no collective ties a step to another replica's step.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "braid/comm/communicator.h"
-#include "braid/comm/rank_channel.h"
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/replication.h"
-#include "braid/sync/server/local_servers.h"
 #include "braid/sync/server/server_client.h"
+#include "braid/sync/server/server_errors.h"
+#include "braid/sync/server/server_thread.h"
 
 namespace braid::sync::server {
 
@@ -25,12 +27,12 @@ class ServedReplica final : public Replication {
     const OptimizerSpec& optimizer;
     int ranks_per_replica = 1;  // neighbouring workers of one replica: 2 if stages are mirrored
   };
-  // The workers are the ranks of groups.replicas, which are threads. REQUIRES: `store` outlives this. Collective over
-  // the workers. The servers start with the parameters of rank 0. Parameters that ranks of several groups of workers
-  // share stay equal only under bulk synchronous servers.
+  // The workers are the ranks of groups.replicas. REQUIRES: `store` outlives this. Collective over the workers. The
+  // servers start with the parameters of rank 0. Parameters that ranks of several groups of workers share stay equal
+  // only under bulk synchronous servers.
   ServedReplica(const Specs& specs, param::ParamStore& store, const ReplicaGroups& groups);
-  // Pushes the accumulated gradients and leaves the servers, which end with their last owner. Aborts the world if that
-  // fails, or if an exception is in flight, so that no rank waits for this one in vain.
+  // Pushes the accumulated gradients, leaves the servers, and blocks until all workers have left the servers of this
+  // rank. Aborts the world if that fails, or if an exception is in flight, so that no rank waits for this one in vain.
   ~ServedReplica() override;
 
   void finish() override;
@@ -47,7 +49,8 @@ class ServedReplica final : public Replication {
   ReplicationTimes times() const override;
 
  private:
-  std::shared_ptr<LocalServers> shared_servers(const Specs& specs) const;
+  void start_servers(const Specs& specs, std::vector<std::unique_ptr<Channel>> channels);
+  bool left_by_exception() const;
   at::Tensor flat_gradients() const { return store_.flat_grads().narrow(0, 0, store_.num_flat()); }
   void pull(ServerClient::Freshness freshness);
   ShardState state_here(optim::Optimizer& optimizer) const;
@@ -57,8 +60,11 @@ class ServedReplica final : public Replication {
   Communicator& workers_;
   Communicator& tied_;
   std::unique_ptr<Communicator> pair_;  // ranks of this replica with the same parameters; null: only this one
-  std::shared_ptr<LocalServers> servers_;
-  std::unique_ptr<comm::RankChannel> channel_;
+  const int exceptions_before_;
+  const KeyShares shares_;
+  const std::shared_ptr<ServerErrors> errors_ = std::make_shared<ServerErrors>();
+  std::vector<std::unique_ptr<ServerThread>> servers_;  // of this rank
+  std::unique_ptr<Channel> channel_;
   std::unique_ptr<ServerClient> client_;
   KeyedTensors masters_;  // tensors of the store
   at::Tensor scaled_;     // scaled gradients; undefined if none were scaled

@@ -8,6 +8,7 @@
 
 #include "braid/launch/engines.h"
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/random_program.h"
@@ -34,6 +35,7 @@ struct OnMpi {
 INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, Collectives, OnMpi);
 INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, Groups, OnMpi);
 INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, Programs, OnMpi);
+INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, RankChannels, OnMpi);
 
 TEST(MpiWorld, long_messages_overtake_each_other) {
   OnMpi::run(2, [](Communicator& world) {
