@@ -11,6 +11,8 @@ LAYOUTS = {
                                "train.microbatch=1"], 4),
     "data 2 x tensor 2, zero 3, a list of hosts": (["mesh.data=2", "mesh.tensor=2", "sync.zero=3",
                                                     'run.placement="0,1,1,0"'], 2),
+    "servers, data 3": (["mesh.data=3", "train.batch=6", "sync.replication=parameter-server", "sync.servers=3",
+                         "train.reduction=fast"], 3),
     "pipe 2, 1f1b": (["mesh.pipe=2", "pipeline.schedule=1f1b"], 2),
     "tensor 2": (["mesh.tensor=2"], 2),
     "data 2": (["mesh.data=2"], 2),

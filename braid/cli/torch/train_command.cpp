@@ -150,9 +150,9 @@ void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& pr
   std::cout << command << std::endl;
 }
 
-// Called on all nodes after the run has failed, on node 0 after it has printed what the user needs. Many launchers end
-// all other processes once one has failed, so no node exits before all have called this.
-void meet_after_failure(Job& job) {
+// Called on all nodes before they exit with an error code, on node 0 after it has printed what the user needs. Many
+// launchers end all other processes once one has failed, so no node exits before all have called this.
+void meet_before_exit(Job& job) {
   try {
     job.rounds().exchange(std::string());
   } catch (const CommError&) {  // a node has failed, so there is nothing to wait for
@@ -200,15 +200,20 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
       return restarting_run(spec, {&*folder, printer, job});
     } catch (const CommError&) {
       if (folder->has_begun()) say_what_goes_on(start, spec.train.out, printer);
-      if (job) meet_after_failure(*job);
+      if (job) meet_before_exit(*job);
       throw;
     }
   }();
   signals.work_is_kept();
   const int signal = signal_of_all(job);
+  if (signal != 0) {
+    show_end(end, printer);
+    const int code = ended_by_signal(signal, end, start, printer);
+    if (job) meet_before_exit(*job);
+    return code;
+  }
   if (job) job->rounds().leave();  // the rest concerns this host alone, and may fork
   show_end(end, printer);
-  if (signal != 0) return ended_by_signal(signal, end, start, printer);
   show_sample(end);
   return 0;
 }
@@ -222,7 +227,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   try {
     restarting_run(spec, {nullptr, printer, &job});
   } catch (const CommError&) {
-    meet_after_failure(job);
+    meet_before_exit(job);
     throw;
   }
   signals.work_is_kept();
@@ -232,6 +237,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
                     ? cat("the run has ended; ", leader, " says how")
                     : cat("interrupted by ", signal_name(signal), "; ", leader, " prints the command that resumes it"))
             << std::endl;
+  if (signal != 0) meet_before_exit(job);
   return signal == 0 ? 0 : 128 + signal;
 }
 

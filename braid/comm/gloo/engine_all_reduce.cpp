@@ -35,13 +35,12 @@ void EngineAllReduce::run() {
   try {
     while (auto sum = next()) {
       engine_->sum(sum->tensor);
-      {
-        const std::scoped_lock hold(mutex_);
-        summing_ = false;
-        changed_.notify_all();
-      }
       sum->tensor.reset();
       sum->done();
+      sum.reset();  // the callback keeps the owner of this object alive, which must not be destroyed by this thread
+      const std::scoped_lock hold(mutex_);
+      summing_ = false;
+      changed_.notify_all();
     }
     return;
   } catch (const std::exception& error) {

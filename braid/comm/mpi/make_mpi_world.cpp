@@ -21,12 +21,13 @@ class MpiTransport final : public transport::WireTransport {
       transport::meet(options, transport::world_group(options), cat(options.prefix, "mpi/"), "MPI",
                       [this] { return given_up(); });
       if (options.activity) options.activity->begin_storage("starting MPI");
-      auto wire = std::make_unique<MpiWire>(MpiWire::Options{.rank = options.rank,
-                                                             .size = options.size,
-                                                             .plugin = find_plugin().path,
-                                                             .store = options.store,
-                                                             .prefix = options.prefix,
-                                                             .given_up = [this] { return given_up(); }});
+      auto wire = std::make_unique<MpiWire>(
+          MpiWire::Options{.rank = options.rank,
+                           .size = options.size,
+                           .plugin = find_plugin().path,
+                           .store = options.store,
+                           .prefix = options.prefix,
+                           .given_up = [failures = options.failures] { return failures->failure().has_value(); }});
       wire_ = wire.get();
       set_wire(std::move(wire));
     });

@@ -7,7 +7,7 @@
 namespace braid::comm::mpi {
 
 struct MpiFunctions {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
 
   int version;
   const char* library;  // "Open MPI 4.1.4"
@@ -17,6 +17,7 @@ struct MpiFunctions {
   const char* (*start)();
   int (*rank)();
   int (*size)();
+  int (*max_tag)();  // the largest tag
   // Post a transfer of at most 2^31 - 1 bytes. Return a handle; null if MPI fails.
   void* (*send)(const void* bytes, int64_t count, int peer, int tag);
   void* (*receive)(void* bytes, int64_t count, int peer, int tag);

@@ -30,6 +30,7 @@ constexpr double kWaitSeconds = 2e-3;     // after the last end of a transfer it
 constexpr double kActiveSeconds = 20e-3;  // after the last end of a transfer its sleeps are short
 constexpr std::chrono::microseconds kShortSleep(500), kLongSleep(1000);
 constexpr double kNapSeconds = 0.05;
+constexpr double kStuckSeconds = 2;  // after this time MPI stays in a call for ever
 
 // A send or receive. States other than Open are final.
 struct Request {
@@ -108,19 +109,34 @@ class MpiWire::Thread : public std::enable_shared_from_this<Thread> {
   }
   void end_wait() { num_waiting_.fetch_sub(1); }
 
-  // Returns when the thread is out of MPI, or has not come out of its start.
-  void end(bool in_peace) {
+  int max_tag() const { return max_tag_; }
+
+  // Returns when MPI has ended, or when the world has failed.
+  void finish() {
     std::unique_lock hold(mutex_);
-    if (phase_ == Phase::Running) phase_ = in_peace ? Phase::Finishing : Phase::Aborting;
+    if (phase_ == Phase::Running) phase_ = Phase::Finishing;
     changed_.notify_all();
-    const auto waits = [&] {
-      return phase_ == Phase::Aborting || (phase_ == Phase::Finishing && !options_.given_up());
-    };
-    while (waits()) wait_for_change(hold);
+    while (phase_ != Phase::Over && !options_.given_up()) wait_for_change(hold);
+  }
+
+  // Returns when the thread uses no memory of transfers any more, or stays in a call of MPI.
+  void abort() {
+    std::unique_lock hold(mutex_);
+    if (phase_ == Phase::Running || phase_ == Phase::Finishing) phase_ = Phase::Aborting;
+    changed_.notify_all();
+    const double end = now_seconds() + kStuckSeconds;
+    while (phase_ == Phase::Aborting && now_seconds() < end) wait_for_change(hold);
   }
 
  private:
-  enum class Phase { Starting, Running, Finishing, Aborting, Over };
+  enum class Phase {
+    Starting,
+    Running,
+    Finishing,  // the thread waits for the last sends
+    Ending,     // the thread is in MpiFunctions::finish(); no transfer is in flight
+    Aborting,   // the thread leaves MPI as it is
+    Over,
+  };
 
   void wait_for_change(std::unique_lock<std::mutex>& hold) {
     changed_.wait_for(hold, std::chrono::duration<double>(kNapSeconds));
@@ -142,26 +158,33 @@ class MpiWire::Thread : public std::enable_shared_from_this<Thread> {
       if (!problem && mpi_.size() != options_.size)
         error_ = cat(mpi_.library, " has a world of ", mpi_.size(), " ranks, not ", options_.size);
       if (error_.empty()) own_mpi_rank_ = mpi_.rank();
+      if (error_.empty()) max_tag_ = std::min(mpi_.max_tag(), kMaxTag);
       phase_ = error_.empty() ? Phase::Running : Phase::Over;
       changed_.notify_all();
     }
     if (phase_ == Phase::Over) return;
     move_all();
-    const bool in_peace = phase_ == Phase::Finishing;
-    if (in_peace) end_in_peace();
+    const bool in_peace = end_transfers();
     for (const auto& request : in_flight_) request->end(Request::State::Aborted);
     in_flight_.clear();
+    if (in_peace) mpi_.finish();
     enter(Phase::Over);
   }
 
-  // The last sends end when the peers have them; no message will match the last receives.
-  void end_in_peace() {
+  // Returns true if MPI can be ended. The last sends end when the peers have them; no message will match the last
+  // receives.
+  bool end_transfers() {
     const auto sends = [](const auto& request) { return request->sends; };
-    while (std::ranges::any_of(in_flight_, sends) && !options_.given_up()) test_all();
+    while (phase_ == Phase::Finishing && std::ranges::any_of(in_flight_, sends)) test_all();
+    {
+      const std::scoped_lock hold(mutex_);
+      if (phase_ != Phase::Finishing || options_.given_up()) return false;
+      phase_ = Phase::Ending;
+    }
     for (const auto& request : in_flight_) {
       for (void* handle : request->handles) mpi_.cancel(handle);
     }
-    mpi_.finish();
+    return true;
   }
 
   void move_all() {
@@ -194,8 +217,12 @@ class MpiWire::Thread : public std::enable_shared_from_this<Thread> {
       num_posted_.store(0);
     }
     for (auto& request : posted) {
-      if (phase_ != Phase::Aborting) begin(*request);
-      in_flight_.push_back(std::move(request));
+      if (phase_ == Phase::Aborting) {
+        request->end(Request::State::Aborted);
+      } else {
+        begin(*request);
+        in_flight_.push_back(std::move(request));
+      }
     }
   }
 
@@ -243,7 +270,7 @@ class MpiWire::Thread : public std::enable_shared_from_this<Thread> {
   const Options options_;
   const MpiFunctions& mpi_;
   std::vector<int> mpi_ranks_;  // by rank of the world
-  int own_mpi_rank_ = 0;
+  int own_mpi_rank_ = 0, max_tag_ = kMaxTag;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -271,8 +298,10 @@ void MpiWire::begin_wait() { thread_->begin_wait(); }
 
 void MpiWire::end_wait() { thread_->end_wait(); }
 
-void MpiWire::abort() { thread_->end(false); }
+int MpiWire::max_tag() const { return thread_->max_tag(); }
 
-void MpiWire::finish() { thread_->end(true); }
+void MpiWire::abort() { thread_->abort(); }
+
+void MpiWire::finish() { thread_->finish(); }
 
 }  // namespace braid::comm::mpi

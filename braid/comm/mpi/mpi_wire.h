@@ -33,9 +33,10 @@ class MpiWire final : public transport::Wire {
 
   std::unique_ptr<Transfer> send(const void* bytes, int64_t count, int peer, int tag) override;
   std::unique_ptr<Transfer> receive(void* bytes, int64_t count, int peer, int tag) override;
+  int max_tag() const override;
   void begin_wait() override;
   void end_wait() override;
-  // Returns when the thread makes no more calls.
+  // Returns when the thread makes no more calls, or stays in one.
   void abort() override;
   // Ends MPI. Collective: blocks until all ranks end MPI. REQUIRES: no peer sends anything any more.
   void finish();

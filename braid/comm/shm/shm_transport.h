@@ -31,7 +31,7 @@ class ShmTransport final : public transport::Transport {
   void start(Receiver& receiver) override { receiver_ = &receiver; }
   void send(const transport::MessagePtr& message) override;
   void fetch(int peer, int32_t payload, const transport::MessagePtr& receive) override;
-  void refuse(int, int32_t) override {}
+  void refuse(int, int32_t, int64_t) override {}
   void leave() override { world_.leave(rank_); }
   void end() override { world_.end(rank_); }
   bool may_stop() const override { return true; }  // peers find in shared memory what they have not taken yet

@@ -134,11 +134,28 @@ void TcpTransport::notify() {
   if (num_sleeping_.load() == 0) return;
   const uint64_t one = 1;
   (void)!write(wake_.descriptor(), &one, sizeof one);
+  const std::scoped_lock hold(sleeping_);
+  woken_.notify_all();
 }
 
+// One thread waits for sockets. The others wait for it, because one of two threads may take the event of both out of
+// wake_. When it returns, one of them takes its place.
 void TcpTransport::sleep(uint64_t seen, double seconds) {
+  const double most = std::min(seconds, longest_sleep());
   num_sleeping_.fetch_add(1);
-  if (events_.load() == seen) wait_for_sockets(std::min(seconds, longest_sleep()));
+  {
+    std::unique_lock hold(sleeping_);
+    if (polled_) {
+      woken_.wait_for(hold, std::chrono::duration<double>(most), [&] { return events_.load() != seen || !polled_; });
+    } else if (events_.load() == seen) {
+      polled_ = true;
+      hold.unlock();
+      wait_for_sockets(most);
+      hold.lock();
+      polled_ = false;
+      woken_.notify_one();
+    }
+  }
   num_sleeping_.fetch_sub(1);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,7 +30,7 @@ class TcpTransport final : public transport::Transport {
   void start(Receiver& receiver) override;
   void send(const transport::MessagePtr& message) override;
   void fetch(int peer, int32_t payload, const transport::MessagePtr& receive) override;
-  void refuse(int, int32_t) override {}
+  void refuse(int, int32_t, int64_t) override {}
   void leave() override { send_to_all(transport::MessageLane::Notice::Leave); }
   void end() override { send_to_all(transport::MessageLane::Notice::End); }
   bool may_stop() const override;
@@ -68,6 +69,9 @@ class TcpTransport final : public transport::Transport {
   std::atomic<int> num_groups_{0};
   std::atomic<uint64_t> events_{0};
   std::atomic<int> num_sleeping_{0};  // threads of the rank in sleep()
+  std::mutex sleeping_;
+  std::condition_variable woken_;
+  bool polled_ = false;  // a thread in sleep() waits for sockets
   // Recursive, because the receiver may send while it is called.
   mutable std::recursive_mutex mutex_;
   bool stopped_ = false, moving_ = false, move_again_ = false;

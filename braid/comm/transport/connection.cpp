@@ -78,7 +78,19 @@ void Connection::fetch(int32_t payload, const MessagePtr& receive) {
   const std::scoped_lock hold(fetching_);
   if (closed_) return;
   try {
-    payloads_.push_back({payload, receive, wire_.receive(receive->data, receive->bytes, peer_, payload)});
+    payloads_.push_back({payload, receive, wire_.receive(receive->data, receive->bytes, peer_, payload), nullptr});
+    fetched_.notify_one();
+  } catch (const WireError&) {
+  }
+}
+
+void Connection::refuse(int32_t payload, int64_t bytes) {
+  const std::scoped_lock hold(fetching_);
+  if (closed_) return;
+  try {
+    auto memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
+    auto transfer = wire_.receive(memory.get(), bytes, peer_, payload);
+    payloads_.push_back({payload, nullptr, std::move(transfer), std::move(memory)});
     fetched_.notify_one();
   } catch (const WireError&) {
   }
@@ -96,8 +108,11 @@ void Connection::post(Frame frame, const void* bytes, int64_t count) {
 
 // REQUIRES: sending_ is held.
 void Connection::post_payload(const MessagePtr& message) {
-  const int32_t tag = next_tag_ = next_tag_ % (Wire::kMaxTag - 1) + 1;
-  Payload& sent = sent_[tag] = {tag, message, nullptr};
+  do {
+    next_tag_ = next_tag_ % (wire_.max_tag() - 1) + 1;
+  } while (sent_.contains(next_tag_));
+  const int32_t tag = next_tag_;
+  Payload& sent = sent_[tag] = {tag, message, nullptr, nullptr};
   sent.transfer = wire_.send(message->data, message->bytes, peer_, tag);
   post({.kind = Frame::Kind::Message, .payload = tag, .header = MessageHeader::of(*message)}, nullptr, 0);
 }
@@ -143,7 +158,10 @@ void Connection::handle(const FrameInFlight& received) {
       }
       break;
     case Frame::Kind::Refused:
-      if (const auto sent = pop_sent(frame.payload)) receiver_.refused(sent->message);
+      if (const auto sent = pop_sent(frame.payload)) {
+        sent->transfer->wait();  // as above
+        receiver_.refused(sent->message);
+      }
       break;
     case Frame::Kind::Leave:
       peer_left_ = true;
@@ -207,8 +225,8 @@ void Connection::wait_for_payloads() {
     const Payload payload = std::move(payloads_.front());
     payloads_.pop_front();
     hold.unlock();
-    send(Frame::Kind::Taken, payload.tag);
-    receiver_.fetched(payload.message);
+    send(payload.message ? Frame::Kind::Taken : Frame::Kind::Refused, payload.tag);
+    if (payload.message) receiver_.fetched(payload.message);
   }
 }
 

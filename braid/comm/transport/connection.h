@@ -26,7 +26,7 @@ struct Frame {
   enum class Kind : int32_t {
     Message,
     Taken,    // the payload with this tag has arrived
-    Refused,  // no receive will take the payload with this tag
+    Refused,  // the payload with this tag has arrived, and no receive takes it
     Leave,    // the sender makes no more calls: it begins no message on the lines Batch and First
     End,      // after all messages of the sender, which needs none any more
     Seen,     // carries nothing but `seen`
@@ -64,6 +64,8 @@ class Connection {
   bool ended() { return gone_ || (peer_ended_ && end_seen()); }
   // Receives `payload` into the memory of `receive`.
   void fetch(int32_t payload, const MessagePtr& receive);
+  // Receives `payload`, which nobody wants, so that the peer's send ends, and tells the peer.
+  void refuse(int32_t payload, int64_t bytes);
   // Returns when no thread touches a message any more. REQUIRES: Wire::abort() was called.
   void stop();
 
@@ -79,8 +81,9 @@ class Connection {
   };
   struct Payload {
     int32_t tag;
-    MessagePtr message;
+    MessagePtr message;  // null: the payload is refused
     TransferPtr transfer;
+    std::unique_ptr<std::byte[]> refused;  // its bytes
   };
 
   void post(Frame frame, const void* bytes, int64_t count);

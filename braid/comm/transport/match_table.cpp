@@ -40,17 +40,17 @@ void MatchTable::add(const MessagePtr& message) {
 }
 
 void MatchTable::leave() {
-  std::vector<std::pair<int, int32_t>> late;
+  std::vector<std::shared_ptr<Arrival>> late;
   {
     const std::scoped_lock hold(mutex_);
     leaving_ = true;
     for (const auto& [route, waiting] : arrivals_) {
       if (route.line == Route::Line::Second) continue;
-      for (const auto& arrival : waiting) late.emplace_back(route.peer, arrival->payload);
+      late.insert(late.end(), waiting.begin(), waiting.end());
     }
   }
-  for (const auto& [peer, payload] : late) {
-    if (payload != 0) transport_.refuse(peer, payload);
+  for (const auto& arrival : late) {
+    if (arrival->payload != 0) transport_.refuse(arrival->peer, arrival->payload, arrival->header.bytes);
   }
   peers_[rank_].left = true;
   transport_.leave();
@@ -125,7 +125,7 @@ std::shared_ptr<Arrival> MatchTable::arrive(int peer, const MessageHeader& heade
   }
   if (leaving_ && header.line != Route::Line::Second && payload != 0) {
     hold.unlock();
-    transport_.refuse(peer, payload);
+    transport_.refuse(peer, payload, header.bytes);
     return nullptr;
   }
   if (payload == 0) arrival->buffer = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(header.bytes));

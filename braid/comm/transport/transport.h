@@ -64,7 +64,8 @@ class Transport {
   virtual void send(const MessagePtr& message) = 0;
   // Moves the bytes of `payload` into the receive. Receiver::fetched() follows.
   virtual void fetch(int peer, int32_t payload, const MessagePtr& receive) = 0;
-  virtual void refuse(int peer, int32_t payload) = 0;
+  // Takes the payload of `bytes` bytes and drops it. Receiver::refused() follows at the peer.
+  virtual void refuse(int peer, int32_t payload, int64_t bytes) = 0;
 
   // This rank makes no more calls. All peers get to know, after all that was sent before.
   virtual void leave() = 0;

@@ -17,7 +17,7 @@ class WireError : public std::runtime_error {
 // Thread-safe.
 class Wire {
  public:
-  static constexpr int kMaxTag = 1 << 27;  // MPICH has no larger tags
+  static constexpr int kMaxTag = 1 << 27;
 
   // A send or receive in flight. Destroyed when it has ended, when the peer will never do its part, or after abort().
   class Transfer {
@@ -31,9 +31,11 @@ class Wire {
   virtual ~Wire() = default;
 
   // Neither blocks. The peer's receive with the same tag gets the bytes, in the order of sends; it has room for as many
-  // or more. A send of any size ends when that receive is posted. 0 <= tag < kMaxTag; `peer` is another rank.
+  // or more. A send of any size ends when that receive is posted. 0 <= tag < max_tag(); `peer` is another rank.
   virtual std::unique_ptr<Transfer> send(const void* bytes, int64_t count, int peer, int tag) = 0;
   virtual std::unique_ptr<Transfer> receive(void* bytes, int64_t count, int peer, int tag) = 0;
+
+  virtual int max_tag() const { return kMaxTag; }
 
   // Called around each sleep of a thread of the rank that waits for something to arrive.
   virtual void begin_wait() {}

@@ -21,7 +21,7 @@ class WireTransport : public Transport {
   void fetch(int peer, int32_t payload, const MessagePtr& receive) override {
     connections_[peer]->fetch(payload, receive);
   }
-  void refuse(int peer, int32_t payload) override { connections_[peer]->send(Frame::Kind::Refused, payload); }
+  void refuse(int peer, int32_t payload, int64_t bytes) override { connections_[peer]->refuse(payload, bytes); }
   void leave() override;
   void end() override;
   bool may_stop() const override;

@@ -29,6 +29,14 @@ int size() {
   return size;
 }
 
+// Every MPI has at least 32767 (MPI 3.1, section 8.1.2).
+int max_tag() {
+  void* value = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &found);
+  return found ? *static_cast<int*>(value) : 32767;
+}
+
 void* send(const void* bytes, int64_t count, int peer, int tag) {
   auto* request = new MPI_Request;
   if (MPI_Isend(bytes, static_cast<int>(count), MPI_BYTE, peer, tag, world, request) == MPI_SUCCESS) return request;
@@ -70,6 +78,6 @@ void finish() {
 extern "C" __attribute__((visibility("default"))) const braid::comm::mpi::MpiFunctions* braid_mpi_functions() {
   using namespace braid::comm::mpi;
   static const MpiFunctions functions = {
-      MpiFunctions::kVersion, BRAID_MPI_LIBRARY, start, rank, size, send, receive, test, cancel, finish};
+      MpiFunctions::kVersion, BRAID_MPI_LIBRARY, start, rank, size, max_tag, send, receive, test, cancel, finish};
   return &functions;
 }
