@@ -102,6 +102,8 @@ Socket Socket::accept() const {
   return socket;
 }
 
+void Socket::be_patient() const { set_option(*this, IPPROTO_TCP, TCP_USER_TIMEOUT, 0); }
+
 std::string Socket::fault() const {
   int error = 0;
   socklen_t length = sizeof error;

@@ -21,7 +21,8 @@ struct EngineEntry {
 };
 
 constexpr EngineEntry kEngines[] = {
-    {CommEngine::Tcp, comm::make_tcp_world, [](int, int) { return std::string(); }, [] { return std::string("TCP"); }},
+    {CommEngine::Tcp, comm::make_tcp_world, [](int, int) { return std::string(); },
+     [] { return cat("TCP and LibTorch ", TORCH_VERSION); }},
     {CommEngine::Gloo, comm::make_gloo_world, [](int, int) { return std::string(); },
      [] { return cat("Gloo of LibTorch ", TORCH_VERSION); }},
     {CommEngine::Mpi, comm::make_mpi_world,
@@ -44,7 +45,7 @@ const EngineEntry* entry_of(CommEngine engine) {
 
 std::unique_ptr<Communicator> make_world(CommEngine engine, const comm::WorldOptions& options, Queue& queue) {
   const EngineEntry* const entry = entry_of(engine);
-  check(entry, "ranks that find each other by a store are connected by Gloo or MPI");
+  check(entry, "ranks that find each other by a store are connected by TCP, Gloo or MPI");
   return entry->make_world(options, queue);
 }
 

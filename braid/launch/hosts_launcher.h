@@ -26,7 +26,7 @@ class HostsLauncher final : public Launcher {
   struct Options {
     std::vector<int> node_of_rank;  // node of each rank of the world
     std::string address;            // address of this host that the ranks of other hosts can reach
-    CommEngine engine = CommEngine::Gloo;
+    CommEngine engine = CommEngine::Tcp;
     double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // the job's (join_job.h)
   };
 

@@ -34,7 +34,7 @@ struct LaunchSpec {
 // Returns the engine of a run on `num_nodes` nodes of a job: run.engine, or what "auto" stands for.
 constexpr CommEngine chosen_engine(const LaunchSpec& run, int num_nodes) {
   if (run.engine != CommEngine::Auto) return run.engine;
-  if (num_nodes > 1) return CommEngine::Gloo;
+  if (num_nodes > 1) return CommEngine::Tcp;
   return run.ranks == RanksAs::Threads ? CommEngine::Threads : CommEngine::Shm;
 }
 

@@ -95,14 +95,14 @@ class Doctor(unittest.TestCase):
 
     def test_versions_that_differ_are_said_and_measure_nothing(self):
         other = self.path / "braid"
-        other.write_bytes(pathlib.Path(BINARY).read_bytes().replace(b"Gloo of LibTorch ", b"Glue of LibTorch "))
+        other.write_bytes(pathlib.Path(BINARY).read_bytes().replace(b"TCP and LibTorch ", b"TCB and LibTorch "))
         other.chmod(0o755)
         job = ["--nodes", "2", "--root", f"127.0.0.1:{free_port()}", "--ranks", "1", "--out", str(self.path)]
         nodes = [self.started("--node", "0", *job), self.started("--node", "1", *job, program=str(other))]
         for node in nodes:
             said, told = node.communicate(timeout=120)
             self.assertEqual((node.returncode, said), (2, ""), told)
-            self.assertRegex(told, "^node 1 on .*: has braid .*, Glue of .*, node 0 braid .*, Gloo of ")
+            self.assertRegex(told, "^node 1 on .*: has braid .*, TCB and .*, node 0 braid .*, TCP and ")
 
     def test_as_json(self):
         found = json.loads(self.on_two_nodes("/proc", "--json")[0])

@@ -104,6 +104,14 @@ TYPED_TEST_P(Failures, what_an_ended_rank_issued_still_completes) {
   TypeParam::run(3, body);
 }
 
+TYPED_TEST_P(Failures, a_receive_that_no_rank_waits_for_takes_its_message) {
+  TypeParam::run(2, [](Communicator& world) {
+    const auto kind = world.rank() == 0 ? P2p::Kind::Send : P2p::Kind::Recv;
+    Work work = message(world, kind, 1 - world.rank(), zeros(TypeParam::kMore));
+    if (world.rank() == 0) work.wait_host();
+  });
+}
+
 // Nobody waits for it, and the ranks end all the same.
 TYPED_TEST_P(Failures, a_long_message_that_no_rank_receives_is_dropped_at_the_end) {
   TypeParam::run(2, [](Communicator& world) {
@@ -140,6 +148,7 @@ TYPED_TEST_P(Failures, an_abort_poisons_every_group_of_the_world_and_stays) {
 REGISTER_TYPED_TEST_SUITE_P(Failures, messages_of_different_size_or_type_whoever_comes_first,
                             tensors_that_make_no_sense, a_rank_that_leaves_early_is_named_at_once,
                             what_an_ended_rank_issued_still_completes,
+                            a_receive_that_no_rank_waits_for_takes_its_message,
                             a_long_message_that_no_rank_receives_is_dropped_at_the_end,
                             an_abort_poisons_every_group_of_the_world_and_stays);
 

@@ -38,7 +38,7 @@ train::ClusterRates cluster_rates(const DoctorRequest& request) {
 
 std::string version_here() {
   const std::string commit = build_commit();
-  const std::string version = version_text(CommEngine::Gloo);
+  const std::string version = version_text(CommEngine::Tcp);
   return commit.empty() ? version : cat(version, ", commit ", commit);
 }
 

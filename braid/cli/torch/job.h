@@ -54,10 +54,10 @@ struct JobWork {
   int ranks_here = 1;                 // number of ranks that this node starts
   std::vector<int> node_of_rank;      // node of each rank of the world; empty: ranks are numbered node by node
   std::vector<std::string> settings;  // settings that must be equal on all nodes: "train.steps = 50"
-  std::string engines = version_text(CommEngine::Gloo);  // must be equal on all nodes
+  std::string engines = version_text(CommEngine::Tcp);  // must be equal on all nodes
   double heartbeat_seconds = LaunchSpec().heartbeat_seconds;
   double progress_seconds = 0;  // `run.progress_seconds` of the spec; 0: no limit
-  CommEngine engine = CommEngine::Gloo;
+  CommEngine engine = CommEngine::Tcp;
   // callback as in control::JoinOptions
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};
 };

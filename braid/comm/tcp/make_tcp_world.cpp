@@ -63,14 +63,19 @@ class Connecting {
     options_.store->set(key(options_.rank),
                         std::string(secret_.begin(), secret_.end()) + control::text(listener_.own_end()));
     for (int rank = 0; rank < options_.rank; ++rank) call(rank);
-    while (num_missing() > 0) answer();
+    while (!missing().empty()) answer();
     return std::move(sockets_);
   }
 
  private:
   std::string key(int rank) const { return cat(options_.prefix, "tcp/", rank); }
-  int num_missing() const {
-    return static_cast<int>(std::ranges::count_if(sockets_, [](const Socket& socket) { return !socket; })) - 1;
+  // Returns the ranks that are not connected.
+  std::vector<std::string> missing() const {
+    std::vector<std::string> ranks;
+    for (int rank = 0; rank < options_.size; ++rank) {
+      if (rank != options_.rank && !sockets_[rank]) ranks.push_back(cat(rank));
+    }
+    return ranks;
   }
 
   void look_at_limits(const std::string& doing) const {
@@ -90,7 +95,7 @@ class Connecting {
     const auto found = control::resolve(control::parse_job_address("address", address)).found;
     Socket socket = found.empty() ? Socket() : Socket::connecting(found[0]);
     if (!socket) throw WireError(cat("cannot connect to rank ", rank, " at ", address, ": ", std::strerror(errno)));
-    for (pollfd ready{socket.descriptor(), POLLOUT, 0}; poll(&ready, 1, static_cast<int>(kNapSeconds * 1e3)) == 0;) {
+    for (pollfd ready{socket.descriptor(), POLLOUT, 0}; poll(&ready, 1, static_cast<int>(kNapSeconds * 1e3)) <= 0;) {
       look_at_limits(doing);
     }
     const std::string fault = socket.fault();
@@ -102,7 +107,7 @@ class Connecting {
 
   // Accepts connections and reads hellos, until something has come or a nap is over.
   void answer() {
-    look_at_limits("waiting for connections of other ranks");
+    look_at_limits(cat("waiting for the connection of rank ", joined(missing())));
     std::vector<pollfd> watched{{listener_.descriptor(), POLLIN, 0}};
     for (const Caller& caller : callers_) watched.push_back({caller.socket.descriptor(), POLLIN, 0});
     poll(watched.data(), watched.size(), static_cast<int>(kNapSeconds * 1e3));

@@ -63,20 +63,24 @@ namespace {
 
 constexpr double kIdleSeconds = 0.2;                   // of the thread, without anything to move
 constexpr std::chrono::microseconds kStandAside(500);  // of the thread, while the rank moves bytes itself
+constexpr int kTurns = 16;                             // reads or writes of one peer before the others have their turn
+constexpr size_t kFewPeers = 4;  // reading from each of them is cheaper than asking which is ready
 
 }  // namespace
 
 TcpTransport::TcpTransport(int rank, std::vector<control::Socket> sockets)
     : rank_(rank), poller_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!poller_ || !wake_) throw RunError("the system has no descriptor left for connections");
-  epoll_event event{.events = EPOLLIN, .data = {}};
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake}};
   epoll_ctl(poller_.descriptor(), EPOLL_CTL_ADD, wake_.descriptor(), &event);
   for (control::Socket& socket : sockets) {
     Peer& peer = peers_.emplace_back();
     if (!socket) continue;
+    socket.be_patient();  // a peer that is stopped takes nothing; the control channel decides whether it has failed
     auto stream = std::make_unique<SocketStream>(std::move(socket));
     peer.stream = stream.get();
     peer.lane = std::make_unique<transport::MessageLane>(static_cast<int>(peers_.size()) - 1, std::move(stream));
+    event.data.u64 = peers_.size() - 1;
     epoll_ctl(poller_.descriptor(), EPOLL_CTL_ADD, peer.stream->descriptor(), &event);
   }
 }
@@ -162,7 +166,10 @@ void TcpTransport::sleep(uint64_t seen, double seconds) {
 void TcpTransport::wait_for_sockets(double seconds) {
   epoll_event event;
   const int milliseconds = std::max(1, static_cast<int>(seconds * 1e3));
-  if (epoll_wait(poller_.descriptor(), &event, 1, milliseconds) <= 0) return;
+  if (epoll_wait(poller_.descriptor(), &event, 1, milliseconds) > 0) take_wake();
+}
+
+void TcpTransport::take_wake() {
   uint64_t count = 0;
   (void)!read(wake_.descriptor(), &count, sizeof count);
 }
@@ -178,18 +185,35 @@ void TcpTransport::move_all() {
   if (moving_) return;
   moving_ = true;
   while (!stopped_ && std::exchange(move_again_, false)) {
+    find_ready();
     for (Peer& peer : peers_) {
-      if (peer.lane) move(peer);
+      if (peer.lane && (peer.ready || peer.lane->has_unsent())) move(peer);
     }
   }
   moving_ = false;
 }
 
 // REQUIRES: mutex_ is held.
+void TcpTransport::find_ready() {
+  const bool few = peers_.size() <= kFewPeers + 1;
+  for (Peer& peer : peers_) peer.ready = few;
+  if (few) return;
+  std::vector<epoll_event> events(peers_.size() + 1);
+  const int count = epoll_wait(poller_.descriptor(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    if (const uint64_t peer = events[i].data.u64; peer != kWake) peers_[peer].ready = true;
+  }
+}
+
+// REQUIRES: mutex_ is held.
 void TcpTransport::move(Peer& peer) {
   if (peer.closed != Closed::No) return;
-  while (peer.lane->push(*receiver_)) continue;
-  while (peer.lane->pull(*receiver_)) continue;
+  for (int turn = 0; peer.lane->push(*receiver_) && turn < kTurns; ++turn) continue;
+  for (int turn = 0; peer.lane->pull(*receiver_); ++turn) {
+    if (turn < kTurns) continue;
+    move_again_ = true;  // the rest comes after the other peers
+    break;
+  }
   if (!peer.stream->closed().empty()) {
     peer.closed = Closed::Unreported;
     epoll_ctl(poller_.descriptor(), EPOLL_CTL_DEL, peer.stream->descriptor(), nullptr);
@@ -200,7 +224,8 @@ void TcpTransport::move(Peer& peer) {
 
 void TcpTransport::watch(Peer& peer) {
   peer.watches_room = !peer.watches_room;
-  epoll_event event{.events = peer.watches_room ? EPOLLIN | EPOLLOUT : EPOLLIN, .data = {}};
+  const auto rank = static_cast<uint64_t>(&peer - peers_.data());
+  epoll_event event{.events = peer.watches_room ? EPOLLIN | EPOLLOUT : EPOLLIN, .data = {.u64 = rank}};
   epoll_ctl(poller_.descriptor(), EPOLL_CTL_MOD, peer.stream->descriptor(), &event);
 }
 
@@ -217,7 +242,9 @@ void TcpTransport::run() {
     }
     epoll_event event;
     epoll_wait(poller_.descriptor(), &event, 1, static_cast<int>(kIdleSeconds * 1e3));
-    if (num_sleeping_.load() == 0) advance();
+    if (num_sleeping_.load() > 0) continue;
+    take_wake();
+    advance();
   }
 }
 

@@ -46,22 +46,26 @@ class TcpTransport final : public transport::Transport {
   std::shared_ptr<void> join_group(int64_t, int64_t, int) override { return nullptr; }
 
  private:
+  static constexpr uint64_t kWake = ~uint64_t{0};  // names wake_ to the poller; a peer is named by its rank
   enum class Closed { No, Unreported, Reported };
   struct Peer {
     std::unique_ptr<transport::MessageLane> lane;  // null for the rank itself
     SocketStream* stream = nullptr;                // the lane's
     bool watches_room = false;                     // the poller waits until the socket takes bytes
+    bool ready = false;                            // the socket may have bytes, or take some
     Closed closed = Closed::No;
   };
 
   void send_to_all(transport::MessageLane::Notice notice);
   void move_all();
+  void find_ready();
   void move(Peer& peer);
   void run();
   void report_closed();
   void watch(Peer& peer);
   // Waits for a socket or notify(). Returns when there may be something to move.
   void wait_for_sockets(double seconds);
+  void take_wake();
 
   const int rank_;
   Receiver* receiver_ = nullptr;

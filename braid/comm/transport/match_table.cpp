@@ -75,9 +75,10 @@ bool MatchTable::lost(const Message& message) const {
 }
 
 bool MatchTable::idle() const {
-  if (std::ranges::any_of(peers_, [](const Peer& peer) { return peer.sends > 0 && !peer.gone && !peer.ended; })) {
-    return false;
-  }
+  const auto busy = [](const Peer& peer) {
+    return (peer.sends > 0 && !peer.gone && !peer.ended) || (peer.arriving > 0 && !peer.gone);
+  };
+  if (std::ranges::any_of(peers_, busy)) return false;
   const std::scoped_lock hold(mutex_);
   return std::ranges::all_of(receives_, [this](const auto& waiting) {
     return waiting.first.line != Route::Line::Batch || lost(*waiting.second.front());
@@ -145,6 +146,7 @@ void MatchTable::arrived(Arrival& arrival) {
 void MatchTable::match(Arrival& arrival, const MessagePtr& receive) {
   receive->matched = true;
   arrival.receive = receive;
+  ++peers_[arrival.peer].arriving;
 }
 
 void MatchTable::deliver(const Arrival& arrival) {
@@ -184,6 +186,7 @@ void MatchTable::count_send(const Message& message, int change) {
 }
 
 void MatchTable::finish(const MessagePtr& message) {
+  if (message->side == Message::Side::Receive) --peers_[message->route.peer].arriving;
   message->done = true;
   message->owner->message_done(*message);
 }

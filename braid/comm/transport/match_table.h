@@ -34,13 +34,15 @@ class MatchTable final : private Transport::Receiver {
   // Returns true if the message is not done and never will be.
   bool lost(const Message& message) const;
   bool any_left() const { return num_left_.load() > 0; }
-  // Returns true if no message of a batch and no send of a channel is in flight, or none that will ever be done.
+  // Returns true if no message of a batch, no send of a channel and no message that arrives is in flight, or none that
+  // will ever be done.
   bool idle() const;
 
  private:
   struct Peer {
     std::atomic<bool> left{false}, ended{false}, gone{false};  // gone: the connection is closed
     std::atomic<int> sends{0};                                 // sends of batches and channels that are not done
+    std::atomic<int> arriving{0};                              // receives whose message has begun to arrive
   };
 
   std::shared_ptr<Arrival> arrive(int peer, const MessageHeader& header, int32_t payload) override;

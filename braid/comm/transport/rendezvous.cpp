@@ -10,6 +10,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/transport/match_table.h"
 #include "braid/comm/transport/wire.h"
 
 namespace braid::comm::transport {
@@ -58,8 +59,11 @@ void rendezvous(const WorldOptions& options, const std::string& operation, const
   try {
     connect();
   } catch (const WireError& error) {
-    options.failures->fail({options.rank, options.rank, error.what()});
     std::optional<Failure> first;
+    // A peer may have died, which its supervisor reports.
+    const double end = now_seconds() + MatchTable::kNamedSeconds;
+    while (!options.failures->failure() && now_seconds() < end) poll(nullptr, 0, 10);
+    options.failures->fail({options.rank, options.rank, error.what()});
     while (!(first = options.failures->failure())) poll(nullptr, 0, 10);
     throw CommError({operation, first->rank, now_seconds() - begin, first->why});
   }
