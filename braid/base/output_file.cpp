@@ -147,8 +147,10 @@ void remove_leftovers(const std::string& prefix) {
 
 }  // namespace
 
+std::string half_written_name(const std::string& path) { return path + ".tmp"; }
+
 void write_file(const std::string& path, const std::string& content, FileSystem& files) {
-  const std::string temporary = path + ".tmp";
+  const std::string temporary = half_written_name(path);
   files.remove_all(temporary);
   write_beside(path, temporary, content, files);
 }

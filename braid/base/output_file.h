@@ -12,6 +12,7 @@ namespace braid {
 // Writes PATH.tmp, syncs it and renames it to `path`: readers find the old file or the new one, also after a crash. A
 // link at `path` is replaced, not followed. On failure the old file stays and PATH.tmp is removed. A killed process
 // leaves PATH.tmp, which the next call removes. Throws IoError.
+std::string half_written_name(const std::string& path);  // PATH.tmp
 void write_file(const std::string& path, const std::string& content, FileSystem& files);
 void write_file(const std::string& path, const std::string& content);
 

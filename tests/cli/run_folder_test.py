@@ -100,6 +100,7 @@ class RunFolder(TinyRun):
         (run / "step-4.tmp").mkdir()
         (run / "step-4.tmp" / "model.safetensors").write_text("half")
         (run / "metrics.jsonl.tmp").write_text("half")
+        (run / "timeline.svg.tmp").write_text("half")
         shutil.copytree(run / "step-3", run / "step-5.undone")
         mine = ["notes.txt", "step-mine/model.safetensors", "step-07/manifest.json", "tensorboard/notes.txt"]
         for name in mine:
@@ -128,6 +129,7 @@ class RunFolder(TinyRun):
         (run / "step-4" / "manifest.json").write_text("{")
         (run / "step-5").mkdir()
         (run / "step-8.tmp").mkdir()
+        (run / "trace.json.tmp").write_text("half")
         sampled = self.braid("sample", "run", "--tokens", "3")
         self.assertEqual(sampled.returncode, 0, sampled.stderr)
         self.assertEqual(sampled.stdout, self.braid("sample", "run/step-2", "--tokens", "3").stdout)
@@ -143,7 +145,7 @@ class RunFolder(TinyRun):
             self.assertIn("changed", passed_over[0])
             self.assertIn("run/step-4/manifest.json", passed_over[1])
         self.assertEqual(self.checkpoints(), ["step-2", "step-4.undone", "step-6", "step-6.undone"])
-        self.assertFalse((run / "step-8.tmp").exists())
+        self.assertEqual([path.name for path in run.glob("*.tmp")], [])
 
     def test_where_nothing_is_whole_there_is_one_message(self):
         self.assertIn('train.resume = "latest": ', self.refused("train.resume=latest"))

@@ -114,10 +114,11 @@ std::string run_of(const std::string& checkpoint) {
   return path.parent_path();
 }
 
-// Returns checkpoints whose writing or removal was interrupted.
+// Returns checkpoints whose writing or removal was interrupted, and files whose writing was.
 std::vector<std::string> left_by_interruptions(const std::string& run) {
   std::vector<std::string> found = ckpt::half_written_checkpoints(run);
   for (auto& path : ckpt::half_removed_checkpoints(run)) found.push_back(std::move(path));
+  for (const char* name : kReplacedFiles) found.push_back(half_written_name(fs::path(run) / name));
   return found;
 }
 

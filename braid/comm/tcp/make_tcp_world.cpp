@@ -60,6 +60,7 @@ class Connecting {
 
   // Returns the sockets by rank.
   std::vector<Socket> connect() {
+    if (options_.activity) options_.activity->begin_storage("connecting to all ranks");
     options_.store->set(key(options_.rank),
                         std::string(secret_.begin(), secret_.end()) + control::text(listener_.own_end()));
     for (int rank = 0; rank < options_.rank; ++rank) call(rank);
