@@ -41,7 +41,7 @@ constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
 const std::string* last_words = nullptr;
 struct sigaction endings_before[std::size(kEnding)];
 
-void say_and_end(int signal) {
+void print_and_exit(int signal) {
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, last_words->data(), last_words->size());
   ::_exit(128 + signal);
 }
@@ -49,7 +49,7 @@ void say_and_end(int signal) {
 SignalMessage::SignalMessage(std::string words) : words_("\n" + std::move(words) + "\n") {
   last_words = &words_;
   struct sigaction action {};
-  action.sa_handler = say_and_end;
+  action.sa_handler = print_and_exit;
   for (size_t i = 0; i < std::size(kEnding); ++i) {
     sigaction(kEnding[i], nullptr, &endings_before[i]);
     if (endings_before[i].sa_handler != SIG_IGN) sigaction(kEnding[i], &action, nullptr);

@@ -41,7 +41,7 @@ std::string SharedText<kBytes>::read() const {
     }
     if (before % 2 == 0 && turn_.load() == before) return std::string(bytes, strnlen(bytes, kBytes));
   }
-  return "(killed while it said what it did)";
+  return "(killed while it recorded its activity)";
 }
 
 std::string ActivitySnapshot::text() const {

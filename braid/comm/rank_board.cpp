@@ -22,25 +22,25 @@ size_t board_bytes(size_t failure_bytes, int num_ranks) { return failure_bytes +
 }  // namespace
 
 // `state` is 0, then 1 while the winner of the first call writes, then 2.
-struct alignas(64) RankBoard::FailureWords {
+struct alignas(64) RankBoard::FailureRecord {
   std::atomic<int> state{0};
   int rank = -1, reporter = -1;
   char why[4000] = {};
 };
 
 RankBoard::RankBoard(int num_ranks) : num_ranks_(num_ranks) {
-  const size_t bytes = board_bytes(sizeof(FailureWords), num_ranks);
+  const size_t bytes = board_bytes(sizeof(FailureRecord), num_ranks);
   void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {
     throw IoError("shared memory", -1,
                   cat("cannot map ", human_bytes(static_cast<double>(bytes)), ": ", std::strerror(errno)));
   }
-  failure_ = new (mapping) FailureWords();
+  failure_ = new (mapping) FailureRecord();
   activities_ = reinterpret_cast<RankActivity*>(failure_ + 1);
   for (int rank = 0; rank < num_ranks; ++rank) new (activities_ + rank) RankActivity();
 }
 
-RankBoard::~RankBoard() { munmap(failure_, board_bytes(sizeof(FailureWords), num_ranks_)); }
+RankBoard::~RankBoard() { munmap(failure_, board_bytes(sizeof(FailureRecord), num_ranks_)); }
 
 bool RankBoard::failed() const { return failure_->state.load() != 0; }
 

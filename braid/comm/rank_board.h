@@ -27,10 +27,10 @@ class RankBoard final : public FailureState {
   RankActivity& activity(int rank) { return activities_[rank]; }
 
  private:
-  struct FailureWords;
+  struct FailureRecord;
 
   const int num_ranks_;
-  FailureWords* failure_ = nullptr;  // the mapping begins here
+  FailureRecord* failure_ = nullptr;  // the mapping begins here
   RankActivity* activities_ = nullptr;
 };
 

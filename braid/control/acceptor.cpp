@@ -39,7 +39,7 @@ void LingeringConnections::wait(double seconds) {
 namespace {
 
 constexpr double kHelloSeconds = 10, kRefusalSeconds = 5;
-constexpr double kFarewellLookSeconds = 0.05;
+constexpr double kLeavingLookSeconds = 0.05;
 
 }  // namespace
 
@@ -48,13 +48,13 @@ Acceptor::Acceptor(Authenticator gate, const TlsContext& context, size_t most_qu
 
 void Acceptor::watch(std::vector<pollfd>& watched) const {
   gate_.watch(watched);
-  farewell_.watch(watched);
+  leaving_.watch(watched);
   for (const AcceptedConnection& arrival : arrivals_) watched.push_back(arrival.line->wanted());
 }
 
 double Acceptor::due() const {
   double due = gate_.due();
-  if (!farewell_.empty()) due = std::min(due, now_seconds() + kFarewellLookSeconds);
+  if (!leaving_.empty()) due = std::min(due, now_seconds() + kLeavingLookSeconds);
   for (const AcceptedConnection& arrival : arrivals_) {
     if (!arrival.hello) due = std::min(due, arrival.since + kHelloSeconds);
   }
@@ -69,7 +69,7 @@ void Acceptor::advance() {
     arrivals_.push_back({std::move(line), std::nullopt, now_seconds()});
   }
   std::erase_if(arrivals_, [&](AcceptedConnection& arrival) { return !stays(arrival); });
-  farewell_.advance();
+  leaving_.advance();
 }
 
 // Arrivals are in the order in which they came.
@@ -95,7 +95,8 @@ bool Acceptor::stays(AcceptedConnection& arrival) {
       fault = "has sent something else than a hello";
     }
   }
-  if (fault.empty() && !arrival.hello && now_seconds() - arrival.since > kHelloSeconds) fault = "has not said hello";
+  if (fault.empty() && !arrival.hello && now_seconds() - arrival.since > kHelloSeconds)
+    fault = "has not sent its hello";
   if (!fault.empty() && !arrival.hello) last_fault_ = cat(line.peer(), " ", fault);
   return fault.empty();
 }

@@ -66,9 +66,9 @@ class Acceptor {
   // Sends `reasons` in a JobRefusal. The connection lingers for up to 5 s.
   void refuse(AcceptedConnection arrival, const std::vector<std::string>& reasons);
   // Keeps `line` open until the other host has acknowledged all bytes sent, for at most `seconds`.
-  void part(std::unique_ptr<TlsConnection> line, double seconds) { farewell_.add(std::move(line), seconds); }
+  void part(std::unique_ptr<TlsConnection> line, double seconds) { leaving_.add(std::move(line), seconds); }
   // Blocks until all lingering connections are closed, for at most `seconds`.
-  void finish(double seconds) { farewell_.wait(seconds); }
+  void finish(double seconds) { leaving_.wait(seconds); }
 
  private:
   bool stays(AcceptedConnection& arrival);
@@ -78,7 +78,7 @@ class Acceptor {
   const TlsContext& context_;
   const size_t most_queued_;
   std::vector<AcceptedConnection> arrivals_;
-  LingeringConnections farewell_;
+  LingeringConnections leaving_;
   std::string last_fault_;
 };
 

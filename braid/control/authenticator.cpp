@@ -38,7 +38,7 @@ std::vector<Socket> Authenticator::advance() {
   std::vector<Socket> let_in;
   const double now = now_seconds();
   std::erase_if(pending_, [&](Pending& peer) {
-    const Answer answer = hear(peer);
+    const Answer answer = receive(peer);
     if (answer == Answer::Right) let_in.push_back(std::move(peer.socket));
     return answer != Answer::Awaited || now - peer.since > kAnswerSeconds;
   });
@@ -46,7 +46,7 @@ std::vector<Socket> Authenticator::advance() {
   return let_in;
 }
 
-Authenticator::Answer Authenticator::hear(Pending& peer) {
+Authenticator::Answer Authenticator::receive(Pending& peer) {
   const auto missing = std::span(peer.answer).subspan(peer.received);
   const IoResult moved = peer.socket.receive(missing);
   if (!moved.closed.empty()) return Answer::Gone;

@@ -47,7 +47,7 @@ class Authenticator {
   };
   enum class Answer { Awaited, Right, Gone };
 
-  Answer hear(Pending& peer);
+  Answer receive(Pending& peer);
   void accept();
   bool make_room();
 

@@ -19,7 +19,7 @@ inline int milliseconds_until(double at) {
 class Heartbeat {
  public:
   // The time between two heartbeats, as a fraction of `lost_seconds`.
-  static constexpr double kBeat = 1.0 / 6;
+  static constexpr double kInterval = 1.0 / 6;
 
   // A node that is silent for `lost_seconds` has failed.
   explicit Heartbeat(double lost_seconds) : lost_seconds_(lost_seconds), last_(now_seconds()), next_(last_) {}
@@ -38,7 +38,7 @@ class Heartbeat {
   bool take_due() {
     const double now = now_seconds();
     if (now < next_) return false;
-    next_ = now + kBeat * lost_seconds_;
+    next_ = now + kInterval * lost_seconds_;
     return true;
   }
 

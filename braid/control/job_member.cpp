@@ -44,13 +44,13 @@ int JobMember::watch(std::vector<pollfd>& watched) const {
 
 std::vector<JobEvent> JobMember::advance() {
   parts_.heartbeat.listen();
-  if (parts_.line) hear();
-  if (parts_.line && parts_.heartbeat.take_due()) beat();
+  if (parts_.line) receive();
+  if (parts_.line && parts_.heartbeat.take_due()) send_heartbeat();
   return std::exchange(events_, {});
 }
 
 // Processes the messages that node 0 sent before it failed.
-void JobMember::hear() {
+void JobMember::receive() {
   parts_.line->advance();
   if (parts_.line->take_activity()) root_.last_received = parts_.heartbeat.listened();
   while (parts_.line) {
@@ -71,7 +71,7 @@ void JobMember::hear() {
   take_loss(0, cat("was silent for ", fixed(parts_.heartbeat.listened() - root_.last_received, 1), " s"));
 }
 
-void JobMember::beat() {
+void JobMember::send_heartbeat() {
   parts_.line->send(framed_message(JobHeartbeat{std::exchange(progress_, {})}));
   parts_.line->flush();
 }

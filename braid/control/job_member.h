@@ -37,8 +37,8 @@ class JobMember final : public JobControl {
   void leave_to_child() override { parts_.line.reset(); }
 
  private:
-  void hear();
-  void beat();
+  void receive();
+  void send_heartbeat();
   void take_loss(int node, const std::string& why);
 
   MemberParts parts_;

@@ -58,13 +58,13 @@ namespace {
 
 using MessageLength = uint32_t;
 constexpr size_t kKindBytes = 1;
-constexpr size_t kBeatHeadBytes = 5;  // a flag for progress, and the length of the progress
+constexpr size_t kHeartbeatHeadBytes = 5;  // a flag for progress, and the length of the progress
 
 // Returns true if the message is within the limits of its kind. `size` counts the bytes of its members.
 bool is_within_limits(const JobMessage& message, size_t size) {
   if (std::holds_alternative<JobHello>(message)) return size <= kMostHelloBytes;
   if (const auto* word = std::get_if<JobBroadcastRequest>(&message)) return word->bytes.size() <= kMaxBroadcastBytes;
-  if (std::holds_alternative<JobHeartbeat>(message)) return size <= kMostReportBytes + kBeatHeadBytes;
+  if (std::holds_alternative<JobHeartbeat>(message)) return size <= kMostReportBytes + kHeartbeatHeadBytes;
   if (const auto* loss = std::get_if<NodeFailure>(&message)) return loss->why.size() <= kMostReasonBytes;
   return true;
 }

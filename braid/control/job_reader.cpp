@@ -53,7 +53,7 @@ ReadMessage JobReader::read_from_root(std::string_view bytes) const {
   }
   if (!is_node(event.node)) return {{}, cat("has named node ", event.node, " of ", num_nodes_, " nodes")};
   ReadMessage read = validated(std::move(event));
-  if (!read.fault.empty()) read.fault = cat("has relayed, as node ", event.node, "'s, what ", read.fault);
+  if (!read.fault.empty()) read.fault = cat("has relayed a message of node ", event.node, ", which ", read.fault);
   return read;
 }
 

@@ -56,8 +56,8 @@ std::vector<JobEvent> JobRoot::advance() {
   parts_.reception->advance();
   refuse_late();
   for (int node = 1; node < static_cast<int>(lives_.size()); ++node) receive(node);
-  lose_whoever_is_lost();
-  if (parts_.heartbeat.take_due()) beat();
+  fail_lost_nodes();
+  if (parts_.heartbeat.take_due()) send_heartbeat();
   return std::exchange(events_, {});
 }
 
@@ -104,7 +104,7 @@ void JobRoot::fail_node(int node, const std::string& why) {
 }
 
 // Starts again after each failure, because its message may overflow the send queue of another node.
-void JobRoot::lose_whoever_is_lost() {
+void JobRoot::fail_lost_nodes() {
   for (int node = 1; node < static_cast<int>(lives_.size()); ++node) {
     const std::string why = loss(node);
     if (why.empty()) continue;
@@ -127,7 +127,7 @@ std::string JobRoot::loss(int node) const {
   return cat("was silent for ", fixed(parts_.heartbeat.listened() - lives_[node].last_received, 1), " s");
 }
 
-void JobRoot::beat() { tell_all(framed_message(JobHeartbeat{})); }
+void JobRoot::send_heartbeat() { tell_all(framed_message(JobHeartbeat{})); }
 
 void JobRoot::tell_all(const Frame& frame) {
   for (const auto& line : parts_.lines) {

@@ -39,9 +39,9 @@ class JobRoot final : public JobControl {
   void refuse_late();
   void receive(int node);
   void take(JobEvent event);
-  void lose_whoever_is_lost();
+  void fail_lost_nodes();
   std::string loss(int node) const;
-  void beat();
+  void send_heartbeat();
   void tell_all(const Frame& frame);
 
   RootParts parts_;

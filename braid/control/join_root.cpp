@@ -26,7 +26,7 @@ class RootJoin {
  private:
   Authenticator gate();
   void wait_for_news();
-  void beat(const std::vector<int>& missing);
+  void send_heartbeat(const std::vector<int>& missing);
   std::vector<ReceivedHello> received_hellos() const;
   void note(std::vector<std::string> faults);
   double ends_at() const { return std::min(deadline_, fault_until_); }
@@ -84,7 +84,7 @@ std::unique_ptr<JobControl> RootJoin::run() {
       if (faults_.empty()) give_up(missing);
       refuse(missing);
     }
-    beat(missing);
+    send_heartbeat(missing);
     wait_.report(nodes_text(missing) + unauthenticated_peers());
   }
 }
@@ -97,7 +97,7 @@ void RootJoin::wait_for_news() {
 }
 
 // Sends the waiting nodes a heartbeat that names the missing nodes.
-void RootJoin::beat(const std::vector<int>& missing) {
+void RootJoin::send_heartbeat(const std::vector<int>& missing) {
   if (!heartbeat_.take_due()) return;
   const Frame frame = framed_message(JobHeartbeat{nodes_text(missing)});
   for (AcceptedConnection& arrival : reception_->arrivals()) {

@@ -38,7 +38,7 @@ bool readable(int descriptor, int milliseconds) {
   throw RunError(cat("cannot start ", name, ": ", call, ": ", std::strerror(error)));
 }
 
-[[noreturn]] void live_when_told(int line, pid_t parent, const std::function<void(int)>& life) noexcept {
+[[noreturn]] void wait_and_run(int line, pid_t parent, const std::function<void(int)>& life) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // the parent died before prctl(), perhaps after it sent kGo
   setpgid(0, 0);
@@ -72,7 +72,7 @@ ForkedProcess::ForkedProcess(const std::string& name, const std::function<void(i
   const pid_t parent = getpid(), process = fork();
   if (process == 0) {
     close(ends[0]);
-    live_when_told(ends[1], parent, life);
+    wait_and_run(ends[1], parent, life);
   }
   const int fork_error = errno;
   pid_ = process;

@@ -24,7 +24,7 @@ static_assert(HostsLauncher::kMostReturned < control::kMaxBroadcastBytes);  // l
 // Returns the maximum age of node 0's samples of other nodes' ranks. It is a heartbeat interval, a sample interval, and
 // half a sample interval of delay.
 double report_seconds(double heartbeat_seconds) {
-  return control::Heartbeat::kBeat * heartbeat_seconds + 1.5 * launch::Supervisor::kSignSeconds;
+  return control::Heartbeat::kInterval * heartbeat_seconds + 1.5 * launch::Supervisor::kSignSeconds;
 }
 
 }  // namespace

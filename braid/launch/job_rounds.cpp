@@ -15,9 +15,9 @@ namespace {
 
 // Limit of memory for stored messages of one node.
 constexpr size_t kMostWaitingBytes = size_t{256} << 20;
-constexpr size_t kWordBytes = 256;  // memory that a message uses beside its bytes
+constexpr size_t kMessageBytes = 256;  // memory that a message uses beside its bytes
 
-size_t memory_of(const control::JobEvent& event) { return event.bytes.size() + kWordBytes; }
+size_t memory_of(const control::JobEvent& event) { return event.bytes.size() + kMessageBytes; }
 
 }  // namespace
 
@@ -61,7 +61,7 @@ std::string JobRounds::judge(const control::JobEvent& event) {
   }
   size_t& waiting = waiting_bytes_[static_cast<size_t>(event.node)];
   waiting += memory_of(event);
-  if (waiting > kMostWaitingBytes) return "has said more than others can keep until they listen";
+  if (waiting > kMostWaitingBytes) return "has sent more than the others can store";
   reader.message(event.bytes, fault);
   return fault;
 }
@@ -104,7 +104,7 @@ std::vector<std::optional<RanksReport>> JobRounds::take_reports() {
 // If node 0 relays an impossible message as one of this node, node 0 has forged it.
 void JobRounds::fail_node(int node, const std::string& why) {
   check(node != 0 || this->node() != 0, cat("node 0 ", why));
-  if (node == this->node()) return fail_node(0, cat("has relayed, as node ", node, "'s, what ", why));
+  if (node == this->node()) return fail_node(0, cat("has relayed a message of node ", node, ", which ", why));
   take({{control::JobEvent::Kind::Lost, node, why}});
   control_.fail_node(node, why);
   take(control_.advance());
@@ -113,8 +113,8 @@ void JobRounds::fail_node(int node, const std::string& why) {
 void JobRounds::take(std::vector<std::optional<std::string>>& all, RoundEvent& event) {
   auto* contribution = std::get_if<Contribution>(&event.body);
   auto& place = all[static_cast<size_t>(event.node)];
-  if (!contribution) return fail_node(event.node, "has spoken of ranks where none run");
-  if (place) return fail_node(event.node, "has answered twice in one round");
+  if (!contribution) return fail_node(event.node, "has sent a message about ranks while none run");
+  if (place) return fail_node(event.node, "has contributed twice to one exchange");
   place = std::move(contribution->bytes);
 }
 

@@ -56,7 +56,7 @@ class JobRounds {
   const std::string& loss() const { return loss_; }
   // Returns the node of loss(); -1 if there is none.
   int lost_node() const { return lost_node_; }
-  // Fails `node` because it has sent a message that is impossible in this round. `why` says which, "has said ...". All
+  // Fails `node` because it has sent a message that is impossible in this round. `why` says which, "has sent ...". All
   // nodes receive the same messages, so all make the same call.
   void fail_node(int node, const std::string& why);
 
@@ -64,7 +64,7 @@ class JobRounds {
   // nodes, by node. Collective. Blocks. Throws CommError if a node fails.
   //
   // A node fails if its contribution cannot be read. If the namespace of Value has a function contribution_fault(), a
-  // node also fails if that function returns a fault of its value, "has said ...", instead of "".
+  // node also fails if that function returns a fault of its value, "has sent ...", instead of "".
   template <class Value>
   std::vector<Value> exchange(const Value& own);
 
@@ -99,7 +99,7 @@ std::vector<Value> JobRounds::exchange(const Value& own) {
   std::vector<Value> values;
   for (int node = 0; node < static_cast<int>(all.size()); ++node) {
     auto value = unpacked<Value>(all[static_cast<size_t>(node)]);
-    std::string fault = value ? "" : "has said what is no answer in this round";
+    std::string fault = value ? "" : "has sent a malformed contribution";
     if constexpr (requires { contribution_fault(*value); }) {
       if (value) fault = contribution_fault(*value);
     }

@@ -47,14 +47,14 @@ NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vecto
 }
 
 void NodeAgent::advance(Supervisor& supervisor) {
-  for (int place = 0; place < supervisor.num_ranks(); ++place) tells_end(supervisor, place);
-  tell_of_failure();
-  tell_of_end(supervisor);
+  for (int place = 0; place < supervisor.num_ranks(); ++place) has_outcome(supervisor, place);
+  send_failure();
+  send_end(supervisor);
   listen_to_nodes(supervisor);
-  tell_of_loss();
+  take_node_failure();
 }
 
-bool NodeAgent::tells_end(Supervisor& supervisor, int place) {
+bool NodeAgent::has_outcome(Supervisor& supervisor, int place) {
   Line& line = lines_[static_cast<size_t>(place)];
   if (line.broken) return false;
   try {
@@ -128,16 +128,16 @@ void NodeAgent::answer(Supervisor& supervisor, const std::string& key) {
 }
 
 // Broadcasts the failure of this node's ranks to all nodes, this one included.
-void NodeAgent::tell_of_failure() {
-  if (told_of_failure_ || failure_ || !board_.failed()) return;
+void NodeAgent::send_failure() {
+  if (failure_sent_ || failure_ || !board_.failed()) return;
   rounds_.broadcast(RanksFailed{*board_.failure()});
-  told_of_failure_ = true;
+  failure_sent_ = true;
 }
 
-void NodeAgent::tell_of_end(const Supervisor& supervisor) {
-  if (told_of_end_ || supervisor.any_runs()) return;
+void NodeAgent::send_end(const Supervisor& supervisor) {
+  if (end_sent_ || supervisor.any_runs()) return;
   rounds_.broadcast(RanksGone{});
-  told_of_end_ = true;
+  end_sent_ = true;
 }
 
 // A failure that another node reports may be the consequence of the death of a rank here. That death has happened
@@ -145,7 +145,7 @@ void NodeAgent::tell_of_end(const Supervisor& supervisor) {
 void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
   std::vector<RoundEvent> events = rounds_.take_events();
   supervisor.reap();
-  tell_of_failure();
+  send_failure();
   for (RoundEvent& event : events) {
     const std::string fault = take(supervisor, event);
     if (!fault.empty()) rounds_.fail_node(event.node, fault);
@@ -158,13 +158,13 @@ std::string NodeAgent::take(Supervisor& supervisor, RoundEvent& event) {
   if (auto* failed = std::get_if<RanksFailed>(&event.body)) return take_failure(event.node, failed->failure);
   if (auto* ended = std::get_if<RankEnded>(&event.body)) return take_end(event.node, *ended);
   if (std::holds_alternative<RanksGone>(event.body)) return take_all_ended(event.node);
-  return "has spoken of something else while ranks run";
+  return "has sent a contribution while ranks run";
 }
 
 std::string NodeAgent::take_value(Supervisor& supervisor, int node, ValueSet& set) {
   size_t& bytes = value_bytes_[static_cast<size_t>(node)];
   bytes += set.key.size() + set.value.size() + kValueBytes;
-  if (bytes > kMostValueBytes) return "has set more values than others can keep";
+  if (bytes > kMostValueBytes) return "has set more values than the others can store";
   const auto known = values_.emplace(std::move(set.key), std::move(set.value)).first;
   answer(supervisor, known->first);
   return "";
@@ -172,10 +172,10 @@ std::string NodeAgent::take_value(Supervisor& supervisor, int node, ValueSet& se
 
 // Node 0 may name a rank of another node as reporter, because node 0 detects hung ranks.
 std::string NodeAgent::take_failure(int node, const comm::Failure& failure) {
-  if (has_failed_[static_cast<size_t>(node)]) return "has said twice that its ranks failed";
+  if (has_failed_[static_cast<size_t>(node)]) return "has sent two failures";
   has_failed_[static_cast<size_t>(node)] = true;
   if (node != 0 && failure.reporter != -1 && !is_rank_of(node, failure.reporter)) {
-    return cat("has said what rank ", failure.reporter, " of another node noticed");
+    return cat("has sent a failure that rank ", failure.reporter, " of another node reports");
   }
   if (failure_) {
     if (failure.reporter >= 0 && failure.reporter == failure.rank) later_failures_.push_back(failure);
@@ -196,9 +196,9 @@ std::optional<comm::Failure> NodeAgent::failure() const {
 }
 
 std::string NodeAgent::take_end(int node, RankEnded& ended) {
-  if (!is_rank_of(node, ended.rank)) return cat("has said how rank ", ended.rank, " of another node ended");
+  if (!is_rank_of(node, ended.rank)) return cat("has sent the outcome of rank ", ended.rank, " of another node");
   std::string& outcome = outcomes_[static_cast<size_t>(ended.rank)];
-  if (!outcome.empty()) return cat("has said twice how rank ", ended.rank, " ended");
+  if (!outcome.empty()) return cat("has sent the outcome of rank ", ended.rank, " twice");
   outcome = std::move(ended.outcome);
   return "";
 }
@@ -206,7 +206,7 @@ std::string NodeAgent::take_end(int node, RankEnded& ended) {
 // Without a known failure, a node must send the outcomes of all its ranks before it reports their end.
 std::string NodeAgent::take_all_ended(int node) {
   for (size_t rank = 0; rank < outcomes_.size() && !failure_; ++rank) {
-    if (node_of_rank_[rank] == node && outcomes_[rank].empty()) return cat("has not said how rank ", rank, " ended");
+    if (node_of_rank_[rank] == node && outcomes_[rank].empty()) return cat("has not sent the outcome of rank ", rank);
   }
   at_end_[static_cast<size_t>(node)] = true;
   return "";
@@ -218,7 +218,7 @@ bool NodeAgent::is_rank_of(int node, int rank) const {
 
 // A node failure replaces one rank's report about another: it may be the cause of a closed connection or a rank that
 // did not join. A node that has received the end of all ranks may leave at once; that is no failure.
-void NodeAgent::tell_of_loss() {
+void NodeAgent::take_node_failure() {
   if (all_at_end()) return;
   const bool in_doubt = failure_ && failure_->reporter >= 0 && failure_->reporter != failure_->rank;
   if (rounds_.lost_node() < 0 || (failure_ && !in_doubt)) return;

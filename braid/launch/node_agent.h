@@ -28,7 +28,7 @@ class NodeAgent final : public SupervisorDelegate {
 
   int watch(std::vector<pollfd>& watched) const override { return rounds_.control().watch(watched); }
   void advance(Supervisor& supervisor) override;
-  bool tells_end(Supervisor& supervisor, int place) override;
+  bool has_outcome(Supervisor& supervisor, int place) override;
   void look(Supervisor& supervisor, const std::vector<RankSample>& signs) override;
   bool has_work() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
@@ -65,10 +65,10 @@ class NodeAgent final : public SupervisorDelegate {
   std::string take_all_ended(int node);
   bool is_rank_of(int node, int rank) const;
   void answer(Supervisor& supervisor, const std::string& key);
-  void tell_of_failure();
-  void tell_of_loss();
+  void send_failure();
+  void take_node_failure();
   bool all_at_end() const;
-  void tell_of_end(const Supervisor& supervisor);
+  void send_end(const Supervisor& supervisor);
   void look_at_all();
 
   JobRounds& rounds_;
@@ -82,7 +82,7 @@ class NodeAgent final : public SupervisorDelegate {
   std::vector<std::string> outcomes_;
   std::optional<comm::Failure> failure_;
   std::vector<comm::Failure> later_failures_;  // of other ranks, each reported by itself
-  bool told_of_failure_ = false, told_of_end_ = false;
+  bool failure_sent_ = false, end_sent_ = false;
   std::vector<bool> has_failed_;  // by node: true if it has reported a failure
   std::vector<bool> at_end_;      // by node: true if all its ranks have ended
   HangDetector hangs_;

@@ -25,7 +25,7 @@ class OneHost final : public launch::SupervisorDelegate {
 
   int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
   void advance(launch::Supervisor&) override {}
-  bool tells_end(launch::Supervisor& supervisor, int rank) override {
+  bool has_outcome(launch::Supervisor& supervisor, int rank) override {
     return launch::RankOutcome::complete(supervisor.message(rank));
   }
   bool has_work() const override { return false; }

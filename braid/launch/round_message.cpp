@@ -26,12 +26,11 @@ std::string word_fault(const RoundBody& word, int num_ranks) {
   const auto is_rank = [&](int rank) { return 0 <= rank && rank < num_ranks; };
   if (const auto* failed = std::get_if<RanksFailed>(&word)) {
     for (const int rank : {failed->failure.rank, failed->failure.reporter}) {
-      if (rank != -1 && !is_rank(rank)) return cat("has said that rank ", rank, " of ", num_ranks, " failed");
+      if (rank != -1 && !is_rank(rank)) return cat("has sent a failure of rank ", rank, " of ", num_ranks);
     }
   } else if (const auto* ended = std::get_if<RankEnded>(&word)) {
-    if (!is_rank(ended->rank)) return cat("has said that rank ", ended->rank, " of ", num_ranks, " ended");
-    if (!RankOutcome::complete(ended->outcome))
-      return cat("has said nothing clear of how rank ", ended->rank, " ended");
+    if (!is_rank(ended->rank)) return cat("has sent an end of rank ", ended->rank, " of ", num_ranks);
+    if (!RankOutcome::complete(ended->outcome)) return cat("has sent a malformed outcome of rank ", ended->rank);
   }
   return "";
 }
@@ -76,9 +75,9 @@ std::string ranks_report_bytes(RanksReport report) { return packed(std::move(rep
 std::optional<RoundMessage> RoundReader::message(std::string_view bytes, std::string& fault) const {
   auto message = unpacked<RoundMessage>(bytes);
   if (!message) {
-    fault = "has said what is no word of a round";
+    fault = "has sent a malformed message";
   } else if (is_past(round, message->round)) {
-    fault = cat("has spoken in round ", message->round, ", before round ", round, " was over");
+    fault = cat("has sent a message of round ", message->round, ", before round ", round, " was over");
   } else {
     fault = word_fault(message->body, num_ranks_of(nodes));
   }
@@ -89,12 +88,12 @@ std::optional<RanksReport> RoundReader::report(int node, std::string_view bytes,
   auto report = unpacked<RanksReport>(bytes);
   const auto num_ranks = static_cast<size_t>(nodes[static_cast<size_t>(node)].num_ranks);
   if (!report || is_past(round, report->round)) {
-    fault = "has reported what is no sign of ranks";
+    fault = "has sent a malformed report of its ranks";
   } else if (report->signs.size() != num_ranks || report->states.size() != num_ranks) {
-    fault = cat("has reported ", report->signs.size(), " signs and ", report->states.size(), " states of ", num_ranks,
+    fault = cat("has sent ", report->signs.size(), " samples and ", report->states.size(), " states of ", num_ranks,
                 " ranks");
   } else if (!std::ranges::all_of(report->signs, is_possible)) {
-    fault = "has reported signs of ranks that cannot be";
+    fault = "has sent impossible samples of its ranks";
   }
   return fault.empty() ? std::move(report) : std::nullopt;
 }

@@ -123,7 +123,7 @@ void Supervisor::reap(int place) {
   ForkedProcess& process = *ranks_[place].process;
   if (!process.runs()) return;
   const auto how = process.end();
-  if (how && !parts_.delegate.tells_end(*this, place)) fail(place, *how);
+  if (how && !parts_.delegate.has_outcome(*this, place)) fail(place, *how);
 }
 
 void Supervisor::send(int place, const std::string& bytes) {
@@ -156,7 +156,7 @@ RankSample Supervisor::signs_of(int place) {
   const ForkedProcess& process = *ranks_[place].process;
   RankSample signs;
   const auto seen = process.runs() ? process_status(process.pid()) : std::nullopt;
-  signs.ended = !seen || seen->state == 'Z' || parts_.delegate.tells_end(*this, place);
+  signs.ended = !seen || seen->state == 'Z' || parts_.delegate.has_outcome(*this, place);
   if (signs.ended) return signs;
   const comm::ActivitySnapshot doing = parts_.board.activity(place).look();
   signs.waits = !doing.waits_in.empty() && !is_stopped(*seen);

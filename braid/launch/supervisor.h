@@ -59,7 +59,7 @@ class SupervisorDelegate {
   // Does all work that does not block. Called after every wait.
   virtual void advance(Supervisor& supervisor) = 0;
   // Returns true if the bytes that the rank at `place` has written so far contain its outcome.
-  virtual bool tells_end(Supervisor& supervisor, int place) = 0;
+  virtual bool has_outcome(Supervisor& supervisor, int place) = 0;
   // Called about once a second with samples of this host's ranks, in the order in which they were started.
   virtual void look(Supervisor& supervisor, const std::vector<RankSample>& signs) = 0;
   // Returns true while the supervisor must continue even if no rank of this host runs any more.

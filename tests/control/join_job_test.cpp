@@ -84,14 +84,14 @@ TEST(JoinJob, nobody_listens_elsewhere) {
 
 TEST(JoinJob, another_token_is_refused_on_both_sides) {
   auto all = job_options(3);
-  for (auto& options : all) options.join_seconds = 0.5;
+  for (auto& options : all) options.join_seconds = 1.5;
   all[1].keys = keys_of(std::string(64, 'b'), 0);
   all[2].keys = keys_of(std::string(64, 'c'), 0);
   const auto errors = join_each(all).errors;
   EXPECT_TRUE(
-      holds(errors[0], {"nodes 1, 2 did not come within 0.5 s", " refused: the token is another", "127.0.0.1"}));
+      holds(errors[0], {"nodes 1, 2 did not come within 1.5 s", " refused: the token is another", "127.0.0.1"}));
   for (int node : {1, 2}) {
-    EXPECT_TRUE(holds(errors[node], {"within 0.5 s", cat("node ", node, " is refused: the token (token) is another")}));
+    EXPECT_TRUE(holds(errors[node], {"within 1.5 s", cat("node ", node, " is refused: the token (token) is another")}));
     EXPECT_FALSE(holds(errors[node], {"aaaa"}) || holds(errors[node], {"bbbb"}));
   }
 }

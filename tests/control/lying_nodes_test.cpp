@@ -23,7 +23,7 @@ std::shared_ptr<const JobKeys> job_keys() { return keys_of(kTestToken, 0); }
 // A validator that refuses events with "bad" in them.
 std::string refuses_bad(const JobEvent& event) {
   if (event.bytes == "throws") throw std::out_of_range("99");
-  return event.bytes == "bad" ? "has said what is bad" : "";
+  return event.bytes == "bad" ? "has sent what is bad" : "";
 }
 
 std::pair<Socket, Socket> two_ends() {
@@ -127,9 +127,9 @@ TEST(LyingNodes, a_member_that_speaks_as_node_0_is_lost_alone) {
 }
 
 TEST(LyingNodes, what_the_judge_refuses_is_not_relayed) {
-  expect_node_1_is_lost(framed_message(JobBroadcastRequest{"bad"}), "has said what is bad");
+  expect_node_1_is_lost(framed_message(JobBroadcastRequest{"bad"}), "has sent what is bad");
   expect_node_1_is_lost(framed_message(JobBroadcastRequest{"throws"}), "has sent what cannot be handled: 99");
-  expect_node_1_is_lost(framed_message(JobHeartbeat{"bad"}), "has said what is bad");
+  expect_node_1_is_lost(framed_message(JobHeartbeat{"bad"}), "has sent what is bad");
 }
 
 TEST(LyingNodes, the_longest_word_is_relayed) {
@@ -179,7 +179,7 @@ TEST(LyingNodes, a_member_loses_a_node_0_that_lies) {
     expect_lost(framed_message(JobBroadcast{node, "word"}), cat("has named node ", node, " of 3 nodes"));
     expect_lost(framed_message(NodeFailure{node, "gone"}), cat("has named node ", node, " of 3 nodes"));
   }
-  expect_lost(framed_message(JobBroadcast{2, "bad"}), "has relayed, as node 2's, what has said what is bad");
+  expect_lost(framed_message(JobBroadcast{2, "bad"}), "has relayed a message of node 2, which has sent what is bad");
   expect_lost(framed_message(JobBroadcast{2, "throws"}), "99");
   expect_lost(framed_message(JobTable{three_nodes()}), "has sent a message that is not node 0's");
   expect_lost(raw("\x63"), "has sent what is no message");

@@ -37,20 +37,21 @@ std::string reported(const RanksReport& report) {
 
 // Invalid messages, and the reason given for each.
 std::vector<std::pair<std::string, std::string>> wrong_words() {
-  return {{"", "has said what is no word of a round"},
-          {"one", "has said what is no word of a round"},
-          {word_of(RanksGone{}) + "x", "has said what is no word of a round"},
-          {std::string("\x01\0\0\0\x63", 5), "has said what is no word of a round"},
-          {word_of(RanksGone{}, kHuge), "has spoken in round 2000000000"},
-          {word_of(RanksGone{}, -5), "has spoken in round -5"},
-          {word_of(RankEnded{99, RankOutcome::returned("")}), "has said that rank 99 of 3 ended"},
-          {word_of(RankEnded{-1, RankOutcome::returned("")}), "has said that rank -1 of 3 ended"},
-          {word_of(RankEnded{1, ""}), "has said nothing clear of how rank 1 ended"},
-          {word_of(RankEnded{1, packed(Texts{"CommError", "op", "none", "none", "why"})}), "has said nothing clear"},
-          {word_of(RankEnded{1, packed(Texts{"value"})}), "has said nothing clear"},
-          {word_of(RankEnded{1, packed(Texts{})}), "has said nothing clear"},
-          {word_of(RanksFailed{{kHuge, -1, "why"}}), "has said that rank 2000000000 of 3 failed"},
-          {word_of(RanksFailed{{0, -7, "why"}}), "has said that rank -7 of 3 failed"}};
+  return {
+      {"", "has sent a malformed message"},
+      {"one", "has sent a malformed message"},
+      {word_of(RanksGone{}) + "x", "has sent a malformed message"},
+      {std::string("\x01\0\0\0\x63", 5), "has sent a malformed message"},
+      {word_of(RanksGone{}, kHuge), "has sent a message of round 2000000000"},
+      {word_of(RanksGone{}, -5), "has sent a message of round -5"},
+      {word_of(RankEnded{99, RankOutcome::returned("")}), "has sent an end of rank 99 of 3"},
+      {word_of(RankEnded{-1, RankOutcome::returned("")}), "has sent an end of rank -1 of 3"},
+      {word_of(RankEnded{1, ""}), "has sent a malformed outcome of rank 1"},
+      {word_of(RankEnded{1, packed(Texts{"CommError", "op", "none", "none", "why"})}), "has sent a malformed outcome"},
+      {word_of(RankEnded{1, packed(Texts{"value"})}), "has sent a malformed outcome"},
+      {word_of(RankEnded{1, packed(Texts{})}), "has sent a malformed outcome"},
+      {word_of(RanksFailed{{kHuge, -1, "why"}}), "has sent a failure of rank 2000000000 of 3"},
+      {word_of(RanksFailed{{0, -7, "why"}}), "has sent a failure of rank -7 of 3"}};
 }
 
 std::string error_of_exchange(JobRounds& rounds) {
@@ -82,7 +83,7 @@ TEST(LyingNodesRounds, a_member_names_node_0_for_what_it_relays) {
     CarriedJob job(1, three_nodes());
     JobRounds rounds(job);
     job.receive(0, said_by(2, bytes));
-    EXPECT_TRUE(begins(error_of_exchange(rounds), cat("node 0 on h0 has relayed, as node 2's, what ", why)));
+    EXPECT_TRUE(begins(error_of_exchange(rounds), cat("node 0 on h0 has relayed a message of node 2, which ", why)));
   }
   for (const std::string& message :
        {said_by(99, word_of(RanksGone{})), unframed(control::framed_message(control::NodeFailure{99, "why"}))}) {
@@ -142,25 +143,25 @@ TEST(LyingNodesRounds, an_exchange_is_one_answer_of_each) {
   };
   const Contribution right{packed(std::string("one"))};
   EXPECT_EQ(error_after({right}), "nothing was thrown");
-  EXPECT_EQ(error_after({Contribution{""}}), "node 1 on h1 has said what is no answer in this round");
-  EXPECT_EQ(error_after({RanksGone{}}), "node 1 on h1 has spoken of ranks where none run");
+  EXPECT_EQ(error_after({Contribution{""}}), "node 1 on h1 has sent a malformed contribution");
+  EXPECT_EQ(error_after({RanksGone{}}), "node 1 on h1 has sent a message about ranks while none run");
   CarriedJob job(0, three_nodes());
   JobRounds rounds(job);
   for (int time = 0; time < 2; ++time) job.receive(1, said_to_root(word_of(right)));
-  EXPECT_EQ(error_of_exchange(rounds), "node 1 on h1 has answered twice in one round");
+  EXPECT_EQ(error_of_exchange(rounds), "node 1 on h1 has contributed twice to one exchange");
 }
 
 struct Percent {
   int value = 0;
 };
-std::string contribution_fault(const Percent& percent) { return percent.value > 100 ? "has said too much" : ""; }
+std::string contribution_fault(const Percent& percent) { return percent.value > 100 ? "has sent too much" : ""; }
 
 TEST(LyingNodesRounds, the_value_of_an_answer_is_judged) {
   CarriedJob job(1, {{"h0", 1}, {"h1", 1}});
   JobRounds rounds(job);
   job.receive(0, said_by(0, word_of(Contribution{packed(Percent{101})})));
   EXPECT_THROW(rounds.exchange(Percent{1}), CommError);
-  EXPECT_EQ(rounds.loss(), "node 0 on h0 has said too much");
+  EXPECT_EQ(rounds.loss(), "node 0 on h0 has sent too much");
 }
 
 TEST(LyingNodesRounds, who_floods_a_later_round_is_lost) {
@@ -172,7 +173,7 @@ TEST(LyingNodesRounds, who_floods_a_later_round_is_lost) {
     job.receive(1, word);
     rounds.take_events();
   }
-  EXPECT_EQ(rounds.loss(), "node 1 on h1 has said more than others can keep until they listen");
+  EXPECT_EQ(rounds.loss(), "node 1 on h1 has sent more than the others can store");
 }
 
 // A launch of three nodes with a rank each, of which this node's does nothing.
@@ -220,43 +221,45 @@ class LyingNodesLaunch : public testing::Test {
 
 TEST_F(LyingNodesLaunch, signs_of_ranks_are_as_many_as_the_node_has) {
   EXPECT_EQ(loss_after_report({1, {RankSample{}}, {"rank 1 computes"}}), "");
-  EXPECT_EQ(loss_after_report({1, {RankSample{}}, {}}), "node 1 on h1 has reported 1 signs and 0 states of 1 ranks");
-  EXPECT_EQ(loss_after_report({1, {}, {}}), "node 1 on h1 has reported 0 signs and 0 states of 1 ranks");
+  EXPECT_EQ(loss_after_report({1, {RankSample{}}, {}}), "node 1 on h1 has sent 1 samples and 0 states of 1 ranks");
+  EXPECT_EQ(loss_after_report({1, {}, {}}), "node 1 on h1 has sent 0 samples and 0 states of 1 ranks");
   EXPECT_EQ(loss_after_report({1, std::vector<RankSample>(99), std::vector<std::string>(99)}),
-            "node 1 on h1 has reported 99 signs and 99 states of 1 ranks");
+            "node 1 on h1 has sent 99 samples and 99 states of 1 ranks");
 }
 
 TEST_F(LyingNodesLaunch, signs_of_ranks_are_numbers_that_can_be) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   for (const RankSample& signs : {RankSample{.activities = -1}, RankSample{.io_bytes = -1},
                                   RankSample{.cpu_seconds = none}, RankSample{.slowest_step = -1}}) {
-    EXPECT_EQ(loss_after_report({1, {signs}, {""}}), "node 1 on h1 has reported signs of ranks that cannot be");
+    EXPECT_EQ(loss_after_report({1, {signs}, {""}}), "node 1 on h1 has sent impossible samples of its ranks");
   }
   begin(0);
   std::string bytes = ranks_report_bytes({1, {RankSample{}}, {""}});
   bytes[sizeof(int) + sizeof(uint64_t)] = 2;  // neither true nor false
   job->receive(1, unframed(control::framed_message(control::JobHeartbeat{bytes})));
   launch->advance(*supervisor);
-  EXPECT_EQ(rounds->loss(), "node 1 on h1 has reported what is no sign of ranks");
+  EXPECT_EQ(rounds->loss(), "node 1 on h1 has sent a malformed report of its ranks");
 }
 
 TEST_F(LyingNodesLaunch, a_node_speaks_of_its_own_ranks) {
   const std::string value = RankOutcome::returned("value");
   EXPECT_EQ(loss_after({RankEnded{1, value}, RanksGone{}}), "nobody is lost");
-  EXPECT_EQ(loss_after({RankEnded{2, value}}), "node 1 on h1 has said how rank 2 of another node ended");
-  EXPECT_EQ(loss_after({RankEnded{1, value}, RankEnded{1, value}}), "node 1 on h1 has said twice how rank 1 ended");
-  EXPECT_EQ(loss_after({RanksGone{}}), "node 1 on h1 has not said how rank 1 ended");
-  EXPECT_EQ(loss_after({RanksFailed{{0, 2, "why"}}}), "node 1 on h1 has said what rank 2 of another node noticed");
-  EXPECT_EQ(loss_after({Contribution{"word"}}), "node 1 on h1 has spoken of something else while ranks run");
+  EXPECT_EQ(loss_after({RankEnded{2, value}}), "node 1 on h1 has sent the outcome of rank 2 of another node");
+  EXPECT_EQ(loss_after({RankEnded{1, value}, RankEnded{1, value}}),
+            "node 1 on h1 has sent the outcome of rank 1 twice");
+  EXPECT_EQ(loss_after({RanksGone{}}), "node 1 on h1 has not sent the outcome of rank 1");
+  EXPECT_EQ(loss_after({RanksFailed{{0, 2, "why"}}}),
+            "node 1 on h1 has sent a failure that rank 2 of another node reports");
+  EXPECT_EQ(loss_after({Contribution{"word"}}), "node 1 on h1 has sent a contribution while ranks run");
   const ValueSet large{"key", std::string(size_t{33} << 20, 'x')};
-  EXPECT_EQ(loss_after({large, large}), "node 1 on h1 has set more values than others can keep");
+  EXPECT_EQ(loss_after({large, large}), "node 1 on h1 has set more values than the others can store");
 }
 
 TEST_F(LyingNodesLaunch, the_ranks_of_a_node_fail_once) {
   begin(0);
   for (int time = 0; time < 2; ++time) job->receive(1, said_to_root(word_of(RanksFailed{{1, 1, "why"}})));
   launch->advance(*supervisor);
-  EXPECT_EQ(rounds->loss(), "node 1 on h1 has said twice that its ranks failed");
+  EXPECT_EQ(rounds->loss(), "node 1 on h1 has sent two failures");
   EXPECT_EQ(launch->failure()->why, "why");
 }
 
@@ -265,7 +268,8 @@ TEST_F(LyingNodesLaunch, a_member_names_node_0_for_words_that_are_not_its_own) {
   begin(1);
   job->receive(0, said_by(1, word_of(RankEnded{2, RankOutcome::returned("")})));
   launch->advance(*supervisor);
-  EXPECT_EQ(rounds->loss(), "node 0 on h0 has relayed, as node 1's, what has said how rank 2 of another node ended");
+  EXPECT_EQ(rounds->loss(),
+            "node 0 on h0 has relayed a message of node 1, which has sent the outcome of rank 2 of another node");
 }
 
 // Returns why the only rank of a job failed, when it writes `bytes` to its supervisor.

@@ -24,7 +24,7 @@ class Nothing final : public SupervisorDelegate {
  public:
   int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
   void advance(Supervisor&) override {}
-  bool tells_end(Supervisor&, int) override { return false; }
+  bool has_outcome(Supervisor&, int) override { return false; }
   void look(Supervisor&, const std::vector<RankSample>&) override {}
   bool has_work() const override { return false; }
   void leave_to_child() override {}

@@ -140,7 +140,7 @@ std::string command_from(const std::string& checkpoint, const Start& start, RunP
 }
 
 // Prints the command that resumes a failed run. Prints nothing if a launcher restarts it.
-void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& printer) {
+void print_resume_command(const Start& start, const std::string& out, RunPrinter& printer) {
   const std::string checkpoint = ckpt::chosen_checkpoint(out).directory;
   if (checkpoint.empty() || start.place.launcher_restarts) return;
   const std::string command = command_from(checkpoint, start, printer);
@@ -199,7 +199,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
     try {
       return restarting_run(spec, {&*folder, printer, job});
     } catch (const CommError&) {
-      if (folder->has_begun()) say_what_goes_on(start, spec.train.out, printer);
+      if (folder->has_begun()) print_resume_command(start, spec.train.out, printer);
       if (job) meet_before_exit(*job);
       throw;
     }

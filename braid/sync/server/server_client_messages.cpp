@@ -115,7 +115,7 @@ void ServerClient::handle(const char* what, int server, const ChannelMessage& me
       report_.last_staleness = fields->a;
       return;
     case sync::server::AnswerKind::Gone:
-      fail(what, channel_.endpoint(), "the servers have gone on without this worker");
+      fail(what, channel_.endpoint(), "the servers count this worker as lost");
     case sync::server::AnswerKind::Failed:
       for (int other = 0; other < num_servers_; ++other) {  // so that other servers do not count this worker as lost
         send(other, sync::server::message_of({static_cast<int64_t>(sync::server::RequestKind::Leave), session_}));
