@@ -1,4 +1,4 @@
-# What cmake --install puts where, in components: `command` (the program, its manual page and completions), `cuda`, and `library` (headers,
+# What cmake --install puts where, in components: `command` (the program, its manual page and completions), `cuda`, `mpi`, and `library` (headers,
 # static libraries, and what find_package(braid) and pkg-config read). cpack makes a Debian package of the first (scripts/package).
 
 include(CMakePackageConfigHelpers)
@@ -19,6 +19,11 @@ braid_install_printed(man/man1 braid.1 man)
 braid_install_printed(bash-completion/completions braid completion bash)
 braid_install_printed(zsh/site-functions _braid completion zsh)
 braid_install_printed(fish/vendor_completions.d braid.fish completion fish)
+foreach(name openmpi mpich)
+  if(TARGET braid_mpi_${name})
+    install(TARGETS braid_mpi_${name} LIBRARY DESTINATION lib/braid COMPONENT mpi)
+  endif()
+endforeach()
 if(TARGET braid_cuda)
   install(TARGETS braid_cuda LIBRARY DESTINATION lib/braid COMPONENT cuda)
 endif()

@@ -46,6 +46,10 @@ class Installed(unittest.TestCase):
         if done.returncode:
             raise AssertionError(done.stdout + done.stderr)
 
+    def test_what_the_command_opens_is_installed_beside_it(self):
+        opened = {path.name for path in (BUILD / "bin").glob("libbraid_*.so")}
+        self.assertEqual({path.name for path in (self.prefix / "lib/braid").glob("libbraid_*.so")}, opened)
+
     def configured(self, name, components, targets="", torch=TORCH):
         """A project that uses braid, configured: the finished process and the build folder."""
         project = self.folder / name

@@ -148,6 +148,22 @@ TEST(Deadline, of_a_message_names_the_peer) {
   EXPECT_NE(failure.why.find(cat("(missing: rank ", failure.rank, ")")), std::string::npos) << failure.why;
 }
 
+TEST(Deadline, of_a_message_that_stops_in_the_middle_names_the_sender) {
+  SharedArray<int> over;
+  const auto body = [&](Communicator& world) {
+    Work work =
+        message(world, world.rank() == 0 ? P2p::Kind::Send : P2p::Kind::Recv, 1 - world.rank(), floats(10 << 20));
+    if (world.rank() == 1) {
+      EXPECT_THROW(work.wait_host(), CommError);
+      over[0] = 1;
+    }
+    while (over[0] == 0) std::this_thread::yield();  // without moving the rest of the message
+  };
+  const CommFailure failure = failure_of(2, body, 0.05);
+  EXPECT_EQ(failure.rank, 0);
+  EXPECT_EQ(failure.why, "did not finish its part of transfer 0 -> 1 tag 9 on world within 0.05 s");
+}
+
 TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
   run_forked(3, [](Communicator& world) {
     const int next = (world.rank() + 1) % 3;

@@ -60,6 +60,8 @@ class MessageCollectives::Round final : public std::enable_shared_from_this<Roun
     for (const auto& line : messages_) {
       for (const Message& message : line) {
         if (stall.lost < 0 && queue_->table_.lost(message)) stall.lost = message.route.peer;
+        const bool receives = message.side == Message::Side::Receive && message.posted && !message.done;
+        if (stall.unfinished < 0 && receives) stall.unfinished = message.route.peer;
       }
     }
   }

@@ -70,6 +70,7 @@ class PointToPoint final : public Operation, public std::enable_shared_from_this
     Stall stall{label(), {}, issued_ && table_.lost(message_) ? message_.route.peer : -1};
     if (!issued_) stall.missing.push_back(group_->world_rank());
     if (!message_.matched && !done()) stall.missing.push_back(message_.route.peer);
+    if (message_.matched && !done()) stall.unfinished = message_.route.peer;
     return stall;
   }
 

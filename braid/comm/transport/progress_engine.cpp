@@ -107,6 +107,10 @@ std::vector<std::shared_ptr<CollectiveQueue>> ProgressEngine::queues() const {
 
 void ProgressEngine::report_late(const Stall& stall) {
   const std::string limit = cat(exact(options_.deadline_seconds), " s");
+  if (stall.missing.empty() && stall.unfinished >= 0) {
+    return options_.failures->fail(
+        {stall.unfinished, options_.rank, cat("did not finish its part of ", stall.label, " within ", limit)});
+  }
   if (stall.missing.empty()) return fail(cat("all arrived at ", stall.label, ", not done within ", limit));
   options_.failures->fail(
       {stall.missing[0], options_.rank,
