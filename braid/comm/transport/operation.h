@@ -24,8 +24,8 @@ struct Group {
 struct Stall {
   std::string label;         // operation at fault: this one, or one that was issued before it
   std::vector<int> missing;  // world ranks that have not issued it, in ascending order
+  int lost = -1;             // a world rank whose part is needed and will never come
   int unfinished = -1;  // a world rank whose message has begun to arrive and goes on no further, if none is missing
-  int lost = -1;        // a world rank whose part is needed and will never come
 };
 
 // One rank's part of an operation.
