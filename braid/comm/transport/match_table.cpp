@@ -67,11 +67,13 @@ void MatchTable::stop() {
 
 bool MatchTable::lost(const Message& message) const {
   const Peer& peer = peers_[message.route.peer];
-  // A message of the peer has matched its receive, if that was posted, before the peer is known to have left.
+  // A message of the peer has matched its receive, if that was posted, before the peer is known to have left. The peer
+  // may have the bytes of a send, and have ended, before the thread that issues it has noted that it is done.
   const bool gone = peer.gone, ended = peer.ended, left = peer.left && message.route.line != Route::Line::Second;
+  const bool posted = message.posted;  // before `done`, which is set first
   if (message.done) return false;
-  if (message.side == Message::Side::Send) return gone || ended || message.refused;
-  return gone || (left && message.posted && !message.matched);
+  if (message.side == Message::Side::Send) return posted && (gone || ended || message.refused);
+  return gone || (left && posted && !message.matched);
 }
 
 bool MatchTable::idle() const {
@@ -87,7 +89,11 @@ bool MatchTable::idle() const {
 
 void MatchTable::send(const MessagePtr& message) {
   count_send(*message, 1);
-  if (message->route.peer != rank_) return transport_.send(message);
+  if (message->route.peer != rank_) {
+    transport_.send(message);
+    message->posted = true;
+    return;
+  }
   if (const auto arrival = arrive(rank_, MessageHeader::of(*message), 0)) {
     copy_bytes(arrival->memory(), message->data, message->bytes);
     arrived(*arrival);

@@ -43,7 +43,8 @@ struct Message {
   int64_t bytes;
   Owner* owner;
 
-  std::atomic<bool> posted{false};   // receive: waits in the match table, or has found its message there
+  // A receive waits in the match table, or has found its message there. The transport has taken a send.
+  std::atomic<bool> posted{false};
   std::atomic<bool> matched{false};  // receive: the other side has been issued
   std::atomic<bool> refused{false};  // send: the peer has left without receiving it
   std::atomic<bool> done{false};
