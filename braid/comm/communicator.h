@@ -115,7 +115,8 @@ class Communicator {
   // Makes a channel (channel.h) with `num_endpoints` endpoints, and returns those in `numbers`, which are in ascending
   // order and of this rank alone. Endpoints that no rank has count as closed. Any thread of the rank may use an
   // endpoint. Once the world has failed, recv_any() throws CommError, and so does send() to an endpoint that has
-  // closed. Destroy the endpoints before the world's communicator. Collective, blocks.
+  // closed. An endpoint that is destroyed by an exception aborts the world before it closes. Destroy the endpoints
+  // before the world's communicator. Collective, blocks.
   virtual std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) = 0;
 
   // Poisons this group and all groups of the same world. Every wait on every rank, now or later, then throws CommError

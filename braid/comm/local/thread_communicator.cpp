@@ -1,6 +1,8 @@
 // Numbers and issues a rank's calls, and implements the Work and the channels that they return.
 #include "braid/comm/local/thread_communicator.h"
 
+#include <exception>
+
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -71,10 +73,15 @@ Work publish(Queue& queue, std::vector<LocalWork::Part> parts) {
 // An endpoint of a rank. A failure of the world closes it, which wakes threads that wait.
 class RankChannel final : public Channel {
  public:
-  RankChannel(std::unique_ptr<Channel> channel, std::shared_ptr<Group> group)
+  RankChannel(std::unique_ptr<Channel> channel, ThreadCommunicator& communicator, std::shared_ptr<Group> group)
       : channel_(std::move(channel)),
+        world_rank_(group->members().world_ranks[static_cast<size_t>(communicator.rank())]),
         group_(std::move(group)),
         closes_it_(world().on_failure([this](const Failure&) { channel_->close(); })) {}
+
+  ~RankChannel() override {
+    if (std::uncaught_exceptions() > exceptions_before_) world().fail({world_rank_, world_rank_, kEndsByException});
+  }
 
   int endpoint() const override { return channel_->endpoint(); }
   int num_endpoints() const override { return channel_->num_endpoints(); }
@@ -98,7 +105,9 @@ class RankChannel final : public Channel {
     if (failure) throw CommError({cat("a message at endpoint ", endpoint()), failure->rank, 0, failure->why});
   }
 
+  const int exceptions_before_ = std::uncaught_exceptions();
   const std::unique_ptr<Channel> channel_;
+  const int world_rank_;
   const std::shared_ptr<Group> group_;
   const std::shared_ptr<void> closes_it_;  // last member, because the call uses the others
 };
@@ -144,7 +153,8 @@ std::vector<std::unique_ptr<Channel>> ThreadCommunicator::make_channels(const st
                                                                         int num_endpoints) {
   const auto hub = shared(*this, rank_ == 0 ? std::make_shared<ChannelHub>(num_endpoints) : nullptr, 0);
   std::vector<std::unique_ptr<Channel>> channels;
-  for (const int number : numbers) channels.push_back(std::make_unique<RankChannel>(hub->endpoint(number), group_));
+  for (const int number : numbers)
+    channels.push_back(std::make_unique<RankChannel>(hub->endpoint(number), *this, group_));
   barrier().wait_host();
   hub->close_untaken();
   return channels;

@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -89,10 +90,10 @@ class ChannelLinks {
         rank_of_(std::move(ranks)),
         hub_(static_cast<int>(rank_of_.size())) {
     for (int number = 0; number < num_endpoints(); ++number) {
-      far_.push_back(is_here(number) ? nullptr : hub_.endpoint(number));
+      remote_.push_back(is_here(number) ? nullptr : hub_.endpoint(number));
       if (rank_of(number) >= 0) continue;
-      far_closed_[static_cast<size_t>(number)] = true;
-      far_.back()->close();
+      remote_closed_[static_cast<size_t>(number)] = true;
+      remote_.back()->close();
     }
   }
 
@@ -101,7 +102,7 @@ class ChannelLinks {
   bool is_here(int number) const { return rank_of(number) == group_->rank; }
   ProgressEngine& engine() const { return *engine_; }
   std::unique_ptr<Channel> mailbox(int number) { return hub_.endpoint(number); }
-  Channel& far(int number) { return *far_.at(static_cast<size_t>(number)); }
+  Channel& remote(int number) { return *remote_.at(static_cast<size_t>(number)); }
   Route route(int rank) const {
     return {group_->id, group_->world_ranks[static_cast<size_t>(rank)], Route::Line::Channel, 0};
   }
@@ -110,7 +111,7 @@ class ChannelLinks {
 
   // Sends to an endpoint of another rank.
   Delivery send(int from, int to, int tag, ChannelMessage message) {
-    if (far_closed_[static_cast<size_t>(to)]) {
+    if (remote_closed_[static_cast<size_t>(to)]) {
       if (engine_->options().failures->failure()) engine_->raise(label(), 0);
       return Delivery::PeerClosed;
     }
@@ -126,10 +127,10 @@ class ChannelLinks {
   // The next message of an endpoint of another rank.
   void receive(const Preamble& preamble, ChannelMessage message) {
     if (preamble.closes) {
-      far_closed_[static_cast<size_t>(preamble.from)] = true;
-      far(preamble.from).close();
+      remote_closed_[static_cast<size_t>(preamble.from)] = true;
+      remote(preamble.from).close();
     } else {
-      far(preamble.from).send(preamble.to, preamble.tag, std::move(message));
+      remote(preamble.from).send(preamble.to, preamble.tag, std::move(message));
     }
     engine_->transport().notify();
   }
@@ -145,8 +146,8 @@ class ChannelLinks {
   const std::shared_ptr<const Group> group_;
   const std::vector<int> rank_of_;  // by endpoint
   local::ChannelHub hub_;
-  std::vector<std::unique_ptr<Channel>> far_;  // by endpoint: those of other ranks; null: of this rank
-  std::vector<std::atomic<bool>> far_closed_ = std::vector<std::atomic<bool>>(rank_of_.size());
+  std::vector<std::unique_ptr<Channel>> remote_;  // by endpoint: those of other ranks; null: of this rank
+  std::vector<std::atomic<bool>> remote_closed_ = std::vector<std::atomic<bool>>(rank_of_.size());
   std::mutex sending_;
 };
 
@@ -218,7 +219,10 @@ class TransportChannel final : public Channel {
  public:
   TransportChannel(std::shared_ptr<ChannelLinks> links, int number)
       : links_(std::move(links)), mailbox_(links_->mailbox(number)), maker_(std::this_thread::get_id()) {}
-  ~TransportChannel() override { close(); }
+  ~TransportChannel() override {
+    if (std::uncaught_exceptions() > exceptions_before_) links_->engine().fail(kEndsByException);
+    close();
+  }
 
   int endpoint() const override { return mailbox_->endpoint(); }
   int num_endpoints() const override { return links_->num_endpoints(); }
@@ -263,6 +267,7 @@ class TransportChannel final : public Channel {
   const std::shared_ptr<ChannelLinks> links_;
   const std::unique_ptr<Channel> mailbox_;
   const std::thread::id maker_;
+  const int exceptions_before_ = std::uncaught_exceptions();
   std::atomic<bool> closed_{false};
 };
 

@@ -102,7 +102,7 @@ bool ServedReplica::left_by_exception() const { return std::uncaught_exceptions(
 // Reports a failure to the world, because a destructor has no caller to throw to. The world keeps its first failure.
 ServedReplica::~ServedReplica() {
   if (left_by_exception()) {
-    workers_.abort("ends by an exception");
+    workers_.abort(comm::kEndsByException);
     return;
   }
   try {
