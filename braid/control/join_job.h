@@ -34,16 +34,16 @@ struct JoinOptions {
 
 // Blocks until all nodes have joined, and returns the control channel. Errors:
 // * ConfigError, on every node that has joined, with all problems of all nodes: duplicate numbers, differing settings,
-//   engines and numbers of nodes, and, beside these, missing nodes.
-// * ConfigError if the host name of `root` is unknown, if `root` is not an address of node 0's host or its port is
-//   taken, or if it is not a loopback address in a job that stays on this host.
+//   engines and numbers of nodes. If there is such a problem, missing nodes are listed with it.
+// * ConfigError if the host name of `root` is unknown, if `root` is not an address of node 0's host, if its port is
+//   taken, or if `root` is not a loopback address in a job that stays on this host.
 // * RunError on every node that has joined if the only problem is that nodes are missing.
 // * RunError on a node that does not reach node 0 in time.
 // * CommError on a node to which node 0 sends a wrong list of nodes.
 //
-// Until node 0 has proved that it has the keys, none of its messages ends a node, not even a refusal. The node
-// reconnects until the deadline and then reports the failure of the attempt that came furthest. After joining only node
-// 0 keeps the keys, to refuse late nodes.
+// Until node 0 has proved that it has the keys, none of its messages makes this function throw, not even a refusal. The
+// node connects again until the deadline, and then reports the failure of the connection that came furthest. After
+// joining only node 0 keeps the keys, to refuse late nodes.
 //
 // job_control.h describes progress and node failures. When node 0 fails, all other nodes receive its failure and no
 // further events. A live node that counts as failed receives its own failure, if it can be reached, and no further

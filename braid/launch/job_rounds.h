@@ -56,15 +56,15 @@ class JobRounds {
   const std::string& loss() const { return loss_; }
   // Returns the node of loss(); -1 if there is none.
   int lost_node() const { return lost_node_; }
-  // Fails `node` because it has sent a message that is impossible in this round. `why` says which, "has sent ...". All
-  // nodes receive the same messages, so all make the same call.
+  // Fails `node` because it has sent a message that is impossible in this round. `why` is the fault, "has sent ...".
+  // All nodes receive the same messages, so all make the same call.
   void fail_node(int node, const std::string& why);
 
   // Runs a round in which every node contributes a value of a type that packed() supports. Returns the values of all
   // nodes, by node. Collective. Blocks. Throws CommError if a node fails.
   //
-  // A node fails if its contribution cannot be read. If the namespace of Value has a function contribution_fault(), a
-  // node also fails if that function returns a fault of its value, "has sent ...", instead of "".
+  // A node fails if its contribution cannot be read. If the namespace of Value has a function contribution_fault(),
+  // it returns "" for a valid value; otherwise it returns the fault, "has sent ...", and the node fails.
   template <class Value>
   std::vector<Value> exchange(const Value& own);
 
@@ -85,8 +85,9 @@ class JobRounds {
   const double progress_seconds_;
   std::optional<HeartbeatThread> heartbeats_;  // set between rounds only
   int number_ = 0;
-  std::deque<Waiting> waiting_;        // messages that take_events() has not returned
-  std::vector<size_t> waiting_bytes_;  // by sender: memory of waiting_ and of messages received since
+  std::deque<Waiting> waiting_;  // messages that take_events() has not returned
+  // By sender: memory of waiting_, and of messages received after the last take_events().
+  std::vector<size_t> waiting_bytes_;
   std::vector<std::optional<RanksReport>> reports_;
   double begun_ = 0;  // when the round began (now_seconds())
   std::string loss_;

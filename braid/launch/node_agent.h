@@ -33,8 +33,9 @@ class NodeAgent final : public SupervisorDelegate {
   bool has_work() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
 
-  // Returns the first failure of the job, as all nodes have received it. Its text also names ranks that died before
-  // their node had received the failure: an MPI may abort a rank because its peer has died.
+  // Returns the first failure of the job, as all nodes have received it. Its text also names other ranks that died
+  // before their node had received it. So a rank that was killed is named even if MPI aborts its peer and that is
+  // reported first.
   std::optional<comm::Failure> failure() const;
   // Returns the outcomes (rank_outcome.h) by rank of the world; empty for a rank whose outcome is unknown.
   const std::vector<std::string>& outcomes() const { return outcomes_; }
@@ -81,7 +82,7 @@ class NodeAgent final : public SupervisorDelegate {
   std::multimap<std::string, Question> open_;
   std::vector<std::string> outcomes_;
   std::optional<comm::Failure> failure_;
-  std::vector<comm::Failure> later_failures_;  // of other ranks, each reported by itself
+  std::vector<comm::Failure> later_failures_;  // other ranks' own failures, received after failure_
   bool failure_sent_ = false, end_sent_ = false;
   std::vector<bool> has_failed_;  // by node: true if it has reported a failure
   std::vector<bool> at_end_;      // by node: true if all its ranks have ended

@@ -61,7 +61,7 @@ class SupervisorDelegate {
   // Returns true if the bytes that the rank at `place` has written so far contain its outcome.
   virtual bool has_outcome(Supervisor& supervisor, int place) = 0;
   // Called about once a second with samples of this host's ranks, in the order in which they were started.
-  virtual void look(Supervisor& supervisor, const std::vector<RankSample>& signs) = 0;
+  virtual void look(Supervisor& supervisor, const std::vector<RankSample>& samples) = 0;
   // Returns true while the supervisor must continue even if no rank of this host runs any more.
   virtual bool has_work() const = 0;
   // Called in a forked child. Closes its copies of the delegate's descriptors.

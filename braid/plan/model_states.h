@@ -18,7 +18,7 @@ struct ParameterSum {
 };
 ParameterSum operator*(double times, const ParameterSum& sum);
 
-// The parameters of a stage. `shared` is replicated on all ranks that see other samples, data x context x expert.
+// The parameters of a stage. `shared` is replicated on the ranks that differ in their samples: data x context x expert.
 // `experts` is replicated on data x context (mesh/placement.h).
 struct StageParameters {
   ParameterSum shared, experts;
@@ -37,8 +37,7 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind);
 // Model states in bytes, before sharding. For each parameter in 16 bits, Adam has:
 //
 //   weights     2
-//   gradients   4 in float32 (main gradients) under braid, and under Megatron-LM for bfloat16; 2 under Megatron-LM for
-//               float16, its default
+//   gradients   4 in float32 under braid, and under Megatron-LM with bfloat16; 2 under Megatron-LM with float16
 //   optimizer   12 of float32 masters and moments
 //
 // The sum is 16 with gradients of 16 bits (Rajbhandari et al., "ZeRO", 2020, section 3.1), and 18 with float32
@@ -69,24 +68,23 @@ struct CopiedParameters {
 std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                                                 const StageParameters& parameters);
 // Returns the number of ranks among `copies` over which ZeRO shards; 1: nothing is sharded. Parameters are sharded over
-// sync.zero_group data ranks, or over all ranks of `copies` if that is 0. Both copies of a mirrored stage share in
-// this, unless there is a single data rank.
+// sync.zero_group data ranks, or over all ranks of `copies` if that is 0. If each stage is on two pipeline
+// ranks (DualPipe), both shard the same copy, unless there is a single data rank.
 int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
 // Returns the bytes that a rank holds of `parameters` under the run's sync.zero.
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
 
-// Returns the bytes for each parameter that replication takes, in copies of the master:
+// Returns the bytes that replication takes for each parameter. A copy has the size of the float32 or float64 master:
 //
-//   DiLoCo              2: the last average and the outer momentum
-//   parameter servers   2 for the served_share(): the parameters that servers hold and those that workers read; 1 for
-//                       gradients that are clipped before they are sent; 1 for gradients that are added up
-//                       between pushes
+//   DiLoCo              2 copies: the last average and the outer momentum
+//   parameter servers   2 copies of the served_share(): the parameters that servers update and those that workers read;
+//                       1 copy of gradients if they are clipped; 1 copy of gradients if several steps make one push
 //
-// Pushes in flight are not included; they come while there are no activations.
+// Pushes in flight are not included: they do not add to the peak, because no activations are held then.
 double replication_bytes(const RunSpec& spec, RankGroup copies);
-// Returns the largest part of the parameters whose servers run beside one of the `copies`: servers run beside the ranks
-// in turn. Optimizer states are on the servers. 1 without parameter servers.
+// Returns the largest fraction of the parameters, with their optimizer states, that the servers of one rank hold; 1
+// without parameter servers. Server s runs on rank s mod n of the n `copies`.
 double served_share(const RunSpec& spec, RankGroup copies);
 
 // Returns the table that embedding and head share, on one tensor rank; zero if each has its own.
@@ -105,7 +103,8 @@ struct PartParameters {
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout);
 
 // Return the parameters of a stage on one tensor rank, with the experts of one expert rank. A stage with a tied head
-// but without the embedding has the table too. A rank with both of these stages has the table once (rank_shares()).
+// but without the embedding has the table too. A rank that has both the first and the last stage counts it once
+// (rank_shares()).
 StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load);
 StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 

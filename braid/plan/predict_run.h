@@ -28,8 +28,8 @@
 namespace braid::plan {
 
 // Returns a lower bound, cheap to compute, of predict_run()'s step for every schedule, ZeRO stage and cut. It divides
-// the work of all stages evenly over the pipeline ranks, and no rank waits. With equal shares of the batch the bound
-// also holds for unequal shares, because with them some data rank has at least as many microbatches.
+// the work of all stages evenly over the pipeline ranks, and no rank waits. The bound is computed for equal
+// shares of the batch. It also holds for unequal ones, because some data rank then has more microbatches.
 double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
 // Returns a lower bound, cheap to compute, of the memory of the fullest rank in predict_run(). It divides the states of
@@ -39,13 +39,14 @@ int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet
 struct PredictOptions {
   FormulaSet formulas = FormulaSet::Braid;
   PipelineDetail pipeline = PipelineDetail::Played;
-  // If this is not null, it is simulated instead of the run's schedule. The run's pipeline is then
+  // The schedule to simulate instead of the run's own; null: the run's own. REQUIRES: the spec's pipeline is
   // pipeline_like(*table).
   const Schedule* table = nullptr;
 };
 
 // Returns the pipeline of a named schedule that resembles `table`, for a run whose schedule is a table. It has as many
-// stages on the same ranks, splits its backward passes if the table does, and is asynchronous if the table has updates.
+// stages on the same ranks. It splits backward passes if the table does, and is asynchronous if the table contains
+// weight updates.
 // Returns nothing if there is no such schedule.
 std::optional<PipelineSpec> pipeline_like(const Schedule& table);
 
@@ -56,13 +57,13 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
 // Returns a problem if the run has more ranks than there are devices.
 std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster);
 
-// Predicts a run. REQUIRES: `spec` has none of these problems.
+// Predicts a run. REQUIRES: problems(), prediction_problems() and mesh_problems() of the run are empty.
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options = {});
 
 // Returns the range of the step's time around its prediction. There is none if braid measured the cluster's rates.
-// Otherwise the set Braid has 0.9 to 2.2, because braid's kernels have not run on such devices: torchtitan took 2.1
-// times what braid was predicted to take on the same layout. Megatron and torchtitan have 0.8 to 1.25; published steps
-// are within that (docs/published_rows.md).
+// Otherwise it is 0.9 to 2.2 of the prediction for FormulaSet::Braid. braid's kernels have not run on such devices, and
+// torchtitan's published step was 2.1 times the prediction for braid on the same layout. The range is 0.8 to 1.25 for
+// Megatron and torchtitan, which contains their published steps (docs/published_rows.md).
 StepRange step_range(const Cluster& cluster, FormulaSet formulas);
 
 // Returns the operations of the model for one token, forward and backward: model_flops_per_token() of

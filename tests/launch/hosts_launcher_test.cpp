@@ -78,8 +78,10 @@ TEST(HostsLauncher, what_a_rank_throws_is_thrown_on_every_node) {
 // Rank 0 sees the connection close before it hears why.
 TEST(HostsLauncher, what_a_rank_throws_comes_before_what_others_report_of_it) {
   const auto ends = run_on_hosts({1, 2}, [](Communicator& world) -> std::string {
-    world.barrier().wait_host();
-    if (world.rank() == 0) throw CommError({"barrier #1 on world", -1, 0, "a connection is closed"});
+    if (world.rank() == 0) {
+      world.barrier().wait_host();
+      throw CommError({"barrier #1 on world", -1, 0, "a connection is closed"});
+    }
     try {
       for (;;) world.barrier().wait_host();
     } catch (const CommError&) {
