@@ -89,7 +89,8 @@ class Engines(TinyRun):
             ours = self.ranks_of_this_test()
             self.assertEqual(len(ours), 1)
             os.kill(ours[0], number)
-            self.assertEqual(run.wait(timeout=60), 3)
+            # Every node ends with 3; the mpirun of MPICH has been seen to end with a code of its own, 1.
+            self.assertIn(run.wait(timeout=60), [3] if name == "openmpi" else [1, 3], (self.path / "output").read_text(errors="replace"))
         self.assertFalse(pathlib.Path(f"/proc/{ours[0]}").exists())
         return (self.path / "output").read_text(errors="replace")
 
