@@ -12,9 +12,10 @@ namespace braid {
 // Writes PATH.tmp, syncs it and renames it to `path`: readers find the old file or the new one, also after a crash. A
 // link at `path` is replaced, not followed. On failure the old file stays and PATH.tmp is removed. A killed process
 // leaves PATH.tmp, which the next call removes. Throws IoError.
-std::string half_written_name(const std::string& path);  // PATH.tmp
 void write_file(const std::string& path, const std::string& content, FileSystem& files);
 void write_file(const std::string& path, const std::string& content);
+// Returns PATH.tmp, the name under which write_file() writes.
+std::string half_written_name(const std::string& path);
 
 // Same as write_file(), for a path that the user typed. The temporary file has a name that no file of the user has. The
 // next call removes a temporary file that a killed process left. A path for which is_written_in_place() is true is

@@ -62,10 +62,4 @@ class Channel {
   virtual void close() = 0;
 };
 
-namespace comm {
-
-// Why a world fails in which an exception destroys an endpoint of a rank (Communicator::make_channels()).
-inline constexpr const char* kEndsByException = "ends by an exception";
-
-}  // namespace comm
 }  // namespace braid

@@ -13,6 +13,9 @@ struct Failure {
   std::string why;  // continues the sentence "rank 2: "
 };
 
+// The reason of a failure when an exception destroys a rank's part of the world.
+inline constexpr const char* kEndsByException = "ends by an exception";
+
 // The failure state of a world. Thread-safe.
 class FailureState {
  public:
