@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "braid/base/errors.h"
+#include "braid/comm/failure_state.h"
 #include "braid/param/memory_account.h"
 #include "braid/sync/node_groups.h"
 #include "braid/sync/tied_uses.h"
