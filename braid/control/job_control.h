@@ -32,8 +32,8 @@ struct JobEvent {
 };
 
 // Validates a message from `event.node`. Returns an empty string if the message is valid, and otherwise a predicate
-// about the node, such as "has sent an end of rank 99 of 4". If the validator throws, the message counts as invalid,
-// too.
+// about the node, such as "has sent an outcome of rank 99 where there are 4". If the validator throws, the message
+// counts as invalid, too.
 using MessageValidator = std::function<std::string(const JobEvent& event)>;
 
 class JobControl {

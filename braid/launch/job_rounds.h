@@ -63,8 +63,9 @@ class JobRounds {
   // Runs a round in which every node contributes a value of a type that packed() supports. Returns the values of all
   // nodes, by node. Collective. Blocks. Throws CommError if a node fails.
   //
-  // A node fails if its contribution cannot be read. If the namespace of Value has a function contribution_fault(),
-  // it returns "" for a valid value; otherwise it returns the fault, "has sent ...", and the node fails.
+  // A node fails if its contribution cannot be read. The namespace of Value may have a function
+  // contribution_fault(), which is called for each value. It returns "" for a valid value. Otherwise it returns the
+  // fault, "has sent ...", for which the node fails.
   template <class Value>
   std::vector<Value> exchange(const Value& own);
 

@@ -26,10 +26,10 @@ std::string word_fault(const RoundBody& word, int num_ranks) {
   const auto is_rank = [&](int rank) { return 0 <= rank && rank < num_ranks; };
   if (const auto* failed = std::get_if<RanksFailed>(&word)) {
     for (const int rank : {failed->failure.rank, failed->failure.reporter}) {
-      if (rank != -1 && !is_rank(rank)) return cat("has sent a failure of rank ", rank, " of ", num_ranks);
+      if (rank != -1 && !is_rank(rank)) return cat("has sent a failure of rank ", rank, " where there are ", num_ranks);
     }
   } else if (const auto* ended = std::get_if<RankEnded>(&word)) {
-    if (!is_rank(ended->rank)) return cat("has sent an end of rank ", ended->rank, " of ", num_ranks);
+    if (!is_rank(ended->rank)) return cat("has sent an outcome of rank ", ended->rank, " where there are ", num_ranks);
     if (!RankOutcome::complete(ended->outcome)) return cat("has sent a malformed outcome of rank ", ended->rank);
   }
   return "";

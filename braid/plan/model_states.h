@@ -18,7 +18,7 @@ struct ParameterSum {
 };
 ParameterSum operator*(double times, const ParameterSum& sum);
 
-// The parameters of a stage. `shared` is replicated on the ranks that differ in their samples: data x context x expert.
+// The parameters of a stage. `shared` is replicated on the ranks of the data, context and expert axes.
 // `experts` is replicated on data x context (mesh/placement.h).
 struct StageParameters {
   ParameterSum shared, experts;

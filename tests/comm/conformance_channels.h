@@ -2,6 +2,7 @@
 // type with `static void run(int num_ranks, const std::function<void(Communicator&)>& body)`.
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -140,8 +141,19 @@ TYPED_TEST_P(RankChannels, a_wait_ends_when_another_rank_fails) {
                CommError);
 }
 
+// The endpoints of the rank that throws close too, but the world has failed by then.
+TYPED_TEST_P(RankChannels, a_wait_ends_when_another_rank_throws) {
+  EXPECT_THROW(TypeParam::run(2,
+                              [](Communicator& world) {
+                                const auto channels = world.make_channels({world.rank()}, 2);
+                                if (world.rank() == 1) throw RunError("out of paper");
+                                EXPECT_THROW(channels[0]->recv_any(0, Channel::kNoDeadline), CommError);
+                              }),
+               RunError);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(RankChannels, messages_of_one_sender_and_tag_arrive_in_order_and_whole,
                             an_end_is_an_event_after_all_messages, a_thread_of_a_rank_answers_all,
-                            a_wait_ends_when_another_rank_fails);
+                            a_wait_ends_when_another_rank_fails, a_wait_ends_when_another_rank_throws);
 
 }  // namespace braid::comm::tests

@@ -44,14 +44,14 @@ std::vector<std::pair<std::string, std::string>> wrong_words() {
       {std::string("\x01\0\0\0\x63", 5), "has sent a malformed message"},
       {word_of(RanksGone{}, kHuge), "has sent a message of round 2000000000"},
       {word_of(RanksGone{}, -5), "has sent a message of round -5"},
-      {word_of(RankEnded{99, RankOutcome::returned("")}), "has sent an end of rank 99 of 3"},
-      {word_of(RankEnded{-1, RankOutcome::returned("")}), "has sent an end of rank -1 of 3"},
+      {word_of(RankEnded{99, RankOutcome::returned("")}), "has sent an outcome of rank 99 where there are 3"},
+      {word_of(RankEnded{-1, RankOutcome::returned("")}), "has sent an outcome of rank -1 where there are 3"},
       {word_of(RankEnded{1, ""}), "has sent a malformed outcome of rank 1"},
       {word_of(RankEnded{1, packed(Texts{"CommError", "op", "none", "none", "why"})}), "has sent a malformed outcome"},
       {word_of(RankEnded{1, packed(Texts{"value"})}), "has sent a malformed outcome"},
       {word_of(RankEnded{1, packed(Texts{})}), "has sent a malformed outcome"},
-      {word_of(RanksFailed{{kHuge, -1, "why"}}), "has sent a failure of rank 2000000000 of 3"},
-      {word_of(RanksFailed{{0, -7, "why"}}), "has sent a failure of rank -7 of 3"}};
+      {word_of(RanksFailed{{kHuge, -1, "why"}}), "has sent a failure of rank 2000000000 where there are 3"},
+      {word_of(RanksFailed{{0, -7, "why"}}), "has sent a failure of rank -7 where there are 3"}};
 }
 
 std::string error_of_exchange(JobRounds& rounds) {
