@@ -149,15 +149,17 @@ TEST(Deadline, of_a_message_names_the_peer) {
 }
 
 TEST(Deadline, of_a_message_that_stops_in_the_middle_names_the_sender) {
-  SharedArray<int> over;
+  SharedArray<int> sent, over;
   const auto body = [&](Communicator& world) {
-    Work work =
-        message(world, world.rank() == 0 ? P2p::Kind::Send : P2p::Kind::Recv, 1 - world.rank(), floats(10 << 20));
-    if (world.rank() == 1) {
-      EXPECT_THROW(work.wait_host(), CommError);
-      over[0] = 1;
+    if (world.rank() == 0) {
+      Work work = message(world, P2p::Kind::Send, 1, floats(10 << 20));
+      sent[0] = 1;
+      while (over[0] == 0) std::this_thread::yield();  // without moving the rest of the message
+      return;
     }
-    while (over[0] == 0) std::this_thread::yield();  // without moving the rest of the message
+    while (sent[0] == 0) std::this_thread::yield();  // a receiver at work would let the sender move all of it at once
+    EXPECT_THROW(message(world, P2p::Kind::Recv, 0, floats(10 << 20)).wait_host(), CommError);
+    over[0] = 1;
   };
   const CommFailure failure = failure_of(2, body, 0.05);
   EXPECT_EQ(failure.rank, 0);
