@@ -14,6 +14,7 @@ struct Group {
   std::string name;
   std::vector<int> world_ranks;
   int rank = 0;                           // this process's rank in the group
+  std::vector<int> nodes = {};            // node of each member; empty: all are on one
   std::shared_ptr<void> lease = nullptr;  // held as long as the group is used (Transport::join_group)
 
   int size() const { return static_cast<int>(world_ranks.size()); }

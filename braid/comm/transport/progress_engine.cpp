@@ -18,7 +18,7 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Transport> transport, const Optio
 
 std::shared_ptr<CollectiveQueue> ProgressEngine::open(const std::shared_ptr<const Group>& group) {
   std::shared_ptr<CollectiveQueue> queue = transport_->collectives(group);
-  if (!queue) queue = std::make_shared<MessageCollectives>(group, table_);
+  if (!queue) queue = std::make_shared<MessageCollectives>(group, table_, options_.sums);
   std::vector<std::shared_ptr<CollectiveQueue>> unused;  // destroyed without the lock
   const std::scoped_lock hold(mutex_);
   std::erase_if(queues_, [&](auto& one) {

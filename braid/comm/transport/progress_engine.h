@@ -12,6 +12,7 @@
 #include "braid/comm/rank_activity.h"
 #include "braid/comm/transport/collective.h"
 #include "braid/comm/transport/match_table.h"
+#include "braid/comm/world_options.h"
 
 namespace braid::comm::transport {
 
@@ -24,6 +25,8 @@ class ProgressEngine {
     FailureState* failures = nullptr;  // outlives the engine
     double deadline_seconds = 300;     // of every wait
     RankActivity* activity = nullptr;  // outlives the engine; null: activity is not recorded
+    ReductionOrder sums = ReductionOrder::Tree;
+    std::vector<int> node_of_rank = {};  // empty: all ranks are on one node
   };
 
   // Throws RunError if the system has no threads for the transport.

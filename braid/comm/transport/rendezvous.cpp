@@ -22,7 +22,9 @@ ProgressEngine::Options engine_options(const WorldOptions& options) {
           .size = options.size,
           .failures = options.failures,
           .deadline_seconds = options.deadline_seconds,
-          .activity = options.activity};
+          .activity = options.activity,
+          .sums = options.sums,
+          .node_of_rank = options.node_of_rank};
 }
 
 Group world_group(const WorldOptions& options) {
