@@ -90,6 +90,9 @@ class Communicator {
   // Returns the group of the same ranks that exchanges tensors of the CPU: this one, unless it exchanges tensors of a
   // device.
   virtual Communicator& host() { return *this; }
+  // Returns the bytes of messages that this rank has sent to other nodes, in all groups of the world. An engine's own
+  // all-reduce (comm::ReductionOrder::Engine) is not counted.
+  virtual int64_t bytes_across_nodes() const { return 0; }
   // Returns the queue of this rank. An operation reads its inputs after everything enqueued here before the call.
   virtual Queue& queue() = 0;
 

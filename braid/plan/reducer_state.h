@@ -32,7 +32,7 @@ struct ReducerBytes {
 // elements, and 1 bit for each element. A message of eight-bit has 4 bytes for each 1,024 elements, and 1 byte for each
 // element.
 //
-// braid/sync/reducers has these tensors. mesh.ranks_per_node and sync.compression_start are ignored.
+// braid/sync/reducers has these tensors. sync.compression_start is ignored.
 ReducerBytes reducer_bytes(const RunSpec& spec, const GradientShape& shape, int ranks);
 
 }  // namespace braid::plan

@@ -36,7 +36,6 @@ enum class Feature {
   Tensor,                // mesh.tensor > 1
   SequenceParallel,      // mesh.sequence_parallel
   Reproducible,          // train.reduction "reproducible"
-  Nodes,                 // mesh.ranks_per_node > 0
   Compression,           // sync.compression is not "none"
   ShardedOptimizer,      // sync.zero 1
   ShardedGradients,      // sync.zero 2

@@ -259,7 +259,6 @@ const std::vector<CrossRule>& cross_rules() {
     for (auto& rule : mesh_rules()) all.push_back(std::move(rule));
     for (auto& rule : partition_rules()) all.push_back(std::move(rule));
     for (auto& rule : schedule_rules()) all.push_back(std::move(rule));
-    for (auto& rule : reduction_rules()) all.push_back(std::move(rule));
     for (auto& rule : data_rules()) all.push_back(std::move(rule));
     for (auto& rule : sync_rules()) all.push_back(std::move(rule));
     for (auto& rule : memory_rules()) all.push_back(std::move(rule));

@@ -42,4 +42,12 @@ std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int n
   return fits ? hosts : std::vector<int>();
 }
 
+std::vector<int> collective_nodes(std::vector<int> host_of_rank, int ranks_per_node) {
+  if (ranks_per_node == 0) return host_of_rank;
+  for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+    host_of_rank[rank] = static_cast<int>(rank) / ranks_per_node;
+  }
+  return host_of_rank;
+}
+
 }  // namespace braid::spec

@@ -29,4 +29,7 @@ inline int most_ranks_of_host(int64_t num_ranks, int num_hosts) {
 // begin with host 0, and name each of the `num_hosts` hosts. Returns an empty vector if it does not.
 std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int num_hosts);
 
+// Returns the node of each rank for collectives in two levels: its host, or by mesh.ranks_per_node if that is not 0.
+std::vector<int> collective_nodes(std::vector<int> host_of_rank, int ranks_per_node);
+
 }  // namespace braid::spec

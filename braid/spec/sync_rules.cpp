@@ -9,6 +9,11 @@
 namespace braid::spec {
 namespace {
 
+bool feeds_errors_back(const SyncSpec& sync) {
+  return sync.compression != CompressionKind::None && sync.compression != CompressionKind::BFloat16 &&
+         sync.compression != CompressionKind::Float16;
+}
+
 bool is_on(Feature feature, const RunSpec& spec) {
   const auto on = features(spec);
   return std::find(on.begin(), on.end(), feature) != on.end();
@@ -62,6 +67,15 @@ std::vector<CrossRule> sync_rules() {
                      return group == 0 || (group <= at.spec.mesh.data && at.spec.mesh.data % group == 0);
                    },
                    [](const View& at) { return cat("must be 0 or divide mesh.data (", at.spec.mesh.data, ")"); }});
+  rules.push_back(
+      {{"sync.compression", "train.dtype"},
+       [](const View& at) { return at.spec.train.dtype != DType::Float16 || !feeds_errors_back(at.spec.sync); },
+       [](const View&) {
+         return std::string(
+             "must be none, bfloat16 or float16 when train.dtype is \"float16\": residuals are in units of a loss "
+             "scale "
+             "that changes");
+       }});
   return rules;
 }
 

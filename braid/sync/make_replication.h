@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "braid/comm/communicator.h"
@@ -19,7 +18,6 @@ struct ReplicationParts {
   param::ParamStore& store;
   param::UnitSink* unit_sink = nullptr;  // sink of gradients that the store shards; else null
   std::vector<int> stage_of_block = {};  // by block of the store: its stage, whose blocks run in sequence
-  std::optional<int> node = {};          // node of this rank; none: all ranks are on one node
   int ranks_per_replica = 1;             // neighbours in groups.replicas; 2 if stages are mirrored
   int model_part = 0;                    // distinguishes ranks that hold different parts of a parameter
   uint64_t seed = 0;

@@ -83,8 +83,6 @@ class GradientSync {
   // Returns the bytes that this rank's collectives have sent since construction, gradients and all else, as the ring
   // algorithm counts them.
   virtual int64_t bytes_sent() const = 0;
-  // Returns the part of bytes_sent() that left the node, if the mesh has nodes.
-  virtual int64_t bytes_across_nodes() const { return 0; }
 
   // Called on every rank with each choice made from measurements, and the reason. May be empty.
   std::function<void(const std::string& choice)> on_choice;

@@ -18,7 +18,6 @@ std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankMode
                                .sum_groups = sum_groups(groups, model.params()),
                                .optimizer = spec.optimizer,
                                .num_steps = spec.train.steps};
-  if (spec.mesh.ranks_per_node > 0) parts.node = groups.world.rank() / spec.mesh.ranks_per_node;
   auto made = sync::make_replication(spec.sync, groups.replicas(), std::move(parts));
   sync::Replication* replication = made.get();
   model.sink().on_ready = [replication](const param::Parameter& param) { replication->ready(param); };

@@ -108,7 +108,7 @@ StepParts Trainer::step_parts() {
 
 StepReport Trainer::step() {
   const double begin = now_seconds();
-  const int64_t bytes_before = replication_->bytes_sent(), across_before = replication_->bytes_across_nodes();
+  const int64_t bytes_before = replication_->bytes_sent(), across_before = groups_->world.bytes_across_nodes();
   const double waited_before = replication_->times().waiting_seconds;
   run_program();
 
@@ -119,7 +119,7 @@ StepReport Trainer::step() {
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
-  report.sync_bytes_across_nodes = replication_->bytes_across_nodes() - across_before;
+  report.bytes_across_nodes = groups_->world.bytes_across_nodes() - across_before;
   report.server_wait_seconds = replication_->times().waiting_seconds - waited_before;
   report.staleness = std::max(training_->versions.most_stale(), static_cast<int>(replication_->times().staleness));
   if (report.spike.empty() || report.skipped) ++num_steps_;

@@ -232,8 +232,8 @@ Job::Job(JobPlace& place, const JobWork& work)
       rounds_(*control_, work.progress_seconds),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
       host_of_rank_(hosts_of_ranks(*this, place.one_rank_each)),
-      launcher_(rounds_,
-                {node_of_rank_, control::own_address(kRootOption, place.root), work.engine, work.heartbeat_seconds}) {}
+      launcher_(rounds_, {node_of_rank_, control::own_address(kRootOption, place.root), work.engine,
+                          work.heartbeat_seconds, host_of_rank_}) {}
 
 std::string version_text(CommEngine engine) {
   return cat("braid ", BRAID_VERSION, ", ", launch::engine_version(engine));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
+#include "braid/comm/transport/two_levels.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/rank_hosts.h"
@@ -24,6 +25,21 @@ std::string axes_of(const mesh::DeviceMesh& mesh, const std::vector<int>& host_o
       }
     }
     if (crosses == across) names.push_back(mesh::text(axis));
+  }
+  return joined(names);
+}
+
+// Returns the axes whose groups have collectives in two levels (comm/transport/two_levels.h).
+std::string two_level_axes(const mesh::DeviceMesh& mesh, const std::vector<int>& node_of_rank) {
+  const auto has_two_levels = [&](mesh::Axis axis) {
+    comm::transport::Group group{.id = 0, .name = mesh::text(axis), .world_ranks = mesh.peers(0, {axis})};
+    for (const int rank : group.world_ranks) group.nodes.push_back(node_of_rank[static_cast<size_t>(rank)]);
+    return comm::transport::node_members(group).has_value();
+  };
+  std::vector<std::string> names;
+  for (int number = 0; number < mesh::kNumAxes; ++number) {
+    const auto axis = static_cast<mesh::Axis>(number);
+    if (has_two_levels(axis)) names.push_back(mesh::text(axis));
   }
   return joined(names);
 }
@@ -52,7 +68,7 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   return work;
 }
 
-std::string placement_text(const Job& job, const MeshSpec& mesh_spec) {
+std::string placement_text(const Job& job, const RunSpec& spec) {
   const std::vector<int>& host_of_rank = job.host_of_rank();
   std::vector<std::string> hosts;
   for (int host = 0; host <= std::ranges::max(host_of_rank); ++host) {
@@ -65,11 +81,13 @@ std::string placement_text(const Job& job, const MeshSpec& mesh_spec) {
     }
     hosts.push_back(cat(job.nodes()[static_cast<size_t>(node)].host, " has rank ", joined(ranks)));
   }
-  const mesh::DeviceMesh mesh(mesh_spec);
+  const mesh::DeviceMesh mesh(spec.mesh);
   const std::string inside = axes_of(mesh, host_of_rank, false), across = axes_of(mesh, host_of_rank, true);
   std::string all = joined(hosts, "; ");
   if (!inside.empty()) all += "; inside a host " + inside;
   if (!across.empty()) all += "; across hosts " + across;
+  const auto nodes = spec::collective_nodes(host_of_rank, spec.mesh.ranks_per_node);
+  if (const std::string axes = two_level_axes(mesh, nodes); !axes.empty()) all += "; two levels along " + axes;
   return all;
 }
 

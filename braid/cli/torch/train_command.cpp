@@ -193,7 +193,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   }
   if (job) {
     spec = agreed_spec(spec, *job);
-    printer.note(placement_text(*job, spec.mesh));
+    printer.note(placement_text(*job, spec));
   }
   const train::RunEnd end = [&] {
     try {
@@ -223,7 +223,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   spec.train.overwrite = false;
   RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
   spec = agreed_spec(spec, job);
-  printer.note(placement_text(job, spec.mesh));
+  printer.note(placement_text(job, spec));
   try {
     restarting_run(spec, {nullptr, printer, &job});
   } catch (const CommError&) {

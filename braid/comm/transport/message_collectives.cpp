@@ -35,11 +35,12 @@ CollectiveQueue::Cut MessageCollectives::cut(const Call& call) const {
   const int64_t most = kRoundBytes / (is_cut_in_chunks(call.kind) ? n : 1) / element_bytes;
   const int64_t capacity = std::clamp<int64_t>(call.chunk, 1, std::max<int64_t>(most, 1));
   const bool sums_all = call.kind == CallKind::AllReduce;
+  const bool is_short = bytes * (n - 1) <= kWholeBytes;
+  if (!is_short && takes_two_levels(call)) return {Algorithm::TwoLevels, capacity};
   if (sums_all && table_.transport().sums(call, bytes, n)) {
     return {Algorithm::Transport, std::max<int64_t>(call.chunk, 1)};
   }
-  if (bytes * (n - 1) <= kWholeBytes) return {Algorithm::Whole, capacity};
-  if (takes_two_levels(call)) return {Algorithm::TwoLevels, capacity};
+  if (is_short) return {Algorithm::Whole, capacity};
   return {sums_all && n > 2 ? Algorithm::Shares : Algorithm::Whole, capacity};
 }
 

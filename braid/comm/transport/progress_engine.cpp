@@ -14,7 +14,7 @@ namespace braid::comm::transport {
 ProgressEngine::ProgressEngine(std::unique_ptr<Transport> transport, const Options& options)
     : options_(options),
       transport_(std::move(transport)),
-      table_(*transport_, options.rank, options.size, *options.failures) {}
+      table_(*transport_, options.rank, options.size, *options.failures, options.node_of_rank) {}
 
 std::shared_ptr<CollectiveQueue> ProgressEngine::open(const std::shared_ptr<const Group>& group) {
   std::shared_ptr<CollectiveQueue> queue = transport_->collectives(group);

@@ -38,6 +38,7 @@ class ProgressEngine {
   const Options& options() const { return options_; }
   Transport& transport() const { return *transport_; }
   MatchTable& table() { return table_; }
+  int64_t bytes_across_nodes() const { return table_.bytes_across_nodes(); }
 
   std::shared_ptr<CollectiveQueue> open(const std::shared_ptr<const Group>& group);
 

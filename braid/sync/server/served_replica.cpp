@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/comm/failure_state.h"
 #include "braid/param/memory_account.h"
-#include "braid/sync/node_groups.h"
+#include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
 
 namespace braid::sync::server {
