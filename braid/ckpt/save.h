@@ -1,4 +1,4 @@
-// The steps of a save. A run may do the third step on a background thread while it trains:
+// The steps of a save. The third step may run on a background thread while training continues:
 //
 //   plan_save()    collective, once for all saves of the same tensors
 //   begin_save()   collective: creates the folder, checks free space
