@@ -36,7 +36,7 @@ std::string chosen_initial_weights(const TrainSpec& train);
 // checkpoint. Throws ConfigError and IoError if the weights cannot be read.
 std::vector<Problem> initial_weights_problems(const RunSpec& spec);
 
-// Returns the end of a sentence that names the source of the weights.
+// Returns text that ends a sentence and names the source of the weights.
 std::string told_of_initial_weights(const std::string& path);
 
 // Reads the initial weights into the masters that this rank owns, rounded to their type, and into the weights of these
