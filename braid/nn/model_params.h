@@ -1,5 +1,5 @@
 // Rows of a model's parameter list that families share: cuts over the tensor axis, initial values, decay.
-// Knows no tensor: checkpoints and planners read such lists too.
+// Holds no tensors: checkpoints and planners read such lists too.
 //
 // Matrices start as normal draws of model.init_std and decay; those that write to the residual stream start with
 // init_std / sqrt(2 layers). Biases start at zero, norms at one, neither decays.
@@ -52,9 +52,9 @@ class ParamList {
   param::BlockPart part_ = param::BlockPart::Whole;
 };
 
-// In how many places a model reads its token embedding.
+// Returns the number of places where a model reads its token embedding: 2 if the head is tied, else 1.
 int token_table_uses(const ModelSpec& spec);
-// "wte.weight" or "head.weight".
+// Returns the name of the head's table: "wte.weight" or "head.weight".
 std::string head_table(const ModelSpec& spec);
 
 }  // namespace braid::nn
