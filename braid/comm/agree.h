@@ -17,7 +17,7 @@
 
 namespace braid::comm {
 
-// A number in an agreement.
+// The types of numbers that ranks can agree on.
 template <class T>
 concept Agreeable = std::is_same_v<T, int64_t> || std::is_same_v<T, double>;
 

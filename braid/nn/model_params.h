@@ -16,7 +16,7 @@ namespace braid::nn {
 
 enum class Bias { With, Without };
 
-// Adds to one block's list what one tensor rank holds. It refers to `spec` and `block`, which outlive it.
+// Adds the parameters of one tensor rank to one block's list. It refers to `spec` and `block`, which outlive it.
 class ParamList {
  public:
   // `share`: of the tensor axis.

@@ -1,5 +1,5 @@
 // Predicts a run in two parts. The first part is the pipeline: passes, transfers between stages, and activations. The
-// second part is what depends on ZeRO: exchanges over data ranks, the update, and model states. Runs that differ only
+// second part depends on ZeRO: exchanges over data ranks, the update, and model states. Runs that differ only
 // in sync.zero and sync.zero_group share the first part, which is most of the work of a prediction.
 #pragma once
 
