@@ -28,9 +28,9 @@
 namespace braid::plan {
 
 // Returns a cheap lower bound on predict_run()'s step time for every schedule, ZeRO stage and cut. It divides the work
-// of all stages evenly over the pipeline ranks, and no rank waits. The data rank with the most microbatches counts. If
-// `spec` has equal mesh.batch_shares, the bound also holds for unequal ones, because some data rank then has more
-// microbatches.
+// of all stages evenly over the pipeline ranks, and no rank waits. It is computed for the data rank with the most
+// microbatches. If `spec` has equal mesh.batch_shares, the bound also holds for unequal ones, because some data rank
+// then has more microbatches.
 double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
 // Returns a cheap lower bound on the memory of the fullest rank in predict_run(). It divides the model states evenly

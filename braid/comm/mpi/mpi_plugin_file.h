@@ -11,7 +11,7 @@ struct PluginFile {
   std::string missing;  // if there is none, the reason: "must be used under mpirun ..."
 };
 
-// Finds the plug-in beside the program, or in ../lib/braid, by the variables of the launcher.
+// Returns the plug-in for the MPI whose launcher has set its variables. Looks beside the program and in ../lib/braid.
 PluginFile find_plugin();
 
 }  // namespace braid::comm::mpi
