@@ -1,6 +1,6 @@
 // Llama and the models of its shape: rotary positions, pre-RMSNorm blocks, grouped-query attention, SwiGLU. Keys of the
-// model select the features of the others: a sliding window (Mistral), biases on queries, keys and values (Qwen 2), a
-// separate head width and norms on queries and keys (Qwen 3).
+// model say what the others have: a sliding window (Mistral), biases on queries, keys and values (Qwen 2), heads of a
+// width of their own with a norm on queries and keys (Qwen 3).
 // Source: Touvron et al., "Llama 2" (2023), section 2.2; Grattafiori et al., "The Llama 3 Herd of Models" (2024),
 // section 3.2; Jiang et al., "Mistral 7B" (2023), section 2; Yang et al., "Qwen2" (2024), section 2.2, and "Qwen3"
 // (2025), section 2; tensor parallel cuts as in Shoeybi et al., "Megatron-LM" (2019), section 3.
@@ -16,8 +16,8 @@
 namespace braid::nn {
 
 // The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
-// holds them. `spec.vocab` must be resolved (> 0). There are h heads, k key and value heads of d features, and f
-// features inside the MLP:
+// holds them. `spec.vocab` must be resolved (> 0). h heads, k key and value heads of d features, f features inside the
+// MLP:
 //
 //   embedding: wte.weight [v, c] (use 0; of 2 when tied)
 //   blocks.N:  norm_1 [c], attention.qkv [(h + 2 k) d, c], and attention.qkv.bias with model.qkv_bias,

@@ -37,7 +37,7 @@ param::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tens
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank);
 
-// The two functions above for one model family. A Trainer accepts a ModelMaker for a family that specs cannot name.
+// The two functions above for one family. A Trainer takes a ModelMaker for a model whose family no spec names.
 struct ModelMaker {
   param::ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
   std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,

@@ -1,5 +1,5 @@
 // Rows of a model's parameter list that families share: cuts over the tensor axis, initial values, decay.
-// Holds no tensors: checkpoints and planners read such lists too.
+// Knows no tensor: checkpoints and planners read such lists too.
 //
 // Matrices start as normal draws of model.init_std and decay; those that write to the residual stream start with
 // init_std / sqrt(2 layers). Biases start at zero, norms at one, neither decays.
@@ -16,7 +16,7 @@ namespace braid::nn {
 
 enum class Bias { With, Without };
 
-// Adds the parameters of one tensor rank to one block's list. It refers to `spec` and `block`, which outlive it.
+// Adds to one block's list what one tensor rank holds. It refers to `spec` and `block`, which outlive it.
 class ParamList {
  public:
   // `share`: of the tensor axis.
@@ -52,9 +52,9 @@ class ParamList {
   param::BlockPart part_ = param::BlockPart::Whole;
 };
 
-// Returns the number of places where a model reads its token embedding: 2 if the head is tied, else 1.
+// In how many places a model reads its token embedding.
 int token_table_uses(const ModelSpec& spec);
-// Returns the name of the head's table: "wte.weight" or "head.weight".
+// "wte.weight" or "head.weight".
 std::string head_table(const ModelSpec& spec);
 
 }  // namespace braid::nn
