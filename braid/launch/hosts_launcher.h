@@ -41,7 +41,7 @@ class HostsLauncher final : public Launcher {
   Options options_;
 };
 
-// The launcher of process ranks on one host that are connected as on several hosts.
+// A launcher of process ranks on one host that uses an engine for several hosts, over the loopback interface.
 class LoopbackLauncher final : public Launcher {
  public:
   // `engine` is Tcp or Gloo.

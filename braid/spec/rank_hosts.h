@@ -9,9 +9,9 @@
 
 namespace braid::spec {
 
-// Returns the number of threads with which a rank computes: train.threads, unless that is 0. If it is 0, returns 1 in
-// reproducible mode, so that results do not depend on the mesh. Otherwise returns the threads that the model's matrix
-// products for a microbatch can keep busy, at least 1 and at most cores / ranks. `cores` are those of all ranks.
+// Returns the number of threads of a rank: train.threads if that is not 0. Else returns 1 in reproducible mode, so that
+// results do not depend on the mesh. Else returns the number of threads that the model's matrix products for a
+// microbatch can keep busy, at least 1 and at most cores / ranks. `cores` are those of all ranks.
 int threads_per_rank(const RunSpec& spec, int cores);
 
 // Returns the threads that one sequence of model.context tokens can keep busy on one rank, at least 1 and at most

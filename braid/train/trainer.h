@@ -38,7 +38,7 @@ class Trainer {
   //
   //   stop      throws RunError on all ranks
   //   skip      skips the update; the step and its samples count. After SpikeWatch::kMostSkips in a row, as stop.
-  //   rollback  returns the spike in the report; neither step nor samples count. The caller must go back.
+  //   rollback  returns the spike in the report; neither step nor samples count. The caller must roll back.
   //
   // In float16, gradients that are not finite skip the update and halve the loss scale. Throws CommError too.
   StepReport step();
