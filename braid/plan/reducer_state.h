@@ -32,11 +32,7 @@ struct ReducerBytes {
 // A top-k message has 8 bytes for each element that is sent. A one-bit message has 1 bit for each element, and 8 bytes
 // for each 1,024 elements. An eight-bit message has 1 byte for each element, and 4 bytes for each 1,024 elements.
 //
-<<<<<<< HEAD
-// braid/sync/reducers has these tensors. sync.compression_start is ignored.
-=======
-// braid/sync/reducers allocates these tensors. mesh.ranks_per_node and sync.compression_start are ignored.
->>>>>>> prose
+// braid/sync/reducers allocates these tensors. sync.compression_start is ignored.
 ReducerBytes reducer_bytes(const RunSpec& spec, const GradientShape& shape, int ranks);
 
 }  // namespace braid::plan
