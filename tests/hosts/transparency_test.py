@@ -45,14 +45,17 @@ class Transparency(HostsTest):
                                                                                     if "placement" in word])
 
     def wire_bytes(self, job):
-        """What its first host has sent, and what the metrics say of gradients."""
+        """What its first host has sent, and what the metrics say of gradients. Its rank counts what it sends."""
         before = job.hosts[0].sent_bytes()
         job.start()
         self.expect_codes(job, *[0] * len(job.hosts))
         lines = (job.path / "run/metrics.jsonl").read_text().splitlines()
         told = [line["sync_bytes"] for line in map(json.loads, lines) if line["kind"] == "step"]
+        counted = [line["bytes_across_nodes"] for line in map(json.loads, lines) if line["kind"] == "step"]
         self.assertEqual(len(told), STEPS)
-        return job.hosts[0].sent_bytes() - before, sum(told)
+        sent = job.hosts[0].sent_bytes() - before
+        self.expect_about(sent, sum(counted))
+        return sent, sum(told)
 
     def expect_about(self, found, wanted):
         self.assertGreater(found, wanted)
