@@ -26,7 +26,8 @@ struct WorldOptions {
   double deadline_seconds = 300;      // of every wait, and of the start
   ReductionOrder sums = ReductionOrder::Tree;
   RankActivity* activity = nullptr;  // outlives the communicator; null: activity is not recorded
-  // Node of each rank, for collectives in two levels (transport/two_levels.h); empty: all ranks are on one node.
+  // Node of each rank, for collectives in two levels (transport/two_levels.h), the same on all ranks. Empty: all ranks
+  // are on one node.
   std::vector<int> node_of_rank = {};
 };
 

@@ -57,6 +57,12 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) {
          return cat("must be 0 or model.heads when model.family is \"", at.spec.model.family, "\"");
        }},
+      {{"mesh.ranks_per_node", "mesh.pipe", "mesh.data", "mesh.context", "mesh.expert", "mesh.tensor"},
+       [](const View& at) {
+         const int ranks = at.spec.mesh.ranks_per_node;
+         return ranks == 0 || num_ranks(at.spec.mesh) % ranks == 0;
+       },
+       [](const View& at) { return cat("must be 0 or divide the number of ranks (", num_ranks(at.spec.mesh), ")"); }},
       {{"mesh.tensor", "model.heads"},
        [](const View& at) { return at.spec.model.heads % at.spec.mesh.tensor == 0; },
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},

@@ -1,6 +1,8 @@
 // Process ranks as threads of the test, with connections in memory.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -32,6 +34,9 @@ class Medium {
 
   explicit Medium(int num_ranks) : closed_(num_ranks) {}
 
+  // From now on, nothing longer than 64 KiB that `sender` sends arrives.
+  void hold_payloads(int sender) { held_sender_ = sender; }
+
   // Returns how much `sender` has sent to `receiver` that was received.
   int64_t bytes_moved(int sender, int receiver) {
     const std::scoped_lock hold(mutex_);
@@ -39,6 +44,7 @@ class Medium {
   }
 
   RequestPtr send(const Route& route, const void* bytes, int64_t count) {
+    if (std::get<0>(route) == held_sender_ && count > 65536) return std::make_shared<Request>();
     return post(sends_, receives_, route, std::make_shared<Request>(Request{bytes, nullptr, count}),
                 [](Request& own, Request& other) { move(own, other); });
   }
@@ -81,7 +87,8 @@ class Medium {
       own[route].push_back(request);
     } else {
       match(*request, *waiting.front());
-      bytes_moved_[{std::get<0>(route), std::get<1>(route)}] += request->count;
+      // The receive of a frame has space for the longest.
+      bytes_moved_[{std::get<0>(route), std::get<1>(route)}] += std::min(request->count, waiting.front()->count);
       waiting.pop_front();
       changed_.notify_all();
     }
@@ -93,6 +100,7 @@ class Medium {
   Requests sends_, receives_;
   std::map<std::pair<int, int>, int64_t> bytes_moved_;
   std::vector<bool> closed_;
+  std::atomic<int> held_sender_{-1};
 };
 
 class MemoryWire final : public transport::Wire {

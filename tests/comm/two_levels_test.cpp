@@ -39,10 +39,10 @@ TEST(NodeMembers, keep_the_tree_where_each_node_is_a_subtree) {
   }
 }
 
-void run_on(const Placement& nodes, ReductionOrder sums, const std::function<void(Communicator&)>& body) {
+void run_on(const Placement& nodes, const std::function<void(Communicator&)>& body) {
   const int num_ranks = static_cast<int>(nodes.size());
   Medium medium(num_ranks);
-  run_wire_ranks(medium, {.size = num_ranks, .sums = sums, .node_of_rank = nodes}, body);
+  run_wire_ranks(medium, {.size = num_ranks, .node_of_rank = nodes}, body);
 }
 
 // Parts, shares and the last of several rounds do not divide the tensors.
@@ -62,18 +62,17 @@ void check_collectives(Communicator& group) {
 
 TEST(TwoLevels, give_the_bits_of_one) {
   for (const Placement& nodes : {Placement{0, 0, 1, 1}, {0, 0, 1, 1, 2, 2}, {0, 0, 0, 0, 1, 1, 1, 1}}) {
-    run_on(nodes, ReductionOrder::Tree, check_collectives<float>);
-    run_on(nodes, ReductionOrder::Tree, check_collectives<c10::BFloat16>);
+    run_on(nodes, check_collectives<float>);
+    run_on(nodes, check_collectives<c10::BFloat16>);
   }
-  run_on({0, 0, 1, 1}, ReductionOrder::Tree, check_collectives<double>);
-  run_on({0, 0, 1, 1}, ReductionOrder::Tree, check_collectives<c10::Half>);
+  run_on({0, 0, 1, 1}, check_collectives<double>);
+  run_on({0, 0, 1, 1}, check_collectives<c10::Half>);
 }
 
-// Sums of integers do not depend on their order.
-TEST(TwoLevels, any_order_takes_any_placement) {
+// Sums have one level there.
+TEST(TwoLevels, nodes_that_are_no_subtrees_change_no_bit) {
   for (const Placement& nodes : {Placement{0, 1, 0, 1}, {0, 0, 0, 1, 1, 1}, {2, 0, 1, 1, 2, 0}}) {
-    run_on(nodes, ReductionOrder::Engine, check_collectives<int64_t>);
-    run_on(nodes, ReductionOrder::Tree, check_collectives<float>);
+    run_on(nodes, check_collectives<float>);
   }
 }
 
@@ -106,7 +105,7 @@ TEST(TwoLevels, send_between_nodes_what_one_rank_of_each_would) {
 }
 
 CommFailure failure_on_two_nodes(const std::function<void(Communicator&)>& body) {
-  return failure_in([&] { run_on({0, 0, 1, 1}, ReductionOrder::Tree, body); });
+  return failure_in([&] { run_on({0, 0, 1, 1}, body); });
 }
 
 // Rank 0 sends rank 3 no part of a sum.
@@ -119,6 +118,42 @@ TEST(TwoLevels, a_rank_that_does_not_come_is_named) {
   EXPECT_EQ(failure.why, "has ended without joining all_reduce #0 on world");
 }
 
+// Rank 0 has the first deadline.
+CommFailure failure_by_deadline(Medium& medium, const std::function<void(Communicator&)>& body) {
+  OneFailureState failures;
+  const auto make_world = [&](int rank, Queue& queue) {
+    const transport::ProgressEngine::Options options{.rank = rank,
+                                                     .size = 4,
+                                                     .failures = &failures,
+                                                     .deadline_seconds = rank == 0 ? 0.3 : 0.6,
+                                                     .node_of_rank = {0, 0, 1, 1}};
+    return transport::ProcessCommunicator::of_world(std::make_unique<MemoryTransport>(medium, rank, 4), options, queue);
+  };
+  return failure_in([&] { run_ranks_on(4, failures, make_world, body); });
+}
+
+TEST(TwoLevels, a_rank_that_is_late_is_named_once) {
+  Medium medium(4);
+  const CommFailure failure = failure_by_deadline(medium, [](Communicator& world) {
+    if (world.rank() == 3) std::this_thread::sleep_for(std::chrono::seconds(1));
+    world.reduce_scatter(zeros(1 << 18), zeros(1 << 20), ReduceOp::Sum).wait_host();
+  });
+  EXPECT_EQ(failure.rank, 3);
+  EXPECT_NE(failure.why.find("(missing: rank 3)"), std::string::npos) << failure.why;
+}
+
+// Rank 0 waits for the sum of rank 2, which waits for rank 3.
+TEST(TwoLevels, a_rank_that_hangs_in_a_collective_is_named) {
+  Medium medium(4);
+  const CommFailure failure = failure_by_deadline(medium, [&](Communicator& world) {
+    world.barrier().wait_host();
+    if (world.rank() == 3) medium.hold_payloads(3);
+    world.all_reduce(zeros(1 << 20), ReduceOp::Sum).wait_host();
+  });
+  EXPECT_EQ(failure.rank, 3);
+  EXPECT_EQ(failure.why.find("did not finish its part of all_reduce"), 0u) << failure.why;
+}
+
 TEST(TwoLevels, a_rank_with_another_tensor_is_named) {
   const CommFailure failure = failure_on_two_nodes([](Communicator& world) {
     world.all_reduce(zeros((1 << 20) + (world.rank() == 2 ? 1 : 0)), ReduceOp::Sum).wait_host();
@@ -127,7 +162,7 @@ TEST(TwoLevels, a_rank_with_another_tensor_is_named) {
 }
 
 TEST(TwoLevels, what_an_ended_rank_issued_still_completes) {
-  run_on({0, 0, 1, 1}, ReductionOrder::Tree, [](Communicator& world) {
+  run_on({0, 0, 1, 1}, [](Communicator& world) {
     const at::Tensor sum = zeros(3 << 20).fill_(world.rank() + 1);
     Work reduced = world.all_reduce(sum, ReduceOp::Sum);
     if (world.rank() == 2) return;
@@ -138,7 +173,7 @@ TEST(TwoLevels, what_an_ended_rank_issued_still_completes) {
 
 // Two groups of a world, whose ranks are on both nodes, at work at once.
 TEST(TwoLevels, groups_of_a_world_have_nodes_of_their_own) {
-  run_on({0, 0, 0, 0, 1, 1, 1, 1}, ReductionOrder::Tree, [](Communicator& world) {
+  run_on({0, 0, 0, 0, 1, 1, 1, 1}, [](Communicator& world) {
     const auto group = world.split(world.rank() % 2, 0, "parity");
     check_collectives<float>(*group);
   });

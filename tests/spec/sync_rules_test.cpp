@@ -1,4 +1,4 @@
-// Rules between the keys of [sync] and of other tables.
+// Rules between the keys of [sync], of [mesh] and of other tables.
 #include <gtest/gtest.h>
 
 #include "tests/spec/complaint.h"
@@ -10,6 +10,14 @@ bool accepts(const std::string& mesh, const std::string& sync, const std::string
   return problems_of({"[mesh]\n" + mesh + "\n[sync]\n" + sync + "\n[train]\n" + train + "\n", {}, ""},
                      {.max_ranks = 64})
       .empty();
+}
+
+TEST(MeshRules, NodesDivideTheRanks) {
+  for (const char* nodes : {"0", "1", "2", "4"}) {
+    EXPECT_TRUE(accepts(std::string("data = 4\nranks_per_node = ") + nodes, "")) << nodes;
+  }
+  EXPECT_FALSE(accepts("data = 4\nranks_per_node = 3", ""));
+  EXPECT_FALSE(accepts("data = 4\nranks_per_node = 8", ""));
 }
 
 TEST(SyncRules, ResidualsNeedAConstantLossScale) {

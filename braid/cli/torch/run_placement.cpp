@@ -29,12 +29,16 @@ std::string axes_of(const mesh::DeviceMesh& mesh, const std::vector<int>& host_o
   return joined(names);
 }
 
-// Returns the axes whose groups have collectives in two levels (comm/transport/two_levels.h).
+// Returns the axes whose groups have all collectives in two levels (comm/transport/two_levels.h).
 std::string two_level_axes(const mesh::DeviceMesh& mesh, const std::vector<int>& node_of_rank) {
   const auto has_two_levels = [&](mesh::Axis axis) {
-    comm::transport::Group group{.id = 0, .name = mesh::text(axis), .world_ranks = mesh.peers(0, {axis})};
-    for (const int rank : group.world_ranks) group.nodes.push_back(node_of_rank[static_cast<size_t>(rank)]);
-    return comm::transport::node_members(group).has_value();
+    for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+      comm::transport::Group group{.id = 0, .name = mesh::text(axis), .world_ranks = mesh.peers(rank, {axis})};
+      for (const int peer : group.world_ranks) group.nodes.push_back(node_of_rank[static_cast<size_t>(peer)]);
+      const auto members = comm::transport::node_members(group);
+      if (!members || !members->keep_tree) return false;
+    }
+    return true;
   };
   std::vector<std::string> names;
   for (int number = 0; number < mesh::kNumAxes; ++number) {

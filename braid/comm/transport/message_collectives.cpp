@@ -22,12 +22,14 @@ bool is_cut_in_chunks(CallKind kind) {
 
 }  // namespace
 
-MessageCollectives::MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table, ReductionOrder sums)
-    : CollectiveQueue(group), table_(table), nodes_(node_members(*group)), sums_(sums) {}
+MessageCollectives::MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table)
+    : CollectiveQueue(group), table_(table), nodes_(node_members(*group)) {}
 
 MessageCollectives::~MessageCollectives() = default;
 
-// Of two ranks, one exchange of everything moves as many bytes as two exchanges of shares.
+// The order of a sum depends on the call and the group's size alone, not on the members' nodes: copies of a parameter,
+// which several groups sum, stay equal. Of two ranks, one exchange of everything moves as many bytes as two exchanges
+// of shares.
 CollectiveQueue::Cut MessageCollectives::cut(const Call& call) const {
   const int n = group()->size();
   const auto element_bytes = static_cast<int64_t>(c10::elementSize(call.type));
@@ -35,18 +37,12 @@ CollectiveQueue::Cut MessageCollectives::cut(const Call& call) const {
   const int64_t most = kRoundBytes / (is_cut_in_chunks(call.kind) ? n : 1) / element_bytes;
   const int64_t capacity = std::clamp<int64_t>(call.chunk, 1, std::max<int64_t>(most, 1));
   const bool sums_all = call.kind == CallKind::AllReduce;
-  const bool is_short = bytes * (n - 1) <= kWholeBytes;
-  if (!is_short && takes_two_levels(call)) return {Algorithm::TwoLevels, capacity};
   if (sums_all && table_.transport().sums(call, bytes, n)) {
     return {Algorithm::Transport, std::max<int64_t>(call.chunk, 1)};
   }
-  if (is_short) return {Algorithm::Whole, capacity};
+  if (bytes * (n - 1) <= kWholeBytes) return {Algorithm::Whole, capacity};
+  if (nodes_ && has_two_levels(call, *nodes_)) return {Algorithm::TwoLevels, capacity};
   return {sums_all && n > 2 ? Algorithm::Shares : Algorithm::Whole, capacity};
-}
-
-bool MessageCollectives::takes_two_levels(const Call& call) const {
-  const bool any_order = call.kind == CallKind::AllGather || sums_ == ReductionOrder::Engine;
-  return nodes_ && has_two_levels(call) && (any_order || nodes_->keep_tree);
 }
 
 void MessageCollectives::add(std::shared_ptr<Collective> collective) {
@@ -113,6 +109,7 @@ Stall MessageCollectives::stall_of(const Entry& entry) const {
     round->report(stall);
   }
   std::ranges::sort(stall.missing);
+  stall.missing.erase(std::ranges::unique(stall.missing).begin(), stall.missing.end());
   return stall;
 }
 

@@ -10,14 +10,13 @@
 
 #include "braid/comm/transport/round.h"
 #include "braid/comm/transport/two_levels.h"
-#include "braid/comm/world_options.h"
 
 namespace braid::comm::transport {
 
 class MessageCollectives final : public CollectiveQueue, public std::enable_shared_from_this<MessageCollectives> {
  public:
-  // `sums` says whether a sum may have another order than that of communicator.h. REQUIRES: `table` outlives this.
-  MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table, ReductionOrder sums);
+  // REQUIRES: `table` outlives this.
+  MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table);
   ~MessageCollectives() override;
 
   Cut cut(const Call& call) const override;
@@ -38,7 +37,6 @@ class MessageCollectives final : public CollectiveQueue, public std::enable_shar
   using EntryPtr = std::shared_ptr<Entry>;
 
   void advance();
-  bool takes_two_levels(const Call& call) const;
   std::shared_ptr<Round> next_round();
   std::shared_ptr<Round> make_round(const EntryPtr& entry, int64_t number, int tag);
   int64_t scratch_bytes(const Collective& collective) const;
@@ -50,7 +48,6 @@ class MessageCollectives final : public CollectiveQueue, public std::enable_shar
 
   MatchTable& table_;
   const std::optional<NodeMembers> nodes_;
-  const ReductionOrder sums_;
   mutable std::mutex mutex_;
   std::condition_variable advanced_;
   std::deque<EntryPtr> entries_;  // not done

@@ -27,6 +27,8 @@ struct Stall {
   std::vector<int> missing;  // world ranks that have not issued it, in ascending order
   int lost = -1;             // a world rank whose part is needed and will never come
   int unfinished = -1;  // a world rank whose message has begun to arrive and goes on no further, if none is missing
+
+  bool names_rank() const { return !missing.empty() || unfinished >= 0; }
 };
 
 // One rank's part of an operation.

@@ -22,11 +22,10 @@ class ProgressEngine {
   struct Options {
     int rank = 0;
     int size = 1;
-    FailureState* failures = nullptr;  // outlives the engine
-    double deadline_seconds = 300;     // of every wait
-    RankActivity* activity = nullptr;  // outlives the engine; null: activity is not recorded
-    ReductionOrder sums = ReductionOrder::Tree;
-    std::vector<int> node_of_rank = {};  // empty: all ranks are on one node
+    FailureState* failures = nullptr;    // outlives the engine
+    double deadline_seconds = 300;       // of every wait
+    RankActivity* activity = nullptr;    // outlives the engine; null: activity is not recorded
+    std::vector<int> node_of_rank = {};  // WorldOptions::node_of_rank
   };
 
   // Throws RunError if the system has no threads for the transport.

@@ -73,7 +73,7 @@ void Round::report(Stall& stall) const {
   for (const Stage& stage : stages_) {
     for (const Message& message : stage.receives) {
       const int peer = message.route.peer;
-      if (stall.unfinished < 0 && message.posted && !message.done) stall.unfinished = peer;
+      if (stall.unfinished < 0 && message.matched && !message.done) stall.unfinished = peer;
       if (stall.lost < 0 && table_.lost(message)) stall.lost = peer;
     }
     for (const Message& message : stage.sends) {

@@ -192,9 +192,11 @@ std::vector<Exchange> TwoLevelRound::all_gather() const {
 
 // Adds an empty message to each member that the exchange leaves out.
 void announce(Exchange& exchange, const Group& group) {
+  std::vector<bool> is_sent(static_cast<size_t>(group.size()));
+  for (const Transfer& sent : exchange.sends) is_sent[static_cast<size_t>(sent.member)] = true;
   for (int step = 1; step < group.size(); ++step) {
     const int member = (group.rank + step) % group.size();
-    if (std::ranges::count(exchange.sends, member, &Transfer::member) > 0) continue;
+    if (is_sent[static_cast<size_t>(member)]) continue;
     exchange.receives.push_back({member, {nullptr, 0}});
     exchange.sends.push_back({member, {nullptr, 0}});
   }
@@ -225,8 +227,19 @@ std::optional<NodeMembers> node_members(const Group& group) {
   return members;
 }
 
-bool has_two_levels(const Call& call) {
-  return call.kind == CallKind::AllReduce || call.kind == CallKind::ReduceScatter || call.kind == CallKind::AllGather;
+bool has_two_levels(const Call& call, const NodeMembers& members) {
+  const auto bytes = [](at::ScalarType type) { return static_cast<int>(c10::elementSize(type)); };
+  switch (call.kind) {
+    case CallKind::AllGather:
+      return true;
+    case CallKind::AllReduce:
+      return members.keep_tree;
+    case CallKind::ReduceScatter:
+      return members.keep_tree &&
+             bytes(local::partial_type(call.type, call.op)) < members.num_places() * bytes(call.type);
+    default:
+      return false;
+  }
 }
 
 int64_t two_level_scratch_bytes(const Collective& collective, const NodeMembers& members) {

@@ -12,8 +12,9 @@
 //
 // inside: between the members of a node; across: between members with the same place.
 //
-// Sums of 16 bits cross as float32, so that they are rounded once. Before the first round, all members send each other
-// an empty message, so that a member which does not come is known to all.
+// Sums of 16 bits cross as float32, so that they are rounded once. With two members on a node a reduce_scatter of them
+// would send as much as members that exchange directly, so these do. Before the first round, all members send each
+// other an empty message, so that a member which does not come is known to all.
 #pragma once
 
 #include <optional>
@@ -38,8 +39,8 @@ struct NodeMembers {
 // Returns nothing if the group's members are not on several nodes, at least two on each and equally many.
 std::optional<NodeMembers> node_members(const Group& group);
 
-// Returns true if the kind of call has two levels.
-bool has_two_levels(const Call& call);
+// Returns true if the call has two levels. Sums have them only if they keep the tree.
+bool has_two_levels(const Call& call, const NodeMembers& members);
 
 // Returns the bytes of scratch memory that a round needs.
 int64_t two_level_scratch_bytes(const Collective& collective, const NodeMembers& members);
