@@ -85,9 +85,14 @@ StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet f
 // Gradients on their way to servers are not included: they do not add to the peak, because no activations are held
 // then.
 double replication_bytes(const RunSpec& spec, RankGroup copies);
-// Returns the largest fraction of the parameters, with their optimizer states, that the parameter servers on one rank
-// hold; 1 without parameter servers. Server s runs on rank s mod n of the n ranks of `copies`.
+// Returns the largest fraction of the parameters, with their optimizer states, that the parameter servers on one mesh
+// rank hold; 1 without parameter servers, and 0 if they are ranks of their own. Otherwise server s runs on rank s mod n
+// of the n ranks of `copies`.
 double served_share(const RunSpec& spec, RankGroup copies);
+// Returns the peak memory of each server that is a rank of its own; 0 if there is none. Its parameters take 2 copies,
+// the moments, and the gradient of every worker, if all push at the same time. `of_replica` has the parameters of all
+// pipeline ranks of one tensor rank.
+double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const ParameterSum& of_replica);
 
 // Returns the tied table (the weight that embedding and head share) on one tensor rank; zero if each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);

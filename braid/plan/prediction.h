@@ -68,6 +68,7 @@ struct Prediction {
   double tokens_per_second_per_device = 0;
   double mfu = 0;                  // model operations, without recomputation, over the devices' peak
   std::vector<RankMemory> memory;  // memory of each pipeline rank; the same along all other axes
+  int64_t server_bytes = 0;        // memory of each parameter server that is a rank of its own; 0: there is none
   int64_t memory_bytes = 0;        // usable memory of the smallest device
   int64_t offloaded_bytes = 0;     // offloaded bytes of a node, if each rank offloads as much as the largest
   int64_t host_bytes = 0;          // limit of offloaded_bytes: host memory of a node; 0: no limit

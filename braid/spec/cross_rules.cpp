@@ -239,13 +239,13 @@ std::vector<CrossRule> launch_rules() {
          if (as_processes(at.spec)) return "must be \"shm\", \"tcp\", \"gloo\" or \"mpi\" with run.ranks \"processes\"";
          return "must be \"threads\" with run.ranks \"threads\"; it needs \"processes\"";
        }},
-      {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor"},
+      {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor", "sync.servers", "sync.servers_on"},
        [](const View& at) {
-         return !as_processes(at.spec) || num_ranks(at.spec.mesh) <= kMaxProcessRanks * at.limits.num_hosts;
+         return !as_processes(at.spec) || num_world_ranks(at.spec) <= kMaxProcessRanks * at.limits.num_hosts;
        },
        [](const View& at) {
          return cat("must be \"threads\" for more than ", kMaxProcessRanks, " ranks on a host (",
-                    num_ranks(at.spec.mesh), ")");
+                    num_world_ranks(at.spec), ")");
        }},
       {{"run.ranks", "train.device"},
        [](const View& at) { return !as_processes(at.spec) || at.spec.train.device == DeviceKind::Cpu; },

@@ -23,7 +23,7 @@ int threads_per_rank(const RunSpec& spec, int cores) {
   if (spec.train.threads > 0) return spec.train.threads;
   if (spec.train.reduction == Reduction::Reproducible) return 1;
   const double tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / spec.mesh.tensor;
-  return threads_with_work(spec.model, tokens, static_cast<int>(cores / num_ranks(spec.mesh)));
+  return threads_with_work(spec.model, tokens, static_cast<int>(cores / num_world_ranks(spec)));
 }
 
 int threads_to_generate(const ModelSpec& model, int cores) { return threads_with_work(model, model.context, cores); }

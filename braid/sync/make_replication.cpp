@@ -43,7 +43,7 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const Replic
   param::ParamStore& store = parts.store;
   if (spec.replication == ReplicationKind::ParameterServer) {
     check_one_group(store, "a parameter server");
-    const server::ServedReplica::Specs specs{spec, parts.optimizer, parts.ranks_per_replica};
+    const server::ServedReplica::Specs specs{spec, parts.optimizer, parts.ranks_per_replica, parts.with_servers};
     return std::make_unique<server::ServedReplica>(specs, store, groups);
   }
   if (store.sharding().what != param::Sharded::Nothing) {

@@ -23,6 +23,7 @@ struct ReplicationParts {
   uint64_t seed = 0;
   std::vector<SumGroup> sum_groups = {};  // of parameters split along one of kSampleAxes; reducers are null
   OptimizerSpec optimizer = {};           // optimizer of parameter servers
+  Communicator* with_servers = nullptr;   // ServedReplica::Specs::with_servers
   int64_t num_steps = std::numeric_limits<int64_t>::max();  // steps of the run; the last one leaves all replicas equal
 };
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/optim/optimizer.h"
@@ -37,10 +38,11 @@ struct ReplicaGroups {
 // The executor of the optimizer's step.
 enum class UpdateBy { Rank, Servers };
 
-// Timings of parameter servers; zeros for other implementations.
+// Numbers of parameter servers; zeros for other implementations.
 struct ReplicationTimes {
-  double waiting_seconds = 0;  // waiting for servers, since construction
-  int64_t staleness = 0;       // updates between the parameters and their gradient, for the last answered push
+  double waiting_seconds = 0;         // waiting for servers, since construction
+  int64_t staleness = 0;              // updates between the parameters and their gradient, for the last answered push
+  std::vector<int64_t> server_bytes;  // peak memory of each server that is a rank of its own
 };
 
 // The parameters that blocks run with, and their update. The file comment has the order of calls. Methods that

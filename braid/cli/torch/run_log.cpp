@@ -78,6 +78,7 @@ report::MetricsLine start_line(const train::RunStart& start) {
   line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
+  if (const int servers = num_server_ranks(start.spec.sync); servers > 0) line.add("servers", servers);
   line.add("model_flops_per_token", spec::model_flops_per_token(start.spec.model));
   return line.add("environment", environment);
 }
@@ -161,6 +162,10 @@ void RunLog::prediction(const plan::Prediction& prediction) {
   add("communication", &plan::RankMemory::communication);
   std::vector<double> peaks;
   for (const plan::RankMemory& rank : prediction.memory) peaks.push_back(static_cast<double>(rank.total()));
+  if (prediction.server_bytes > 0) {
+    peaks.push_back(static_cast<double>(prediction.server_bytes));
+    categories.add("servers", std::vector<double>{peaks.back()});
+  }
   metrics_->write(line.add("memory_bytes", categories).add("peak_memory_bytes", peaks));
 }
 

@@ -52,7 +52,7 @@ std::string two_level_axes(const mesh::DeviceMesh& mesh, const std::vector<int>&
 
 JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   JobWork work;
-  const int num_ranks = mesh::DeviceMesh(spec.mesh).num_ranks();
+  const int num_ranks = static_cast<int>(spec::num_world_ranks(spec));
   if (spec.run.placement == spec::kPlacedInBlocks) {
     const int ranks_of_each = num_ranks / place.num_nodes;
     for (int rank = 0; rank < num_ranks; ++rank) work.node_of_rank.push_back(rank / ranks_of_each);
@@ -74,18 +74,21 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
 
 std::string placement_text(const Job& job, const RunSpec& spec) {
   const std::vector<int>& host_of_rank = job.host_of_rank();
+  const mesh::DeviceMesh mesh(spec.mesh);
+  const auto num_ranks = static_cast<size_t>(mesh.num_ranks());
   std::vector<std::string> hosts;
   for (int host = 0; host <= std::ranges::max(host_of_rank); ++host) {
-    std::vector<std::string> ranks;
+    std::vector<std::string> ranks, servers, words;
     int node = 0;
     for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
       if (host_of_rank[rank] != host) continue;
-      ranks.push_back(cat(rank));
+      (rank < num_ranks ? ranks : servers).push_back(cat(rank < num_ranks ? rank : rank - num_ranks));
       node = job.node_of_rank()[rank];
     }
-    hosts.push_back(cat(job.nodes()[static_cast<size_t>(node)].host, " has rank ", joined(ranks)));
+    if (!ranks.empty()) words.push_back("rank " + joined(ranks));
+    if (!servers.empty()) words.push_back("server " + joined(servers));
+    hosts.push_back(cat(job.nodes()[static_cast<size_t>(node)].host, " has ", joined(words, " and ")));
   }
-  const mesh::DeviceMesh mesh(spec.mesh);
   const std::string inside = axes_of(mesh, host_of_rank, false), across = axes_of(mesh, host_of_rank, true);
   std::string all = joined(hosts, "; ");
   if (!inside.empty()) all += "; inside a host " + inside;
