@@ -7,5 +7,5 @@ foreach(header algorithm common/error context rendezvous/store transport/device)
     file(WRITE ${gloo_headers}/gloo/${header}.h "// Made by cmake/GlooHeaders.cmake: empty.\n")
   endif()
 endforeach()
-set_source_files_properties(${PROJECT_SOURCE_DIR}/braid/comm/gloo/engine.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/braid/comm/gloo/gloo_wire.cpp PROPERTIES
   INCLUDE_DIRECTORIES ${gloo_headers})

@@ -17,7 +17,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
-#include "braid/comm/gloo/engine.h"
+#include "braid/comm/gloo/gloo_wire.h"
 #include "braid/comm/gloo/make_gloo_world.h"
 #include "tests/support/exit_on_failure.h"
 #include "tests/support/folder_store.h"
@@ -83,11 +83,11 @@ int main(int argc, char** argv) {
   };
   const auto tree = world("tree/", braid::comm::ReductionOrder::Tree),
              engine = world("engine/", braid::comm::ReductionOrder::Engine);
-  braid::comm::gloo::Engine alone({.rank = rank,
-                                   .size = kRanks,
-                                   .listener = braid::comm::gloo::Listener::at(argv[3]),
-                                   .store = &store,
-                                   .prefix = "alone/"});
+  braid::comm::gloo::GlooWire alone({.rank = rank,
+                                     .size = kRanks,
+                                     .listener = braid::comm::gloo::Listener::at(argv[3]),
+                                     .store = &store,
+                                     .prefix = "alone/"});
   const auto sum_on = [](braid::Communicator& on) {
     return [&on](const at::Tensor& tensor) { on.all_reduce(tensor, braid::ReduceOp::Sum).wait_host(); };
   };

@@ -29,6 +29,7 @@ struct WorldOptions {
   // Node of each rank, for collectives in two levels (transport/two_levels.h), the same on all ranks. Empty: all ranks
   // are on one node.
   std::vector<int> node_of_rank = {};
+  std::vector<int> host_of_rank = {};  // for Communicator::bytes_across_hosts(); empty: all ranks are on one host
 };
 
 }  // namespace braid::comm

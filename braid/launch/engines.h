@@ -17,8 +17,8 @@ std::unique_ptr<Communicator> make_world(CommEngine engine, const comm::WorldOpt
 // The job has `num_nodes` nodes with `ranks_per_node` ranks each.
 std::string engine_problem(CommEngine engine, int num_nodes, int ranks_per_node);
 
-// Returns the version of an engine, which must be equal on all nodes: "Gloo of LibTorch 2.11.0"; empty if braid is part
-// of it.
+// Returns the version of an engine, which must be equal on all nodes: "Gloo of LibTorch 2.11.0". Threads and shared
+// memory have none (empty).
 std::string engine_version(CommEngine engine);
 
 }  // namespace braid::launch

@@ -77,7 +77,8 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
                                          .deadline_seconds = options.deadline_seconds,
                                          .sums = options.sums,
                                          .activity = &board.activity(place),
-                                         .node_of_rank = collective_nodes};
+                                         .node_of_rank = collective_nodes,
+                                         .host_of_rank = options_.host_of_rank};
           return launch::make_world(options_.engine, world, queue);
         };
         store.leave(launch::run_rank(board, rank, board.num_ranks(), make_world, checked_body, options));

@@ -41,7 +41,10 @@ const Launcher& launcher(const LaunchSpec& run) {
       return over_tcp;
     case CommEngine::Gloo:
       return over_gloo;
+    case CommEngine::Shm:
+      return processes;
     default:
+      check(false, "the ranks of one host are not connected by MPI");
       return processes;
   }
 }

@@ -237,7 +237,7 @@ std::vector<CrossRule> launch_rules() {
        [](const View& at) -> std::string {
          if (at.limits.num_hosts > 1) return "must be \"tcp\", \"gloo\" or \"mpi\" on several hosts";
          if (as_processes(at.spec)) return "must be \"shm\", \"tcp\", \"gloo\" or \"mpi\" with run.ranks \"processes\"";
-         return "must be \"threads\" with run.ranks \"threads\"; it needs \"processes\"";
+         return cat("needs run.ranks = \"processes\"", at.spec.run.engine == CommEngine::Mpi ? ", under mpirun" : "");
        }},
       {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor", "sync.servers", "sync.servers_on"},
        [](const View& at) {

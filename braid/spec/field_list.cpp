@@ -104,7 +104,8 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::ranks_per_node>(
           "mesh.ranks_per_node", at_least(0),
           "Consecutive ranks that collectives treat as one node, so that they have two levels, "
-          "inside nodes and across; 1: one level; 0: nodes are hosts."),
+          "inside nodes and across; 1: one level; 0: nodes are hosts. Threads and shared "
+          "memory have one level."),
       mesh<&MeshSpec::batch_shares>("mesh.batch_shares", WordOrNumbers{{kEqualShares}},
                                     "Parts of the batch that data ranks have: equal ones, or one whole number for each "
                                     "of mesh.data, in proportion "
@@ -223,8 +224,7 @@ std::vector<Field> run_fields() {
           "The library over which ranks exchange tensors: \"threads\" needs run.ranks "
           "\"threads\"; \"shm\" (shared memory "
           "of one host), \"tcp\", \"gloo\" and \"mpi\" (under mpirun) need processes. \"auto\" is threads "
-          "or shm on one host, and "
-          "gloo on several."),
+          "or shm on one host, and tcp on several."),
       run<&LaunchSpec::max_restarts>("run.max_restarts", at_least(0),
                                      "How often a run whose ranks are processes restarts from its newest whole "
                                      "checkpoint after a rank was killed or hangs."),

@@ -11,7 +11,7 @@ namespace braid {
 enum class RanksAs { Threads, Processes };
 constexpr auto words(RanksAs) { return std::to_array<std::string_view>({"threads", "processes"}); }
 
-// The library over which ranks exchange tensors. Auto: threads for threads, shm for processes of one host, gloo for
+// The library over which ranks exchange tensors. Auto: threads for threads, shm for processes of one host, tcp for
 // several hosts.
 enum class CommEngine { Auto, Threads, Shm, Tcp, Gloo, Mpi };
 constexpr auto words(CommEngine) {

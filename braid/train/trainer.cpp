@@ -81,6 +81,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
+  bytes_across_hosts_ = groups_->world.bytes_across_hosts();
   const bool hands_in = !model_->auxiliaries().empty();  // a replay runs no block, so none could contribute one
   if (records_graphs(spec_, schedule) && !hands_in) training_->executor.record_with(device::cuda_graph);
 }
@@ -119,7 +120,7 @@ param::MemoryUse memory_of_server(int64_t peak_bytes) {
 
 StepReport Trainer::step() {
   const double begin = now_seconds();
-  const int64_t bytes_before = replication_->bytes_sent(), across_before = groups_->world.bytes_across_nodes();
+  const int64_t bytes_before = replication_->bytes_sent();
   const double waited_before = replication_->times().waiting_seconds;
   run_program();
 
@@ -130,7 +131,8 @@ StepReport Trainer::step() {
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
-  report.bytes_across_nodes = groups_->world.bytes_across_nodes() - across_before;
+  const int64_t across_hosts = groups_->world.bytes_across_hosts();
+  report.bytes_across_hosts = across_hosts - std::exchange(bytes_across_hosts_, across_hosts);
   const sync::ReplicationTimes times = replication_->times();
   report.server_wait_seconds = times.waiting_seconds - waited_before;
   report.staleness = std::max(training_->versions.most_stale(), static_cast<int>(times.staleness));

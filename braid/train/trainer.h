@@ -120,6 +120,7 @@ class Trainer {
   std::unique_ptr<Pass> training_, evaluation_;
   std::vector<schedule::Span> spans_;  // of the last step
   std::vector<std::string> choices_;   // since the last take_choices()
+  int64_t bytes_across_hosts_ = 0;     // of the world, until the end of the last step
   int64_t num_steps_ = 0, passed_over_ = 0;
 };
 

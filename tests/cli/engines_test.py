@@ -1,6 +1,5 @@
 """run.engine: every engine trains the same bits, on one host, and mpirun's ranks end as others do. MPIs that were not
 installed when braid was built are named as skipped."""
-import json
 import os
 import pathlib
 import shutil
@@ -71,16 +70,6 @@ class Engines(TinyRun):
                 for name in ("shm", "tcp", "gloo", *mpis):
                     self.assertTrue(self.weights(name) == expected, f"{name} differs")
 
-    def test_two_levels_send_half_of_a_sum_to_another_node(self):
-        """What rank 0 of 2 nodes x 2 ranks sends; a ring sends 3/2 of the sum in all, and one level as much as the sum
-        between nodes."""
-        self.run_command([], "mesh.data=4", "train.microbatch=1", "mesh.ranks_per_node=2", *WIDE, "run.ranks=processes",
-                         "run.engine=tcp", "train.out=run")
-        lines = map(json.loads, (self.path / "run/metrics.jsonl").read_text().splitlines())
-        for step in [line for line in lines if line["kind"] == "step"]:
-            self.assertGreater(step["bytes_across_nodes"], step["sync_bytes"] / 3)
-            self.assertLess(step["bytes_across_nodes"], 1.1 * step["sync_bytes"] / 3)
-
     def ranks_of_this_test(self):
         """Processes of rank 1. Other tests may run ranks at the same time, which may end while this looks."""
         named = subprocess.run(["pgrep", "-x", "rank 1"], capture_output=True, text=True).stdout.split()
@@ -124,7 +113,7 @@ class Engines(TinyRun):
 
     def test_engines_that_do_not_fit_are_refused(self):
         for words, message in [
-            (["run.engine=shm"], 'run.engine = "shm": must be "threads" with run.ranks "threads"; it needs "processes"'),
+            (["run.engine=shm"], 'run.engine = "shm": needs run.ranks = "processes"'),
             (["run.engine=threads", "run.ranks=processes"], 'must be "shm", "tcp", "gloo" or "mpi" with run.ranks "processes"'),
             (["run.engine=shm", "--nodes", "2", "--node", "0", "--root", "127.0.0.1:4000"], 'must be "tcp", "gloo" or "mpi" on several hosts'),
             (["run.engine=mpi", "run.ranks=processes"], "must be used under mpirun"),

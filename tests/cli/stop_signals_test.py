@@ -1,5 +1,6 @@
 """Signals to braid train in every phase: what is saved, what is said, how it ends. Nothing waits for a time: a test goes
 on when a line or a file is there."""
+import array
 import fcntl
 import os
 import pty
@@ -7,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import termios
+import time
 import unittest
 
 from braid_binary import BINARY
@@ -60,6 +62,25 @@ class StopSignals(TinyRun):
                 self.assertIn(f"resumed at step {last} from {out}/{name}", again.stdout)
                 steps = [line["step"] for line in self.metrics(out) if line["kind"] == "step"]
                 self.assertEqual(steps, list(range(1, last + 2)))
+
+    def test_a_run_whose_output_nobody_reads_saves(self):
+        """mpirun reads none between its signal and the end of its processes. The signal interrupts no write of a rank."""
+        ours, theirs = os.pipe()
+        fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, 8192)
+        process = subprocess.Popen([BINARY, "train", "run.toml", *ENDLESS, "run.ranks=processes"], cwd=self.path,
+                                   stdout=theirs, preexec_fn=let_signals_through)
+        self.addCleanup(process.kill)
+        waiting, before = array.array("i", [0]), -1
+        while waiting[0] < 4000 or waiting[0] > before:  # until it waits
+            before = waiting[0]
+            time.sleep(0.5)
+            fcntl.ioctl(ours, termios.FIONREAD, waiting)
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), 143)
+        self.assertEqual(len(self.checkpoints()), 1)
+        for end in (ours, theirs):
+            os.close(end)
 
     def test_one_before_the_first_step_ends_at_once(self):
         with open(self.path / "long", "wb") as text:

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "braid/base/clock.h"
-#include "braid/comm/gloo/engine.h"
+#include "braid/comm/gloo/gloo_wire.h"
 #include "braid/comm/transport/wire_transport.h"
 
 namespace braid::comm::tests::connection_test {
@@ -29,17 +29,17 @@ class IgnoringReceiver final : public transport::Transport::Receiver {
 
 struct Side {
   Side(int rank, control::KeyValueStore& store)
-      : engine({.rank = rank, .size = 2, .listener = gloo::Listener::at("127.0.0.1"), .store = &store}),
+      : wire({.rank = rank, .size = 2, .listener = gloo::Listener::at("127.0.0.1"), .store = &store}),
         transport(rank, 1),
-        connection(engine, 1 - rank, transport, receiver) {
+        connection(wire, 1 - rank, transport, receiver) {
     connection.start();
   }
   ~Side() {
-    engine.abort();
+    wire.abort();
     connection.stop();
   }
 
-  gloo::Engine engine;
+  gloo::GlooWire wire;
   transport::WireTransport transport;
   IgnoringReceiver receiver;
   Connection connection;

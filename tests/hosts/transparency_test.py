@@ -46,17 +46,18 @@ class Transparency(HostsTest):
                 where = [word for word in words if word.startswith(("run.placement", "sync.servers_on"))]
                 self.expect_the_same_end(self.job(*words, num_nodes=num_hosts), but=where)
 
-    def wire_bytes(self, job):
-        """What its first host has sent, and what the metrics say of gradients. Its rank counts what it sends."""
+    def wire_bytes(self, job, ranks_of_host=1):
+        """What its first host has sent, and what the metrics say of gradients. Each rank of the host sends as much as
+        rank 0, which counts it."""
         before = job.hosts[0].sent_bytes()
         job.start()
         self.expect_codes(job, *[0] * len(job.hosts))
         lines = (job.path / "run/metrics.jsonl").read_text().splitlines()
         told = [line["sync_bytes"] for line in map(json.loads, lines) if line["kind"] == "step"]
-        counted = [line["bytes_across_nodes"] for line in map(json.loads, lines) if line["kind"] == "step"]
+        counted = [line["bytes_across_hosts"] for line in map(json.loads, lines) if line["kind"] == "step"]
         self.assertEqual(len(told), STEPS)
         sent = job.hosts[0].sent_bytes() - before
-        self.expect_about(sent, sum(counted))
+        self.expect_about(sent, ranks_of_host * sum(counted))
         return sent, sum(told)
 
     def expect_about(self, found, wanted):
@@ -67,6 +68,11 @@ class Transparency(HostsTest):
         sent, told = self.wire_bytes(self.job("mesh.data=2", *LARGER))
         self.assertGreater(told, 10 * CONTROL)
         self.expect_about(sent, told)
+
+    def test_two_levels_send_as_if_each_host_were_a_rank(self):
+        """A ring of 4 ranks sends 3/2 of the gradients from each. With one level, 2 ranks would send twice as much."""
+        sent, told = self.wire_bytes(self.job("mesh.data=4", "train.microbatch=1", *LARGER), ranks_of_host=2)
+        self.expect_about(sent, told * 2 // 3)
 
     def test_a_pipeline_sends_its_activations(self):
         sent, told = self.wire_bytes(self.job("mesh.pipe=2", "pipeline.schedule=1f1b", "train.batch=16", *LARGER))

@@ -188,7 +188,7 @@ void RunLog::comparison(const std::vector<plan::ParallelismRow>& rows) {
 void RunLog::step(const train::StepReport& report) {
   ++sent_.steps;
   sent_.bytes += report.sync_bytes;
-  sent_.across_nodes += report.bytes_across_nodes;
+  sent_.across_hosts += report.bytes_across_hosts;
   const bool logged = report.step % spec_.train.log_every == 0 || report.step == spec_.train.steps;
   if (!logged && report.spike.empty()) return;
   report::MetricsLine line = line_of("step");
@@ -205,7 +205,7 @@ void RunLog::step(const train::StepReport& report) {
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", sent_.bytes / sent_.steps);
-  if (sent_.across_nodes > 0) line.add("bytes_across_nodes", sent_.across_nodes / sent_.steps);
+  if (sent_.across_hosts > 0) line.add("bytes_across_hosts", sent_.across_hosts / sent_.steps);
   sent_ = {};
   line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
   const std::vector<double> peaks = peaks_of(report);

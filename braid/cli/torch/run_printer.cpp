@@ -1,6 +1,9 @@
 // The lines that a run prints.
 #include "braid/cli/torch/run_printer.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -12,6 +15,7 @@
 #include "braid/cli/terminal.h"
 #include "braid/cli/torch/run_entries.h"
 #include "braid/cli/torch/run_folder.h"
+#include "braid/cli/torch/stop_signals.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/markup.h"
 #include "braid/report/predicted.h"
@@ -21,6 +25,17 @@
 
 namespace braid::cli {
 namespace {
+
+// Waits until standard output takes a line. Returns false if a signal asks the run to stop meanwhile. mpirun reads no
+// output between its signal and the end of its processes.
+bool can_print() {
+  constexpr int kMilliseconds = 100;
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  while (poll(&out, 1, kMilliseconds) <= 0) {
+    if (StopSignals::received() != 0) return false;
+  }
+  return true;
+}
 
 constexpr size_t kMostOfLine = 20'000;  // bytes; lines contain file names
 
@@ -158,6 +173,7 @@ void RunPrinter::on_step(const train::StepReport& report) {
   if (!pace_->shows(report.step, start_.spec.train.steps, now_seconds())) return;
   const report::Progress progress = progress_of(report, start_.spec.train.steps);
   if (terminal_ == Terminal::Interactive) {
+    if (!can_print()) return;
     out_ << "\r\033[K" << report::progress_bar(progress, terminal_width()) << std::flush;
     bar_is_open_ = true;
   } else {
@@ -229,6 +245,7 @@ void RunPrinter::print_interruption(const train::RunEnd& end, const std::string&
 void RunPrinter::print_line(const std::string& line) { print_shown(printable(line, kMostOfLine)); }
 
 void RunPrinter::print_shown(const std::string& line) {
+  if (!can_print()) return;
   if (bar_is_open_) out_ << "\n";
   bar_is_open_ = false;
   out_ << line << std::endl;

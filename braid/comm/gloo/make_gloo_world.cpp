@@ -7,7 +7,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/comm/gloo/engine_all_reduce.h"
+#include "braid/comm/gloo/gloo_all_reduce.h"
 #include "braid/comm/transport/process_communicator.h"
 #include "braid/comm/transport/rendezvous.h"
 #include "braid/comm/transport/wire_transport.h"
@@ -43,9 +43,9 @@ class GlooTransport final : public transport::WireTransport {
  private:
   using OnPeer = std::function<void(int world_rank)>;
 
-  std::unique_ptr<Engine> connect_world();
-  std::unique_ptr<Engine> connect_sums(const Group& group) const;
-  std::unique_ptr<Engine> connect(const Group& group, const std::string& name, const OnPeer& on_peer) const;
+  std::unique_ptr<GlooWire> connect_world();
+  std::unique_ptr<GlooWire> connect_sums(const Group& group) const;
+  std::unique_ptr<GlooWire> connect(const Group& group, const std::string& name, const OnPeer& on_peer) const;
   void report_closed(const Group& group, const std::string& why);
   bool given_up() const { return stopping_ || options_.failures->failure().has_value(); }
 
@@ -77,7 +77,7 @@ std::unique_ptr<transport::OwnAllReduce> GlooTransport::own_all_reduce(std::shar
     report_closed(*group, why);
   };
   try {
-    return std::make_unique<EngineAllReduce>([this, group] { return connect_sums(*group); }, failed);
+    return std::make_unique<GlooAllReduce>([this, group] { return connect_sums(*group); }, failed);
   } catch (const RunError& error) {
     options_.failures->fail({options_.rank, options_.rank, error.what()});
     return nullptr;
@@ -85,7 +85,7 @@ std::unique_ptr<transport::OwnAllReduce> GlooTransport::own_all_reduce(std::shar
 }
 
 // An activity of its own, with which the hang detector is patient: connecting has a deadline, and its error says more.
-std::unique_ptr<Engine> GlooTransport::connect_world() {
+std::unique_ptr<GlooWire> GlooTransport::connect_world() {
   int to = -1;
   const auto on_peer = [&](int rank) {
     if (std::exchange(to, rank) != rank && options_.activity)
@@ -103,7 +103,7 @@ std::unique_ptr<Engine> GlooTransport::connect_world() {
 }
 
 // Called on the thread of the sums, while the rank's own thread computes or waits for them.
-std::unique_ptr<Engine> GlooTransport::connect_sums(const Group& group) const {
+std::unique_ptr<GlooWire> GlooTransport::connect_sums(const Group& group) const {
   BackgroundActivity connecting(options_.activity);
   const auto on_peer = [&](int rank) {
     connecting.begin(
@@ -112,26 +112,26 @@ std::unique_ptr<Engine> GlooTransport::connect_sums(const Group& group) const {
   return connect(group, cat("sums/", group.id), on_peer);
 }
 
-// Collective of the group. The engine keeps its options, and Gloo may ask for the address of a peer later: `on_peer` is
+// Collective of the group. The wire keeps its options, and Gloo may ask for the address of a peer later: `on_peer` is
 // called during the start only.
-std::unique_ptr<Engine> GlooTransport::connect(const Group& group, const std::string& name,
-                                               const OnPeer& on_peer) const {
+std::unique_ptr<GlooWire> GlooTransport::connect(const Group& group, const std::string& name,
+                                                 const OnPeer& on_peer) const {
   const std::string prefix = cat(options_.prefix, name, "/");
   transport::meet(options_, group, prefix, "Gloo", [this] { return given_up(); });
   const auto starting = std::make_shared<const OnPeer>(on_peer);
   const auto while_starting = [held = std::weak_ptr(starting), ranks = group.world_ranks](int peer) {
     if (const auto on = held.lock()) (*on)(peer < 0 ? peer : ranks.at(static_cast<size_t>(peer)));
   };
-  return std::make_unique<Engine>(
-      Engine::Options{.rank = group.rank,
-                      .size = group.size(),
-                      .listener = listener_,
-                      .store = options_.store,
-                      .prefix = prefix,
-                      .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
-                      .sum_seconds = options_.deadline_seconds,
-                      .given_up = [this] { return given_up(); },
-                      .on_peer = while_starting});
+  return std::make_unique<GlooWire>(
+      GlooWire::Options{.rank = group.rank,
+                        .size = group.size(),
+                        .listener = listener_,
+                        .store = options_.store,
+                        .prefix = prefix,
+                        .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
+                        .sum_seconds = options_.deadline_seconds,
+                        .given_up = [this] { return given_up(); },
+                        .on_peer = while_starting});
 }
 
 // It is not known here which connection of the group was closed, so no rank is named alone.

@@ -3,7 +3,7 @@
 //
 // A round exchanges a stretch of the elements of each chunk between all members:
 //
-//   kind             sends member m first          receives from m first   and then
+//   kind             sends to member m             receives from member m  and then
 //   all_reduce
 //     Whole          the stretch                   an input                combines the inputs
 //     Shares         share m of the stretch        an input                combines its own share, sends it to all, and

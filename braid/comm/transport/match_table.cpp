@@ -25,13 +25,13 @@ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
 
 }  // namespace
 
-MatchTable::MatchTable(Transport& transport, int rank, int size, FailureState& failures, std::vector<int> node_of_rank)
+MatchTable::MatchTable(Transport& transport, int rank, int size, FailureState& failures, std::vector<int> host_of_rank)
     : transport_(transport),
       rank_(rank),
       size_(size),
       failures_(failures),
       peers_(size),
-      node_of_rank_(std::move(node_of_rank)) {
+      host_of_rank_(std::move(host_of_rank)) {
   try {
     transport.start(*this);
   } catch (const RunError&) {
@@ -95,8 +95,8 @@ bool MatchTable::idle() const {
 void MatchTable::send(const MessagePtr& message) {
   count_send(*message, 1);
   if (message->route.peer != rank_) {
-    if (!node_of_rank_.empty() && node_of_rank_[message->route.peer] != node_of_rank_[rank_]) {
-      bytes_across_nodes_ += message->bytes;
+    if (!host_of_rank_.empty() && host_of_rank_[message->route.peer] != host_of_rank_[rank_]) {
+      bytes_across_hosts_ += message->bytes;
     }
     transport_.send(message);
     message->posted = true;

@@ -22,7 +22,7 @@ constexpr double kNapSeconds = 0.05;
 ProgressEngine::ProgressEngine(std::unique_ptr<Transport> transport, const Options& options)
     : options_(options),
       transport_(std::move(transport)),
-      table_(*transport_, options.rank, options.size, *options.failures, options.node_of_rank) {}
+      table_(*transport_, options.rank, options.size, *options.failures, options.host_of_rank) {}
 
 std::shared_ptr<CollectiveQueue> ProgressEngine::open(const std::shared_ptr<const Group>& group) {
   std::shared_ptr<CollectiveQueue> queue = transport_->collectives(group);

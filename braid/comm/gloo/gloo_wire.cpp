@@ -5,7 +5,7 @@
 // Two properties of Gloo matter. A wait that times out closes all connections of the group, so transfers wait without a
 // timeout outside abort() and test(). A message that is longer than its receive ends the process, so ranks agree on
 // sizes first (match_table.h).
-#include "braid/comm/gloo/engine.h"
+#include "braid/comm/gloo/gloo_wire.h"
 
 #include <ATen/ops/from_blob.h>
 #include <torch/version.h>
@@ -51,7 +51,7 @@ namespace {
 using transport::WireError;
 
 constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 10);
-constexpr int kAbortTag = Engine::kMaxTag, kTestTag = Engine::kMaxTag + 1;
+constexpr int kAbortTag = GlooWire::kMaxTag, kTestTag = GlooWire::kMaxTag + 1;
 
 // Returns the message without its source location: "[/pytorch/.../pair.cc:547] Connection closed by peer".
 std::string without_place(const std::string& said) {
@@ -110,7 +110,7 @@ auto guarded(const Call& call, const std::string& doing = "") {
 // The store through which Gloo finds its peers, on top of a KeyValueStore.
 class StoreOfKeys final : public c10d::Store {
  public:
-  explicit StoreOfKeys(const Engine::Options& options) : options_(options) {}
+  explicit StoreOfKeys(const GlooWire::Options& options) : options_(options) {}
 
   c10::intrusive_ptr<c10d::Store> clone() override { return c10::make_intrusive<StoreOfKeys>(options_); }
   void set(const std::string& key, const std::vector<uint8_t>& value) override {
@@ -155,7 +155,7 @@ class StoreOfKeys final : public c10d::Store {
     throw WireError(cat("a peer did not come within ", exact(options_.connect_seconds), " s"));
   }
 
-  const Engine::Options options_;
+  const GlooWire::Options options_;
 };
 
 struct DeviceListener final : Listener {
@@ -163,7 +163,7 @@ struct DeviceListener final : Listener {
   const std::shared_ptr<::gloo::transport::Device> device;
 };
 
-class WorkTransfer final : public Engine::Transfer {
+class WorkTransfer final : public GlooWire::Transfer {
  public:
   explicit WorkTransfer(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
   void wait() override {
@@ -199,12 +199,12 @@ std::shared_ptr<Listener> Listener::at(const std::string& address) {
       cat("cannot listen on ", address, ": "));
 }
 
-struct Engine::Group {
+struct GlooWire::Group {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
   std::once_flag aborted;
 };
 
-Engine::Engine(const Options& options) : options_(options), group_(std::make_unique<Group>()) {
+GlooWire::GlooWire(const Options& options) : options_(options), group_(std::make_unique<Group>()) {
   const std::string doing = cat("Gloo of LibTorch ", TORCH_VERSION, " does not start: ");
   guarded(
       [&] {
@@ -222,23 +222,23 @@ Engine::Engine(const Options& options) : options_(options), group_(std::make_uni
       doing);
 }
 
-Engine::~Engine() { abort(); }
+GlooWire::~GlooWire() { abort(); }
 
-std::unique_ptr<Engine::Transfer> Engine::send(const void* bytes, int64_t count, int peer, int tag) {
+std::unique_ptr<GlooWire::Transfer> GlooWire::send(const void* bytes, int64_t count, int peer, int tag) {
   return guarded([&] {
     auto tensors = bytes_at(bytes, count);
     return std::make_unique<WorkTransfer>(group_->gloo->send(tensors, peer, tag));
   });
 }
 
-std::unique_ptr<Engine::Transfer> Engine::receive(void* bytes, int64_t count, int peer, int tag) {
+std::unique_ptr<GlooWire::Transfer> GlooWire::receive(void* bytes, int64_t count, int peer, int tag) {
   return guarded([&] {
     auto tensors = bytes_at(bytes, count);
     return std::make_unique<WorkTransfer>(group_->gloo->recv(tensors, peer, tag));
   });
 }
 
-void Engine::sum(const at::Tensor& tensor) {
+void GlooWire::sum(const at::Tensor& tensor) {
   guarded([&] {
     std::vector<at::Tensor> tensors = {tensor};
     begun(*group_->gloo, tensors)->wait();
@@ -247,7 +247,7 @@ void Engine::sum(const at::Tensor& tensor) {
 
 // Posts a receive from each peer that times out, which closes the connections. A peer whose connection is already
 // closed accepts none.
-void Engine::abort() {
+void GlooWire::abort() {
   std::call_once(group_->aborted, [this] {
     const WithoutPipeSignal quiet;
     char nothing = 0;
@@ -263,7 +263,7 @@ void Engine::abort() {
 }
 
 // Checks what the transport relies on: a receive may be longer than its message, and an all-reduce returns the sum.
-void Engine::test() {
+void GlooWire::test() {
   const int next = (options_.rank + 1) % options_.size, last = (options_.rank + options_.size - 1) % options_.size;
   const int64_t mine = 1 + options_.rank;
   int64_t got[2] = {0, -1};

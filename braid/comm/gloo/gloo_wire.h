@@ -15,7 +15,7 @@
 
 namespace braid::comm::gloo {
 
-// A socket that peers connect to, and the thread that moves bytes. Any number of engines use it.
+// A socket that peers connect to, and the thread that moves bytes. Any number of wires use it.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -24,13 +24,13 @@ class Listener {
 };
 
 // Thread-safe.
-class Engine final : public transport::Wire {
+class GlooWire final : public transport::Wire {
  public:
   struct Options {
     int rank = 0;
     int size = 2;
     std::shared_ptr<Listener> listener;
-    control::KeyValueStore* store = nullptr;             // outlives the engine
+    control::KeyValueStore* store = nullptr;             // outlives the wire
     std::string prefix;                                  // of its keys
     double connect_seconds = 60;                         // time limit of connecting to all peers
     double sum_seconds = 300;                            // time limit of a sum
@@ -40,11 +40,11 @@ class Engine final : public transport::Wire {
 
   // Collective: blocks until all ranks are connected and a small exchange was correct. Throws WireError, which names
   // the version of LibTorch.
-  explicit Engine(const Options& options);
+  explicit GlooWire(const Options& options);
   // Aborts. Peers may be gone.
-  ~Engine() override;
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  ~GlooWire() override;
+  GlooWire(const GlooWire&) = delete;
+  GlooWire& operator=(const GlooWire&) = delete;
 
   std::unique_ptr<Transfer> send(const void* bytes, int64_t count, int peer, int tag) override;
   std::unique_ptr<Transfer> receive(void* bytes, int64_t count, int peer, int tag) override;

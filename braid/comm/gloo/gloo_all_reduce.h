@@ -13,20 +13,20 @@
 #include <string>
 #include <thread>
 
-#include "braid/comm/gloo/engine.h"
+#include "braid/comm/gloo/gloo_wire.h"
 #include "braid/comm/transport/transport.h"
 
 namespace braid::comm::gloo {
 
 // Thread-safe.
-class EngineAllReduce final : public transport::OwnAllReduce {
+class GlooAllReduce final : public transport::OwnAllReduce {
  public:
-  using Connect = std::function<std::unique_ptr<Engine>()>;  // throws WireError
+  using Connect = std::function<std::unique_ptr<GlooWire>()>;  // throws WireError
   // `failed` is called on the thread, at most once, also when the connections are closed. Throws RunError if the system
   // has no thread for it.
-  EngineAllReduce(Connect connect, std::function<void(const std::string& why)> failed);
+  GlooAllReduce(Connect connect, std::function<void(const std::string& why)> failed);
   // Waits for the end of connecting if that is under way.
-  ~EngineAllReduce() override;
+  ~GlooAllReduce() override;
 
   void add(const at::Tensor& tensor, std::function<void()> done) override;
   void stop() override;
@@ -46,7 +46,7 @@ class EngineAllReduce final : public transport::OwnAllReduce {
   std::condition_variable changed_;
   std::deque<Sum> sums_;
   bool stopping_ = false, summing_ = false;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GlooWire> wire_;
   std::thread thread_;
 };
 

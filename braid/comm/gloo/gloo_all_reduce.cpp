@@ -1,5 +1,5 @@
 // A thread runs the queued all-reduces one at a time. It connects before the first.
-#include "braid/comm/gloo/engine_all_reduce.h"
+#include "braid/comm/gloo/gloo_all_reduce.h"
 
 #include <utility>
 
@@ -7,34 +7,34 @@
 
 namespace braid::comm::gloo {
 
-EngineAllReduce::EngineAllReduce(Connect connect, std::function<void(const std::string&)> failed)
+GlooAllReduce::GlooAllReduce(Connect connect, std::function<void(const std::string&)> failed)
     : connect_(std::move(connect)), failed_(std::move(failed)), thread_(started_thread("sums", [this] { run(); })) {}
 
-EngineAllReduce::~EngineAllReduce() {
+GlooAllReduce::~GlooAllReduce() {
   stop();
   thread_.join();
 }
 
-void EngineAllReduce::add(const at::Tensor& tensor, std::function<void()> done) {
+void GlooAllReduce::add(const at::Tensor& tensor, std::function<void()> done) {
   const std::scoped_lock hold(mutex_);
   sums_.push_back({tensor, std::move(done)});
   changed_.notify_all();
 }
 
-void EngineAllReduce::stop() {
+void GlooAllReduce::stop() {
   std::unique_lock hold(mutex_);
   stopping_ = true;
   changed_.notify_all();
-  if (engine_) engine_->abort();
+  if (wire_) wire_->abort();
   changed_.wait(hold, [this] { return !summing_; });
   std::deque<Sum>().swap(sums_);  // their callbacks keep the owner of this object alive
 }
 
-void EngineAllReduce::run() {
+void GlooAllReduce::run() {
   std::string why;
   try {
     while (auto sum = next()) {
-      engine_->sum(sum->tensor);
+      wire_->sum(sum->tensor);
       sum->tensor.reset();
       sum->done();
       sum.reset();  // the callback keeps the owner of this object alive, which must not be destroyed by this thread
@@ -54,14 +54,14 @@ void EngineAllReduce::run() {
   failed_(why);
 }
 
-std::optional<EngineAllReduce::Sum> EngineAllReduce::next() {
+std::optional<GlooAllReduce::Sum> GlooAllReduce::next() {
   std::unique_lock hold(mutex_);
   changed_.wait(hold, [this] { return stopping_ || !sums_.empty(); });
-  if (!engine_ && !stopping_) {
+  if (!wire_ && !stopping_) {
     hold.unlock();
-    auto engine = connect_();
+    auto wire = connect_();
     hold.lock();
-    engine_ = std::move(engine);
+    wire_ = std::move(wire);
   }
   if (stopping_) return std::nullopt;
   Sum sum = std::move(sums_.front());
