@@ -16,9 +16,9 @@
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/model/shape.h"
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
-#include "braid/spec/model_shape.h"
 #include "braid/train/trainer.h"
 
 namespace {
@@ -76,7 +76,7 @@ double product_seconds(const braid::RunSpec& spec, int64_t rows) {
   };
   const int64_t c = spec.model.width;
   for (int layer = 0; layer < spec.model.layers; ++layer) add(3 * c, c), add(c, c), add(4 * c, c), add(c, 4 * c);
-  add(braid::spec::padded_vocab(spec.model, 1), c);
+  add(braid::model::padded_vocab(spec.model, 1), c);
   return median_seconds(5, [&] {
     for (Product& p : products) at::mm_out(p.y, p.x, p.weight.t());
     for (Product& p : products) {

@@ -4,10 +4,10 @@
 
 #include <memory>
 
+#include "braid/layout/param_spec.h"
+#include "braid/model/shape.h"
 #include "braid/nn/block.h"
 #include "braid/nn/model.h"
-#include "braid/param/param_spec.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::nn {
 
@@ -17,7 +17,7 @@ namespace braid::nn {
 //   embedding: wte.weight [v, c] (use 0; of 2 when tied), wpe.weight [t, c]
 //   blocks.N:  ln_1, attention.qkv [3c, c], attention.projection [c, c], ln_2, mlp.up [f, c], mlp.down [c, f]
 //   head:      ln_f, wte.weight (use 1 of 2) or, untied, head.weight [v, c]
-param::ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+layout::ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // A piece of gpt2_params, on the parameters in `store`.
 std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,

@@ -49,7 +49,7 @@ class LlamaHead final : public Block {
 };
 
 RotaryOptions rotary_options(const ModelSpec& spec) {
-  RotaryOptions options{spec::head_width(spec), spec.context, spec.rope_base, {}};
+  RotaryOptions options{model::head_width(spec), spec.context, spec.rope_base, {}};
   if (spec.rope_scaling == RopeScaling::Llama3) {
     const auto context = static_cast<double>(spec.rope_context);
     options.scaling = {{spec.rope_factor, spec.rope_low_frequency, spec.rope_high_frequency, context}};
@@ -69,7 +69,7 @@ class LlamaParams {
     Attention::Options layer{qkv,
                              linear("attention.projection"),
                              spec_.heads / tensor_size,
-                             spec::num_kv_heads(spec_) / tensor_size,
+                             model::num_kv_heads(spec_) / tensor_size,
                              rotary,
                              {},
                              spec_.window};

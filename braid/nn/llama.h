@@ -8,10 +8,10 @@
 
 #include <memory>
 
+#include "braid/layout/param_spec.h"
+#include "braid/model/shape.h"
 #include "braid/nn/block.h"
 #include "braid/nn/model.h"
-#include "braid/param/param_spec.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::nn {
 
@@ -24,7 +24,7 @@ namespace braid::nn {
 //              attention.norm_q [d] and norm_k [d] with model.qk_norm, attention.projection [c, h d],
 //              norm_2 [c], mlp.gate_up [2f, c], mlp.down [c, f]
 //   head:      norm_f [c], wte.weight (use 1 of 2) or, untied, head.weight [v, c]
-param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+layout::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // A piece of llama_params, on the parameters in `store`.
 std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,

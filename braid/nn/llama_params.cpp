@@ -7,12 +7,12 @@
 namespace braid::nn {
 namespace {
 
-param::BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
-  const int64_t d = spec::head_width(spec), q = spec.heads * d, kv = spec::num_kv_heads(spec) * d,
-                ffn = spec::ffn_width(spec);
-  param::BlockSpec block{name, {}};
+layout::BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
+  const int64_t d = model::head_width(spec), q = spec.heads * d, kv = model::num_kv_heads(spec) * d,
+                ffn = model::ffn_width(spec);
+  layout::BlockSpec block{name, {}};
   ParamList list(spec, share, block);
-  list.begin(param::BlockPart::Attention);
+  list.begin(layout::BlockPart::Attention);
   list.add_norm(name + ".norm_1", Bias::Without);
   list.add_column(name + ".attention.qkv", {q, kv, kv}, spec.qkv_bias ? Bias::With : Bias::Without);
   if (spec.qk_norm) {
@@ -20,7 +20,7 @@ param::BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, co
     list.add_head_norm(name + ".attention.norm_k");
   }
   list.add_row(name + ".attention.projection", q, Bias::Without);
-  list.begin(param::BlockPart::FeedForward);
+  list.begin(layout::BlockPart::FeedForward);
   list.add_norm(name + ".norm_2", Bias::Without);
   list.add_column(name + ".mlp.gate_up", {ffn, ffn}, Bias::Without);
   list.add_row(name + ".mlp.down", ffn, Bias::Without);
@@ -29,19 +29,19 @@ param::BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, co
 
 }  // namespace
 
-param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
+layout::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
-  check(spec.heads % spec::num_kv_heads(spec) == 0, "heads form groups");
-  check(spec::num_kv_heads(spec) % tensor_size == 0, "key and value heads divide over the ranks");
+  check(spec.heads % model::num_kv_heads(spec) == 0, "heads form groups");
+  check(model::num_kv_heads(spec) % tensor_size == 0, "key and value heads divide over the ranks");
   const mesh::Share share{tensor_rank, tensor_size, mesh::Axis::Tensor};
-  param::BlockSpec embedding{"embedding", {}}, head{"head", {}};
+  layout::BlockSpec embedding{"embedding", {}}, head{"head", {}};
   ParamList at_start(spec, share, embedding), at_end(spec, share, head);
   at_start.add_token_table("wte.weight", 0, token_table_uses(spec));
   at_end.add_norm("norm_f", Bias::Without);
   at_end.add_head_table();
 
-  param::ModelParams params{std::move(embedding)};
+  layout::ModelParams params{std::move(embedding)};
   for (int layer = 0; layer < spec.layers; ++layer) {
     params.push_back(llama_layer_params(spec, share, cat("blocks.", layer)));
   }

@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "braid/param/param_spec.h"
-#include "braid/spec/model_shape.h"
+#include "braid/layout/param_spec.h"
+#include "braid/model/shape.h"
 
 namespace braid::nn {
 
@@ -20,11 +20,11 @@ enum class Bias { With, Without };
 class ParamList {
  public:
   // `share`: of the tensor axis.
-  ParamList(const ModelSpec& spec, mesh::Share share, param::BlockSpec& block)
+  ParamList(const ModelSpec& spec, mesh::Share share, layout::BlockSpec& block)
       : spec_(spec), share_(share), block_(block) {}
 
   // Assigns parameters added from here on to that half of a transformer block.
-  void begin(param::BlockPart part) { part_ = part; }
+  void begin(layout::BlockPart part) { part_ = part; }
   // NAME.weight [c], and NAME.bias [c].
   void add_norm(const std::string& name, Bias bias);
   // NAME.weight [d], replicated: of a head's features, the same for all heads.
@@ -43,13 +43,13 @@ class ParamList {
  private:
   void add_matrix(const std::string& name, const mesh::Placement& placement, double std);
   void add_linear(const std::string& name, const mesh::Placement& placement, double std);
-  void add_vector(const std::string& name, const mesh::Placement& placement, param::Init::Kind kind);
-  void add(param::ParamSpec param);
+  void add_vector(const std::string& name, const mesh::Placement& placement, model::Init::Kind kind);
+  void add(layout::ParamSpec param);
 
   const ModelSpec& spec_;
   mesh::Share share_;
-  param::BlockSpec& block_;
-  param::BlockPart part_ = param::BlockPart::Whole;
+  layout::BlockSpec& block_;
+  layout::BlockPart part_ = layout::BlockPart::Whole;
 };
 
 // In how many places a model reads its token embedding.

@@ -124,7 +124,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
   if (stores_scores(formulas, spec.model)) {
     add_stored_attention(work, z, spec.model.heads);
   } else {
-    add_fused_attention(work, z, spec::mean_tokens_seen(spec.model));
+    add_fused_attention(work, z, model::mean_tokens_seen(spec.model));
   }
   if (formulas == FormulaSet::Braid) {
     // The output of the norm is recomputed too (spec/recompute.h).

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/model/shape.h"
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/block_work.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -168,8 +168,8 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
-  if (spec::traits_of(spec.model.family).positions != spec::PositionKind::Rotary) return batch + kSmallBytes;
-  return batch + kSmallBytes + load.blocks * spec.model.context * spec::head_width(spec.model) * kSingle;
+  if (model::traits_of(spec.model.family).positions != model::PositionKind::Rotary) return batch + kSmallBytes;
+  return batch + kSmallBytes + load.blocks * spec.model.context * model::head_width(spec.model) * kSingle;
 }
 
 double passed_bytes(const PlannedRun& run) {

@@ -26,7 +26,7 @@ class Counting {
   void add_vector(double length) { add(1, length, 1, ParameterKind::Vector); }
   // Adds a norm over the hidden state.
   void add_norm() {
-    const bool biased = spec::traits_of(spec_.model.family).feed_forward != spec::FeedForward::Gated;
+    const bool biased = model::traits_of(spec_.model.family).feed_forward != model::FeedForward::Gated;
     for (int i = 0; i < (biased ? 2 : 1); ++i) add_vector(spec_.model.width);
   }
   // Adds both products of `branches` feed-forward branches.
@@ -62,7 +62,7 @@ ParameterSum attention_parameters(const RunSpec& spec, const RunLayout& layout) 
   half.add_matrix(z.h, z.q / layout.tensor);
   if (!z.gated || spec.model.qkv_bias) half.add_vector(qkv);
   if (!z.gated) half.add_vector(z.h);
-  for (int i = 0; i < (spec.model.qk_norm ? 2 : 0); ++i) half.add_vector(spec::head_width(spec.model));
+  for (int i = 0; i < (spec.model.qk_norm ? 2 : 0); ++i) half.add_vector(model::head_width(spec.model));
   return half.sum();
 }
 
@@ -217,7 +217,7 @@ StageParameters PartParameters::blocks(double attentions, double feeds) const {
 }
 
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout) {
-  const bool learned = spec::traits_of(spec.model.family).positions == spec::PositionKind::Learned;
+  const bool learned = model::traits_of(spec.model.family).positions == model::PositionKind::Learned;
   return {attention_parameters(spec, layout), feed_parameters(spec, layout),
           token_table(spec, layout),          learned ? table(spec, layout, spec.model.context) : ParameterSum(),
           norm_parameters(spec, layout),      spec.model.output_weights};

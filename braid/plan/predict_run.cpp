@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "braid/base/text.h"
+#include "braid/model/model_flops.h"
+#include "braid/model/shape.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/model_states.h"
 #include "braid/plan/pipelined_run.h"
 #include "braid/plan/rank_shards.h"
 #include "braid/plan/stage_passes.h"
-#include "braid/spec/model_flops.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -64,10 +64,10 @@ std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, FormulaSet formulas) {
-  const double flops = spec::model_flops_per_token(model);
+  const double flops = model::model_flops_per_token(model);
   if (formulas != FormulaSet::Megatron) return flops;
-  const double queries = static_cast<double>(model.heads) * spec::head_width(model);
-  return flops + 12.0 * model.layers * queries * (model.context - spec::mean_tokens_seen(model));
+  const double queries = static_cast<double>(model.heads) * model::head_width(model);
+  return flops + 12.0 * model.layers * queries * (model.context - model::mean_tokens_seen(model));
 }
 
 StepRange step_range(const Cluster& cluster, FormulaSet formulas) {

@@ -67,7 +67,7 @@ Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const Predic
 StepRange step_range(const Cluster& cluster, FormulaSet formulas);
 
 // Returns the operations of the model for one token, forward and backward: model_flops_per_token() of
-// spec/model_flops.h. Under the set Megatron attention covers all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl)
+// model/model_flops.h. Under the set Megatron attention covers all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl)
 // (Korthikanti et al. 2022, section 6.3).
 double model_flops_per_token(const ModelSpec& model, FormulaSet formulas);
 

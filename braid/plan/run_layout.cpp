@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/rank_hosts.h"
 
@@ -49,7 +49,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
     return stage_loads(cut, num_stages);
   }
   const std::vector<int> first_unit = spec::stage_units(spec, num_stages);
-  const int head = spec::num_units(spec.model.layers) - 1;
+  const int head = model::num_units(spec.model.layers) - 1;
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
@@ -152,7 +152,7 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.chunks = std::max(spec::chunks_per_rank(spec.pipeline), 1);
   layout.microbatches = spec::num_microbatches(spec, spec::busiest_data_rank(spec));
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
-  layout.vocab = spec::padded_vocab(spec.model, mesh.tensor);
+  layout.vocab = model::padded_vocab(spec.model, mesh.tensor);
   const auto [node_size, most] = node_sizes(spec, cluster);
   layout.most_of_node = std::min(layout.num_ranks(), most);
   const mesh::DeviceMesh sizes(mesh);

@@ -33,9 +33,9 @@ RunSpec one_block_of(RunSpec spec) {
 
 // Makes all parameters zero. Drawing values would take longer than all rounds, and large values lead to infinities,
 // which are slow.
-param::ModelParams zero_params(const RunSpec& spec) {
-  param::BlockSpec block = nn::params_of(kBlock, nn::model_params(spec.model, 0, 1));
-  for (param::ParamSpec& param : block.params) param.init = {param::Init::Kind::Zeros};
+layout::ModelParams zero_params(const RunSpec& spec) {
+  layout::BlockSpec block = nn::params_of(kBlock, nn::model_params(spec.model, 0, 1));
+  for (layout::ParamSpec& param : block.params) param.init = {model::Init::Kind::Zeros};
   return {block};
 }
 

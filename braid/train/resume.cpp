@@ -127,8 +127,8 @@ void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
   if (static_cast<size_t>(model.layers) > listed.size())
     refuse(cat("its configuration has ", counted(model.layers, "layer"), ", and it lists ",
                counted(listed.size(), "tensor")));
-  for (const param::BlockSpec& block : nn::model_params(model, 0, 1)) {
-    for (const param::ParamSpec& param : block.params) {
+  for (const layout::BlockSpec& block : nn::model_params(model, 0, 1)) {
+    for (const layout::ParamSpec& param : block.params) {
       const auto tensor = listed.find(param.name);
       if (tensor == listed.end()) refuse(cat("it lists no ", param.name));
       if (tensor->second.shape != param.placement.global_shape) refuse(cat(param.name, " has another shape"));

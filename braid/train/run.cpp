@@ -9,11 +9,11 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/launch/launcher.h"
+#include "braid/model/shape.h"
 #include "braid/nn/model.h"
 #include "braid/optim/parameter_groups.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
@@ -54,7 +54,7 @@ RunStart run_start(const RunSpec& spec, const data::Corpus& corpus, int num_host
   RunStart start;
   start.spec = spec;
   start.num_params = nn::count_params(spec.model);
-  start.padded_vocab = spec::padded_vocab(spec.model, spec.mesh.tensor);
+  start.padded_vocab = model::padded_vocab(spec.model, spec.mesh.tensor);
   start.num_documents = corpus.num_documents;
   start.train_tokens = data::num_tokens(corpus.train);
   start.validation_tokens = data::num_tokens(corpus.validation);

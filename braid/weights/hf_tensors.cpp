@@ -6,8 +6,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/model/shape.h"
 #include "braid/nn/model.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::weights {
 namespace {
@@ -66,7 +66,7 @@ const HfTable& table_of(const ModelSpec& spec) {
 std::vector<int64_t> rows_of_parts(const ModelSpec& spec, size_t parts, int64_t all) {
   if (parts == 1) return {all};
   if (parts == 2) return {all / 2, all / 2};
-  const int64_t kv = int64_t{spec::num_kv_heads(spec)} * spec::head_width(spec);
+  const int64_t kv = int64_t{model::num_kv_heads(spec)} * model::head_width(spec);
   return {all - 2 * kv, kv, kv};
 }
 
@@ -92,7 +92,7 @@ SplitName split_name(const HfTable& table, const std::string& name) {
   return split;
 }
 
-void add_parts(const ModelSpec& spec, const param::ParamSpec& param, std::vector<HfTensor>& all) {
+void add_parts(const ModelSpec& spec, const layout::ParamSpec& param, std::vector<HfTensor>& all) {
   const HfTable& table = table_of(spec);
   const SplitName name = split_name(table, param.name);
   const auto& rows = name.in_layer ? table.in_layer : table.outside;
@@ -117,8 +117,8 @@ void add_parts(const ModelSpec& spec, const param::ParamSpec& param, std::vector
 std::vector<HfTensor> hf_tensors(const ModelSpec& spec) {
   std::vector<HfTensor> all;
   std::set<std::string> seen;
-  for (const param::BlockSpec& block : nn::model_params(spec, 0, 1)) {
-    for (const param::ParamSpec& param : block.params) {
+  for (const layout::BlockSpec& block : nn::model_params(spec, 0, 1)) {
+    for (const layout::ParamSpec& param : block.params) {
       if (seen.insert(param.name).second) add_parts(spec, param, all);
     }
   }

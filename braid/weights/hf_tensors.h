@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "braid/mesh/placement.h"
-#include "braid/spec/model_spec.h"
+#include "braid/model/model_spec.h"
 
 namespace braid::weights {
 

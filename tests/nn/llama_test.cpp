@@ -81,18 +81,18 @@ TEST(LlamaRules, EpsAndBaseAndScalingCount) {
 }
 
 TEST(LlamaParams, ListsEveryParameterWithItsDecayAndInit) {
-  const param::ModelParams blocks = llama_params(tiny_llama3(), 0, 1);
+  const layout::ModelParams blocks = llama_params(tiny_llama3(), 0, 1);
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].name, "embedding");
   EXPECT_EQ(blocks[2].name, "blocks.1");
   EXPECT_EQ(blocks[3].name, "head");
   EXPECT_EQ(blocks[3].params[1].name, "head.weight");
   int64_t elements = 0;
-  for (const param::BlockSpec& block : blocks) {
-    for (const param::ParamSpec& p : block.params) {
+  for (const layout::BlockSpec& block : blocks) {
+    for (const layout::ParamSpec& p : block.params) {
       const bool matrix = p.placement.global_shape.size() == 2;
-      EXPECT_EQ(p.decay, matrix ? param::WeightDecay::Yes : param::WeightDecay::No) << p.name;
-      EXPECT_EQ(p.init.kind == param::Init::Kind::Normal, matrix) << p.name;
+      EXPECT_EQ(p.decay, matrix ? model::WeightDecay::Yes : model::WeightDecay::No) << p.name;
+      EXPECT_EQ(p.init.kind == model::Init::Kind::Normal, matrix) << p.name;
       const bool residual = p.name.ends_with("projection.weight") || p.name.ends_with("down.weight");
       EXPECT_DOUBLE_EQ(p.init.std, residual ? 0.02 / 2 : matrix ? 0.02 : 0) << p.name;
       EXPECT_EQ(p.uses, 1);

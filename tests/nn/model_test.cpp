@@ -5,8 +5,8 @@
 
 #include <map>
 
+#include "braid/model/preset.h"
 #include "braid/nn/rotary.h"
-#include "braid/spec/preset.h"
 
 namespace braid::nn::model_test {
 namespace {
@@ -17,7 +17,7 @@ TEST(Presets, HaveAsManyParametersAsPublished) {
       {"gpt2-124m", 124439808}, {"gpt2-350m", 354823168}, {"gpt2-774m", 774030080}, {"gpt2-1.5b", 1557611200},
       {"llama-1b", 1235814400}, {"llama-3b", 3212749824}, {"llama-8b", 8030261248}, {"tinyllama-1.1b", 1100048384}};
   size_t seen = 0;
-  for (const auto& preset : spec::presets()) {
+  for (const auto& preset : model::presets()) {
     if (!published.contains(preset.name)) continue;
     EXPECT_EQ(count_params(preset.model), published.at(preset.name)) << preset.name;
     ++seen;

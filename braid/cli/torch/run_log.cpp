@@ -18,9 +18,9 @@
 #include "braid/base/text.h"
 #include "braid/cli/torch/run_entries.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/model/model_flops.h"
 #include "braid/report/metrics_file.h"
 #include "braid/spec/describe.h"
-#include "braid/spec/model_flops.h"
 
 namespace braid::cli {
 namespace {
@@ -78,7 +78,7 @@ report::MetricsLine start_line(const train::RunStart& start) {
   line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
-  line.add("model_flops_per_token", spec::model_flops_per_token(start.spec.model));
+  line.add("model_flops_per_token", model::model_flops_per_token(start.spec.model));
   return line.add("environment", environment);
 }
 

@@ -1,12 +1,12 @@
 // Counts the operations of matrix products from their shapes.
-#include "braid/spec/model_flops.h"
+#include "braid/model/model_flops.h"
 
 #include <limits>
 
 #include "braid/base/errors.h"
-#include "braid/spec/model_shape.h"
+#include "braid/model/shape.h"
 
-namespace braid::spec {
+namespace braid::model {
 namespace {
 
 // Per token, a weight takes part in one multiply-add in forward and two in backward (input gradient, weight gradient).
@@ -40,4 +40,4 @@ double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, d
   return tokens_per_second * model_flops_per_token(spec) / peak_flops;
 }
 
-}  // namespace braid::spec
+}  // namespace braid::model

@@ -1,5 +1,5 @@
 // The reader of Hugging Face's config.json: the model types, and the keys that each of their classes reads.
-#include "braid/spec/hf_config.h"
+#include "braid/model/hf_config.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,10 +8,9 @@
 #include "braid/base/checked_file.h"
 #include "braid/base/json_text.h"
 #include "braid/base/text.h"
-#include "braid/spec/fields.h"
-#include "braid/spec/hf_keys.h"
+#include "braid/model/hf_keys.h"
 
-namespace braid::spec {
+namespace braid::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -85,8 +84,8 @@ void take_rope(const HfKeys& keys, ModelSpec& model) {
 // The differences between classes of Llama's shape: their defaults for missing keys, and the bias flags that they read.
 // A key that a class does not read may have any value.
 struct HfClass {
-  int kv_heads = 0, head_width = 0;  // defaults if the keys are missing
-  Strings biases = {};               // flags that must be false
+  int kv_heads = 0, head_width = 0;      // defaults if the keys are missing
+  std::vector<std::string> biases = {};  // flags that must be false
 };
 
 ModelSpec llama_shaped_model(const HfKeys& keys, const HfClass& reads) {
@@ -211,10 +210,10 @@ ModelSpec parse_hf_config(const std::string& json_text, const std::string& origi
     return {};
   }
   const HfKeys keys(root, origin + ": ", problems);
-  Strings known, quoted;
+  std::vector<std::string> known, quoted;
   for (const HfFamily& family : kHfFamilies) {
     known.emplace_back(family.model_type);
-    quoted.push_back(toml_text(known.back()));
+    quoted.push_back(quoted_text(known.back()));
   }
   keys.need_one_of("model_type", known);
   const Json* type = keys.find("model_type");
@@ -233,10 +232,10 @@ ModelSpec read_hf_config(const std::string& path, std::vector<Problem>& problems
   try {
     text = file_content(path, kMostBytes);
   } catch (const IoError& error) {
-    problems.push_back({"model.config", toml_text(path), error.what(), ""});
+    problems.push_back({"model.config", quoted_text(path), error.what(), ""});
     return {};
   }
   return parse_hf_config(text, path, problems);
 }
 
-}  // namespace braid::spec
+}  // namespace braid::model

@@ -1,9 +1,9 @@
 // The number of floating-point operations that a model needs.
 #pragma once
 
-#include "braid/spec/run_spec.h"
+#include "braid/model/model_spec.h"
 
-namespace braid::spec {
+namespace braid::model {
 
 // Returns the floating-point operations of forward and backward for one token of a full sequence. A multiply-add counts
 // as two:
@@ -12,7 +12,7 @@ namespace braid::spec {
 //   + 12 x layers x heads x head width x tokens seen     queries with keys, and probabilities with values
 //
 // With experts, the weights are those of the router and of the experts that a token goes to. Tokens seen is
-// mean_tokens_seen() of model_shape.h. A token attends only to its past, which is half of the sequence on average.
+// mean_tokens_seen() of model/shape.h. A token attends only to its past, which is half of the sequence on average.
 // Without model.window, the second term is therefore half of the 12 x layers x width x context of Chowdhery et al.,
 // "PaLM" (2022), appendix B. The output head is counted with the true vocabulary, as in Narayanan et al., "Efficient
 // Large-Scale Language Model Training" (2021), section 5.1. Norms, activations, the softmax and the optimizer are not
@@ -23,4 +23,4 @@ double model_flops_per_token(const ModelSpec& spec);
 // second, of all ranks together. Returns NaN if it is unknown (not > 0).
 double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, double peak_flops);
 
-}  // namespace braid::spec
+}  // namespace braid::model

@@ -1,7 +1,7 @@
 // Values that may stand in two places of a config.json: the places must agree.
-#include "tests/spec/hf_configs.h"
+#include "tests/model/hf_configs.h"
 
-namespace braid::spec::hf_two_places_test {
+namespace braid::model::hf_two_places_test {
 namespace {
 
 using namespace hf_configs;
@@ -68,4 +68,4 @@ TEST(HfTwoPlaces, TypesHaveTwoNames) {
 }
 
 }  // namespace
-}  // namespace braid::spec::hf_two_places_test
+}  // namespace braid::model::hf_two_places_test

@@ -1,7 +1,7 @@
 // The traits of model families, and the sizes that depend on them.
-#include "braid/spec/model_shape.h"
+#include "braid/model/shape.h"
 
-namespace braid::spec {
+namespace braid::model {
 
 FamilyTraits traits_of(ModelFamily family) {
   static constexpr FamilyTraits kFamilies[] = {
@@ -35,4 +35,4 @@ int64_t padded_vocab(const ModelSpec& spec, int tensor_size) {
   return (spec.vocab + multiple - 1) / multiple * multiple;
 }
 
-}  // namespace braid::spec
+}  // namespace braid::model

@@ -1,12 +1,11 @@
 // The writer of Hugging Face's config.json: the keys of each model type. transformers 4 and 5 read it.
-#include "braid/spec/hf_config_text.h"
+#include "braid/model/hf_config_text.h"
 
 #include <nlohmann/json.hpp>
 
-#include "braid/spec/fields.h"
-#include "braid/spec/model_shape.h"
+#include "braid/model/shape.h"
 
-namespace braid::spec {
+namespace braid::model {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -85,7 +84,7 @@ std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details
         {"model.qkv_bias", "true", "must be false beside model.qk_norm: no model type has both", "false"});
   }
   if (spec.experts > 0) {
-    problems.push_back({"model.experts", toml_text(int64_t{spec.experts}), "must be 0: no experts are written", "0"});
+    problems.push_back({"model.experts", cat(spec.experts), "must be 0: no experts are written", "0"});
   }
   OrderedJson json;
   json["architectures"] = {type.architecture};
@@ -105,4 +104,4 @@ std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details
   return json.dump(2) + "\n";
 }
 
-}  // namespace braid::spec
+}  // namespace braid::model

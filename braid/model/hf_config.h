@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/spec/run_spec.h"
+#include "braid/model/model_spec.h"
 
-namespace braid::spec {
+namespace braid::model {
 
 // Returns the model in `json_text`. Adds a problem for each size that is missing or not an integer, and for each
 // setting that needs a computation that braid does not have. The problem's key is "origin: json_key", or "origin:3" if
@@ -20,4 +20,4 @@ ModelSpec parse_hf_config(const std::string& json_text, const std::string& origi
 // Does the same for a file. If it cannot be read, adds a problem of model.config.
 ModelSpec read_hf_config(const std::string& path, std::vector<Problem>& problems);
 
-}  // namespace braid::spec
+}  // namespace braid::model

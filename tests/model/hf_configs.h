@@ -1,4 +1,4 @@
-// config.json files as their authors publish them, and what parse_hf_config() makes of texts.
+// config.json files as their authors publish them, and what model::parse_hf_config() makes of texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "braid/base/text.h"
-#include "braid/spec/hf_config.h"
+#include "braid/model/hf_config.h"
 
 namespace braid::hf_configs {
 
@@ -31,14 +31,14 @@ inline const char* const kLlama1b = R"({
 
 inline ModelSpec legal(const std::string& json) {
   std::vector<Problem> found;
-  const ModelSpec model = spec::parse_hf_config(json, "config.json", found);
+  const ModelSpec model = model::parse_hf_config(json, "config.json", found);
   EXPECT_TRUE(found.empty()) << ConfigError(found).what();
   return model;
 }
 
 inline std::string complaint(const std::string& json) {
   std::vector<Problem> found;
-  spec::parse_hf_config(json, "c", found);
+  model::parse_hf_config(json, "c", found);
   return found.empty() ? "accepted" : ConfigError(found).what();
 }
 

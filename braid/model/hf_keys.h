@@ -8,9 +8,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/spec/fields.h"
 
-namespace braid::spec {
+namespace braid::model {
 
 // An object of the file. A key that is null counts as missing, except in take_size_or().
 class HfKeys {
@@ -77,13 +76,13 @@ class HfKeys {
     if (value && *value != needed)
       refuse(key, "must be " + needed.dump() + ", since braid computes nothing else", needed.dump());
   }
-  void need_one_of(const char* key, const Strings& words) const {
+  void need_one_of(const char* key, const std::vector<std::string>& words) const {
     const nlohmann::json* value = find(key);
     if (!value) return;
-    Strings quoted;
+    std::vector<std::string> quoted;
     for (const auto& word : words) {
       if (*value == word) return;
-      quoted.push_back(toml_text(word));
+      quoted.push_back(quoted_text(word));
     }
     refuse(key, cat("must be one of ", joined(quoted)), quoted[0]);
   }
@@ -102,4 +101,4 @@ class HfKeys {
   std::vector<Problem>& problems_;
 };
 
-}  // namespace braid::spec
+}  // namespace braid::model

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <iterator>
 
-#include "braid/spec/model_spec.h"
+#include "braid/model/model_spec.h"
 
-namespace braid::spec {
+namespace braid::model {
 
-// The properties of a model family's blocks. The table is in model_shape.cpp.
+// The properties of a model family's blocks. The table is in shape.cpp.
 enum class FeedForward { Plain, Gated };     // Plain: two matrices, in and out. Gated: three, gate, up and down
 enum class KeyHeads { OfEachHead, Shared };  // Shared: groups of heads share keys and values, by model.kv_heads
 enum class PositionKind { Learned, Rotary };
@@ -38,4 +38,4 @@ inline int num_units(int layers) { return 2 * layers + 2; }
 // Returns vocab rounded up to a multiple of vocab_multiple * tensor_size. REQUIRES: vocab is resolved (> 0).
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
 
-}  // namespace braid::spec
+}  // namespace braid::model

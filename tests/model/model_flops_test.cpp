@@ -1,11 +1,11 @@
 // Operations per token against counts made by hand.
-#include "braid/spec/model_flops.h"
+#include "braid/model/model_flops.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace braid::spec::model_flops_test {
+namespace braid::model::model_flops_test {
 namespace {
 
 ModelSpec gpt2_124m() {
@@ -97,4 +97,4 @@ TEST(ModelFlops, UtilisationIsWorkOverPeak) {
 }
 
 }  // namespace
-}  // namespace braid::spec::model_flops_test
+}  // namespace braid::model::model_flops_test

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/spec/model_spec.h"
+#include "braid/model/model_spec.h"
 
-namespace braid::spec {
+namespace braid::model {
 
 // The values of config.json that are not in ModelSpec.
 struct HfConfigDetails {
@@ -22,4 +22,4 @@ struct HfConfigDetails {
 // resolved (> 0).
 std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details, std::vector<Problem>& problems);
 
-}  // namespace braid::spec
+}  // namespace braid::model

@@ -1,12 +1,7 @@
-// The table of presets, and the choice between a preset and a config.json.
-#include "braid/spec/preset.h"
+// The table of presets.
+#include "braid/model/preset.h"
 
-#include "braid/base/text.h"
-#include "braid/spec/fields.h"
-#include "braid/spec/hf_config.h"
-#include "braid/spec/peer_names.h"
-
-namespace braid::spec {
+namespace braid::model {
 namespace {
 
 // The sizes that every family has.
@@ -72,20 +67,6 @@ std::vector<Preset> table() {
   };
 }
 
-ModelSpec named_model(const std::string& name, std::vector<Problem>& problems) {
-  Strings names, quoted;
-  for (const auto& preset : presets()) {
-    if (preset.name == name) return preset.model;
-    names.push_back(preset.name);
-    quoted.push_back(toml_text(preset.name));
-  }
-  const std::string_view known = word_of_peer("model.preset", name);
-  const std::string meant = known.empty() ? nearest(name, names) : std::string(known);
-  problems.push_back({"model.preset", toml_text(name), cat("must be empty or one of ", joined(quoted)),
-                      meant.empty() ? "" : toml_text(meant)});
-  return {};
-}
-
 }  // namespace
 
 const std::vector<Preset>& presets() {
@@ -93,13 +74,4 @@ const std::vector<Preset>& presets() {
   return kPresets;
 }
 
-ModelSpec described_model(const ModelSpec& asked, std::vector<Problem>& problems) {
-  if (!asked.preset.empty() && !asked.config.empty()) {
-    problems.push_back({"model.config", toml_text(asked.config), "must be empty when model.preset is given", "\"\""});
-  }
-  if (!asked.preset.empty()) return named_model(asked.preset, problems);
-  if (!asked.config.empty()) return read_hf_config(asked.config, problems);
-  return {};
-}
-
-}  // namespace braid::spec
+}  // namespace braid::model
