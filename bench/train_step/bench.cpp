@@ -15,6 +15,7 @@
 #include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/layout/parameters.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/model/shape.h"
 #include "braid/nn/model.h"
@@ -102,7 +103,7 @@ double triad_bandwidth() {
 void print_bound(const braid::RunSpec& spec) {
   const int64_t rows = int64_t{spec.train.microbatch} * spec.model.context;
   std::printf("{\"products\": %.6f, \"bandwidth\": %.4e, \"parameters\": %lld}\n", product_seconds(spec, rows),
-              triad_bandwidth(), static_cast<long long>(braid::nn::count_params(spec.model)));
+              triad_bandwidth(), static_cast<long long>(braid::layout::count_params(spec.model)));
 }
 
 // From the first action's begin to the last one's end, on the slowest rank.

@@ -3,12 +3,13 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/model/families.h"
+#include "braid/model/shape.h"
 #include "braid/nn/attention.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
 #include "braid/nn/language_head.h"
 #include "braid/nn/mlp.h"
-#include "braid/nn/model_params.h"
 #include "braid/nn/norms.h"
 #include "braid/nn/residual_branch.h"
 
@@ -37,7 +38,7 @@ class LlamaHead final : public Block {
  public:
   LlamaHead(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
       : norm_f_({&store["norm_f.weight"], nullptr, spec.norm_eps, kernels::NormKind::Rms}, rank),
-        head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
+        head_({last_use(store[model::head_table(spec) + ".weight"]), spec.vocab}, rank) {}
 
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) override {
     return head_.forward(norm_f_.forward(x_btc, microbatch), microbatch);

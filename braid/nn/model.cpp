@@ -1,9 +1,8 @@
 // The functions of a model, dispatched to its family.
 #include "braid/nn/model.h"
 
-#include <set>
-
 #include "braid/base/errors.h"
+#include "braid/layout/parameters.h"
 #include "braid/model/shape.h"
 #include "braid/nn/gpt2.h"
 #include "braid/nn/llama.h"
@@ -40,8 +39,8 @@ namespace {
 
 // The makers of models, in the order of ModelFamily.
 constexpr ModelMaker kFamilies[] = {
-    {gpt2_params, gpt2_block},
-    {llama_params, llama_block},
+    {layout::model_params, gpt2_block},
+    {layout::model_params, llama_block},
 };
 
 static_assert(std::size(kFamilies) == kWords<ModelFamily>.size());
@@ -53,24 +52,9 @@ const ModelMaker& model_maker(const ModelSpec& spec) {
   return kFamilies[static_cast<size_t>(spec.family)];
 }
 
-layout::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
-  return model_maker(spec).params(spec, tensor_rank, tensor_size);
-}
-
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank) {
   return model_maker(spec).block(spec, piece, store, rank);
-}
-
-int64_t count_params(const ModelSpec& spec) {
-  std::set<std::string> seen;
-  int64_t count = 0;
-  for (const layout::BlockSpec& block : model_params(spec, 0, 1)) {
-    for (const layout::ParamSpec& param : block.params) {
-      if (seen.insert(param.name).second) count += mesh::num_elements(param.placement.global_shape);
-    }
-  }
-  return count;
 }
 
 }  // namespace braid::nn

@@ -13,6 +13,7 @@
 #include "braid/base/median.h"
 #include "braid/ckpt/exchange.h"
 #include "braid/comm/agree.h"
+#include "braid/layout/parameters.h"
 #include "braid/param/memory_account.h"
 #include "braid/plan/block_work.h"
 #include "braid/train/measuring.h"
@@ -34,7 +35,7 @@ RunSpec one_block_of(RunSpec spec) {
 // Makes all parameters zero. Drawing values would take longer than all rounds, and large values lead to infinities,
 // which are slow.
 layout::ModelParams zero_params(const RunSpec& spec) {
-  layout::BlockSpec block = nn::params_of(kBlock, nn::model_params(spec.model, 0, 1));
+  layout::BlockSpec block = nn::params_of(kBlock, layout::model_params(spec.model, 0, 1));
   for (layout::ParamSpec& param : block.params) param.init = {model::Init::Kind::Zeros};
   return {block};
 }

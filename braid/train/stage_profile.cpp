@@ -15,6 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/launch/launcher.h"
+#include "braid/layout/parameters.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/partition.h"
@@ -127,7 +128,7 @@ class Profile {
  public:
   Profile(const RunSpec& spec, Communicator& tensor)
       : spec_(spec),
-        params_(nn::model_params(spec.model, tensor.rank(), tensor.size())),
+        params_(layout::model_params(spec.model, tensor.rank(), tensor.size())),
         sample_(spec, params_, tensor) {}
 
   plan::Unit measured(const nn::ModelPiece& piece) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "braid/layout/parameters.h"
 #include "tests/nn/model_run.h"
 
 namespace braid::nn::gpt2_test {
@@ -81,7 +82,7 @@ TEST(Gpt2Padding, ARankWithoutRealEntriesIsNoTrouble) {
 }
 
 TEST(Gpt2Params, ListsEveryParameterWithItsDecayAndInit) {
-  const layout::ModelParams blocks = gpt2_params(tiny_gpt2(), 0, 1);
+  const layout::ModelParams blocks = layout::model_params(tiny_gpt2(), 0, 1);
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].name, "embedding");
   EXPECT_EQ(blocks[2].name, "blocks.1");

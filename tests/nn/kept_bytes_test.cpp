@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "braid/layout/parameters.h"
 #include "braid/param/memory_account.h"
 #include "tests/nn/two_stages.h"
 
@@ -48,7 +49,7 @@ ModelSpec plain_model(const StageOfBlocks& of) {
 
 Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
   const StagesRun run{plain_model(of)};
-  param::ParamStore store(model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
+  param::ParamStore store(layout::model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
   const auto sink = param::accumulating_sink(store);
   param::WeightGradQueue queue(*sink);
   const spec::Recompute policy = *spec::recompute_policy(of.recompute);

@@ -1,6 +1,7 @@
 // A model cut between the branches of its blocks: the same bits, the same parameters.
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/model.h"
 #include "tests/nn/model_run.h"
 
@@ -28,7 +29,7 @@ std::vector<std::string> names(const layout::BlockSpec& block) {
 
 TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
   for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama()}) {
-    const layout::ModelParams params = model_params(spec, 0, 1);
+    const layout::ModelParams params = layout::model_params(spec, 0, 1);
     const auto whole = names(params_of({2}, params));
     auto first = names(params_of({2, layout::BlockPart::Attention}, params));
     const auto second = names(params_of({2, layout::BlockPart::FeedForward}, params));

@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "braid/layout/parameters.h"
 #include "braid/model/shape.h"
 #include "braid/nn/model.h"
 #include "tests/nn/rank_world.h"
@@ -75,7 +76,7 @@ inline ModelSpec tiny_qwen3() {
 
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
-      : world(nn::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
+      : world(layout::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
     const int units = model::num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
     for (int unit = 0; unit < units; unit += step) {
       for (const nn::ModelPiece& piece : nn::pieces_of(unit, unit + step, run.spec.layers)) {

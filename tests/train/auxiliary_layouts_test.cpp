@@ -10,6 +10,7 @@
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/linear.h"
 #include "braid/schedule/generators.h"
 #include "tests/train/layout_run.h"
@@ -24,7 +25,7 @@ bool is_routed(const ModelSpec& spec, int block) { return block > 0 && block < s
 std::string router(int block) { return cat("blocks.", block - 1, ".router"); }
 
 layout::ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
-  layout::ModelParams all = nn::model_params(spec, tensor_rank, tensor_size);
+  layout::ModelParams all = layout::model_params(spec, tensor_rank, tensor_size);
   for (int block = 0; block <= spec.layers + 1; ++block) {
     if (!is_routed(spec, block)) continue;
     const std::string name = router(block);

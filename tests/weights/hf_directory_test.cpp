@@ -10,6 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/ckpt/safetensors.h"
+#include "braid/layout/parameters.h"
 #include "tests/nn/model_run.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/weights/hf_families.h"
@@ -102,7 +103,7 @@ TEST(HfTensors, CoverEveryParameterOnce) {
       EXPECT_EQ(each.name.find(".."), std::string::npos);
       EXPECT_LE(rows[each.whole], each.whole_shape[0]);
     }
-    for (const layout::BlockSpec& block : nn::model_params(spec, 0, 1)) {
+    for (const layout::BlockSpec& block : layout::model_params(spec, 0, 1)) {
       for (const layout::ParamSpec& param : block.params)
         EXPECT_EQ(rows[param.name], param.placement.global_shape[0]) << param.name;
     }

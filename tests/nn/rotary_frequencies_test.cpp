@@ -1,29 +1,12 @@
-// The models that presets name: as many parameters as published, frequencies as in Hugging Face's model.
-#include "braid/nn/model.h"
-
+// Frequencies of rotary positions, as in Hugging Face's models.
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "braid/model/preset.h"
 #include "braid/nn/rotary.h"
 
-namespace braid::nn::model_test {
+namespace braid::nn::rotary_frequencies_test {
 namespace {
-
-// Sums of what the published checkpoints hold.
-TEST(Presets, HaveAsManyParametersAsPublished) {
-  const std::map<std::string, int64_t> published = {
-      {"gpt2-124m", 124439808}, {"gpt2-350m", 354823168}, {"gpt2-774m", 774030080}, {"gpt2-1.5b", 1557611200},
-      {"llama-1b", 1235814400}, {"llama-3b", 3212749824}, {"llama-8b", 8030261248}, {"tinyllama-1.1b", 1100048384}};
-  size_t seen = 0;
-  for (const auto& preset : model::presets()) {
-    if (!published.contains(preset.name)) continue;
-    EXPECT_EQ(count_params(preset.model), published.at(preset.name)) << preset.name;
-    ++seen;
-  }
-  EXPECT_EQ(seen, published.size());
-}
 
 // Values of Llama-3.2-1B, by transformers' ROPE_INIT_FUNCTIONS["llama3"] in float32: wavelengths that stay, are
 // between, are divided.
@@ -43,4 +26,4 @@ TEST(Rotary, FrequenciesAreThoseOfLlama3) {
 }
 
 }  // namespace
-}  // namespace braid::nn::model_test
+}  // namespace braid::nn::rotary_frequencies_test

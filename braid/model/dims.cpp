@@ -1,0 +1,84 @@
+// The notation of dims.
+#include "braid/model/dims.h"
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid::model {
+namespace {
+
+// Returns the end of the group that begins at `begin`, and checks that it has one.
+size_t end_of_group(std::string_view text, size_t begin) {
+  const size_t end = text.find(text[begin] == '(' ? ')' : ']', begin);
+  check(end != std::string_view::npos, "a bracket of dims is closed");
+  return end;
+}
+
+std::vector<std::string> segments_in(std::string_view inside) {
+  std::vector<std::string> segments(1);
+  for (const char each : inside) {
+    if (each == '|') {
+      segments.emplace_back();
+    } else {
+      segments.back() += each;
+    }
+  }
+  return segments;
+}
+
+}  // namespace
+
+Dims dims_of(std::string_view text) {
+  Dims dims;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '(' && text[at] != '[') {
+      dims.push_back({{std::string(1, text[at])}});
+      continue;
+    }
+    const size_t end = end_of_group(text, at);
+    dims.push_back({segments_in(text.substr(at + 1, end - at - 1))});
+    at = end;
+  }
+  return dims;
+}
+
+std::string text_of(const Dims& dims) {
+  std::string text;
+  for (const auto& [segments] : dims) {
+    const std::string inside = joined(segments, "|");
+    text += segments.size() > 1 ? "[" + inside + "]" : inside.size() > 1 ? "(" + inside + ")" : inside;
+  }
+  return text;
+}
+
+int64_t Extents::of(std::string_view letters) const {
+  int64_t product = 1;
+  for (const char letter : letters) product *= (*this)[letter];
+  return product;
+}
+
+int64_t Extents::of(const Dim& dim) const {
+  int64_t sum = 0;
+  for (const std::string& segment : dim.segments) sum += of(segment);
+  return sum;
+}
+
+int64_t Extents::num_elements(const Dims& dims) const {
+  int64_t product = 1;
+  for (const Dim& dim : dims) product *= of(dim);
+  return product;
+}
+
+std::vector<int64_t> Extents::shape(const Dims& dims) const {
+  std::vector<int64_t> extents;
+  for (const Dim& dim : dims) extents.push_back(of(dim));
+  return extents;
+}
+
+std::vector<int64_t> Extents::segments(const Dim& dim) const {
+  std::vector<int64_t> extents;
+  for (const std::string& segment : dim.segments) extents.push_back(of(segment));
+  return extents;
+}
+
+}  // namespace braid::model
