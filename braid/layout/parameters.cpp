@@ -7,13 +7,12 @@
 #include <string_view>
 
 #include "braid/base/errors.h"
+#include "braid/layout/letters.h"
 #include "braid/model/families.h"
 #include "braid/model/shape.h"
 
 namespace braid::layout {
 namespace {
-
-constexpr std::string_view kTensorLetters = "kfv";  // the letters that the tensor axis splits
 
 bool is_split(const model::Dim& dim) { return kTensorLetters.find(dim.segments[0][0]) != std::string_view::npos; }
 
@@ -24,8 +23,9 @@ class Lister {
         extents_(model::extents_of(spec, 1, 1)),
         padded_vocab_(model::padded_vocab(spec, share.parts)),
         share_(share) {
+    check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
     check(spec.experts == 0, "a mixture of experts is planned alone, and refused before it is built");
-    check(extents_['k'] % share.parts == 0, "key and value heads divide over the ranks");
+    check(model::num_kv_heads(spec) % share.parts == 0, "key and value heads divide over the ranks");
   }
 
   ModelParams list() {
@@ -82,7 +82,7 @@ int64_t count_params(const ModelSpec& spec) {
   const model::ModelGraph graph = model::graph_of(spec);
   const model::Extents extents = model::extents_of(spec, 1, 1);
   std::set<std::string> seen;
-  int64_t count = 0;
+  double count = 0;
   for (size_t block = 0; block < graph.blocks.size(); ++block) {
     for (const model::Op& op : graph.block(block).ops) {
       for (const model::Param& param : op.params) {
@@ -90,7 +90,7 @@ int64_t count_params(const ModelSpec& spec) {
       }
     }
   }
-  return count;
+  return static_cast<int64_t>(count);
 }
 
 }  // namespace braid::layout

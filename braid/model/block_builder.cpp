@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "braid/model/shape.h"
+
 namespace braid::model {
 namespace {
 
@@ -63,7 +65,9 @@ BlockBuilder& BlockBuilder::bias() {
 }
 
 BlockBuilder& BlockBuilder::attention() {
-  return add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
+  add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
+  block_.ops.back().tokens_seen = mean_tokens_seen(spec_);
+  return *this;
 }
 
 BlockBuilder& BlockBuilder::swiglu() {
@@ -84,7 +88,7 @@ BlockBuilder& BlockBuilder::cut() {
 BlockBuilder& BlockBuilder::to_experts(const std::string& name) {
   if (spec_.experts == 0) return *this;
   tokens_ = static_cast<int>(block_.values.size()) - 1;
-  linear(name, "e").apply(OpKind::Route);
+  linear(name, "s").apply(OpKind::Route);
   scores_ = block_.ops.back().out;
   return add(OpKind::Dispatch, dims_of("rc"), {}, {tokens_});
 }

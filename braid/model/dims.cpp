@@ -51,33 +51,33 @@ std::string text_of(const Dims& dims) {
   return text;
 }
 
-int64_t Extents::of(std::string_view letters) const {
-  int64_t product = 1;
+double Extents::of(std::string_view letters) const {
+  double product = 1;
   for (const char letter : letters) product *= (*this)[letter];
   return product;
 }
 
-int64_t Extents::of(const Dim& dim) const {
-  int64_t sum = 0;
+double Extents::of(const Dim& dim) const {
+  double sum = 0;
   for (const std::string& segment : dim.segments) sum += of(segment);
   return sum;
 }
 
-int64_t Extents::num_elements(const Dims& dims) const {
-  int64_t product = 1;
+double Extents::num_elements(const Dims& dims) const {
+  double product = 1;
   for (const Dim& dim : dims) product *= of(dim);
   return product;
 }
 
 std::vector<int64_t> Extents::shape(const Dims& dims) const {
   std::vector<int64_t> extents;
-  for (const Dim& dim : dims) extents.push_back(of(dim));
+  for (const Dim& dim : dims) extents.push_back(static_cast<int64_t>(of(dim)));
   return extents;
 }
 
 std::vector<int64_t> Extents::segments(const Dim& dim) const {
   std::vector<int64_t> extents;
-  for (const std::string& segment : dim.segments) extents.push_back(of(segment));
+  for (const std::string& segment : dim.segments) extents.push_back(static_cast<int64_t>(of(segment)));
   return extents;
 }
 

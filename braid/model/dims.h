@@ -24,27 +24,28 @@ Dims dims_of(std::string_view text);
 // Returns the notation of `dims`. dims_of() reads it back.
 std::string text_of(const Dims& dims);
 
-// The extent of each letter. A transformer has these letters:
+// The extent of each letter, which need not be whole: a rank may have half of a head, or as many rows of an expert as
+// are expected. A transformer has these letters:
 //
 //   b   sequences                      f   features of a feed-forward branch
 //   t   tokens of a sequence           v   entries of the vocabulary
 //   c   features of the hidden state   p   positions
 //   k   heads of keys and values       e   experts
 //   m   heads of queries for each k    r   rows of all experts: a token has one for each expert that it goes to
-//   d   features of a head
+//   d   features of a head             s   scores of experts, one for each
 class Extents {
  public:
-  int64_t& operator[](char letter) { return of_letter_.at(letter - 'a'); }
-  int64_t operator[](char letter) const { return of_letter_.at(letter - 'a'); }
+  double& operator[](char letter) { return of_letter_.at(letter - 'a'); }
+  double operator[](char letter) const { return of_letter_.at(letter - 'a'); }
 
-  int64_t of(std::string_view letters) const;  // the product
-  int64_t of(const Dim& dim) const;            // the sum over its segments
-  int64_t num_elements(const Dims& dims) const;
+  double of(std::string_view letters) const;  // the product
+  double of(const Dim& dim) const;            // the sum over its segments
+  double num_elements(const Dims& dims) const;
   std::vector<int64_t> shape(const Dims& dims) const;
   std::vector<int64_t> segments(const Dim& dim) const;
 
  private:
-  std::array<int64_t, 26> of_letter_{};
+  std::array<double, 26> of_letter_{};
 };
 
 }  // namespace braid::model

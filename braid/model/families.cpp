@@ -15,7 +15,6 @@ const Family& family_of(const ModelSpec& spec) {
 }
 
 ModelGraph graph_of(const ModelSpec& spec) {
-  check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
   check(spec.heads % num_kv_heads(spec) == 0, "heads form groups");
   const Family& family = family_of(spec);
@@ -25,18 +24,18 @@ ModelGraph graph_of(const ModelSpec& spec) {
   return graph;
 }
 
-Extents extents_of(const ModelSpec& spec, int64_t sequences, int64_t tokens) {
+Extents extents_of(const ModelSpec& spec, double sequences, double tokens) {
   Extents extents;
   extents['b'] = sequences;
   extents['t'] = tokens;
   extents['c'] = spec.width;
   extents['k'] = num_kv_heads(spec);
-  extents['m'] = spec.heads / num_kv_heads(spec);
+  extents['m'] = static_cast<double>(spec.heads) / num_kv_heads(spec);
   extents['d'] = head_width(spec);
   extents['f'] = ffn_width(spec);
   extents['v'] = spec.vocab;
   extents['p'] = spec.context;
-  extents['e'] = spec.experts;
+  extents['e'] = extents['s'] = spec.experts;
   extents['r'] = sequences * tokens * branches_per_token(spec);
   return extents;
 }

@@ -36,11 +36,11 @@ struct Family {
 };
 const Family& family_of(const ModelSpec& spec);
 
-// Returns the graph of the model. REQUIRES: `spec.vocab` is resolved (> 0), and its heads form groups.
+// Returns the graph of the model. REQUIRES: its heads form groups.
 ModelGraph graph_of(const ModelSpec& spec);
 
 // Returns the extents of a model's letters, for `sequences` sequences of `tokens` tokens.
-Extents extents_of(const ModelSpec& spec, int64_t sequences, int64_t tokens);
+Extents extents_of(const ModelSpec& spec, double sequences, double tokens);
 
 // Returns the table that the head reads: "wte", tied to the embedding, or "head".
 std::string head_table(const ModelSpec& spec);

@@ -60,6 +60,12 @@ std::set<int> values_across(const BlockGraph& block, int cut) {
 
 }  // namespace
 
+std::span<const Op> BlockGraph::part(size_t number) const {
+  const int begin = number == 0 ? 0 : cuts.at(number - 1);
+  const int end = number < cuts.size() ? cuts[number] : static_cast<int>(ops.size());
+  return std::span(ops).subspan(begin, end - begin);
+}
+
 std::string block_name(const ModelGraph& graph, size_t block) {
   if (block == 0) return "embedding";
   return block + 1 == graph.blocks.size() ? "head" : cat("blocks.", block - 1);

@@ -2,6 +2,8 @@
 // (families.h); parameter lists, counts and Hugging Face's names are read from it.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +55,7 @@ struct Op {
   std::vector<int> in;
   int out = 0;
   std::vector<Param> params;
+  double tokens_seen = 0;  // attention: the tokens that a token attends to, on average of a full sequence
 };
 
 // A block. Value 0 is its input and the last op makes its output.
@@ -60,6 +63,9 @@ struct BlockGraph {
   std::vector<Dims> values;
   std::vector<Op> ops;
   std::vector<int> cuts;  // numbers of the ops before which the model may be cut
+
+  // Returns the ops between two cuts; part 0 ends at the first.
+  std::span<const Op> part(size_t number) const;
 };
 
 // A model: embedding, layers, head. Layers that are alike share a kind.
@@ -67,6 +73,8 @@ struct ModelGraph {
   std::vector<BlockGraph> kinds;
   std::vector<int> blocks;  // the kind of each block
 
+  // Returns the number of blocks of a kind.
+  double count_of(size_t kind) const { return std::ranges::count(blocks, static_cast<int>(kind)); }
   const BlockGraph& block(size_t number) const { return kinds[blocks[number]]; }
 };
 

@@ -1,6 +1,7 @@
 // The number of floating-point operations that a model needs.
 #pragma once
 
+#include "braid/model/graph.h"
 #include "braid/model/model_spec.h"
 
 namespace braid::model {
@@ -18,6 +19,8 @@ namespace braid::model {
 // Large-Scale Language Model Training" (2021), section 5.1. Norms, activations, the softmax and the optimizer are not
 // counted. REQUIRES: `spec.vocab` is resolved (> 0).
 double model_flops_per_token(const ModelSpec& spec);
+// Returns the same for a graph, with the extents of one token.
+double model_flops_per_token(const ModelGraph& graph, const Extents& of_token);
 
 // Returns the model-FLOP utilisation: model_flops_per_token() x tokens per second / peak_flops. `peak_flops` is per
 // second, of all ranks together. Returns NaN if it is unknown (not > 0).

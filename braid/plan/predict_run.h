@@ -23,6 +23,7 @@
 #include "braid/plan/formula_set.h"
 #include "braid/plan/pipeline_outcome.h"
 #include "braid/plan/prediction.h"
+#include "braid/plan/run_layout.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid::plan {
@@ -30,11 +31,14 @@ namespace braid::plan {
 // Returns a lower bound, cheap to compute, of predict_run()'s step for every schedule, ZeRO stage and cut. It divides
 // the work of all stages evenly over the pipeline ranks, and no rank waits. The bound is computed for equal
 // shares of the batch. It also holds for unequal ones, because some data rank then has more microbatches.
-double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+// `account`: as of layout_of().
+double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                          AccountPtr account = nullptr);
 
 // Returns a lower bound, cheap to compute, of the memory of the fullest rank in predict_run(). It divides the states of
 // all parameters evenly, and counts nothing else.
-int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                         AccountPtr account = nullptr);
 
 struct PredictOptions {
   FormulaSet formulas = FormulaSet::Braid;
@@ -42,6 +46,7 @@ struct PredictOptions {
   // The schedule to simulate instead of the run's own; null: the run's own. REQUIRES: the spec's pipeline is
   // pipeline_like(*table).
   const Schedule* table = nullptr;
+  AccountPtr account = nullptr;  // that of the run's model; null: it is counted anew
 };
 
 // Returns the pipeline of a named schedule that resembles `table`, for a run whose schedule is a table. It has as many
@@ -69,6 +74,6 @@ StepRange step_range(const Cluster& cluster, FormulaSet formulas);
 // Returns the operations of the model for one token, forward and backward: model_flops_per_token() of
 // model/model_flops.h. Under the set Megatron attention covers all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl)
 // (Korthikanti et al. 2022, section 6.3).
-double model_flops_per_token(const ModelSpec& model, FormulaSet formulas);
+double model_flops_per_token(const layout::ModelAccount& account, FormulaSet formulas);
 
 }  // namespace braid::plan

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "braid/layout/letters.h"
 #include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/partition.h"
@@ -145,6 +146,10 @@ void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLay
   }
 }
 
+AccountPtr counted(const RunSpec& spec, AccountPtr account) {
+  return account ? std::move(account) : std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model));
+}
+
 // Returns the layout without its stages.
 RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const MeshSpec& mesh = spec.mesh;
@@ -183,8 +188,19 @@ std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
   return rates;
 }
 
-RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+void set_account(AccountPtr account, RunLayout& layout) {
+  layout.account = std::move(account);
+  model::Extents& extents = layout.extents = layout.account->of_token;
+  extents['t'] = layout.tokens;
+  extents['r'] *= layout.tokens;
+  extents['v'] = static_cast<double>(layout.vocab);
+  extents['e'] /= layout.expert;
+  for (const char letter : layout::kTensorLetters) extents[letter] /= layout.tensor;
+}
+
+RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
+  set_account(counted(spec, std::move(account)), layout);
   if (formulas == FormulaSet::Braid) layout.aligned_to = kBraidAlignment;
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
@@ -193,8 +209,8 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   return layout;
 }
 
-ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
-  const RunLayout of_all = layout_of(spec, cluster, formulas);
+ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
+  const RunLayout of_all = layout_of(spec, cluster, formulas, std::move(account));
   if (spec.mesh.data == 1 || (cluster.devices.size() == 1 && spec::has_equal_shares(spec.mesh))) return {{of_all}, {}};
   const KindsOfRanks devices(spec, cluster, formulas);
   const std::vector<int> first = spec::first_microbatches(spec);
@@ -213,8 +229,9 @@ ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, Form
   return replicas;
 }
 
-RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
+  set_account(counted(spec, std::move(account)), layout);
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
   layout.stages = {{.blocks = static_cast<double>(spec.model.layers),

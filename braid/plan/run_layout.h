@@ -1,9 +1,12 @@
 // A run's ranks on a cluster: sizes of the axes, groups that share a node, microbatches, the load of each stage.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "braid/layout/account.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/model/dims.h"
 #include "braid/plan/cluster.h"
 #include "braid/plan/collectives.h"
 #include "braid/plan/device_rates.h"
@@ -31,13 +34,17 @@ struct StageLoad {
   bool operator==(const StageLoad&) const = default;
 };
 
+using AccountPtr = std::shared_ptr<const layout::ModelAccount>;
+
 struct RunLayout {
   int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
-  int chunks = 1;        // stages of each pipeline rank
-  int microbatches = 1;  // microbatches of a rank in a step; with unequal batch shares the most of any data rank
-  double tokens = 0;     // tokens of a microbatch on one rank
-  int64_t vocab = 0;     // vocabulary with padding
-  int aligned_to = 1;    // alignment of parameters in memory, in elements
+  int chunks = 1;          // stages of each pipeline rank
+  int microbatches = 1;    // microbatches of a rank in a step; with unequal batch shares the most of any data rank
+  double tokens = 0;       // tokens of a microbatch on one rank
+  int64_t vocab = 0;       // vocabulary with padding
+  int aligned_to = 1;      // alignment of parameters in memory, in elements
+  AccountPtr account;      // of the run's model
+  model::Extents extents;  // of its letters on one rank, for a microbatch
   std::vector<StageLoad> stages;
   int most_of_node = 1;  // the most ranks on a node
 
@@ -50,10 +57,14 @@ struct RunLayout {
   int num_ranks() const { return pipe * data * context * expert * tensor; }
 };
 
+// Sets the account of the run's model, and the extents that follow from it and from the layout's ranks.
+void set_account(AccountPtr account, RunLayout& layout);
+
 // Lays a run out on a cluster. The axes from inner (neighbouring ranks) to outer are tensor, context, pipe, expert,
 // data in braid's mesh (mesh/device_mesh.h). In all other formula sets they are Megatron-LM's: tensor, context, expert,
-// data, pipe. REQUIRES: `spec` has no problems for a plan, and its vocabulary is resolved.
-RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+// data, pipe. `account` is that of the
+// run's model; null: it is counted anew. REQUIRES: `spec` has no problems for a plan, and its vocabulary is resolved.
+RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account = nullptr);
 
 // The layout of each data rank by itself, with its own microbatches on its own devices. Replicas that are alike in both
 // share one layout.
@@ -61,11 +72,13 @@ struct ReplicaLayouts {
   std::vector<RunLayout> each;
   std::vector<size_t> of_data_rank;  // index into `each` by data rank; empty: all are alike
 };
-ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                               AccountPtr account = nullptr);
 
 // Returns layout_of() with the whole model on one stage and without alignment of parameters. Its blocks recompute what
 // all stages of the run recompute, or nothing if stages differ in that. Groups of ranks stay those of the run.
-RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                              AccountPtr account = nullptr);
 
 // Returns the rates of each kind of device, in the type of the run.
 std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster);

@@ -1,0 +1,35 @@
+// The cost of each kind of op, in one row.
+#pragma once
+
+#include "braid/model/graph.h"
+#include "braid/model/terms.h"
+
+namespace braid::model {
+
+// An op in its block.
+struct OpAt {
+  const BlockGraph& block;
+  const Op& op;
+
+  const Dims& in() const { return block.values[op.in[0]]; }
+  const Dims& out() const { return block.values[op.out]; }
+  // Returns true if each row of the input belongs to an expert. Parameters then have a part for each expert.
+  bool is_among_experts() const { return !in().empty() && in()[0].segments[0] == "r"; }
+  // Returns the number of rows of the input: all its dims but the last.
+  Terms rows() const { return Terms(Dims(in().begin(), in().end() - 1)); }
+  // Returns the elements of the parameters that one row meets: with experts, those of one.
+  Terms weights() const;
+};
+
+struct OpRow {
+  OpKind kind;
+  // The floating-point operations of forward. A multiply-add counts as two.
+  Terms (*flops)(const OpAt& at);
+};
+
+const OpRow& row_of(OpKind kind);
+
+// Returns the operations of all ops of the block in forward.
+Terms forward_flops(const BlockGraph& block);
+
+}  // namespace braid::model
