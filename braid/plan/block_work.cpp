@@ -76,13 +76,12 @@ void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
 }
 
 // Adds the memory-bound kernels of one half of a block. A norm, a sum with the residual and dropout are as wide as the
-// hidden state. The others have `forward` and `backward` elements for each token. Models without rotary positions have
-// biases: one as wide as the hidden state, and others of `biased` elements.
+// hidden state. The others have `forward` and `backward` elements for each token; `biased` elements for each token are
+// the gradients of biases.
 void add_streams(PartWork& work, const Sizes& z, double forward, double backward, double biased) {
   const double masks = z.whole * z.drop * z.h;
-  const double biases = z.rotary ? 0 : biased / z.t + z.whole * z.h;
   work.forward.streamed_bytes += z.n * (z.e * (z.whole * 5 * z.h + forward / z.t) + masks);
-  work.input_grad.streamed_bytes += z.n * (z.e * (z.whole * (6 + 2 * z.drop) * z.h + backward / z.t + biases) + masks);
+  work.input_grad.streamed_bytes += z.n * (z.e * (z.whole * (6 + 2 * z.drop) * z.h + backward / z.t + biased) + masks);
 }
 
 // Adds one all-reduce over tensor ranks to each pass (Narayanan et al. 2021, section 3.2).
@@ -131,7 +130,8 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
     work.selected.streamed_bytes += z.n * z.e * z.whole * 2 * z.h;
   }
   const double gathered = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0);
-  add_streams(work, z, gathered, gathered, z.q + 2 * z.kv);
+  const double biases = (z.gated && !spec.model.qkv_bias ? 0 : (z.q + 2 * z.kv) / z.t) + (z.gated ? 0 : z.whole * z.h);
+  add_streams(work, z, gathered, gathered, biases);
   add_sums(work, z, layout);
   add_gathers(work, z, layout);
   work.full = work.forward;
@@ -154,7 +154,8 @@ PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   if (formulas == FormulaSet::Braid) {  // the outputs of the norm and the activation are recomputed
     work.selected.streamed_bytes += z.n * z.e * (z.whole * 2 * z.h + (z.gated ? 3 : 2) * f / z.t);
   }
-  add_streams(work, z, (z.gated ? 3 : 2) * f, (z.gated ? 5 : 3) * f, f);
+  const double biases = z.gated ? 0 : f / z.t + z.k * z.whole * z.h;  // of each of the token's experts
+  add_streams(work, z, (z.gated ? 3 : 2) * f, (z.gated ? 5 : 3) * f, biases);
   add_sums(work, z, layout);
   work.full = work.forward;
   if (is_torchtitan(formulas)) count_torchtitan_feed(spec, layout, formulas, work);

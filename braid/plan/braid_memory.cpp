@@ -48,7 +48,7 @@ struct Tensors {
       routed = hidden * z.k;
       chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
     }
-    of_norm = kSingle * layout.tokens * (3 - g);
+    of_norm = kSingle * layout.tokens * (3 - g) / (spec.mesh.sequence_parallel ? t : 1);
     of_scores = kSingle * layout.tokens * model.heads / t;
     if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
     logits = of_row * static_cast<double>(layout.vocab) / t;

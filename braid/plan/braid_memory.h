@@ -30,7 +30,7 @@ namespace braid::plan {
 // equally many tokens. Also kept are the rows sent to the experts, e n k h, the rows that come back, e n k h, for the
 // router's gradient, and the router's choice in float32, 4 n E. Braid has no such layers yet: this is an estimate.
 //
-// Under sequence parallelism e n h, e n k h, 4 n E and the masks are divided by t.
+// Under sequence parallelism e n h, e n k h, 4 n E, the statistics of norms and the masks are divided by t.
 double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
