@@ -1,8 +1,10 @@
 // The interpreter of a graph that counts.
 #include "braid/layout/account.h"
 
+#include <algorithm>
 #include <span>
 
+#include "braid/layout/letters.h"
 #include "braid/model/families.h"
 #include "braid/model/model_flops.h"
 #include "braid/model/op_table.h"
@@ -16,11 +18,47 @@ ParamCount count_of(const model::OpAt& at, const model::Param& param) {
   return {at.op.kind, model::Terms(dims[0]), model::Terms(model::Dims(dims.begin() + 1, dims.end())), held};
 }
 
+bool has_split_letter(const model::Dims& dims) {
+  return model::text_of(dims).find_first_of(kTensorLetters) != std::string::npos;
+}
+
+bool is_between(const model::OpAt& at) {
+  const auto is_whole = [&](int value) { return !has_split_letter(at.block.values[value]); };
+  return std::ranges::all_of(at.op.in, is_whole) && is_whole(at.op.out) &&
+         std::ranges::none_of(at.op.params, has_split_letter, &model::Param::dims);
+}
+
+void add(const model::OpAt& at, const model::Terms& terms, Count& count) {
+  (is_between(at) ? count.between : count.all) += terms;
+}
+
+void add_product(const model::OpAt& at, PartAccount& account) {
+  ProductCount product{{}, model::Terms(at.in().back()), model::Terms(at.out().back())};
+  add(at, at.rows(), product.rows);
+  (at.is_among_experts() ? account.expert_products : account.products).push_back(std::move(product));
+}
+
+void add_op(const model::OpAt& at, PartAccount& account) {
+  const model::OpRow& row = model::row_of(at.op.kind);
+  const model::Traffic traffic = row.traffic(at);
+  add(at, traffic.forward, account.forward);
+  add(at, traffic.backward, account.backward);
+  if (at.op.kind == model::OpKind::Linear) add_product(at, account);
+  if (at.op.kind == model::OpKind::Dropout) add(at, model::Terms(at.out()), account.masked);
+  if (at.op.kind == model::OpKind::Attention) {
+    account.attention_flops += row.flops(at);
+    account.attention_elements += model::Terms(at.in()) + model::Terms(at.out());
+  } else if (row.output == model::Recomputed::Yes) {
+    add(at, traffic.forward, account.recomputed);
+  }
+}
+
 PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops) {
   PartAccount account;
   for (const model::Op& op : ops) {
     const model::OpAt at{block, op};
     for (const model::Param& param : op.params) account.params.push_back(count_of(at, param));
+    add_op(at, account);
   }
   return account;
 }

@@ -9,6 +9,19 @@
 
 namespace braid::layout {
 
+// The extents of a model's letters on one rank, for a microbatch. `between` is for ops and values without a letter that
+// the tensor axis splits: under sequence parallelism its ranks split their tokens.
+struct RankExtents {
+  model::Extents all, between;
+};
+
+// A sum over ops.
+struct Count {
+  model::Terms all, between;
+
+  double at(const RankExtents& extents) const { return all.at(extents.all) + between.at(extents.between); }
+};
+
 enum class HeldBy { EveryRank, ExpertRanks };
 
 // A parameter: an op's matrix, or with one column its vector. ExpertRanks: there is one for each expert.
@@ -18,9 +31,21 @@ struct ParamCount {
   HeldBy held = HeldBy::EveryRank;
 };
 
+// A matrix product of [rows, in] and [in, out].
+struct ProductCount {
+  Count rows;
+  model::Terms in, out;
+};
+
 // The costs of some ops.
 struct PartAccount {
   std::vector<ParamCount> params;
+  std::vector<ProductCount> products;
+  std::vector<ProductCount> expert_products;         // rows: those of all experts together
+  model::Terms attention_flops, attention_elements;  // operations of forward; elements of its inputs and outputs
+  Count forward, backward;                           // elements of memory-bound kernels
+  Count recomputed;  // of these, those of forward of norms and activations that are recomputed
+  Count masked;      // elements that dropout may drop
 };
 
 // The costs of a model. The halves are those of one layer.

@@ -33,6 +33,8 @@ Param BlockBuilder::matrix(const std::string& name, Dims dims) const {
   return {name + ".weight", std::move(dims), {Init::Kind::Normal, spec_.init_std}, WeightDecay::Yes};
 }
 
+BlockBuilder& BlockBuilder::dropout() { return spec_.dropout > 0 ? apply(OpKind::Dropout) : *this; }
+
 BlockBuilder& BlockBuilder::apply(OpKind kind) { return add(kind, last(), {}); }
 
 BlockBuilder& BlockBuilder::norm(OpKind kind, const std::string& name) {

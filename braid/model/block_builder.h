@@ -17,6 +17,8 @@ class BlockBuilder {
   // `input`: the dims of the block's input. `spec` outlives the builder.
   BlockBuilder(const ModelSpec& spec, std::string_view input);
 
+  // Dropout, in a model that has it.
+  BlockBuilder& dropout();
   // An op without parameters that makes a value of the same dims.
   BlockBuilder& apply(OpKind kind);
   // LayerNorm with NAME.weight and NAME.bias, RmsNorm with NAME.weight.

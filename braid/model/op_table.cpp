@@ -14,24 +14,44 @@ Terms product_flops(const OpAt& at) { return 2 * at.rows() * at.weights(); }
 // Two products: scores of queries with the keys that they see, and the sum of values by these.
 Terms attention_flops(const OpAt& at) { return 4 * at.op.tokens_seen * Terms(at.out()); }
 
+Traffic no_traffic(const OpAt&) { return {}; }
+
+// So many times the elements of the output.
+template <int Forward, int Backward>
+Traffic of_output(const OpAt& at) {
+  const Terms out(at.out());
+  return {Forward * out, Backward * out};
+}
+
+// Reads and writes queries and keys, and leaves values.
+Traffic rotary_traffic(const OpAt& at) {
+  const auto& segments = at.out().back().segments;
+  const Terms turned = 2 * at.rows() * Terms(Dims{{{segments[0], segments[1]}}});
+  return {turned, turned};
+}
+
+// Copies each token to its experts. Backward sums what they return.
+Traffic dispatch_traffic(const OpAt& at) {
+  return {2 * Terms(at.out()), 2 * Terms(at.out()) + Terms(at.block.values[at.op.in[1]])};
+}
+
+Traffic combine_traffic(const OpAt& at) {
+  const Terms moved = Terms(at.in()) + Terms(at.out());
+  return {moved, moved};
+}
+
+constexpr auto kNo = Recomputed::No, kYes = Recomputed::Yes;
+
 constexpr OpRow kRows[] = {
-    {OpKind::Lookup, none},
-    {OpKind::Positions, none},
-    {OpKind::Dropout, none},
-    {OpKind::LayerNorm, none},
-    {OpKind::RmsNorm, none},
-    {OpKind::HeadNorm, none},
-    {OpKind::Linear, product_flops},
-    {OpKind::Bias, none},
-    {OpKind::Rotary, none},
-    {OpKind::Attention, attention_flops},
-    {OpKind::Gelu, none},
-    {OpKind::SwiGlu, none},
-    {OpKind::Residual, none},
-    {OpKind::Route, none},
-    {OpKind::Dispatch, none},
-    {OpKind::Combine, none},
-    {OpKind::Loss, product_flops},
+    {OpKind::Lookup, none, no_traffic, kNo},          {OpKind::Positions, none, no_traffic, kNo},
+    {OpKind::Dropout, none, of_output<0, 2>, kNo},    {OpKind::LayerNorm, none, of_output<2, 3>, kYes},
+    {OpKind::RmsNorm, none, of_output<2, 3>, kYes},   {OpKind::HeadNorm, none, no_traffic, kNo},
+    {OpKind::Linear, product_flops, no_traffic, kNo}, {OpKind::Bias, none, of_output<0, 1>, kNo},
+    {OpKind::Rotary, none, rotary_traffic, kNo},      {OpKind::Attention, attention_flops, of_output<2, 2>, kYes},
+    {OpKind::Gelu, none, of_output<2, 3>, kYes},      {OpKind::SwiGlu, none, of_output<3, 5>, kYes},
+    {OpKind::Residual, none, of_output<3, 3>, kNo},   {OpKind::Route, none, of_output<2, 3>, kNo},
+    {OpKind::Dispatch, none, dispatch_traffic, kNo},  {OpKind::Combine, none, combine_traffic, kNo},
+    {OpKind::Loss, product_flops, no_traffic, kNo},
 };
 static_assert(std::size(kRows) == words(OpKind()).size());
 static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));

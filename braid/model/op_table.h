@@ -21,10 +21,21 @@ struct OpAt {
   Terms weights() const;
 };
 
+// The elements that memory-bound kernels read and write. They are those of unfused ops, even where kernels are fused:
+// rates are calibrated for them.
+struct Traffic {
+  Terms forward, backward;
+};
+
+// Yes: selective recompute does not keep the output for backward.
+enum class Recomputed { No, Yes };
+
 struct OpRow {
   OpKind kind;
   // The floating-point operations of forward. A multiply-add counts as two.
   Terms (*flops)(const OpAt& at);
+  Traffic (*traffic)(const OpAt& at);
+  Recomputed output;
 };
 
 const OpRow& row_of(OpKind kind);

@@ -17,7 +17,7 @@ ParameterKind kind_of(const layout::ParamCount& param) {
 
 // Returns the parameters of a part as one tensor rank and one expert rank hold them.
 StageParameters parameters_of(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
-  const model::Extents& extents = layout.extents;
+  const model::Extents& extents = layout.extents.all;
   StageParameters sum;
   for (const layout::ParamCount& param : part.params) {
     const bool of_experts = param.held == layout::HeldBy::ExpertRanks;

@@ -188,19 +188,22 @@ std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
   return rates;
 }
 
-void set_account(AccountPtr account, RunLayout& layout) {
+void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout) {
   layout.account = std::move(account);
-  model::Extents& extents = layout.extents = layout.account->of_token;
+  model::Extents& extents = layout.extents.all = layout.account->of_token;
   extents['t'] = layout.tokens;
   extents['r'] *= layout.tokens;
   extents['v'] = static_cast<double>(layout.vocab);
   extents['e'] /= layout.expert;
   for (const char letter : layout::kTensorLetters) extents[letter] /= layout.tensor;
+  layout.extents.between = extents;
+  if (!mesh.sequence_parallel) return;
+  for (const char letter : {'t', 'r'}) layout.extents.between[letter] /= layout.tensor;
 }
 
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
-  set_account(counted(spec, std::move(account)), layout);
+  set_account(counted(spec, std::move(account)), spec.mesh, layout);
   if (formulas == FormulaSet::Braid) layout.aligned_to = kBraidAlignment;
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
@@ -231,7 +234,7 @@ ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, Form
 
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
-  set_account(counted(spec, std::move(account)), layout);
+  set_account(counted(spec, std::move(account)), spec.mesh, layout);
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
   layout.stages = {{.blocks = static_cast<double>(spec.model.layers),

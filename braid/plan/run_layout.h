@@ -38,13 +38,13 @@ using AccountPtr = std::shared_ptr<const layout::ModelAccount>;
 
 struct RunLayout {
   int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
-  int chunks = 1;          // stages of each pipeline rank
-  int microbatches = 1;    // microbatches of a rank in a step; with unequal batch shares the most of any data rank
-  double tokens = 0;       // tokens of a microbatch on one rank
-  int64_t vocab = 0;       // vocabulary with padding
-  int aligned_to = 1;      // alignment of parameters in memory, in elements
-  AccountPtr account;      // of the run's model
-  model::Extents extents;  // of its letters on one rank, for a microbatch
+  int chunks = 1;               // stages of each pipeline rank
+  int microbatches = 1;         // microbatches of a rank in a step; with unequal batch shares the most of any data rank
+  double tokens = 0;            // tokens of a microbatch on one rank
+  int64_t vocab = 0;            // vocabulary with padding
+  int aligned_to = 1;           // alignment of parameters in memory, in elements
+  AccountPtr account;           // of the run's model
+  layout::RankExtents extents;  // of its letters on one rank, for a microbatch
   std::vector<StageLoad> stages;
   int most_of_node = 1;  // the most ranks on a node
 
@@ -58,7 +58,7 @@ struct RunLayout {
 };
 
 // Sets the account of the run's model, and the extents that follow from it and from the layout's ranks.
-void set_account(AccountPtr account, RunLayout& layout);
+void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout);
 
 // Lays a run out on a cluster. The axes from inner (neighbouring ranks) to outer are tensor, context, pipe, expert,
 // data in braid's mesh (mesh/device_mesh.h). In all other formula sets they are Megatron-LM's: tensor, context, expert,

@@ -60,7 +60,7 @@ double BlockInTraining::seconds() const { return median(seconds_); }
 double BlockInTraining::streamed_bytes() const {
   plan::RunLayout layout;
   layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
-  plan::set_account(std::make_shared<const layout::ModelAccount>(layout::account_of(spec_.model)), layout);
+  plan::set_account(std::make_shared<const layout::ModelAccount>(layout::account_of(spec_.model)), spec_.mesh, layout);
   double bytes = 0;
   for (const plan::PartWork& half : {plan::attention_work(spec_, layout, plan::FormulaSet::Braid),
                                      plan::feed_work(spec_, layout, plan::FormulaSet::Braid)}) {

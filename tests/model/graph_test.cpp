@@ -10,7 +10,13 @@ namespace braid::model::graph_test {
 namespace {
 
 ModelSpec qwen() {
-  return {.family = ModelFamily::Llama, .heads = 4, .kv_heads = 2, .width = 32, .qk_norm = true, .vocab = 19};
+  return {.family = ModelFamily::Llama,
+          .heads = 4,
+          .kv_heads = 2,
+          .width = 32,
+          .qk_norm = true,
+          .vocab = 19,
+          .dropout = 0.1};
 }
 
 TEST(Dims, TextComesBack) {

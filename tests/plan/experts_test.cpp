@@ -148,10 +148,12 @@ TEST(Experts, OneForAllTokensIsADenseBranchWithARouter) {
   EXPECT_EQ(static_cast<double>(with.parameters - without.parameters), 2 * router);
   EXPECT_EQ(static_cast<double>(with.gradients - without.gradients), 4 * router);
   EXPECT_EQ(static_cast<double>(with.moments - without.moments), 12 * router);
-  const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
-  auto products = feed_work(run, layout, FormulaSet::Braid).forward.products;
+  const auto products_of = [](const RunSpec& spec) {
+    return feed_work(spec, layout_of(spec, a100_nodes(1), FormulaSet::Braid), FormulaSet::Braid).forward.products;
+  };
+  auto products = products_of(run);
   products.erase(products.begin());  // the router's
-  const auto of_dense = feed_work(dense, layout, FormulaSet::Braid).forward.products;
+  const auto of_dense = products_of(dense);
   ASSERT_EQ(products.size(), of_dense.size());
   for (size_t i = 0; i < products.size(); ++i) {
     EXPECT_EQ(products[i].flops, of_dense[i].flops);

@@ -7,16 +7,16 @@ namespace braid::model {
 namespace {
 
 BlockGraph gpt2_embedding(const ModelSpec& spec) {
-  return BlockBuilder(spec, "bt").lookup("wte").positions("wpe").apply(OpKind::Dropout).build();
+  return BlockBuilder(spec, "bt").lookup("wte").positions("wpe").dropout().build();
 }
 
 BlockGraph gpt2_layer(const ModelSpec& spec) {
   BlockBuilder block(spec, "btc");
   block.norm(OpKind::LayerNorm, "ln_1").linear("attention.qkv", "[kmd|kd|kd]").bias().attention();
-  block.linear("attention.projection", "c").bias().apply(OpKind::Dropout).join().cut();
+  block.linear("attention.projection", "c").bias().dropout().join().cut();
   block.norm(OpKind::LayerNorm, "ln_2").to_experts("mlp.router");
   block.linear("mlp.up", "f").bias().apply(OpKind::Gelu).linear("mlp.down", "c").bias();
-  return block.from_experts().apply(OpKind::Dropout).join().build();
+  return block.from_experts().dropout().join().build();
 }
 
 BlockGraph gpt2_head(const ModelSpec& spec) {

@@ -6,19 +6,17 @@
 namespace braid::model {
 namespace {
 
-BlockGraph llama_embedding(const ModelSpec& spec) {
-  return BlockBuilder(spec, "bt").lookup("wte").apply(OpKind::Dropout).build();
-}
+BlockGraph llama_embedding(const ModelSpec& spec) { return BlockBuilder(spec, "bt").lookup("wte").dropout().build(); }
 
 BlockGraph llama_layer(const ModelSpec& spec) {
   BlockBuilder block(spec, "btc");
   block.norm(OpKind::RmsNorm, "norm_1").linear("attention.qkv", "[kmd|kd|kd]");
   if (spec.qkv_bias) block.bias();
   if (spec.qk_norm) block.head_norms("attention.norm");
-  block.apply(OpKind::Rotary).attention().linear("attention.projection", "c").apply(OpKind::Dropout).join().cut();
+  block.apply(OpKind::Rotary).attention().linear("attention.projection", "c").dropout().join().cut();
   block.norm(OpKind::RmsNorm, "norm_2").to_experts("mlp.router");
   block.linear("mlp.gate_up", "[f|f]").swiglu().linear("mlp.down", "c");
-  return block.from_experts().apply(OpKind::Dropout).join().build();
+  return block.from_experts().dropout().join().build();
 }
 
 BlockGraph llama_head(const ModelSpec& spec) {
