@@ -2,6 +2,7 @@
 #include "braid/layout/account.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include "braid/layout/letters.h"
@@ -38,12 +39,49 @@ void add_product(const model::OpAt& at, PartAccount& account) {
   (at.is_among_experts() ? account.expert_products : account.products).push_back(std::move(product));
 }
 
+void add_value(const model::BlockGraph& block, int value, Count& count) {
+  const model::Dims& dims = block.values[value];
+  (has_split_letter(dims) ? count.all : count.between) += model::Terms(dims);
+}
+
+bool is_recomputed(const model::BlockGraph& block, int value) {
+  const auto producer = std::ranges::find(block.ops, value, &model::Op::out);
+  return producer != block.ops.end() && model::row_of(producer->kind).output == model::Recomputed::Yes;
+}
+
+// Adds what the ops keep. A value is kept once, however many ops read it.
+void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
+  std::set<int> kept;
+  for (const model::Op& op : ops) {
+    const model::OpRow& row = model::row_of(op.kind);
+    for (Kept* part : {&account.everything, &account.selected}) {
+      add({block, op}, row.statistics({block, op}), part->floats);
+    }
+    if (row.keeps == model::KeepsInput::Yes) kept.insert(op.in[0]);
+  }
+  for (const int value : kept) {
+    add_value(block, value, account.everything.elements);
+    if (!is_recomputed(block, value)) add_value(block, value, account.selected.elements);
+  }
+}
+
+// Adds the input of a product and the gradient of its output.
+void add_pending(const model::OpAt& at, PartAccount& account) {
+  const bool scores = at.out().back() == model::dims_of("s")[0];
+  add_value(at.block, at.op.in[0], account.pending.elements);
+  add_value(at.block, at.op.out, scores ? account.pending.floats : account.pending.elements);
+}
+
 void add_op(const model::OpAt& at, PartAccount& account) {
   const model::OpRow& row = model::row_of(at.op.kind);
   const model::Traffic traffic = row.traffic(at);
   add(at, traffic.forward, account.forward);
   add(at, traffic.backward, account.backward);
-  if (at.op.kind == model::OpKind::Linear) add_product(at, account);
+  if (at.op.kind == model::OpKind::Linear) {
+    add_product(at, account);
+    add_pending(at, account);
+  }
+  if (at.op.kind == model::OpKind::Rotary) account.tables += model::Terms(model::dims_of("pd"));
   if (at.op.kind == model::OpKind::Dropout) add(at, model::Terms(at.out()), account.masked);
   if (at.op.kind == model::OpKind::Attention) {
     account.attention_flops += row.flops(at);
@@ -60,6 +98,7 @@ PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops
     for (const model::Param& param : op.params) account.params.push_back(count_of(at, param));
     add_op(at, account);
   }
+  add_kept(block, ops, account);
   return account;
 }
 

@@ -37,6 +37,12 @@ struct ProductCount {
   model::Terms in, out;
 };
 
+// What is kept of a microbatch, apart from the masks of dropout.
+struct Kept {
+  Count elements;  // of the type of the activations
+  Count floats;    // float32 numbers
+};
+
 // The costs of some ops.
 struct PartAccount {
   std::vector<ParamCount> params;
@@ -46,6 +52,10 @@ struct PartAccount {
   Count forward, backward;                           // elements of memory-bound kernels
   Count recomputed;  // of these, those of forward of norms and activations that are recomputed
   Count masked;      // elements that dropout may drop
+
+  Kept everything, selected;  // for backward, the second under selective recompute
+  Kept pending;               // of products, for a separate pass of weight gradients
+  model::Terms tables;        // float32 numbers of rotary positions
 };
 
 // The costs of a model. The halves are those of one layer.

@@ -14,16 +14,17 @@ size_t end_of_group(std::string_view text, size_t begin) {
   return end;
 }
 
-std::vector<std::string> segments_in(std::string_view inside) {
-  std::vector<std::string> segments(1);
-  for (const char each : inside) {
+Dim dim_of(std::string_view segments) {
+  Dim dim{{""}};
+  for (const char each : segments) {
     if (each == '|') {
-      segments.emplace_back();
+      dim.segments.emplace_back();
     } else {
-      segments.back() += each;
+      check('a' <= each && each <= 'z', "a letter of dims is in lower case");
+      dim.segments.back() += each;
     }
   }
-  return segments;
+  return dim;
 }
 
 }  // namespace
@@ -32,11 +33,11 @@ Dims dims_of(std::string_view text) {
   Dims dims;
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '(' && text[at] != '[') {
-      dims.push_back({{std::string(1, text[at])}});
+      dims.push_back(dim_of(text.substr(at, 1)));
       continue;
     }
     const size_t end = end_of_group(text, at);
-    dims.push_back({segments_in(text.substr(at + 1, end - at - 1))});
+    dims.push_back(dim_of(text.substr(at + 1, end - at - 1)));
     at = end;
   }
   return dims;
@@ -49,12 +50,6 @@ std::string text_of(const Dims& dims) {
     text += segments.size() > 1 ? "[" + inside + "]" : inside.size() > 1 ? "(" + inside + ")" : inside;
   }
   return text;
-}
-
-double Extents::of(std::string_view letters) const {
-  double product = 1;
-  for (const char letter : letters) product *= (*this)[letter];
-  return product;
 }
 
 double Extents::of(const Dim& dim) const {

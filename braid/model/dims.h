@@ -35,11 +35,16 @@ std::string text_of(const Dims& dims);
 //   d   features of a head             s   scores of experts, one for each
 class Extents {
  public:
-  double& operator[](char letter) { return of_letter_.at(letter - 'a'); }
-  double operator[](char letter) const { return of_letter_.at(letter - 'a'); }
+  double& operator[](char letter) { return of_letter_[letter - 'a']; }
+  double operator[](char letter) const { return of_letter_[letter - 'a']; }
 
-  double of(std::string_view letters) const;  // the product
-  double of(const Dim& dim) const;            // the sum over its segments
+  // Returns the product of the letters' extents.
+  double of(std::string_view letters) const {
+    double product = 1;
+    for (const char letter : letters) product *= (*this)[letter];
+    return product;
+  }
+  double of(const Dim& dim) const;  // the sum over its segments
   double num_elements(const Dims& dims) const;
   std::vector<int64_t> shape(const Dims& dims) const;
   std::vector<int64_t> segments(const Dim& dim) const;

@@ -40,18 +40,37 @@ Traffic combine_traffic(const OpAt& at) {
   return {moved, moved};
 }
 
-constexpr auto kNo = Recomputed::No, kYes = Recomputed::Yes;
+// So many numbers for each row of the input.
+template <int Count>
+Terms of_row(const OpAt& at) {
+  return Count * at.rows();
+}
+
+Terms of_head(const OpAt& at) { return Terms(at.out()).without('d'); }
+
+Terms of_element(const OpAt& at) { return Terms(at.out()); }
+
+constexpr auto kKeeps = KeepsInput::Yes, kDrops = KeepsInput::No;
+constexpr auto kOnce = Recomputed::No, kAgain = Recomputed::Yes;
 
 constexpr OpRow kRows[] = {
-    {OpKind::Lookup, none, no_traffic, kNo},          {OpKind::Positions, none, no_traffic, kNo},
-    {OpKind::Dropout, none, of_output<0, 2>, kNo},    {OpKind::LayerNorm, none, of_output<2, 3>, kYes},
-    {OpKind::RmsNorm, none, of_output<2, 3>, kYes},   {OpKind::HeadNorm, none, no_traffic, kNo},
-    {OpKind::Linear, product_flops, no_traffic, kNo}, {OpKind::Bias, none, of_output<0, 1>, kNo},
-    {OpKind::Rotary, none, rotary_traffic, kNo},      {OpKind::Attention, attention_flops, of_output<2, 2>, kYes},
-    {OpKind::Gelu, none, of_output<2, 3>, kYes},      {OpKind::SwiGlu, none, of_output<3, 5>, kYes},
-    {OpKind::Residual, none, of_output<3, 3>, kNo},   {OpKind::Route, none, of_output<2, 3>, kNo},
-    {OpKind::Dispatch, none, dispatch_traffic, kNo},  {OpKind::Combine, none, combine_traffic, kNo},
-    {OpKind::Loss, product_flops, no_traffic, kNo},
+    {OpKind::Lookup, none, no_traffic, kDrops, none, kOnce},
+    {OpKind::Positions, none, no_traffic, kDrops, none, kOnce},
+    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, kOnce},
+    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, of_row<2>, kAgain},
+    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, of_row<1>, kAgain},
+    {OpKind::HeadNorm, none, no_traffic, kDrops, none, kOnce},
+    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, kOnce},
+    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, kOnce},
+    {OpKind::Rotary, none, rotary_traffic, kDrops, none, kOnce},
+    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, of_head, kAgain},
+    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, kAgain},
+    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, kAgain},
+    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, kOnce},
+    {OpKind::Route, none, of_output<2, 3>, kDrops, of_element, kOnce},
+    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, kOnce},
+    {OpKind::Combine, none, combine_traffic, kKeeps, none, kOnce},
+    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, kOnce},
 };
 static_assert(std::size(kRows) == words(OpKind()).size());
 static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));

@@ -27,6 +27,9 @@ struct Traffic {
   Terms forward, backward;
 };
 
+// Yes: the op keeps its input for backward.
+enum class KeepsInput { No, Yes };
+
 // Yes: selective recompute does not keep the output for backward.
 enum class Recomputed { No, Yes };
 
@@ -35,6 +38,8 @@ struct OpRow {
   // The floating-point operations of forward. A multiply-add counts as two.
   Terms (*flops)(const OpAt& at);
   Traffic (*traffic)(const OpAt& at);
+  KeepsInput keeps;
+  Terms (*statistics)(const OpAt& at);  // float32 numbers that it keeps for backward
   Recomputed output;
 };
 

@@ -5,6 +5,25 @@
 
 namespace braid::plan {
 
+// The bytes that one half of a block keeps of one microbatch, and those between its passes of input and weight
+// gradients.
+struct HalfBytes {
+  double everything, selected;
+  double pending;
+};
+
+// The bytes of a microbatch's tensors on a rank.
+struct ActivationBytes {
+  ActivationBytes(const RunSpec& spec, const RunLayout& layout);
+
+  HalfBytes attention_half, feed_half;
+  double hidden, qkv, heads, inner, activated;
+  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
+  double mask = 0;                // mask of dropout: a byte for each element
+  double logits;                  // all logits, or one chunk of them
+  bool whole_logits;
+};
+
 // Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an
 // element, t tensor ranks, h width, q = heads x head width, kv the same for keys, f features of the feed-forward
 // branch, and g = 2 if that is gated, else 1, each block keeps:
@@ -31,12 +50,12 @@ namespace braid::plan {
 // router's gradient, and the router's choice in float32, 4 n E. Braid has no such layers yet: this is an estimate.
 //
 // Under sequence parallelism e n h, e n k h, 4 n E, the statistics of norms and the masks are divided by t.
-double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
+double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
 // pass: each product's input and the gradient of its output. The gradient of the up product's output overwrites the
 // activation's input.
-double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
+double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the most bytes that one pass of the stage holds beside what is kept of all microbatches:
 //
@@ -46,7 +65,7 @@ double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const St
 //   with dropout                the gradient behind the mask
 //
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy factors of 16-bit types.
-double working_most_bytes(const PlannedRun& run, const StageLoad& load);
+double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
 // microbatch. Only sharded parameters count. The buffers hold:

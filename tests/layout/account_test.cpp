@@ -49,6 +49,20 @@ TEST(Account, WorkOfALayerByHand) {
   EXPECT_EQ(account.attention.attention_flops.at(rank.all), 4 * 16 * 8 * 32 / 2) << "a token sees 8 of 16";
 }
 
+TEST(Account, MemoryOfALayerByHand) {
+  const ModelAccount account = account_of(qwen());
+  const RankExtents rank = half_of(account);
+  const double hidden = 8 * 32, qkv = 16 * 64 / 2, heads = 16 * 32 / 2, inner = 16 * 2 * 48 / 2, activated = inner / 2;
+  EXPECT_EQ(account.attention.everything.elements.at(rank), 2 * hidden + qkv + heads);
+  EXPECT_EQ(account.attention.selected.elements.at(rank), hidden + qkv);
+  EXPECT_EQ(account.attention.everything.floats.at(rank), 8 + 16 * 4 / 2) << "a number of each token, and of each head";
+  EXPECT_EQ(account.attention.pending.elements.at(rank), 2 * hidden + qkv + heads);
+  EXPECT_EQ(account.attention.tables.at(rank.all), 16 * 8);
+  EXPECT_EQ(account.feed.everything.elements.at(rank), 2 * hidden + inner + activated);
+  EXPECT_EQ(account.feed.selected.elements.at(rank), hidden + inner);
+  EXPECT_EQ(account.feed.masked.at(rank), 0) << "without dropout";
+}
+
 // Biases of experts are summed over the rows of both experts of a token.
 TEST(Account, BiasesOfExpertsAreOfTheirRows) {
   ModelSpec spec{

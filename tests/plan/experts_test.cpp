@@ -168,7 +168,7 @@ TEST(Experts, KeepTheirRows) {
   dense.model.experts = 0;
   const auto kept = [](const RunSpec& spec) {
     const RunLayout layout = layout_of(spec, a100_nodes(1), FormulaSet::Braid);
-    return kept_bytes(spec, layout, layout.stages[0]);
+    return kept_bytes({spec, layout}, layout.stages[0]);
   };
   const double rows = 2 * 2.0 * 256 * 2 * 1024, choice = 4.0 * 256 * 8, branch = 2.0 * 256 * 3 * 128;
   EXPECT_EQ(kept(run) - kept(dense), 2 * (rows + choice + branch));
