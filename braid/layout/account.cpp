@@ -46,7 +46,7 @@ void add_value(const model::BlockGraph& block, int value, Count& count) {
 
 bool is_recomputed(const model::BlockGraph& block, int value) {
   const auto producer = std::ranges::find(block.ops, value, &model::Op::out);
-  return producer != block.ops.end() && model::row_of(producer->kind).output == model::Recomputed::Yes;
+  return producer != block.ops.end() && model::row_of(producer->kind).output != model::Recomputed::No;
 }
 
 // Adds what the ops keep. A value is kept once, however many ops read it.
@@ -55,6 +55,8 @@ void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, Pa
   for (const model::Op& op : ops) {
     const model::OpRow& row = model::row_of(op.kind);
     for (Kept* part : {&account.everything, &account.selected}) {
+      if (part == &account.selected && row.output == model::Recomputed::Run) continue;
+      add({block, op}, row.copies({block, op}), part->elements);
       add({block, op}, row.statistics({block, op}), part->floats);
     }
     if (row.keeps == model::KeepsInput::Yes) kept.insert(op.in[0]);
@@ -86,7 +88,7 @@ void add_op(const model::OpAt& at, PartAccount& account) {
   if (at.op.kind == model::OpKind::Attention) {
     account.attention_flops += row.flops(at);
     account.attention_elements += model::Terms(at.in()) + model::Terms(at.out());
-  } else if (row.output == model::Recomputed::Yes) {
+  } else if (row.output == model::Recomputed::Apply) {
     add(at, traffic.forward, account.recomputed);
   }
 }

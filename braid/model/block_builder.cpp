@@ -68,6 +68,7 @@ BlockBuilder& BlockBuilder::bias() {
 
 BlockBuilder& BlockBuilder::attention() {
   add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
+  block_.ops.back().window = spec_.window < spec_.context ? spec_.window : 0;
   block_.ops.back().tokens_seen = mean_tokens_seen(spec_);
   return *this;
 }

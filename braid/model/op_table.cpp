@@ -23,12 +23,18 @@ Traffic of_output(const OpAt& at) {
   return {Forward * out, Backward * out};
 }
 
-// Reads and writes queries and keys, and leaves values.
-Traffic rotary_traffic(const OpAt& at) {
+// The elements of queries and keys, without those of values.
+Terms queries_and_keys(const OpAt& at) {
   const auto& segments = at.out().back().segments;
-  const Terms turned = 2 * at.rows() * Terms(Dims{{{segments[0], segments[1]}}});
-  return {turned, turned};
+  return at.rows() * Terms(Dims{{{segments[0], segments[1]}}});
 }
+
+Traffic rotary_traffic(const OpAt& at) { return {2 * queries_and_keys(at), 2 * queries_and_keys(at)}; }
+
+Traffic head_norm_traffic(const OpAt& at) { return {2 * queries_and_keys(at), 3 * queries_and_keys(at)}; }
+
+// A number for each head of queries and keys.
+Terms of_normed_head(const OpAt& at) { return queries_and_keys(at).without('d'); }
 
 // Copies each token to its experts. Backward sums what they return.
 Traffic dispatch_traffic(const OpAt& at) {
@@ -48,29 +54,32 @@ Terms of_row(const OpAt& at) {
 
 Terms of_head(const OpAt& at) { return Terms(at.out()).without('d'); }
 
+// With a window the output is put together from those of runs of tokens, which are kept too.
+Terms outputs_of_runs(const OpAt& at) { return at.op.window > 0 ? Terms(at.out()) : Terms(); }
+
 Terms of_element(const OpAt& at) { return Terms(at.out()); }
 
 constexpr auto kKeeps = KeepsInput::Yes, kDrops = KeepsInput::No;
-constexpr auto kOnce = Recomputed::No, kAgain = Recomputed::Yes;
+constexpr auto kOnce = Recomputed::No, kAgain = Recomputed::Apply;
 
 constexpr OpRow kRows[] = {
-    {OpKind::Lookup, none, no_traffic, kDrops, none, kOnce},
-    {OpKind::Positions, none, no_traffic, kDrops, none, kOnce},
-    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, kOnce},
-    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, of_row<2>, kAgain},
-    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, of_row<1>, kAgain},
-    {OpKind::HeadNorm, none, no_traffic, kDrops, none, kOnce},
-    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, kOnce},
-    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, kOnce},
-    {OpKind::Rotary, none, rotary_traffic, kDrops, none, kOnce},
-    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, of_head, kAgain},
-    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, kAgain},
-    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, kAgain},
-    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, kOnce},
-    {OpKind::Route, none, of_output<2, 3>, kDrops, of_element, kOnce},
-    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, kOnce},
-    {OpKind::Combine, none, combine_traffic, kKeeps, none, kOnce},
-    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, kOnce},
+    {OpKind::Lookup, none, no_traffic, kDrops, none, none, kOnce},
+    {OpKind::Positions, none, no_traffic, kDrops, none, none, kOnce},
+    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, none, kOnce},
+    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, none, of_row<2>, kAgain},
+    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, none, of_row<1>, kAgain},
+    {OpKind::HeadNorm, none, head_norm_traffic, kDrops, queries_and_keys, of_normed_head, kOnce},
+    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, none, kOnce},
+    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, none, kOnce},
+    {OpKind::Rotary, none, rotary_traffic, kDrops, none, none, kOnce},
+    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, outputs_of_runs, of_head, Recomputed::Run},
+    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain},
+    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain},
+    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce},
+    {OpKind::Route, none, of_output<2, 3>, kDrops, none, of_element, kOnce},
+    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce},
+    {OpKind::Combine, none, combine_traffic, kKeeps, none, none, kOnce},
+    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, none, kOnce},
 };
 static_assert(std::size(kRows) == words(OpKind()).size());
 static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));

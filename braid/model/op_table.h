@@ -30,8 +30,9 @@ struct Traffic {
 // Yes: the op keeps its input for backward.
 enum class KeepsInput { No, Yes };
 
-// Yes: selective recompute does not keep the output for backward.
-enum class Recomputed { No, Yes };
+// What selective recompute does instead of keeping the output for backward. Apply: computes it from the input and the
+// statistics. Run: runs the op again, so that it keeps nothing but its input.
+enum class Recomputed { No, Apply, Run };
 
 struct OpRow {
   OpKind kind;
@@ -39,6 +40,7 @@ struct OpRow {
   Terms (*flops)(const OpAt& at);
   Traffic (*traffic)(const OpAt& at);
   KeepsInput keeps;
+  Terms (*copies)(const OpAt& at);      // elements of its own that it keeps for backward
   Terms (*statistics)(const OpAt& at);  // float32 numbers that it keeps for backward
   Recomputed output;
 };

@@ -26,7 +26,7 @@ struct ActivationBytes {
 
 // Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an
 // element, t tensor ranks, h width, q = heads x head width, kv the same for keys, f features of the feed-forward
-// branch, and g = 2 if that is gated, else 1, each block keeps:
+// branch, and g = 2 if that is gated, else 1, each block keeps what the rows of the op table say (model/op_table.h):
 //
 //   kept by                                        none               selective
 //   both norms: the sum that is normalised         2 e n h            2 e n h
@@ -36,7 +36,11 @@ struct ActivationBytes {
 //   the activation: its input                      e n g f/t          e n g f/t
 //   the product behind it: its output              e n f/t            recomputed
 //   dropout of both branches: its masks            2 n h              2 n h
-//   statistics in float32: rows of norms (2 each, 1 of RMSNorm), scores of a head   4 n (2 (3 - g) + heads/t)
+//   norms of heads: queries and keys               e n (q + kv)/t     e n (q + kv)/t
+//   attention with a window: its runs' outputs     e n q/t            recomputed
+//   statistics of norms in float32 (2 a row, 1 of RMSNorm and of each head's norm)
+//                                                  4 n (2 (3 - g))    4 n (2 (3 - g))
+//   statistics of the scores of each head          4 n heads/t        recomputed
 //
 // A stage without the head also keeps its output, e n h, until the output's gradient arrives. Dropout of the embedding
 // keeps a mask, n h. The head keeps the sum that is normalised, the normed sum (recomputed under "selective") and the
