@@ -9,6 +9,7 @@
 #include "braid/model/families.h"
 #include "braid/model/model_flops.h"
 #include "braid/model/op_table.h"
+#include "braid/model/shape.h"
 
 namespace braid::layout {
 namespace {
@@ -119,6 +120,18 @@ ModelAccount account_of(const ModelSpec& spec) {
           count(layer, layer.part(0)),
           count(layer, layer.part(1)),
           count(head, at_end.first(at_end.size() - 1))};
+}
+
+RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks) {
+  model::Extents extents = account.of_token;
+  for (const char letter : {'t', 'r'}) extents[letter] *= ranks.tokens;
+  extents['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
+  extents['e'] /= ranks.expert;
+  for (const char letter : kTensorLetters) extents[letter] /= ranks.tensor;
+  RankExtents rank{extents, extents};
+  if (ranks.between == Sequence::Whole) return rank;
+  for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;
+  return rank;
 }
 
 }  // namespace braid::layout

@@ -15,6 +15,14 @@ struct RankExtents {
   model::Extents all, between;
 };
 
+// The ranks that share a microbatch. Sequence::Split: sequence parallelism.
+enum class Sequence { Whole, Split };
+struct SharingRanks {
+  double tokens = 1;  // of a microbatch on one rank
+  int tensor = 1, expert = 1;
+  Sequence between = Sequence::Whole;
+};
+
 // A sum over ops.
 struct Count {
   model::Terms all, between;
@@ -71,5 +79,8 @@ struct ModelAccount {
 
 // Without a vocabulary the head has no table. REQUIRES: heads form groups.
 ModelAccount account_of(const ModelSpec& spec);
+
+// Returns the extents on one of these ranks. The vocabulary is padded.
+RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks);
 
 }  // namespace braid::layout

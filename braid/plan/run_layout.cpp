@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "braid/layout/letters.h"
 #include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/partition.h"
@@ -190,15 +189,8 @@ std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
 
 void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout) {
   layout.account = std::move(account);
-  model::Extents& extents = layout.extents.all = layout.account->of_token;
-  extents['t'] = layout.tokens;
-  extents['r'] *= layout.tokens;
-  extents['v'] = static_cast<double>(layout.vocab);
-  extents['e'] /= layout.expert;
-  for (const char letter : layout::kTensorLetters) extents[letter] /= layout.tensor;
-  layout.extents.between = extents;
-  if (!mesh.sequence_parallel) return;
-  for (const char letter : {'t', 'r'}) layout.extents.between[letter] /= layout.tensor;
+  const auto between = mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
+  layout.extents = layout::rank_extents(*layout.account, {layout.tokens, layout.tensor, layout.expert, between});
 }
 
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {

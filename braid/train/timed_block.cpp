@@ -8,11 +8,11 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/median.h"
+#include "braid/layout/account.h"
 #include "braid/model/model_flops.h"
 #include "braid/model/shape.h"
 #include "braid/nn/kernels/activations.h"
 #include "braid/nn/kernels/product.h"
-#include "braid/plan/block_sizes.h"
 #include "braid/train/measuring.h"
 #include "braid/train/rank_model.h"
 
@@ -21,15 +21,17 @@ namespace {
 
 // Returns the linear layers of a block on a tensor rank. Projections that share their input are one layer.
 std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
-  const plan::BlockSizes z(spec.model);
-  const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
-  const auto shared = [&](double features) { return static_cast<int64_t>(features) / spec.mesh.tensor; };
-  const at::ScalarType dtype = scalar_type(spec.train.dtype);
+  const layout::ModelAccount account = layout::account_of(spec.model);
+  const double n = static_cast<double>(spec.train.microbatch) * spec.model.context;
+  const layout::RankExtents rank = layout::rank_extents(account, {.tokens = n, .tensor = spec.mesh.tensor});
   std::vector<TimedLinear> layers;
-  layers.emplace_back(n, h, shared(z.q + 2 * z.kv), dtype, device);
-  layers.emplace_back(n, shared(z.q), h, dtype, device);
-  layers.emplace_back(n, h, shared((z.gated ? 2 : 1) * z.f), dtype, device);
-  layers.emplace_back(n, shared(z.f), h, dtype, device);
+  for (const layout::PartAccount& half : {account.attention, account.feed}) {
+    for (const auto& [rows, in, out] : half.products) {
+      const auto size = [&](const model::Terms& terms) { return static_cast<int64_t>(terms.at(rank.all)); };
+      layers.emplace_back(static_cast<int64_t>(rows.at(rank)), size(in), size(out), scalar_type(spec.train.dtype),
+                          device);
+    }
+  }
   return layers;
 }
 

@@ -21,12 +21,7 @@ ModelSpec qwen() {
 
 // A rank of two tensor ranks under sequence parallelism, with 16 tokens.
 RankExtents half_of(const ModelAccount& account) {
-  RankExtents rank{account.of_token, account.of_token};
-  for (model::Extents* extents : {&rank.all, &rank.between}) {
-    for (const char letter : {'t', 'r'}) (*extents)[letter] *= extents == &rank.all ? 16 : 8;
-    for (const char letter : {'k', 'f', 'v'}) (*extents)[letter] /= 2;
-  }
-  return rank;
+  return rank_extents(account, {.tokens = 16, .tensor = 2, .between = Sequence::Split});
 }
 
 TEST(Account, WorkOfALayerByHand) {

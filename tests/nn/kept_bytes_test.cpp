@@ -124,10 +124,8 @@ TEST(KeptBytes, OfLlamaFollowFromShapes) {
 // What a block keeps by the rows of the op table, in bytes.
 class Counted {
  public:
-  explicit Counted(const ModelSpec& model) : account_(layout::account_of(model)) {
-    rank_ = {account_.of_token, account_.of_token};
-    rank_.all['t'] = rank_.between['t'] = kRows;
-  }
+  explicit Counted(const ModelSpec& model)
+      : account_(layout::account_of(model)), rank_(layout::rank_extents(account_, {.tokens = kRows})) {}
 
   int64_t kept(const std::string& recompute) const {
     const auto part = recompute == "selective" ? &layout::PartAccount::selected : &layout::PartAccount::everything;
