@@ -11,13 +11,6 @@ namespace {
 
 using braid::operator<<;
 
-std::string operands_text(const BlockGraph& block, const Op& op) {
-  std::vector<std::string> operands;
-  for (const int value : op.in) operands.push_back(text_of(block.values[value]));
-  for (const Param& param : op.params) operands.push_back(text_of(param.dims));
-  return cat(joined(operands, ","), "->", text_of(block.values[op.out]));
-}
-
 // Returns true if the dims of the op's operands fit together.
 bool fits(const BlockGraph& block, const Op& op) {
   const Dims &in = block.values[op.in[0]], &out = block.values[op.out];
@@ -66,6 +59,13 @@ std::span<const Op> BlockGraph::part(size_t number) const {
   return std::span(ops).subspan(begin, end - begin);
 }
 
+std::string rule_text(const BlockGraph& block, const Op& op) {
+  std::vector<std::string> operands;
+  for (const int value : op.in) operands.push_back(text_of(block.values[value]));
+  for (const Param& param : op.params) operands.push_back(text_of(param.dims));
+  return cat(joined(operands, ","), "->", text_of(block.values[op.out]));
+}
+
 std::string block_name(const ModelGraph& graph, size_t block) {
   if (block == 0) return "embedding";
   return block + 1 == graph.blocks.size() ? "head" : cat("blocks.", block - 1);
@@ -81,7 +81,7 @@ std::vector<std::string> problems_of(const BlockGraph& block) {
   std::set<int> made{0};
   std::set<std::string> names;
   for (const Op& op : block.ops) {
-    const std::string text = cat(op.kind, " ", operands_text(block, op));
+    const std::string text = cat(op.kind, " ", rule_text(block, op));
     if (!std::ranges::all_of(op.in, [&](int value) { return made.contains(value); })) {
       problems.push_back(text + " reads a value that is not made yet");
     }
@@ -103,7 +103,7 @@ std::string text_of(const BlockGraph& block) {
   for (int number = 0; number < static_cast<int>(block.ops.size()); ++number) {
     const Op& op = block.ops[number];
     if (std::ranges::count(block.cuts, number) > 0) text += "cut\n";
-    text += cat(op.kind, " ", operands_text(block, op));
+    text += cat(op.kind, " ", rule_text(block, op));
     for (const Param& param : op.params) text += " " + param.name;
     text += "\n";
   }

@@ -88,6 +88,8 @@ std::string param_name(const ModelGraph& graph, size_t block, const Param& param
 // cut across which more than one value is read, a name that a block has twice. Empty if the graph is sound.
 std::vector<std::string> problems_of(const BlockGraph& block);
 
+// Returns the dims of an op's operands and result: "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]".
+std::string rule_text(const BlockGraph& block, const Op& op);
 // Returns a line for each op: "linear btc,[kmd|kd|kd]c->bt[kmd|kd|kd] attention.qkv.weight".
 std::string text_of(const BlockGraph& block);
 
