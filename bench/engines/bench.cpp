@@ -15,6 +15,7 @@
 #include "braid/base/clock.h"
 #include "braid/launch/engines.h"
 #include "braid/launch/launcher.h"
+#include "tests/support/exit_on_failure.h"
 #include "tests/support/folder_store.h"
 
 namespace {
@@ -52,22 +53,12 @@ void print_rows(Communicator& world) {
   }
 }
 
-// Nobody watches.
-class NoFailureState final : public braid::comm::FailureState {
- public:
-  void fail(const braid::comm::Failure& failure) override {
-    std::fprintf(stderr, "rank %d: %s\n", failure.rank, failure.why.c_str());
-    std::_Exit(3);
-  }
-  std::optional<braid::comm::Failure> failure() const override { return std::nullopt; }
-};
-
 void print_rows_of_mpi(const char* folder) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (!rank) rank = std::getenv("PMI_RANK");
   if (!rank) std::exit(2);
   braid::FolderStore store(folder);
-  NoFailureState failures;
+  braid::ExitOnFailure failures;
   braid::HostQueue queue;
   const auto world = braid::launch::make_world(
       braid::CommEngine::Mpi, {.rank = std::atoi(rank), .size = 2, .store = &store, .failures = &failures}, queue);

@@ -19,6 +19,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/gloo/engine.h"
 #include "braid/comm/gloo/make_gloo_world.h"
+#include "tests/support/exit_on_failure.h"
 #include "tests/support/folder_store.h"
 
 namespace {
@@ -28,16 +29,6 @@ using braid::now_seconds;
 constexpr int kRanks = 2;
 constexpr const char* kHead =
     "| tensor | tree, us | engine, us | Gloo alone, us | tree / Gloo | engine / Gloo |\n|---|---|---|---|---|---|\n";
-
-// Nobody watches.
-class NoFailureState final : public braid::comm::FailureState {
- public:
-  void fail(const braid::comm::Failure& failure) override {
-    std::fprintf(stderr, "rank %d: %s\n", failure.rank, failure.why.c_str());
-    std::_Exit(3);
-  }
-  std::optional<braid::comm::Failure> failure() const override { return std::nullopt; }
-};
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -78,7 +69,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const int rank = std::atoi(argv[2]);
   braid::FolderStore store(argv[1]);
-  NoFailureState failures;
+  braid::ExitOnFailure failures;
   braid::HostQueue queue;
   const auto world = [&](const char* prefix, braid::comm::ReductionOrder sums) {
     return braid::comm::make_gloo_world({.rank = rank,

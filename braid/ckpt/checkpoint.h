@@ -61,8 +61,9 @@ std::string tokenizer_folder(const std::string& directory);
 // Padding is not written. Nothing is written before all of this has been checked:
 // * the names, shapes and types of all tensors (ConfigError lists every difference);
 // * the sizes and headers of the files, and the digests of all 4 MiB blocks that will be read (IoError).
-// Up to version 3, a file has one digest. Of those versions, files above 4 MiB are left to verify_checkpoint(). Tensors
-// of the checkpoint that are not in `tensors` are skipped. Several threads write, in no fixed order. Not collective.
+// In format versions up to 3 a file has one digest. Such files above 4 MiB are not compared here; verify_checkpoint()
+// compares them. Tensors of the checkpoint that are not in `tensors` are skipped. Several threads fill the tensors, in
+// no fixed order. Not collective.
 // REQUIRES: no two of `tensors` share memory.
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors);
 

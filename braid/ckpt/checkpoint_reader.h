@@ -75,9 +75,8 @@ class CheckpointReader {
 
   // Compares every byte of every file with the manifest's digests. Throws IoError naming file, tensor and block.
   void verify();
-  // Among the files that consist of one large block (format up to version 3), verifies every `parts`-th, beginning with
-  // number `part`. If each
-  // of `parts` ranks passes its own number as `part`, all such files are verified.
+  // Verifies every `parts`-th of the files that consist of one large block (format up to version 3), beginning with
+  // number `part`. If each of `parts` ranks passes its own number as `part`, all such files are verified.
   void verify_large_blocks(int part, int parts);
   // Returns the reads of these tensors. Results share buffers, so only one of them may read at a time. REQUIRES: the
   // manifest has the tensors in the same shape and type.

@@ -1,4 +1,4 @@
-// The steps of a save. A run may do the third step on a background thread while it trains:
+// The steps of a save. The third step may run on a background thread while training continues:
 //
 //   plan_save()    collective, once for all saves of the same tensors
 //   begin_save()   collective: creates the folder, checks free space
@@ -35,7 +35,7 @@ struct StreamedSave {
 // Returns the listing of a whole tensor.
 ListedTensor whole_tensor(const TensorInfo& info);
 
-// Publishes the checkpoint as a save does. Throws IoError, and what `rows` throws; then nothing is published.
+// Publishes the checkpoint as a save does. Throws IoError and the exceptions of `rows`; then nothing is published.
 void save_streamed(const StreamedSave& save, FileSystem& files);
 
 // This rank's part of a save of tensors with given names, types and placements.
@@ -66,7 +66,7 @@ struct ShardReport {
 };
 
 // Local. Writes the plan's shard into `folder` by write_shard(). An IoError goes into the report; other exceptions
-// pass.
+// are thrown.
 ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRows& rows, FileSystem& files);
 
 // Collective. Each rank passes its own report, and rank 0 publishes. The metadata and the tokenizer's files are rank

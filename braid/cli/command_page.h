@@ -50,7 +50,7 @@ std::string usage_line(const CommandPage& page);
 // Returns "--out TEXT", "-h, --help", "FILE".
 std::string heading(const OptionPage& option);
 
-// Returns the meaning, and what applies if the option is not given.
+// Returns the meaning and the default.
 std::string explanation(const OptionPage& option);
 
 // Returns the text of --help.

@@ -19,6 +19,7 @@ Json memory_json(const plan::Prediction& prediction) {
   Json json{{"peak", gib(rank.total())}, {"by_rank", std::move(by_rank)}};
   for (const auto& [name, bytes] : plan::kMemoryParts) json[name] = gib(rank.*bytes);
   if (prediction.offloaded_bytes > 0) json["offloaded"] = gib(prediction.offloaded_bytes);
+  if (prediction.server_bytes > 0) json["server"] = gib(prediction.server_bytes);
   return json;
 }
 

@@ -100,7 +100,8 @@ std::string memory_text(const plan::Prediction& prediction) {
              &rank - prediction.memory.data(), " of pipe): ", joined(words),
              offloaded > 0
                  ? cat("; ", bytes_text(offloaded), host > 0 ? " of " + bytes_text(host) : "", " offloaded on a node")
-                 : "");
+                 : "",
+             prediction.server_bytes > 0 ? cat("; ", bytes_text(prediction.server_bytes), " on each server") : "");
 }
 
 std::string hours(double seconds) { return report::short_number(seconds / plan::kHour) + " h"; }

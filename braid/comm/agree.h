@@ -1,9 +1,9 @@
 // Agreement of all ranks of a group on small values: flags, counts, times and texts.
 //
 // Every function is collective, blocks, and returns the same on all ranks unless it says otherwise. `what` names the
-// agreement in a few words ("request to stop"). Its digest travels with the values: ranks that agree on different
-// things at the same time have parted ways, and all of them get a CommError. Messages go over group.host(), so tensors
-// of the run may be on any device.
+// agreement in a few words ("request to stop"). A digest of `what` is sent with the values: if ranks pass different
+// names at the same time, all of them throw CommError. Messages go over group.host(), so tensors of the run may be on
+// any device.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace braid::comm {
 
-// A number in an agreement.
+// The types of numbers that ranks can agree on.
 template <class T>
 concept Agreeable = std::is_same_v<T, int64_t> || std::is_same_v<T, double>;
 
@@ -51,7 +51,7 @@ std::string broadcast_text(Communicator& group, std::string_view what, const std
 std::vector<std::string> gather_equally_long(Communicator& group, std::string_view what, const std::string& mine);
 std::string broadcast_equally_long(Communicator& group, std::string_view what, const std::string& mine, int root);
 
-// Returns the values of all ranks, by rank. Value is what packed() takes (base/packed.h).
+// Returns the values of all ranks, by rank. Value is a type that packed() supports.
 template <class Value>
 std::vector<Value> gather(Communicator& group, std::string_view what, const Value& mine) {
   const auto gathered = std::is_trivially_copyable_v<Value> ? gather_equally_long : gather_texts;

@@ -1,5 +1,5 @@
 // Messages between roles outside the mesh, such as servers and workers. Unlike in a Communicator, no call is
-// collective, and the failure of one endpoint does not poison others. If an endpoint closes or its thread ends, its
+// collective, and the failure of one endpoint does not fail the others. If an endpoint closes or its thread ends, its
 // peers receive that as an event, like a message.
 //
 // A message is moved, not copied. After send() the sender must not write its tensors. The receiver shares their memory

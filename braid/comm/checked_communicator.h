@@ -47,7 +47,7 @@ class CheckedCommunicator : public Communicator {
 
   // Issues a call that has passed the checks.
   virtual Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) = 0;
-  // Poisons the world in the name of this rank and throws CommError. Example of `op`: "broadcast on world".
+  // Aborts the world, with this rank at fault, and throws CommError. Example of `op`: "broadcast on world".
   [[noreturn]] virtual void refuse(const std::string& op, const std::string& why) const = 0;
 
   void require_message(const P2p& transfer) const;

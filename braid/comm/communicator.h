@@ -4,9 +4,9 @@
 // its own thread; any thread may wait for a Work. Point-to-point batches match by (sender, receiver, tag) in issue
 // order and are independent of the collectives. Every call returns without waiting for the other ranks.
 //
-// Tensors: a Work keeps its tensors alive. Until the Work is ordered before the reader or writer, its inputs must not
-// be written and its outputs must not be read or written. Tensors are contiguous and of equal size and type on all
-// ranks; otherwise CommError names the rank and the operation. A group of size 1 is the identity.
+// Tensors: a Work keeps its tensors alive. A thread or queue must not write inputs, or read or write outputs, before it
+// is ordered after the Work (wait_host(), order_before()). Tensors are contiguous and of equal size and type on all
+// ranks; otherwise CommError names the rank and the operation. In a group of size 1 every operation is the identity.
 //
 // Sums combine in a fixed order, which depends neither on the size of the tensor nor on timing. The order is a balanced
 // binary tree over ranks,
@@ -87,10 +87,12 @@ class Communicator {
   virtual comm::ThreadRanks* thread_ranks() { return nullptr; }
   // Returns the record of this rank's activity (rank_activity.h); null if activity is not recorded.
   virtual comm::RankActivity* activity() { return nullptr; }
-  // Returns the group of the same ranks that exchanges tensors of the CPU: this one, unless it exchanges tensors of a
-  // device.
+  // Returns the group of the same ranks for CPU tensors: this group, unless it is for tensors of a device.
   virtual Communicator& host() { return *this; }
-  // Returns the queue of this rank. An operation reads its inputs after everything enqueued here before the call.
+  // Returns the bytes of messages that this rank has sent to other nodes, in all groups of the world. An engine's own
+  // all-reduce (comm::ReductionOrder::Engine) is not counted.
+  virtual int64_t bytes_across_nodes() const { return 0; }
+  // Returns the queue of this rank. An operation reads its inputs after all tasks that were enqueued before the call.
   virtual Queue& queue() = 0;
 
   // Works in place. When the Work is done, every rank's `tensor` holds the combination of all.
@@ -112,14 +114,14 @@ class Communicator {
   // messages.
   virtual std::unique_ptr<Communicator> split(int colour, int key, std::string name) = 0;
 
-  // Makes a channel (channel.h) with `num_endpoints` endpoints, and returns those in `numbers`, which are in ascending
-  // order and of this rank alone. Endpoints that no rank has count as closed. Any thread of the rank may use an
-  // endpoint. Once the world has failed, recv_any() throws CommError, and so does send() to an endpoint that has
+  // Makes a channel (channel.h) with `num_endpoints` endpoints. Returns the endpoints in `numbers`, which is ascending
+  // and disjoint from that of other ranks. Endpoints that no rank has count as closed. Any thread of the rank may use
+  // an endpoint. Once the world has failed, recv_any() throws CommError, and so does send() to an endpoint that has
   // closed. An endpoint that is destroyed by an exception aborts the world before it closes. Destroy the endpoints
   // before the world's communicator. Collective, blocks.
   virtual std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) = 0;
 
-  // Poisons this group and all groups of the same world. Every wait on every rank, now or later, then throws CommError
+  // Aborts this group and all groups of the same world. Every wait on every rank, now or later, then throws CommError
   // with the first failure's world rank and reason. The first call wins.
   virtual void abort(const std::string& why) = 0;
 };

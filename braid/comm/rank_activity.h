@@ -26,10 +26,10 @@ class SharedText {
 struct ActivitySnapshot {
   int64_t count = 0;           // number of activities begun so far
   std::string what, waits_in;  // "forward of microbatch 5 on stage 1"; the operation that it waits for, or empty
-  std::string aside;           // activity of another of its threads, or empty
+  std::string aside;           // activity of a background thread, or empty
   double seconds = 0;          // seconds since the rank's own thread began its activity
   double slowest_step = 0;     // duration of the slowest step, in seconds
-  bool of_storage = false;     // true while it reads or writes files, or has an activity aside
+  bool of_storage = false;     // true while it reads or writes files, or while a background thread has an activity
   bool of_people = false;      // true while it prints to a terminal or pipe, which may be paused
 
   // Returns "recv activations of microbatch 5 from rank 2 of pipe, 0.4 s"; empty if no activity was begun.
@@ -47,8 +47,8 @@ class RankActivity {
   // shown, usually the last that began.
   void begin_wait(std::string_view operation);
   void end_wait();
-  // Called by any thread of the rank, for work beside the rank's own thread, such as connecting. Until it ends, the
-  // rank counts as one that reads or writes files.
+  // Called by any thread of the rank, for work in the background, such as connecting. Until it ends, the rank counts as
+  // one that reads or writes files.
   void begin_aside(std::string_view what);
   void end_aside();
 
@@ -64,7 +64,7 @@ class RankActivity {
   SharedText<128> what_, waits_in_, aside_;
 };
 
-// A sequence of steps that a thread of a rank does aside. Destroying this object ends the last step.
+// A sequence of steps of a background thread of a rank. Destroying this object ends the last step.
 class BackgroundActivity {
  public:
   // `activity` may be null: nothing is recorded then.

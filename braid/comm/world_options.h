@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "braid/comm/failure_state.h"
 #include "braid/comm/rank_activity.h"
@@ -11,8 +12,8 @@ namespace braid::comm {
 
 // The order of sums of all_reduce.
 // * Tree: the order of communicator.h.
-// * Engine: the engine's own order if it is faster. The sums are equal on all ranks, but depend on the number of ranks
-//   and on the size.
+// * Engine: the engine's own order if it is faster. The sums are equal on all ranks, but depend on the number of ranks,
+//   on the nodes and on the size.
 enum class ReductionOrder { Tree, Engine };
 
 struct WorldOptions {
@@ -25,6 +26,9 @@ struct WorldOptions {
   double deadline_seconds = 300;      // of every wait, and of the start
   ReductionOrder sums = ReductionOrder::Tree;
   RankActivity* activity = nullptr;  // outlives the communicator; null: activity is not recorded
+  // Node of each rank, for collectives in two levels (transport/two_levels.h), the same on all ranks. Empty: all ranks
+  // are on one node.
+  std::vector<int> node_of_rank = {};
 };
 
 }  // namespace braid::comm

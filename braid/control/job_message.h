@@ -15,8 +15,8 @@ namespace braid::control {
 
 constexpr uint32_t kJobProtocol = 4;
 
-// Limits of messages. parse_job_message() accepts no message above them from any sender. Only the limits of refusals
-// are not checked there; framed_message() applies them.
+// Limits of messages. parse_job_message() rejects messages above them, except for the limits of refusals, which
+// framed_message() applies.
 constexpr int kMostRanksOfNode = 1024;
 constexpr size_t kMostHostBytes = 1024;  // length of a host's name
 constexpr size_t kMostHelloBytes = size_t{16} << 20;

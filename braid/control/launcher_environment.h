@@ -37,8 +37,8 @@ struct LauncherEnvironment {
   std::optional<UnclaimedProcesses> unclaimed;  // set only for Hand and for a launcher of one process
 };
 
-// The treatment of ProcessStarter::Variables: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT without variables of a
-// known launcher.
+// The treatment of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT without variables of a known launcher
+// (ProcessStarter::Variables).
 enum class PlainVariables { Read, Ignored };
 
 // Reads the variables of the innermost of nested launchers (torchrun in srun). `full_host_name` is the name of this

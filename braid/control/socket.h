@@ -33,7 +33,7 @@ class Socket {
   // Returns the next connection to a listening socket. Returns an empty socket if there is none or the system has no
   // descriptor left; errno says which.
   Socket accept() const;
-  // Makes the kernel send again for as long as it does by default. For a peer that may be stopped for any time.
+  // Lets the kernel retransmit for its default time (TCP_USER_TIMEOUT), for a peer that may be stopped for long.
   void be_patient() const;
   // Returns and clears the socket's pending error (SO_ERROR); empty if there is none.
   std::string fault() const;

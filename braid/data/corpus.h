@@ -42,10 +42,10 @@ struct Corpus {
   std::vector<std::string> choices = {};  // sentences about what was left out, to be shown to the user once
 };
 
-// Returns a cross-entropy in nats per token: that of a model that knows only the bigram counts of `train`, measured on
-// `validation` with add-one smoothing over `vocab`. A trained model must be better. Returns NaN if nothing was held
-// out. At most 2^24 tokens are counted to learn from and 2^20 to measure on, taken from large parts as runs spread
-// evenly over them. Parts of a blend count by their weights. Memory: the pairs of the tokens measured on, and `vocab`
+// Returns the cross-entropy on `validation`, in nats per token, of a bigram model: the bigram counts of `train` with
+// add-one smoothing over `vocab`. A trained model must be better. Returns NaN if nothing was held out. Counts at most
+// 2^24 tokens of `train`, and measures at most 2^20 of `validation`. If there are more, it takes runs of tokens that
+// are spread evenly. Parts of a blend count by their weights. Memory: the pairs of the measured tokens, and `vocab`
 // counts.
 double bigram_entropy(const Corpus& corpus, int64_t vocab);
 

@@ -27,9 +27,9 @@ struct LengthBatch {
 //   batches  [   ]   [   ] [   ]   [ ] [ ]
 //   steps    (-- step 2 -) (-- step 0 -) ...      2 ranks
 //
-// Every sample comes once per epoch, and all ranks have equally many batches. If that takes more batches than the
-// limits require, the largest batches are cut in two. If there are too few samples for that (fewer than n batches in an
-// epoch), some ranks get a batch without samples.
+// Every sample comes once per epoch, and all ranks have equally many batches. If the number of batches is not a
+// multiple of n, the largest batches are cut in two. If every batch has one sample before
+// that, some ranks get a batch without samples.
 class LengthBuckets {
  public:
   // lengths[i] is the length of sample i. Throws ConfigError with every problem: no samples, lengths below 1 or above

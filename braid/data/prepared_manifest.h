@@ -75,7 +75,7 @@ std::string progress_json(const PrepareProgress& progress);
 PreparedManifest parse_prepared_manifest(const std::string& path, const std::string& text);
 PrepareProgress parse_prepare_progress(const std::string& path, const std::string& text);
 
-// is_prepared() returns true if `folder`/manifest.json exists and says that it describes prepared data.
+// Returns true if `folder`/manifest.json exists and is a manifest of prepared data.
 bool is_prepared(const std::string& folder);
 PreparedManifest read_prepared_manifest(const std::string& folder);
 

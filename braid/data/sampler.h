@@ -41,10 +41,9 @@ class Interleave {
 };
 
 // Cuts each part of a blend into windows of context + 1 tokens. A part's documents lie one after another, and windows
-// overlap by one token: every token but a part's first is predicted once, whatever documents share a window. Parts take
-// turns by their weights (Interleave). Each part walks its windows in a new pseudo-random order in each epoch of its
-// own (a Feistel permutation: no table, constant memory). So no window comes twice before all others of its part have
-// come.
+// overlap by one token. So every token but a part's first is predicted once. A window may hold several documents. Parts
+// take turns by their weights (Interleave). Each part has its own epochs, and each epoch a new pseudo-random order of
+// the part's windows (a Feistel permutation: no table, constant memory).
 //
 //   documents  a a a a a a E b b b E c c c c c c c E        E: end-of-text, the last token of each
 //   windows    +-------+-------+-------+-------+            context 4; what does not fill a window is left out
@@ -81,16 +80,16 @@ class Sampler {
 };
 
 // Returns a hash of `tokens` as sample `index`. The sum over a set of samples (modulo 2^64) identifies the tokens of
-// each sample, in whatever order and by whatever ranks they were read.
+// each sample. It does not depend on the order or the ranks in which they were read.
 uint64_t sample_hash(int64_t index, std::span<const int64_t> tokens);
 
-// first_sample() returns the first sample of one microbatch. `global_micro` is the index of the microbatch in the step,
-// over all data ranks. spec/batch_shares.h assigns contiguous blocks of them to ranks, which lets reduction trees
-// continue across ranks.
 struct BatchShape {
   int batch = 1;       // sequences per step, over all data ranks
   int microbatch = 1;  // sequences per forward pass of one rank
 };
+// Returns the first sample of one microbatch. `global_micro` is the index of the microbatch in the step, over all data
+// ranks. spec/batch_shares.h assigns contiguous blocks of microbatches to ranks, so reduction trees continue across
+// ranks.
 int64_t first_sample(const BatchShape& shape, int64_t step, int global_micro);
 
 }  // namespace braid::data

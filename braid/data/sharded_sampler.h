@@ -1,5 +1,5 @@
-// Assigns the samples of a user's data set to ranks, epoch after epoch: index arithmetic in constant memory. (Sampler
-// in sampler.h serves the language models: it reads tokens.)
+// Assigns the samples of a user's data set to ranks in each epoch, by index arithmetic in constant memory. The Sampler
+// of sampler.h is for language models: it reads tokens.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ class ShardedSampler {
   // Returns the number of calls of next() until the epoch is over. The result is equal on all ranks.
   int64_t rounds_left() const;
 
-  // Returns the position at which go_to() resumes, in a sampler of the same data with any number of ranks. The last
-  // round is then that of the samples left. REQUIRES: all ranks have made the same number of calls of next().
+  // Returns the position for go_to() of a sampler of the same data with any number of ranks. After that, the epoch's
+  // last round has the samples that are left. REQUIRES: all ranks have made the same number of calls of next().
   DataPosition position() const { return {epoch_, taken_}; }
   // Continues at `position`. Throws ConfigError if the position is not one of this data.
   void go_to(const DataPosition& position);

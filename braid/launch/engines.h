@@ -1,4 +1,4 @@
-// The engines over which process ranks that find each other by a key-value store exchange tensors.
+// The communication engines of process ranks that find each other through a key-value store.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace braid::launch {
 
-// REQUIRES: `engine` is Tcp, Gloo or Mpi.
+// Returns this process's communicator of the world. REQUIRES: `engine` is Tcp, Gloo or Mpi.
 std::unique_ptr<Communicator> make_world(CommEngine engine, const comm::WorldOptions& options, Queue& queue);
 
-// Returns a rule that is broken if this process cannot use `engine`, "needs libbraid_mpi_mpich.so, ..."; empty if it
-// can. `num_nodes` nodes are in the job, and `ranks_per_node` ranks on each.
+// Returns the reason why this process cannot use `engine`, such as "needs libbraid_mpi_mpich.so, ..."; empty if it can.
+// The job has `num_nodes` nodes with `ranks_per_node` ranks each.
 std::string engine_problem(CommEngine engine, int num_nodes, int ranks_per_node);
 
 // Returns the version of an engine, which must be equal on all nodes: "Gloo of LibTorch 2.11.0"; empty if braid is part

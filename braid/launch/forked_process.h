@@ -47,8 +47,8 @@ class ForkedProcess {
   // Returns a descriptor that is readable when the process has written, or has closed its end of the stream; -1 after
   // end() has noticed the close.
   int line() const { return line_; }
-  // Closes the descriptors without killing the process. Another forked process calls this because the descriptors are
-  // the parent's. The parent calls it to leave behind a process that does not die.
+  // Closes the descriptors without killing the process. A forked child calls this, because the descriptors belong to
+  // its parent. The parent calls it to leave behind a process that does not die.
   void forget();
 
  private:

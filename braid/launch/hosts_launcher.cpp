@@ -15,6 +15,7 @@
 #include "braid/launch/rank_life.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
+#include "braid/spec/rank_hosts.h"
 
 namespace braid {
 namespace {
@@ -29,9 +30,15 @@ double report_seconds(double heartbeat_seconds) {
 
 }  // namespace
 
+HostsLauncher::HostsLauncher(launch::JobRounds& rounds, Options options)
+    : rounds_(rounds), options_(std::move(options)) {
+  if (options_.host_of_rank.empty()) options_.host_of_rank = options_.node_of_rank;
+}
+
 std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
   check(num_ranks == static_cast<int>(options_.node_of_rank.size()), "every rank of the world has a node");
   const double begin = now_seconds();
+  const auto collective_nodes = spec::collective_nodes(options_.host_of_rank, options.ranks_per_node);
   rounds_.begin();
   comm::RankBoard board(static_cast<int>(std::ranges::count(options_.node_of_rank, rounds_.node())));
   const double progress_seconds =
@@ -69,7 +76,8 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
                                          .address = options_.address,
                                          .deadline_seconds = options.deadline_seconds,
                                          .sums = options.sums,
-                                         .activity = &board.activity(place)};
+                                         .activity = &board.activity(place),
+                                         .node_of_rank = collective_nodes};
           return launch::make_world(options_.engine, world, queue);
         };
         store.leave(launch::run_rank(board, rank, board.num_ranks(), make_world, checked_body, options));

@@ -28,19 +28,20 @@ class HostsLauncher final : public Launcher {
     std::string address;            // address of this host that the ranks of other hosts can reach
     CommEngine engine = CommEngine::Tcp;
     double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // the job's (join_job.h)
+    std::vector<int> host_of_rank = {};                         // empty: each node is a host
   };
 
   // REQUIRES: `rounds` outlives this.
-  HostsLauncher(launch::JobRounds& rounds, Options options) : rounds_(rounds), options_(std::move(options)) {}
+  HostsLauncher(launch::JobRounds& rounds, Options options);
 
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
 
  private:
   launch::JobRounds& rounds_;
-  const Options options_;
+  Options options_;
 };
 
-// The launcher of process ranks on one host that are connected as on several hosts.
+// A launcher of process ranks on one host that uses an engine for several hosts, over the loopback interface.
 class LoopbackLauncher final : public Launcher {
  public:
   // `engine` is Tcp or Gloo.

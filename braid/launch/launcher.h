@@ -40,8 +40,10 @@ struct LaunchOptions {
   double grace_seconds = 10;
   // Process ranks only. A rank without progress for this time is killed (hang_detector.h); 0: never.
   double progress_seconds = 0;
-  SignalsTo signals = SignalsTo::Ranks;                    // process ranks only
-  comm::ReductionOrder sums = comm::ReductionOrder::Tree;  // process ranks over Gloo only
+  SignalsTo signals = SignalsTo::Ranks;  // process ranks only
+  // Process ranks that are not connected by shared memory only.
+  comm::ReductionOrder sums = comm::ReductionOrder::Tree;
+  int ranks_per_node = 0;  // MeshSpec::ranks_per_node
 };
 
 class Launcher {

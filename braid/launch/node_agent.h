@@ -33,9 +33,9 @@ class NodeAgent final : public SupervisorDelegate {
   bool has_work() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
 
-  // Returns the first failure of the job, as all nodes have received it. Its text also names each other rank that
-  // died before the node of that rank had received the failure. MPI aborts the peers of a rank that was killed, and
-  // such an abort may be reported first.
+  // Returns the first failure of the job, as all nodes have received it. Its text also names the other
+  // ranks that died before their node had received it: MPI aborts the peers of a killed rank, and such an abort may be
+  // reported before the kill.
   std::optional<comm::Failure> failure() const;
   // Returns the outcomes (rank_outcome.h) by rank of the world; empty for a rank whose outcome is unknown.
   const std::vector<std::string>& outcomes() const { return outcomes_; }

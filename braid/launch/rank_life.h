@@ -1,4 +1,4 @@
-// Common code of ranks that run in their own process, for worlds of every kind.
+// Common code of all launchers whose ranks are processes.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace braid::launch {
 // Makes the communicator of the world in the process of a rank.
 using MakeWorld = std::function<std::unique_ptr<Communicator>(Queue& queue)>;
 
-// Runs `body` as `rank`, one of `num_ranks_here` on this host, in its process. Returns its RankOutcome. The first
-// exception of any step fails the world and becomes the outcome.
+// Runs `body` as `rank` in this process. `num_ranks_here` ranks run on this host. Returns the RankOutcome. The first
+// exception fails the world and becomes the outcome.
 std::string run_rank(comm::FailureState& failures, int rank, int num_ranks_here, const MakeWorld& make_world,
                      const Launcher::Body& body, const LaunchOptions& options);
 

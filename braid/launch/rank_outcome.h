@@ -40,7 +40,8 @@ struct FailedLaunch {
 };
 
 // Throws one error for all ranks of a launch. `outcomes` are by rank; the outcome of a rank that died is empty or cut
-// short. The error is the first of these that exists:
+// short. Failure (failure_state.h) names the reporter and the rank that it blames. The error is the first of these that
+// exists:
 // 1. the reporter's own error (is_own_error());
 // 2. another rank's own error, if the rank that the reporter blames did not die: a restart would meet that error again;
 // 3. the reporter's CommError;

@@ -57,7 +57,7 @@ struct Share {
 Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share share);
 
 // Returns the placement of a tensor whose dim `dim` is a sequence of segments with these `extents`, such as fused QKV,
-// or gate and up. Each segment is split into the share's parts. The local tensor holds the share's part of every
+// or gate and up. Each segment is split into the share's parts. The local tensor holds this share of every
 // segment, one after another. REQUIRES: the number of parts divides every extent.
 //
 //   Q0 Q1 | K0 K1 | V0 V1   ->   part 0: Q0 K0 V0    part 1: Q1 K1 V1

@@ -17,7 +17,7 @@ class Communicator;
 namespace braid::modules {
 
 struct BatchNormState {
-  // Tensors that the options leave out are undefined.
+  // Tensors that the options exclude are undefined.
   at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 };
 

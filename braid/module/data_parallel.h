@@ -23,11 +23,11 @@
 // are refused by name. Use KeyedDropout, or ranks that are processes (launch). A MicrobatchListener is notified of a
 // new microbatch for every backward of its rank. savable_model.h describes saving and loading.
 //
-// Two kinds of changes to the modules after construction are followed:
-// * Values loaded on all ranks (torch::load, set_data) are taken over at the next step(), as those of rank 0, except
+// Two kinds of changes to the modules after construction are supported:
+// * If values were loaded on all ranks (torch::load, set_data), the next step() copies rank 0's to all ranks, except
 //   with diloco and parameter servers.
 // * A parameter frozen on all ranks is left out, if gradients are all-reduced and sync.zero is 0.
-// After any other change, the next backward throws ConfigError naming the parameters. A change on some ranks only ends
+// After any other change, the next backward throws ConfigError naming the parameters. A change on only some ranks ends
 // in ConfigError or CommError. Make another DataParallel for such changes; with sync.zero = 3, make it inside
 // with_whole_parameters() of the first.
 #pragma once

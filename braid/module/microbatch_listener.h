@@ -1,4 +1,4 @@
-// An interface for modules that need the position in the training, because their random numbers are a function of the
+// An interface for modules that depend on the step and the microbatch: their random numbers are a function of the
 // microbatch, or their statistics are those of a whole minibatch. ModulePipeline and DataParallel find such modules
 // among theirs, at any depth.
 #pragma once

@@ -31,7 +31,7 @@ class ModuleCheckpoint {
   // error on all ranks, before anything changes:
   // * ConfigError with every tensor that is missing, that the model or optimizer does not have, or that has another
   //   shape or type, or if the checkpoint is of another kind of optimizer;
-  // * IoError naming what is damaged.
+  // * IoError naming the damaged file.
   int64_t load(const std::string& directory);
 
  private:

@@ -73,8 +73,8 @@ class ModulePipeline : public modules::SavableModel {
   // last; other ranks may pass {}. Returns the loss of the minibatch of all data ranks on the rank of the last stage,
   // and nothing elsewhere.
   //
-  // The first call with inputs of new shapes runs an extra forward of a microbatch, to determine the shapes. Values
-  // that were loaded into the modules of all data ranks (torch::load) are taken over, as those of data rank 0. Throws
+  // The first call with inputs of new shapes runs an extra forward of a microbatch, to determine the shapes. If
+  // values were loaded into the modules of all data ranks (torch::load), data rank 0's are copied to all. Throws
   // ConfigError naming changes to parameters that data ranks cannot follow: a parameter that was released without
   // retrace(), that has another type, or that was frozen where sync is not all-reduce with sync.zero = 0.
   std::optional<double> step(const Tensors& inputs, const Tensors& targets);

@@ -23,6 +23,10 @@ class AskedRun {
     run_.mesh.data = replicas.size();
     run_.sync = sync;
     judge(spec::sync_fields());
+    if (sync.servers_on == ServersOn::Own) {
+      found_.push_back({"sync.servers_on", "\"own\"",
+                        "must be \"ranks\" for user modules: every rank of the program is a worker", "\"ranks\""});
+    }
     const int group = sync.zero_group;
     if (group < 0 || (group > 0 && replicas.size() % group != 0)) {
       found_.push_back(

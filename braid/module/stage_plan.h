@@ -33,7 +33,7 @@ std::vector<StagePlan> plan_stages(const LayerList& layers, int num_stages, cons
 std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
                                       const Schedule& schedule, RankKind ranks);
 
-// Returns the problem that `what`, an operation or module in `layer`, draws from the process-wide generator.
+// Returns the problem of `what`, an operation or module in `layer` that draws from the process-wide generator.
 Problem drawing_problem(const Layer& layer, const std::string& what);
 
 // A pipeline's claim on its layers, which only one pipeline may run at a time. Throws ConfigError if another pipeline

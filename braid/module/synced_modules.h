@@ -25,7 +25,7 @@ Tensors with_call_in_backward(const Tensors& tensors, std::shared_ptr<const std:
 // Collective. Copies rank 0's parameters and buffers to all ranks.
 void broadcast_values(const LayerList& layers, Communicator& world);
 // Collective. Copies rank 0's buffers to all ranks. Running statistics of a batch norm, for instance, come from each
-// rank's own rows; rank 0's are taken for the model's.
+// rank's own rows; those of rank 0 become the model's.
 void broadcast_buffers(const LayerList& layers, Communicator& world);
 
 class SyncedModules {

@@ -10,7 +10,7 @@ namespace braid::nn {
 
 struct Activation {
   // Returns a tensor with the bits of `value`, without a graph. The consumer calls the function once, in its backward,
-  // before the producer's backward. It drops the function right after, because the function keeps its own inputs alive.
+  // before the producer's backward. Then it destroys the function, which keeps its inputs alive.
   using Again = std::function<at::Tensor()>;
 
   Activation(at::Tensor the_value, Again how = nullptr)  // NOLINT: a tensor converts to an Activation that is kept

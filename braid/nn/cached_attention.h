@@ -14,9 +14,9 @@ struct CachedCall {
 };
 
 // Stores the keys and values of qkv_btf in `cache` and returns the heads' outputs, b x t x (heads x features). qkv_btf
-// is as in attention_core(); its b x t tokens are those of the cache's current forward. CPU, no gradients. A stretch of
-// several tokens at the start of its sequence gets the bits of attention_core() on that stretch. The bits of all other
-// tokens depend only on their own sequence.
+// is as in attention_core(); its b x t tokens are those of the cache's current forward. CPU, no gradients. For a
+// stretch of several tokens at the start of its sequence, the result equals that of attention_core() bit for bit. The
+// bits of all other tokens depend only on their own sequence.
 at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, KeyValueCache& cache);
 
 }  // namespace braid::nn

@@ -8,10 +8,10 @@ namespace braid::plan {
 struct BlockSizes {
   double h;      // hidden state
   double q, kv;  // q: queries of all heads; kv: keys of all heads, or values of all heads
-  double f;      // features of the feed-forward branch
+  double f;      // width of the feed-forward layer (MLP)
   bool gated, rotary;
-  double experts;  // number of experts; 0: one branch for all tokens
-  double k;        // number of branches that each token uses
+  double experts;  // number of experts; 0: a dense feed-forward layer
+  double k;        // number of experts that each token uses; 1 without experts
 
   explicit BlockSizes(const ModelSpec& model)
       : h(model.width),

@@ -1,13 +1,13 @@
 // The work of a model's parts on one rank for one microbatch: matrix products, memory-bound kernels, communication.
 //
-// Symbols: n tokens of the rank, s tokens of a sequence, e bytes of an element, t tensor ranks, h width, q = heads x
-// head width, kv the same for keys, f features of the feed-forward branch.
+// Symbols: n tokens of a microbatch on the rank, s sequence length, e bytes of an element, t tensor ranks, h width, q =
+// heads x head width, kv the same for keys, f width of the feed-forward layer (MLP).
 //
 // Matrix products of the forward pass:
 //
 //   queries, keys and values   h x (q + 2 kv)/t
 //   attention's output         q/t x h
-//   up                         h x f/t, twice in a gated branch
+//   up                         h x f/t, twice if gated
 //   down                       f/t x h
 //
 // Backward has two more products for each of them: one for the gradient of its input, one for the gradient of its
@@ -17,34 +17,34 @@
 //
 //   stored scores   Two products, scores and weighted values, have 2 n s q / t operations each. The n s heads / t
 //                   scores are in memory. Backward has twice the operations (Korthikanti et al. 2022, section 4.1).
-//   fused           One pass covers the visible tokens. Backward has five products instead of two (Dao et al.,
-//                   "FlashAttention", 2022).
+//   fused           One kernel covers the tokens that the causal mask leaves visible. Backward has five products
+//                   instead of two (Dao et al., "FlashAttention", 2022).
 //
-// Memory-bound kernels, by elements read and written for each token, or for each stored score:
+// Elements that memory-bound kernels read and write, for each token or for each stored score:
 //
 //                                      forward       backward
 //   norm                               2 h           3 h
 //   norms of heads                     2 (q + kv)    3 (q + kv)
-//   sum with the residual              3 h           3 h
+//   residual addition                  3 h           3 h
 //   dropout                            mask          2 h + mask
 //   activation                         2 f           3 f
 //   gated activation                   3 f           5 f
 //   gather of heads                    2 q           2 q
 //   rotary positions                   2 (q + kv)    2 (q + kv)
-//   biases                             -             the gradients that are summed
+//   biases                             -             their gradients
 //   softmax, for each score            2             3
-//   its dropout, for each score        2 + mask      2 + mask
+//   dropout of scores, for each score  2 + mask      2 + mask
 //   softmax of the router              2 E           3 E
-//   copy of tokens to experts' rows    2 k h         (2 k + 1) h
-//   sum of the rows that come back     (k + 1) h     (k + 1) h
+//   dispatch of tokens to experts      2 k h         (2 k + 1) h
+//   combination of experts' outputs    (k + 1) h     (k + 1) h
 //
-// A mask has one byte for each element that dropout may drop.
+// A dropout mask has one byte for each element.
 //
-// There are E experts on x expert ranks, and each token uses k of them. The router's product is h x E. All experts get
-// equally many tokens, and all expert ranks send equally many, so each product of an expert has n k x / E rows. One
-// all-to-all sends e n k h bytes to the experts, and another brings them back.
+// There are E experts on x expert ranks, and each token uses k of them. The router's product is h x E. The load is
+// assumed to be balanced, so each product of an expert has n k x / E rows. One all-to-all sends e n k h bytes to the
+// experts, and another brings the outputs back.
 //
-// Under sequence parallelism the tensor ranks split the work of norms, residuals and their dropout.
+// Under sequence parallelism the tensor ranks split the work of norms, residual additions and their dropout.
 #pragma once
 
 #include <vector>
@@ -57,8 +57,8 @@ namespace braid::plan {
 struct PassWork {
   std::vector<Product> products;
   Product attention;          // fused attention; none if it has no operations
-  double streamed_bytes = 0;  // bytes of memory-bound kernels; their tensors are about as large as the hidden state
-  double reduced_bytes = 0;   // bytes of each all-reduce over tensor ranks; gather plus reduce-scatter takes as long
+  double streamed_bytes = 0;  // bytes of memory-bound kernels, in tensors of about the hidden state's size
+  double reduced_bytes = 0;   // bytes of each all-reduce over tensor ranks (or all-gather + reduce-scatter)
   int num_reductions = 0;     // number of these all-reduces
   double context_bytes = 0;   // bytes of each all-gather over context ranks
   int num_gathers = 0;        // number of these all-gathers
@@ -73,11 +73,11 @@ struct PartWork {
   PassWork full;      // recomputed under full recompute; only blocks have it
 };
 
-// Return the work of the two halves of a block.
+// Return the work of a block's two halves: attention, and the feed-forward layer (MLP or experts).
 PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 PartWork embedding_work(const RunSpec& spec, const RunLayout& layout);
-// Returns the work of the last norm, the product with the vocabulary and the cross-entropy.
+// Returns the work of the last norm, the output projection to the vocabulary and the cross-entropy.
 PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 
 // Returns the bytes of one element of weights or activations.

@@ -25,33 +25,33 @@ struct ActivationBytes {
 };
 
 // Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an
-// element, t tensor ranks, h width, q = heads x head width, kv the same for keys, f features of the feed-forward
-// branch, and g = 2 if that is gated, else 1, each block keeps what the rows of the op table say (model/op_table.h):
+// element, t tensor ranks, h width, q = heads x head width, kv the same for keys, f width of the feed-forward layer
+// (MLP), and g = 2 if that is gated, else 1, each block keeps what the rows of the op table say (model/op_table.h):
 //
 //   kept by                                        none               selective
-//   both norms: the sum that is normalised         2 e n h            2 e n h
-//   the products behind them: the normed sum       2 e n h            recomputed
+//   both norms: their inputs                       2 e n h            2 e n h
+//   the products after them: the norms' outputs    2 e n h            recomputed
 //   attention: queries, keys and values            e n (q + 2 kv)/t   e n (q + 2 kv)/t
-//   the product behind it: its output              e n q/t            recomputed
+//   the product after it: attention's output       e n q/t            recomputed
 //   the activation: its input                      e n g f/t          e n g f/t
-//   the product behind it: its output              e n f/t            recomputed
-//   dropout of both branches: its masks            2 n h              2 n h
+//   the product after it: the activation's output  e n f/t            recomputed
+//   both dropouts: their masks                     2 n h              2 n h
 //   norms of heads: queries and keys               e n (q + kv)/t     e n (q + kv)/t
 //   attention with a window: its runs' outputs     e n q/t            recomputed
-//   statistics of norms in float32 (2 a row, 1 of RMSNorm and of each head's norm)
+//   float32 statistics of norms (2 for each token, 1 of RMSNorm and of each head's norm)
 //                                                  4 n (2 (3 - g))    4 n (2 (3 - g))
-//   statistics of the scores of each head          4 n heads/t        recomputed
+//   float32 statistics of attention                4 n heads/t        recomputed
 //
 // A stage without the head also keeps its output, e n h, until the output's gradient arrives. Dropout of the embedding
-// keeps a mask, n h. The head keeps the sum that is normalised, the normed sum (recomputed under "selective") and the
+// keeps a mask, n h. The head keeps the input of its norm, the norm's output (recomputed under "selective") and the
 // logits. A head that computes logits in chunks keeps 2 e n h.
 //
 // Under full recompute a stage keeps only the input of each segment, e n h, and the tensors of the head. The first
-// segment of the stage with the embedding has tokens as its input, which are not counted here.
+// segment of the stage with the embedding begins at the tokens, which are not counted here.
 //
-// With E experts, of which each token uses k, the activation's input and output are k times as large. All experts get
-// equally many tokens. Also kept are the rows sent to the experts, e n k h, the rows that come back, e n k h, for the
-// router's gradient, and the router's choice in float32, 4 n E. Braid has no such layers yet: this is an estimate.
+// With E experts, of which each token uses k, the activation's input and output are k times as large. The load is
+// assumed to be balanced. Also kept are the tokens dispatched to the experts, e n k h, the outputs that come back, e n
+// k h, and the router's float32 probabilities, 4 n E. Braid has no such layers yet: this is an estimate.
 //
 // Under sequence parallelism e n h, e n k h, 4 n E, the statistics of norms and the masks are divided by t.
 double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
@@ -61,30 +61,31 @@ double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 // activation's input.
 double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
-// Returns the most bytes that one pass of the stage holds beside what is kept of all microbatches:
+// Returns the most bytes that one pass of the stage holds in addition to the kept_bytes() of all microbatches in
+// flight:
 //
 //   in the head                 the gradient of its input
 //   in the last block           the gradient that comes from the head, and the gradient of the activation's output
 //   in that block's attention   the gradients of its output, queries, keys and values
-//   with dropout                the gradient behind the mask
+//   with dropout                the gradient after the mask is applied
 //
-// Recomputed tensors are added to these. On CPUs the products of weight gradients also copy factors of 16-bit types.
+// Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
-// microbatch. Only sharded parameters count. The buffers hold:
+// microbatch. Only sharded parameters count. A table is an embedding's weight. The buffers hold:
 //
-//   gradients on their way to their owners    those of three blocks' parameters and of each use of a table
+//   gradients to be reduce-scattered          those of three blocks' parameters and of each use of a table
 //   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
 //                                             those of the stages that sync.zero_gather "stage" keeps gathered
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
-// Returns the bytes that are allocated during the whole step: its tokens and the rotary tables of each block.
+// Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
-// Returns the bytes of hidden states that are in transit between stages at once. There are two of them. There are four
-// if a rank has several stages. There are also four with more than two pipeline ranks, unless the schedule is linear
-// and has separate weight-gradient passes. Returns 0 with one pipeline rank.
+// Returns the bytes of the hidden states that are in transit between stages at the same time: 0 with one pipeline rank,
+// else two or four hidden states. There are four if there are more stages than pipeline ranks. There are also four with
+// more than two pipeline ranks, unless each rank has one stage and the schedule has separate weight-gradient passes.
 double passed_bytes(const PlannedRun& run);
 
 }  // namespace braid::plan

@@ -26,8 +26,8 @@ struct ProductShare {
   bool operator==(const ProductShare&) const = default;
 };
 
-// The rate of fused attention over sequences of `context` tokens, in operations per second. Only operations on visible
-// tokens count.
+// The rate of fused attention over sequences of `context` tokens, in operations per second. Only operations on tokens
+// that the causal mask leaves visible count.
 struct AttentionRate {
   DType type = DType::Float32;
   double context = 0;
@@ -55,7 +55,7 @@ struct PeakRate {
 // Memory of a device that is not available to the run's tensors, in bytes, by its use.
 struct Reserve {
   double context = 0;        // the driver's context and the kernels of loaded libraries
-  double nccl = 0;           // buffers of NCCL's communicators
+  double nccl = 0;           // buffers of NCCL communicators
   double fragmentation = 0;  // blocks that the allocator holds but cannot hand out
 
   double total() const { return context + nccl + fragmentation; }
@@ -69,7 +69,7 @@ struct ReservePart {
 inline constexpr ReservePart kReserveParts[] = {
     {"context", &Reserve::context}, {"nccl", &Reserve::nccl}, {"fragmentation", &Reserve::fragmentation}};
 
-// Devices of one kind. Each node of the group has the same number of them.
+// Devices of one kind. Each node of the group has the same number of them. On a CPU host a device is a core.
 struct DeviceGroup {
   std::string name;
   int per_node = 1;
@@ -80,8 +80,8 @@ struct DeviceGroup {
   std::vector<ProductShare> shares;      // sorted by type, then flops; empty: all products reach the peak
   std::vector<AttentionRate> attention;  // sorted by type, then context; empty: timed as a product
   std::vector<StreamRate> streams;       // sorted by bytes; empty: the memory's rate for all tensors
-  double skew = 0;                       // fraction of compute time that tensor ranks wait for the slowest
-  bool shared_cores = false;             // true: the devices share the cores of their node
+  double skew = 0;                       // time that tensor ranks wait for the slowest / their compute time
+  bool shared_cores = false;             // true: CPU cores; ranks may use several of their node, or share one
   bool bfloat16_products = false;        // true: bfloat16 factors are multiplied without float32 copies
   Reserve reserve;
 
@@ -98,7 +98,7 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-// The measured time of an all-reduce of `bytes` on each of `ranks` ranks, `per_node` of them on each node.
+// The measured time of an all-reduce over `ranks` ranks, `per_node` of them on each node. Each rank has `bytes` bytes.
 struct AllReduceTime {
   int ranks = 2, per_node = 2;
   double bytes = 0;

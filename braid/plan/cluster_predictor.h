@@ -1,5 +1,5 @@
-// Predicts the layouts of a search on one cluster. ClusterPredictor caches its latest runs, so that layouts that differ
-// only in ZeRO share most of the computation.
+// Predicts the layouts of a search on one cluster. ClusterPredictor caches its latest predictions, so that layouts that
+// differ only in ZeRO share most of the computation.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ class Predictor {
   virtual ~Predictor() = default;
 
   virtual Prediction predict(const RunSpec& spec) = 0;
-  // Returns the pipeline.partition that minimizes the compute time of the slowest rank. It has as many stages as
-  // `spec`.
+  // Returns the pipeline.partition that minimizes the compute time of the slowest rank, for the number of stages of
+  // `spec`; "even" if that is the even one.
   virtual std::string balanced_partition(const RunSpec& spec) = 0;
-  // Returns the mesh.batch_shares that are in proportion to the speeds of the data ranks. REQUIRES: `spec` has equal
-  // shares.
+  // Returns the mesh.batch_shares that minimize the compute time of the slowest data rank; "equal" if equal shares are
+  // best. REQUIRES: `spec` has equal shares.
   virtual std::string balanced_shares(const RunSpec& spec) = 0;
-  // Returns a lower bound, cheap to compute, of the step time of predict(spec). Layouts with the same work
-  // (layout_space.h) have the same bound.
+  // Returns a cheap lower bound on the step time of predict(spec). It is equal for layouts with same_work()
+  // (layout_space.h).
   virtual double least_seconds(const RunSpec& spec) = 0;
-  // Returns a lower bound, cheap to compute, of the memory of the fullest rank in predict(spec). The bound holds for
-  // every recompute policy.
+  // Returns a cheap lower bound on the memory of the fullest rank in predict(spec). The bound holds for every recompute
+  // policy.
   virtual int64_t least_bytes(const RunSpec& spec) = 0;
 };
 
@@ -54,8 +54,8 @@ class ClusterPredictor final : public Predictor {
   const Cluster& cluster_;
   const PredictOptions options_;
   AccountPtr account_;            // of the latest model
-  std::list<PipelinedRun> runs_;  // the latest runs that were predicted, the newest first
-  RunSpec cut_of_;                // the run of the latest balanced_partition()
+  std::list<PipelinedRun> runs_;  // cache: the latest runs that were predicted, the newest first
+  RunSpec cut_of_;                // argument of the latest balanced_partition()
   std::string cut_;               // the result of that call; empty: there was none
 };
 

@@ -24,20 +24,21 @@ std::vector<std::string> cluster_preset_names();
 //   dgx2-v100-32gb   "Tesla V100" data sheet (2020), SXM3: 125 TFLOP/s in float16, 15.7 in float32, 32 GB at 900 GB/s,
 //                    NVLink 300 GB/s both ways; DGX-2: sixteen GPUs, eight 100 Gbit/s links
 //
-// Hosts have 2, 2, 2 and 1.5 TB of memory, in this order. Each device has a link to its host: 16 lanes of PCIe 4, 5, 5
-// and 3, with 64, 128, 128 and 32 GB/s both ways.
+// The presets' hosts have 2, 2, 2 and 1.5 TB of memory, in this order. Each device has a link to its host: 16 lanes of
+// PCIe 4, 5, 5 and 3, with 64, 128, 128 and 32 GB/s both ways.
 //
-// Rates are the fraction of the data sheet's rate that runs reach. A product reaches 0.7 of the peak at 10 and at 100
-// GFLOP, and 0.78 at 1,000 GFLOP. Memory reaches 0.613, links within a node 0.8, and the network 0.88. These fractions
-// are fitted for the A100, starting from common values, to four published rows (docs/published_rows.md names them). The
-// other presets use the same fractions. At 1 GFLOP the fraction 0.35 is a guess; no published row depends on it.
+// Runs reach only a fraction of these rates. A matrix product of 10 or 100 GFLOP reaches 0.7 of the peak, one of 1,000
+// GFLOP 0.78. Memory reaches 0.613, links within a node 0.8, and the network 0.88. These fractions are fitted for the
+// A100, starting from common values, to four published measurements (docs/published_rows.md names them). The other
+// presets use the same fractions. The fraction at 1 GFLOP, 0.35, is a guess; no published measurement depends on it.
 //
-// Products of H100s reach 0.92 of these fractions, and at 500 W 0.67 of that. Attention of H100s has PyTorch's rates,
-// 300 TFLOP/s forward and 250 backward (sources: docs/published_rows.md). The memory of h100-96gb-500w reaches 0.85.
+// Products on H100s reach 0.92 times these fractions, and 0.67 times that at 500 W. Attention of H100s has PyTorch's
+// rates, 300 TFLOP/s forward and 250 backward (sources: docs/published_rows.md). The memory of h100-96gb-500w reaches
+// 0.85.
 //
 // Devices of 80 GiB and more reserve 0.9 GiB for the context (0.4 for the driver, 0.5 for kernels), 1.5 GiB for NCCL,
-// and 1.6 GiB, one fiftieth of 80, for fragmentation. Devices of 32 GiB reserve 0.6, 0.8 and 0.6 GiB. A save costs at
-// least 5 s. Reserves and this cost are estimates.
+// and 1.6 GiB, one fiftieth of 80, for fragmentation. Devices of 32 GiB reserve 0.6, 0.8 and 0.6 GiB. A save of a
+// checkpoint takes at least 5 s. The reserves and this time are estimates.
 std::optional<Cluster> cluster_preset(const std::string& name);
 
 }  // namespace braid::plan

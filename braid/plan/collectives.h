@@ -1,5 +1,5 @@
-// Times of communication between ranks by the alpha-beta model: a latency for each message of a chain, plus bytes over
-// the rate of the slowest link.
+// Times of communication between ranks by the alpha-beta model: a latency for each message that must wait for the one
+// before it, plus bytes divided by the rate of the slowest link.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ struct RankGroup {
 };
 
 // The links of a group. Within a node every device has the node's link. Across nodes NCCL runs as many rings at once as
-// the group has ranks on a node. Together they use that many network links of each node.
+// the group has ranks on a node. Together the rings use that many network links of each node.
 class GroupLinks {
  public:
   GroupLinks(const Cluster& cluster, RankGroup group);
@@ -30,12 +30,13 @@ class GroupLinks {
   //   ring   2 (n-1) messages, 2 (n-1)/n of the bytes
   //   tree   2 log2(n) messages, 2 x the bytes
   //
-  // If the cluster has measurements (Cluster::all_reduces), the formula is multiplied by measured over predicted time.
-  // The measurements are those of the same group, or else of the group nearest in size that also stays within a node or
-  // also spans nodes. The factor is interpolated between two measured sizes and constant beyond them.
+  // If the cluster has measurements (Cluster::all_reduces), the formula's time is multiplied by a correction factor:
+  // measured time divided by the formula's. The measurements are those of the same group. If there are none, they are
+  // those of the group nearest in size, which stays within a node or spans nodes as this group does. The factor is
+  // interpolated between message sizes that were measured, and constant beyond them.
   double all_reduce_seconds(double bytes) const;
   // Return the seconds of a ring: n-1 messages, (n-1)/n of the bytes. Every rank has `bytes` after the all-gather, or
-  // before the reduce-scatter. The factor of all-reduces applies here too.
+  // before the reduce-scatter. The correction factor applies here too.
   double all_gather_seconds(double bytes) const;
   double reduce_scatter_seconds(double bytes) const { return all_gather_seconds(bytes); }
   // Returns the seconds of an all-to-all of `bytes` on every rank: n-1 messages, (n-1)/n of the bytes over the slowest
@@ -54,7 +55,7 @@ class GroupLinks {
   double ratio(double bytes) const;
 
   int size_;
-  double rate_, latency_;  // of a ring: bytes per second, seconds of a message
+  double rate_, latency_;  // of all rings together: bytes per second, seconds of a message
   double link_rate_;       // bytes per second between one pair of neighbours
   std::vector<Measured> measured_;
 };

@@ -1,12 +1,12 @@
-// Exact dynamic programming over the cuts of a partition, for one criterion at a time.
+// Exact dynamic programming over the cuts of a partition (partition.h), for one criterion at a time.
 //
 // Stages are placed from both ends of the model inwards. The next stage is one whose rank already has a stage, if there
 // is such a stage. A rank is open while some of its stages are placed and others are not. A state is the range of units
 // that are still to be placed, and the load of each open rank. A state is dropped if another state of the same range is
-// at least as good in everything.
+// at least as good in its criterion and in all loads.
 //
 // With one stage per rank no rank is ever open. With nested stages (0 and S - 1 on one rank, 1 and S - 2 on the next)
-// at most one is.
+// at most one rank is open.
 #pragma once
 
 #include <limits>

@@ -1,4 +1,4 @@
-// The exposed communication of data-parallel ranks in a step, and the optimizer's step.
+// Times of a step's data-parallel communication that computation does not hide, and of the optimizer's step.
 #pragma once
 
 #include <vector>
@@ -10,53 +10,62 @@
 namespace braid::plan {
 
 // Returns the seconds that `state_bytes` of a rank's offloaded optimizer states (memory.offload) take to its device and
-// back; 0 without offloading. This transfer does not overlap backward passes, because the gradient norm is known only
-// after them. The update overlaps the transfer part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2).
+// back; 0 without offloading. The transfer does not overlap backward passes, because the update needs the gradient
+// norm, which is known only after them. It overlaps the update part by part (Rajbhandari et al., "ZeRO-Infinity", 2021,
+// section 5.2.2).
 //
 //   host   both directions at once, over the device's own link
 //   disk   reads, then writes; all ranks of a node share its one disk, and each is assumed to have equally many bytes.
-//          The device's link is a limit too, if the cluster has its rate.
+//          The device's link limits both too, if the cluster has its rate.
 double offload_seconds(const PlannedRun& run, double state_bytes);
 
-// The share of one pipeline rank: its parameters and its passes over all its stages.
+// The part of the model that one pipeline rank has: the sums over all its stages.
 struct RankShare {
   StageParameters parameters;
-  double blocks = 0;
+  double blocks = 0;      // number of blocks
   StageParameters block;  // parameters of one block
-  StagePasses passes;
-  size_t devices = 0;  // kind of the rank's devices, as in StageLoad
+  StagePasses passes;     // of one microbatch, on average
+  size_t devices = 0;     // kind of the rank's devices: index into Cluster::devices
 
   bool operator==(const RankShare&) const = default;
 };
 
-// The most stages of a rank that sync.zero_gather "stage" keeps gathered at once (schedule/passes.h).
+// The most stages of a rank whose weights sync.zero_gather "stage" keeps gathered at once (schedule/passes.h).
 inline constexpr int kMostStagesGathered = 3;
 
 // Returns the number of updates in a step. Asynchronous pipelines have several (schedule/generators/asynchronous.h).
 int num_updates(const PlannedRun& run);
 
-// Returns the seconds of gradient and weight exchanges in a step that computation does not hide (ZeRO, section 7):
+// Returns the seconds of an update's gradient and weight exchanges that computation does not hide. The exchanges of a
+// step with one update are (Rajbhandari et al., "ZeRO", 2020, section 7):
 //
 //   ZeRO 0   an all-reduce of the gradients
 //   ZeRO 1   a reduce-scatter of the gradients, an all-gather of the weights
 //   ZeRO 2   a reduce-scatter for each microbatch, one all-gather
 //   ZeRO 3   two all-gathers and a reduce-scatter for each microbatch; with sync.zero_gather "stage" one all-gather
 //            a step, if a rank has at most kMostStagesGathered stages
+//   FSDP2    (torchtitan with ZeRO 1, 2 or 3) for each microbatch a reduce-scatter and an all-gather, or two under
+//            ZeRO 3; with pipeline ranks one of each in the step
 //
-// Under ZeRO 3 the exchanges of each microbatch overlap its passes. Otherwise it depends on the set:
+// If there are several sharding groups (sync.zero_group), an all-reduce between them follows. Local SGD and DiLoCo
+// exchange once in sync.period steps; the result is the mean of a step.
+//
+// Under ZeRO 3 the exchanges of each microbatch overlap its passes. Otherwise overlap depends on the formula set
+// (formula_set.h):
 //
 //   Megatron     nothing overlaps
 //   Braid        the reduction of gradients overlaps the backward passes of the last microbatch, or under ZeRO 2 of
 //                each microbatch; nothing overlaps if sync.overlap is off
 //   Torchtitan   all exchanges overlap
 //
-// The last bucket is never hidden. On one host with shared cores nothing overlaps, because exchanges occupy the same
-// cores. Experts are exchanged after all other parameters, over the ranks that hold copies of them.
+// The last bucket is never hidden: one block's part of the exchange. On a single CPU host (DeviceGroup::shared_cores)
+// nothing overlaps, because exchanges occupy the cores that compute. Experts are exchanged after all other parameters,
+// over the ranks that hold copies of them.
 double data_seconds(const PlannedRun& run, const RankShare& share);
 
-// Returns the seconds of the optimizer's step. It writes weights, reads gradients three times (their norm, the update,
-// the zeroing), and reads and writes states. Ranks that shard update only their part. The norm is all-reduced over all
-// ranks. offload_seconds() overlaps the update.
+// Returns the seconds of the optimizer's step. It writes weights, accesses gradients three times (norm, update,
+// zeroing), and reads and writes optimizer states. With ZeRO a rank updates only its shard. The gradient norm is
+// all-reduced over all ranks. offload_seconds() overlaps the update.
 double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
 // Returns the seconds of the all-reduce of a tied weight's gradient between the ranks of the first and the last stage.
@@ -64,9 +73,9 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 // rank of the last stage; if that is 0, one rank has both stages and nothing is sent.
 double tied_seconds(const PlannedRun& run, int last_rank);
 
-// Returns the bytes that a rank sends in a step: (n-1)/n of all data that is gathered or scattered over n ranks, and
-// twice that of all data that is all-reduced (Patarasuk & Yuan 2009). To parameter servers it sends its gradients at
-// every push.
+// Returns the bytes that a rank sends for an update: (n-1)/n of all data that is gathered or scattered over n ranks,
+// and twice that of all data that is all-reduced (Patarasuk & Yuan 2009). With parameter servers it sends its gradients
+// to them once every sync.push_every steps.
 double sync_bytes(const PlannedRun& run, const RankShare& share);
 double tied_bytes(const PlannedRun& run, int last_rank);
 

@@ -23,22 +23,23 @@ class DeviceRates {
   // is found, it is 1e12 operations per second.
   DeviceRates(const DeviceGroup& group, DType type);
 
-  // Returns the seconds of a product by the roofline: max(flops / (peak x share), bytes / memory rate). Between two
-  // rows of the group the share is linear in the logarithm of flops. Beyond them it is that of the nearest row. Without
-  // rows it is 1.
+  // Returns the seconds of a product by the roofline model: max(flops / (peak x share), bytes / memory rate). The share
+  // is the fraction of the peak that a product of this size reaches. It is interpolated between the rows of
+  // DeviceGroup::shares, linearly in the logarithm of flops. Beyond them it is that of the nearest row. Without rows it
+  // is 1.
   double seconds(const Product& product) const;
-  // Returns the seconds of fused attention over sequences of `context` tokens. Rates are interpolated like shares, by
-  // the logarithm of `context`. Without rows attention is an ordinary product.
+  // Returns the seconds of fused attention over sequences of `context` tokens. The rates of DeviceGroup::attention are
+  // interpolated like shares, in the logarithm of `context`. Without rows attention is timed as a matrix product.
   double attention_seconds(const Product& product, double context, AttentionPass pass) const;
-  // Returns the seconds of memory-bound kernels that move `bytes` in all, in tensors of `tensor_bytes` each.
+  // Returns the seconds of memory-bound kernels that read and write `bytes` in all, in tensors of `tensor_bytes` each.
   double stream_seconds(double bytes, double tensor_bytes) const;
 
   double peak() const { return peak_; }  // operations per second
-  double best_rate() const;              // operations per second of the best row; no product is faster
+  double best_rate() const;              // highest rate of all rows, in operations per second; nothing is faster
   double share(double flops) const;
 
  private:
-  // A row of a table. Between rows, values are linear in the logarithm of the size.
+  // A row of a table: a value at a size.
   struct Row {
     double log_size = 0;
     double value = 1;

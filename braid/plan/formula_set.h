@@ -10,11 +10,11 @@ using braid::operator<<;  // writes enums as their words
 
 // The systems:
 //
-//   Braid        braid's own ranks. Attention is one fused pass that skips invisible tokens. Gradients are sent while
-//                backward runs.
+//   Braid        braid's own ranks. Attention is one fused kernel that skips masked tokens. Gradients are
+//                reduced while backward runs.
 //   Megatron     Megatron-LM as its papers measured it. Attention of GPT models stores its scores (Korthikanti et al.
-//                2022). Both sides wait for transfers between stages. Gradients are summed after the last backward.
-//                Operations are counted as in the papers, with attention over the whole sequence.
+//                2022). Sender and receiver wait for transfers between stages. Gradients are reduced after the last
+//                backward. Operations are counted as in the papers, with attention over the whole sequence.
 //   Torchtitan   torchtitan of December 2024 (Liang et al., arXiv 2410.06511): FSDP2 with eager kernels (torchtitan.h).
 //                TorchtitanCompiled adds compiled blocks. TorchtitanAsyncTensor adds those and asynchronous tensor
 //                parallelism.

@@ -22,23 +22,24 @@ constexpr auto words(RecomputeChoice) {
   return std::to_array<std::string_view>({"none", "by stage", "selective", "full", "as given"});
 }
 
-// The cut of the model. Balanced: stages with the embedding or the head have fewer blocks, and faster devices have more
-// (plan/balanced_partition.h).
+// The cut of the model into stages, for pipeline.partition. Balanced: stages with the embedding or the head have fewer
+// blocks, and faster devices have more (plan/balanced_partition.h).
 enum class CutChoice { Even, Balanced, AsGiven };
 constexpr auto words(CutChoice) { return std::to_array<std::string_view>({"even", "balanced", "as given"}); }
 
-// The split of the batch. Balanced: faster data ranks have more microbatches (plan/balanced_partition.h).
+// The split of the batch over data ranks, for mesh.batch_shares. Balanced: faster data ranks have more microbatches
+// (plan/balanced_partition.h).
 enum class BatchSplitChoice { Equal, Balanced, AsGiven };
 constexpr auto words(BatchSplitChoice) {
   return std::to_array<std::string_view>({"equal", "in proportion to speed", "as given"});
 }
 
-// One layout of a run on its devices: the values that a search varies.
+// One layout of a run on its devices: the values that a search varies. AsGiven: the run's own value.
 struct LayoutPoint {
   int pipe = 1, data = 1, tensor = 1;
   int microbatch = 1;
   const ScheduleTraits* schedule = nullptr;
-  int chunks = 0;  // stages per rank; 0: the schedule's own number
+  int chunks = 0;  // stages per rank (virtual stages); 0: the schedule's own number
   int zero = 0, zero_group = 0;
   RecomputeChoice recompute = RecomputeChoice::None;
   CutChoice cut = CutChoice::Even;
@@ -47,40 +48,40 @@ struct LayoutPoint {
   bool operator==(const LayoutPoint&) const = default;
 };
 
-// Returns true if both have the same matrix products on equally many ranks, whatever their schedules, cuts, batch
-// splits and ZeRO stages.
+// Returns true if the layouts have the same mesh, microbatch and recompute policy. Their ranks then compute the same
+// matrix products, whatever the schedules, cuts, batch splits and ZeRO stages.
 bool same_work(const LayoutPoint& a, const LayoutPoint& b);
 
-// Replaces the layout of the run. Recompute ByStage becomes "none", a balanced cut "even" and balanced shares "equal",
-// until they are chosen. Values that are AsGiven stay.
+// Sets the run's keys to the layout. planned_layout() (search.h) chooses the values for ByStage and Balanced later.
+// Until then recompute is "none", the partition "even" and the batch shares "equal". Values that are AsGiven stay.
 void set_layout(RunSpec& run, const LayoutPoint& layout);
 
-// Returns the keys of a run file that a layout sets.
+// Returns the configuration keys that a layout sets.
 const std::vector<std::string>& layout_keys();
 
-// Returns an override such as "mesh.pipe=4" for each key of a layout in which `spec` differs from `run`.
+// Returns an override such as "mesh.pipe=4" for each of layout_keys() in which `spec` differs from `run`.
 std::vector<std::string> overrides(const RunSpec& run, const RunSpec& spec);
 
 struct SpaceRequest {
   RunSpec run;
   int64_t num_devices = 1;
   int devices_per_node = 1;
-  std::set<std::string> pinned = {};  // keys of a layout that keep the run's values
+  std::set<std::string> pinned = {};  // keys among layout_keys() that keep the run's values
   int num_kinds = 1;                  // number of kinds of devices
 };
 
 // Returns the layouts that combine:
 //
 //   meshes         pipe x data x tensor ranks that, with the run's own context and expert ranks, take all devices
-//   microbatches   divisors of the number of sequences of one share of the batch
-//   ZeRO           all stages, over all data ranks or over those of a node
-//   schedules      all that are not asynchronous, with two, three .. stages per rank if the schedule leaves that
-//                  open; a single schedule if there is one pipeline rank
-//   cuts           even and balanced
+//   microbatches   sizes that divide a data rank's part of the batch (with batch shares, one share)
+//   ZeRO           all ZeRO stages, over all data ranks or over those of a node
+//   schedules      all that are not asynchronous, with 2 to 8 stages per rank if the schedule leaves that open;
+//                  1F1B alone if there is one pipeline rank
+//   cuts           even and, with several pipeline ranks, balanced
 //   batch splits   equal and, with several kinds of devices, balanced
 //   recompute      each policy
 //
-// The order is always the same. Layouts of the same work are neighbours. Among these, layouts that differ only in ZeRO
+// The order is always the same. Layouts with same_work() are neighbours. Among these, layouts that differ only in ZeRO
 // are neighbours.
 std::vector<LayoutPoint> layout_space(const SpaceRequest& request);
 

@@ -132,12 +132,28 @@ StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet f
 
 double served_share(const RunSpec& spec, RankGroup copies) {
   if (spec.sync.replication != ReplicationKind::ParameterServer) return 1;
+  if (num_server_ranks(spec.sync) > 0) return 0;
   return std::ceil(spec.sync.servers / static_cast<double>(copies.size)) / spec.sync.servers;
 }
 
+namespace {
+
+double master_bytes(const RunSpec& spec) {
+  constexpr double kSingle = 4;
+  return std::max(element_bytes(spec.train.dtype), kSingle);
+}
+
+}  // namespace
+
+double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const ParameterSum& of_replica) {
+  const int servers = num_server_ranks(spec.sync);
+  if (servers == 0) return 0;
+  const double elements = (2 + layout.gradient_group.size) * of_replica.count + of_replica.moments;
+  return master_bytes(spec) * elements * layout.tensor / layout.copies_in_pipe / servers;
+}
+
 double replication_bytes(const RunSpec& spec, RankGroup copies) {
-  constexpr double kMaster = 4;
-  const double copy = std::max(element_bytes(spec.train.dtype), kMaster);
+  const double copy = master_bytes(spec);
   switch (spec.sync.replication) {
     case ReplicationKind::AllReduce:
     case ReplicationKind::LocalSgd:

@@ -7,10 +7,10 @@
 
 namespace braid::plan {
 
-// A set of parameters of one rank. All of them are replicated on the same ranks.
+// The size of a set of parameters on one rank. All of them are replicated on the same ranks.
 struct ParameterSum {
   double count = 0;           // elements, with the padding between parameters
-  double moments = 0;         // elements of optimizer states, without the masters
+  double moments = 0;         // elements of optimizer states, without master weights
   ReducerBytes reduced = {};  // state and messages of gradient compression; zeros without it
 
   ParameterSum& operator+=(const ParameterSum& other);
@@ -18,8 +18,8 @@ struct ParameterSum {
 };
 ParameterSum operator*(double times, const ParameterSum& sum);
 
-// The parameters of a stage. `shared` is replicated on the ranks of the data, context and expert axes.
-// `experts` is replicated on data x context (mesh/placement.h).
+// The parameters of a stage. `experts` are the parameters of experts, replicated over data x context ranks. `shared`
+// are all others, replicated over data x context x expert ranks (mesh/placement.h).
 struct StageParameters {
   ParameterSum shared, experts;
 
@@ -28,21 +28,21 @@ struct StageParameters {
   bool operator==(const StageParameters&) const = default;
 };
 
-// The kind of a parameter. BlockMatrix: a matrix inside a block.
+// The kind of a parameter: a bias or norm, an embedding table or head, or a matrix inside a block.
 enum class ParameterKind { Vector, Table, BlockMatrix };
 // Returns the number of moments of a parameter: AdamW 2, SGD with momentum 1, Adagrad and Lion 1, SGD without momentum
 // 0. Muon has 1 for matrices inside blocks and AdamW's 2 for all others.
 int num_moments(const OptimizerSpec& spec, ParameterKind kind);
 
-// Model states in bytes, before sharding. For each parameter in 16 bits, Adam has:
+// Model states in bytes, before sharding. With 16-bit weights, Adam has these bytes for each parameter:
 //
 //   weights     2
 //   gradients   4 in float32 under braid, and under Megatron-LM with bfloat16; 2 under Megatron-LM with float16
-//   optimizer   12 of float32 masters and moments
+//   optimizer   12: float32 master weight and two moments
 //
-// The sum is 16 with gradients of 16 bits (Rajbhandari et al., "ZeRO", 2020, section 3.1), and 18 with float32
-// gradients.
-// torchtitan holds float32 weights, gradients and moments, 16 as well, and gathers weights of the run's type.
+// The sum is 16 with 16-bit gradients (Rajbhandari et al., "ZeRO", 2020, section 3.1), and 18 with float32 gradients.
+// torchtitan holds 16 bytes too: float32 gradients in `gradients`, and float32 weights and moments in `optimizer`. Its
+// `weights` are the copy in the run's type that is gathered for each pass.
 struct StateBytes {
   double weights = 0;
   double gradients = 0;
@@ -57,44 +57,52 @@ StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum)
 // 3 also weights (ZeRO, figure 1).
 StateBytes sharded(StateBytes bytes, int zero, int shards);
 
-// Parameters of a rank, and the ranks that hold copies of them.
+// Parameters of a rank, and the group of ranks on which they are replicated.
 struct CopiedParameters {
   StateBytes bytes;         // before sharding
   double summed_bytes = 0;  // bytes of their gradients as they are sent, compressed or not
-  RankGroup copies;
-  int shards = 1;  // number of ranks that shard them (num_shards())
+  RankGroup copies;         // the ranks on which they are replicated
+  int shards = 1;           // number of ranks that shard them (num_shards())
 };
-// Returns an entry for each kind of parameters that the rank has: shared parameters, experts.
+// Returns an entry for each of StageParameters::shared and ::experts that is not empty.
 std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                                                 const StageParameters& parameters);
-// Returns the number of ranks among `copies` over which ZeRO shards; 1: nothing is sharded. Parameters are sharded over
-// sync.zero_group data ranks, or over all ranks of `copies` if that is 0. If each stage is on two pipeline
-// ranks (DualPipe), both shard the same copy, unless there is a single data rank.
+// Returns the number of ranks among `copies` over which ZeRO shards; 1: nothing is sharded. This is sync.zero_group, or
+// all ranks of `copies` if that is 0. If each stage is on two pipeline ranks (DualPipe), sharding extends over both,
+// unless each has a sharding group of one rank.
 int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
 // Returns the bytes that a rank holds of `parameters` under the run's sync.zero.
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
 
-// Returns the bytes that replication takes for each parameter. A copy has the size of the float32 or float64 master:
+// Returns the bytes for each parameter that sync.replication needs in addition to the model states. A copy has the size
+// of the float32 or float64 master weight:
 //
 //   DiLoCo              2 copies: the last average and the outer momentum
-//   parameter servers   2 copies of the served_share(): the parameters that servers update and those that workers read;
-//                       1 copy of gradients if they are clipped; 1 copy of gradients if several steps make one push
+//   parameter servers   2 served_share() copies: the parameters that servers update and those that workers read; 1 copy
+//                       of gradients if they are clipped; 1 copy of gradients if they are sent once in several steps
 //
-// Pushes in flight are not included: they do not add to the peak, because no activations are held then.
+// Gradients on their way to servers are not included: they do not add to the peak, because no activations are held
+// then.
 double replication_bytes(const RunSpec& spec, RankGroup copies);
-// Returns the largest fraction of the parameters, with their optimizer states, that the servers of one rank hold; 1
-// without parameter servers. Server s runs on rank s mod n of the n `copies`.
+// Returns the largest fraction of the parameters, with their optimizer states, that the parameter servers on one mesh
+// rank hold; 1 without parameter servers, and 0 if they are ranks of their own. Otherwise server s runs on rank s mod n
+// of the n ranks of `copies`.
 double served_share(const RunSpec& spec, RankGroup copies);
+// Returns the peak memory of each server that is a rank of its own; 0 if there is none. Its parameters take 2 copies,
+// the moments, and the gradient of every worker, if all push at the same time. `of_replica` has the parameters of all
+// pipeline ranks of one tensor rank.
+double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const ParameterSum& of_replica);
 
-// Returns the table that embedding and head share, on one tensor rank; zero if each has its own.
+// Returns the tied table (the weight that embedding and head share) on one tensor rank; zero if each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);
 
 // Parameters of the parts that stages are made of, on one tensor rank. Experts are those of one expert rank.
+// `attention` and `feed` are the two halves of a block, each with its norm.
 struct PartParameters {
   ParameterSum attention;
   StageParameters feed;
-  ParameterSum tokens, positions;  // tables; `positions` is zero with rotary positions
+  ParameterSum tokens, positions;  // embedding tables; `positions` is zero with rotary positions
   ParameterSum last_norm;
   OutputWeights head = OutputWeights::Tied;
 
@@ -103,8 +111,8 @@ struct PartParameters {
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout);
 
 // Return the parameters of a stage on one tensor rank, with the experts of one expert rank. A stage with a tied head
-// but without the embedding has the table too. A rank that has both the first and the last stage counts it once
-// (rank_shares()).
+// but without the embedding has a copy of the tied table. rank_shares() subtracts it on a rank that has both the first
+// and the last stage.
 StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load);
 StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 

@@ -27,10 +27,10 @@ struct HeldBytes {
 
 struct PipelineQuestion {
   std::string schedule;                      // a name of schedule/generators.h
-  ScheduleRequest request;                   // ranks, microbatches, chunks, group; times are set from the stages
+  ScheduleRequest request;                   // ranks, microbatches, chunks, group; times are set from `stages`
   std::vector<schedule::StageTimes> stages;  // times of each stage
   std::vector<HeldBytes> held;               // memory of each stage
-  double transfer = 0;
+  double transfer = 0;                       // seconds to send one tensor between stages
   schedule::StepEnd end = schedule::StepEnd::Flush;
   const Schedule* table = nullptr;  // a schedule to play instead of `schedule`; null: none
   double cores = 0;                 // number of cores that the ranks share (schedule/simulate.h); 0: each has its own
@@ -38,11 +38,11 @@ struct PipelineQuestion {
 
 struct PipelineOutcome {
   double seconds = 0;
-  double busiest_seconds = 0;      // busy time of the busiest rank, with waits for a core
+  double busiest_seconds = 0;      // busy time of the busiest rank, including waits for a core
   std::vector<double> held_bytes;  // the most that each rank holds at a time
 };
 
-// Predicts a pipeline. REQUIRES: schedule_problems() finds no problem in `question`.
+// Predicts a pipeline. REQUIRES: schedule_problems() (schedule/generators.h) finds no problem in `question`.
 PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetail detail);
 
 }  // namespace braid::plan

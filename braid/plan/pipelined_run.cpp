@@ -253,6 +253,9 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   const PlannedRun run = planned(replicas_.front());
   prediction.sync_bytes = num_updates(run) * sync_bytes(run, replicas_.front().shares.front()) +
                           tied_bytes(run, last_rank(run.layout, traits_));
+  ParameterSum of_replica;
+  for (const RankShare& share : replicas_.front().shares) of_replica += share.parameters.shared;
+  prediction.server_bytes = static_cast<int64_t>(server_rank_bytes(spec_, run.layout, of_replica));
   prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;
   prediction.range = step_range(cluster_, formulas_);
   prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;

@@ -1,5 +1,6 @@
-// The part of a step that the pipelines of its replicas determine: passes, transfers, activations. Runs that differ
-// only in sync.zero and sync.zero_group share this part, which is most of the cost of a prediction.
+// Predicts a run in two parts. The first part is the pipeline: passes, transfers between stages, and activations. The
+// second part depends on ZeRO: exchanges over data ranks, the update, and model states. Runs that differ only
+// in sync.zero and sync.zero_group share the first part, which is most of the work of a prediction.
 #pragma once
 
 #include <string>
@@ -13,15 +14,17 @@
 
 namespace braid::plan {
 
-// The number of devices that a run uses, and their peak.
+// The devices that a run uses.
 struct DevicesInUse {
   double count = 0;
-  double peak = 0;  // operations per second of all of them
+  double peak = 0;  // peak operations per second of all of them together
 };
-// Returns the devices that have ranks, which are the first ones of the cluster. Shared cores are all in use.
+// Returns the devices on which ranks run: the first ones of the cluster. On CPU hosts (DeviceGroup::shared_cores) a
+// device is a core, and all cores count as used.
 DevicesInUse devices_in_use(const RunSpec& spec, const Cluster& cluster);
 
-// Returns the rate of matrix products on all devices together, in operations per second. No layout is faster.
+// Returns the highest rate of matrix products on all devices of the cluster together, in operations per second. No
+// layout is faster.
 double best_rate_of_all(const RunSpec& spec, const Cluster& cluster);
 
 // Returns true if the two runs are equal except for sync.zero and sync.zero_group.
@@ -37,21 +40,21 @@ class PipelinedRun {
   const RunSpec& spec() const { return spec_; }
   // Returns predict_run()'s prediction of the run with these values of sync.zero and sync.zero_group.
   Prediction with_zero(int zero, int zero_group);
-  // Returns the mesh.batch_shares with which the slowest rank computes least: faster replicas get more microbatches.
-  // Returns "equal" if all replicas are equally fast, or if the schedule does not accept such numbers. REQUIRES: equal
-  // shares.
+  // Returns the mesh.batch_shares that minimize the compute time of the slowest data rank: faster data ranks get more
+  // microbatches. Returns "equal" if equal shares are best, or if the schedule does not accept such numbers of
+  // microbatches. REQUIRES: the run has equal shares.
   std::string balanced_shares() const;
 
  private:
-  // Data ranks with equal layouts (replica_layouts()).
+  // The pipeline of all data ranks that have an equal layout (replica_layouts()).
   struct Replica {
     explicit Replica(RunLayout its_layout) : layout(std::move(its_layout)) {}
     PassSeconds slowest_rank() const;  // passes of one microbatch
 
     RunLayout layout;
-    std::vector<RankShare> shares;  // share of each pipeline rank
-    std::vector<bool> repeats;      // for each pipeline rank: its share equals that of the rank before it
-    Prediction pipelined;           // without model states, exchanges between copies, and updates
+    std::vector<RankShare> shares;  // each pipeline rank's part of the model
+    std::vector<bool> repeats;      // for each pipeline rank: its part equals that of the rank before it
+    Prediction pipelined;           // the first part of the prediction
   };
   PlannedRun planned(const Replica& replica) const { return {spec_, cluster_, formulas_, replica.layout, rates_}; }
   void add_replica(RunLayout layout, const PredictOptions& options);
@@ -60,12 +63,12 @@ class PipelinedRun {
   void add_states(const Replica& replica, Prediction& prediction) const;
 
   RunSpec spec_;
-  const Cluster cluster_;  // the cluster as the ranks see it
+  const Cluster cluster_;  // with_cores_of_ranks()
   const FormulaSet formulas_;
   const std::vector<DeviceRates> rates_;
   const ScheduleTraits& traits_;
   double step_flops_ = 0;     // operations of the model in a step, without recomputation
-  double bound_seconds_ = 0;  // lower bound of a step, for every layout
+  double bound_seconds_ = 0;  // lower bound on a step with any layout
   const DevicesInUse used_;   // devices that the ranks use
   std::vector<Replica> replicas_;
   std::vector<size_t> replica_of_data_rank_;  // index into replicas_; empty: all data ranks are alike

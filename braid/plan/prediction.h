@@ -6,7 +6,8 @@
 
 namespace braid::plan {
 
-// The predicted peak memory of a rank, by category: bytes at the moment of the step when their sum is largest.
+// The predicted peak memory of a rank in bytes, by category. The values are those of the moment when their sum is
+// largest.
 struct RankMemory {
   int64_t parameters = 0;  // weights in the type in which the model computes
   int64_t gradients = 0;
@@ -28,13 +29,13 @@ inline constexpr MemoryPart kMemoryParts[] = {{"parameters", &RankMemory::parame
                                               {"activations", &RankMemory::activations},
                                               {"communication", &RankMemory::communication}};
 
-// The parts of a step's time on its slowest rank. Their sum is the step. Only communication that computation does not
-// hide counts.
+// The parts of a step's time on its slowest rank. Their sum is the step's time. Only communication that computation
+// does not hide counts.
 struct StepSeconds {
   double compute = 0;   // forward, backward, recomputation
-  double tensor = 0;    // exchanges of tensor ranks, also with sequence parallelism
+  double tensor = 0;    // exchanges of tensor ranks, including those of sequence parallelism
   double context = 0;   // exchanges of context and expert ranks
-  double pipeline = 0;  // bubbles and transfers
+  double pipeline = 0;  // bubbles and transfers between stages
   double data = 0;      // exchanges of gradients and sharded parameters
   double optimizer = 0;
 
@@ -62,14 +63,15 @@ struct Prediction {
   StepSeconds seconds;
   StepRange range;
   double bound_step_seconds = 0;  // lower bound: no layout on these devices takes less
-  double bubble = 0;              // idle fraction of the pipeline, as Summary::bubble_fraction
-  double sync_bytes = 0;          // gradients and sharded weights that the first rank sends in a step, in rings
+  double bubble = 0;              // idle fraction of the busiest pipeline rank (Summary::bubble_fraction)
+  double sync_bytes = 0;          // gradients and sharded weights that rank 0 sends in a step, by ring algorithms
   double tokens_per_second_per_device = 0;
   double mfu = 0;                  // model operations, without recomputation, over the devices' peak
   std::vector<RankMemory> memory;  // memory of each pipeline rank; the same along all other axes
+  int64_t server_bytes = 0;        // memory of each parameter server that is a rank of its own; 0: there is none
   int64_t memory_bytes = 0;        // usable memory of the smallest device
-  int64_t offloaded_bytes = 0;     // bytes offloaded by a node's ranks, if each offloads as much as the largest
-  int64_t host_bytes = 0;          // host memory of a node for them; 0: no limit
+  int64_t offloaded_bytes = 0;     // offloaded bytes of a node, if each rank offloads as much as the largest
+  int64_t host_bytes = 0;          // limit of offloaded_bytes: host memory of a node; 0: no limit
   double goodput = 1;              // fraction of the time that is spent on steps that no failure undoes
 
   double step_seconds() const { return seconds.total(); }
@@ -79,8 +81,8 @@ struct Prediction {
   bool operator==(const Prediction&) const = default;
 };
 
-// Merges the predictions of two replicas of a run. The step is that of the slower one, each pipeline rank has the
-// memory of the fuller one, and the bubble is the larger one.
+// Merges the predictions of two replicas of a run. Takes the step of the slower one, the larger memory of each pipeline
+// rank, and the larger bubble.
 Prediction of_both_replicas(Prediction one, Prediction other);
 
 }  // namespace braid::plan

@@ -14,7 +14,7 @@ namespace braid::plan {
 
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   if (!cluster.devices.front().shared_cores) return cluster;
-  const int hosts = cluster.num_nodes(), ranks = spec::most_ranks_of_host(num_ranks(spec.mesh), hosts);
+  const int hosts = cluster.num_nodes(), ranks = spec::most_ranks_of_host(spec::num_world_ranks(spec), hosts);
   for (DeviceGroup& group : cluster.devices) {
     const auto cores =
         std::min(std::max(group.per_node / ranks, 1), spec::threads_per_rank(spec, group.per_node * hosts));
@@ -33,8 +33,7 @@ double ranks_per_core(const PlannedRun& run) {
   const std::vector<DeviceGroup>& kinds = run.cluster.devices;
   if (!kinds.front().shared_cores) return 0;
   const auto cores = [&](const StageLoad& stage) { return kinds[stage.devices].per_node; };
-  return static_cast<double>(spec::most_ranks_of_host(run.layout.num_ranks(), run.cluster.num_nodes())) /
-         cores(std::ranges::min(run.layout.stages, {}, cores));
+  return static_cast<double>(run.layout.most_of_node) / cores(std::ranges::min(run.layout.stages, {}, cores));
 }
 
 double cores_of_replica(const PlannedRun& run, double crowd) {

@@ -1,4 +1,5 @@
-// The time and memory that each pipeline stage takes, and each rank with all its stages.
+// The time and memory that each pipeline stage takes, and each rank with all its stages. Also the model of CPU hosts,
+// whose ranks share cores.
 #pragma once
 
 #include <vector>
@@ -10,30 +11,32 @@
 
 namespace braid::plan {
 
-// Returns the cluster as the ranks of the run see it. Only clusters with shared cores (DeviceGroup::shared_cores)
-// change; all kinds of a cluster share cores, or none. There a device becomes the cores that one rank computes with
-// (spec/rank_hosts.h). It is as many times as fast, and its memory is one rank's part of the host's memory.
+// Returns the cluster with one device for each rank. Only clusters of CPU hosts change, whose devices are cores
+// (DeviceGroup::shared_cores). A device of the result is the group of cores on which one rank computes
+// (spec/rank_hosts.h). It is as fast as these cores together, and its memory is one rank's part of the host's memory.
+// REQUIRES: all kinds of a cluster share cores, or none.
 //
-// R ranks on a host of N cores have up to N / R cores each, but no more than they have threads. If R is larger than N:
+// R ranks on a host of N cores have up to N / R cores each, but no more than they have threads. If R is larger than N,
+// ranks share cores, and the prediction assumes:
 //
-// * The ranks that compute at the same time get equal shares of the cores (schedule/simulate.h). A rank that idles in a
+// * Ranks that compute at the same time get equal fractions of the cores (schedule/simulate.h). A rank that idles in a
 //   bubble leaves its core to others.
-// * All replicas are assumed to be at the same action. On a cluster of one kind, replicas that have finished all their
-//   microbatches leave their cores to others.
-// * A pipeline on several kinds of hosts has as many ranks per core as its fullest host.
+// * All replicas execute the same action of their schedules at the same time. On a cluster of one kind, replicas that
+//   have finished all their microbatches leave their cores to others.
+// * A pipeline on several kinds of hosts has as many ranks per core as its host with the fewest cores.
 //
-// Tensor ranks wait at every exchange for the slowest one, DeviceGroup::skew of their compute time. They do not if R is
-// larger than N and there are several replicas, because ranks of other replicas compute on their cores meanwhile.
+// Tensor ranks wait at their exchanges for the slowest one, for a fraction DeviceGroup::skew of their compute time.
+// They do not if R is larger than N and there are several replicas: ranks of other replicas compute on their cores
+// meanwhile.
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
 
-// Returns the number of ranks per core of a host; 0 if cores are not shared.
+// Returns the number of ranks per core of the host with the fewest cores; 0 if devices are not cores.
 double ranks_per_core(const PlannedRun& run);
 
-// Returns the number of cores that one replica's pipeline has, with `crowd` ranks per core.
+// Returns the number of cores that the pipeline of one replica gets if there are `crowd` ranks per core.
 double cores_of_replica(const PlannedRun& run, double crowd);
 
-// The passes of one microbatch through a stage, the parameters of the stage, and the bytes that it holds for the
-// schedule.
+// The times of a stage for one microbatch, its parameters, and the memory of its activations.
 struct StageFacts {
   StagePasses passes;
   StageParameters parameters;
@@ -42,7 +45,8 @@ struct StageFacts {
 
 std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts);
 
-// Returns the share of each pipeline rank. `stages` are the stages of the run.
+// Returns the part of the model that each pipeline rank has (data_exchange.h). `stages` are the stage_facts() of the
+// run.
 std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
                                    const std::vector<StageFacts>& stages, const PartParameters& parts);
 

@@ -1,5 +1,4 @@
-// Reasons in sentences: why a layout was chosen over the best of those that differ in one thing, and why no layout
-// fits.
+// Reasons in sentences: why a layout is better than layouts that differ in one value, and why no layout fits.
 #pragma once
 
 #include <string>
@@ -11,9 +10,9 @@
 
 namespace braid::plan {
 
-// Explains in sentences why no layout fits: the layout that needs least memory, how much that is, and a number of nodes
-// on which some layout fits. The number of nodes is doubled until some layout fits, and smaller numbers are then tried.
-// If braid can train no layout, or no mesh takes all devices, it says that and why.
+// Explains why no layout fits: names the layout that needs least memory, its memory, and a number of nodes on which
+// some layout fits. Doubles the number of nodes until some layout fits, and then tries smaller numbers. If braid can
+// train no layout, or no mesh uses all devices, says that and why.
 std::string shortage(const SearchRequest& request, const Cluster& cluster, const PredictOptions& options);
 
 // Sets `why` of each layout, to sentences like "pipe 8 rather than 4, which would need 91.2 GiB on rank 0 of pipe, most

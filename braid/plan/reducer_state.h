@@ -1,4 +1,4 @@
-// The state and messages of gradient compression on a rank, computed from the sizes of tensors.
+// The memory and the messages of gradient compression on a rank, computed from the sizes of tensors.
 #pragma once
 
 #include "braid/spec/run_spec.h"
@@ -7,19 +7,20 @@ namespace braid::plan {
 
 struct GradientShape {
   double rows = 1, columns = 1;
-  double held = 0;  // elements in memory, with the padding behind them
+  double held = 0;  // elements in memory, including padding
 };
 
 // The bytes of a compressed gradient.
 struct ReducerBytes {
   double kept = 0;    // buffers on the rank
-  double summed = 0;  // bytes of a ring all-reduce that sends as much; 0 without compression
+  double summed = 0;  // size of an uncompressed ring all-reduce that sends equally many bytes; 0 without compression
 
   bool operator==(const ReducerBytes&) const = default;
 };
 
 // Returns the bytes for one gradient that is all-reduced over `ranks` ranks (n). G is the size of the gradient in
-// bytes, with 4 or 8 for each element. The residual is the compression error that the next step adds (error feedback).
+// bytes: 4 for each element, or 8 in float64 runs. The residual is the compression error that the next step adds (error
+// feedback).
 //
 //                              kept                                  summed
 //   bfloat16, float16          the message                           2 for each element
@@ -28,11 +29,10 @@ struct ReducerBytes {
 //                              matrix and their messages, the        that factors do not make smaller
 //                              directions of the last step
 //
-// A message of top-k has 8 bytes for each element that is sent. A message of one-bit has 8 bytes for each 1,024
-// elements, and 1 bit for each element. A message of eight-bit has 4 bytes for each 1,024 elements, and 1 byte for each
-// element.
+// A top-k message has 8 bytes for each element that is sent. A one-bit message has 1 bit for each element, and 8 bytes
+// for each 1,024 elements. An eight-bit message has 1 byte for each element, and 4 bytes for each 1,024 elements.
 //
-// braid/sync/reducers has these tensors. mesh.ranks_per_node and sync.compression_start are ignored.
+// braid/sync/reducers allocates these tensors. sync.compression_start is ignored.
 ReducerBytes reducer_bytes(const RunSpec& spec, const GradientShape& shape, int ranks);
 
 }  // namespace braid::plan

@@ -74,7 +74,8 @@ struct NodeSizes {
 NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
   const int64_t ranks = num_ranks(spec.mesh);
   const DeviceGroup& first = cluster.devices.front();
-  const int near = first.shared_cores ? spec::most_ranks_of_host(ranks, cluster.num_nodes()) : first.per_node;
+  const int near =
+      first.shared_cores ? spec::most_ranks_of_host(spec::num_world_ranks(spec), cluster.num_nodes()) : first.per_node;
   NodeSizes sizes{near, near};
   if (first.shared_cores) return sizes;
   int64_t before = 0;

@@ -1,8 +1,8 @@
 // Finds the best layouts of a run on a cluster without predicting all of them.
 //
-// Layouts are visited in the order of a lower bound of their step. The search ends when the next bound exceeds the step
-// of the worst layout that is kept, because no remaining layout is better. The result is the same as if every layout
-// were predicted.
+// Layouts are visited in the order of a lower bound on their step time. The search ends when the next bound exceeds the
+// step time of the worst of the `top` layouts found so far: no remaining layout is better. The result is the same as if
+// every layout were predicted.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct PlannedLayout {
 
 // The result of a search.
 struct Plan {
-  int64_t searched = 0;                // number of layouts that were predicted, or proven to be no better
+  int64_t searched = 0;                // number of layouts, whether predicted or excluded by their bounds
   double seconds = 0;                  // duration of the search
   std::vector<PlannedLayout> layouts;  // best first
   std::string shortage;                // if no layout fits: what is missing, and a cluster that suffices; else empty
@@ -51,17 +51,19 @@ struct SearchRequest {
   int top = 5;               // number of layouts to find
 };
 
-// Returns the `top` layouts with the shortest steps that fit and have no problems(). Among equal steps, the layout that
-// comes first in the space wins. Reasons are not set (reasons.h).
+// Returns the `top` layouts with the shortest steps among those that fit and are legal (is_legal()). Among equal steps,
+// the layout that comes first in layout_space() wins. Does not set PlannedLayout::why; add_reasons() (reasons.h) does.
 Plan search(const SearchRequest& request, Predictor& predictor);
 
-// Returns the reasons why braid cannot train a run, whatever its data; empty for a legal run. is_legal() is faster.
+// Returns the reasons why braid cannot train a run; empty for a legal run. Missing data paths are no reason. is_legal()
+// is faster.
 std::vector<Problem> problems_to_train(RunSpec spec);
 bool is_legal(RunSpec spec);
 
-// Returns a layout as it is predicted and run, with its balanced cut and balanced shares. Recompute ByStage is chosen
-// here: each stage of a rank that exceeds its memory goes from "none" to "selective" to "full". Returns nothing if the
-// balanced cut is the even one or the balanced shares are equal, because another layout has these.
+// Returns a layout with its prediction. Chooses the values for a balanced cut, for balanced shares and for recompute
+// ByStage: each stage of a rank that exceeds its memory goes from "none" to "selective" to "full". Returns nothing if
+// the balanced cut is the even one or the balanced shares are equal, because another layout of the space has these
+// values.
 std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
                                             Predictor& predictor);
 

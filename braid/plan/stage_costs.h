@@ -1,4 +1,5 @@
-// The costs of a stage that holds the units [begin, end), and of a whole partition on each rank.
+// Times and bytes of possible stages, for the search of a partition (partition.h). A stage consists of the units
+// [begin, end).
 #pragma once
 
 #include "braid/plan/partition.h"
@@ -17,23 +18,24 @@ class StageCosts {
 
   double slowest_speed(int stage) const { return slowest_[stage]; }  // speed of the stage's slowest holder
 
-  // Returns the seconds on a rank of speed 1. Equal units give equal sums, wherever they are in the model.
+  // Returns the seconds of a stage for one microbatch on a rank of speed 1. Stages of equal units have bitwise equal
+  // times.
   double seconds(int begin, int end) const { return seconds_[begin * (num_units_ + 1) + end]; }
-  // Returns the seconds on the slowest rank that holds the stage.
+  // Returns the seconds of a stage on the slowest rank that holds it.
   double stage_seconds(int stage, int begin, int end) const { return seconds(begin, end) / slowest_[stage]; }
-  // Return the time and the memory that the stage adds to its holder.
+  // Return the seconds and the bytes that the stage adds to its holder's.
   double load(const Holder& holder, int begin, int end) const {
     return holder.share * seconds(begin, end) / speeds_[holder.rank];
   }
   int64_t bytes(const Holder& holder, int begin, int end) const;
 
-  // Returns the partition with these cuts. `first_unit` is as in Partition.
+  // Returns the partition with these cuts, which are those of Partition::first_unit.
   Partition partition(std::vector<int> first_unit) const;
 
  private:
   int num_units_, num_stages_;
   std::vector<double> speeds_, slowest_, seconds_;
-  std::vector<int64_t> fixed_before_, activation_before_;  // sums over the units before each unit
+  std::vector<int64_t> fixed_before_, activation_before_;  // bytes: sums over the units before each unit
   std::vector<std::vector<Holder>> holders_;               // holders of each stage
 };
 

@@ -1,4 +1,4 @@
-// Reads one table of a cluster file key by key, and collects its errors: values that break their rule, missing keys,
+// Reads one TOML table of a cluster file key by key. Collects its errors: values that break their rule, missing keys,
 // unknown keys.
 #pragma once
 
@@ -14,7 +14,7 @@ enum class TableSource { Needed, Optional };
 
 struct NumberRule {
   double least = 0, most = 1e18;
-  // Open: `least` itself is not allowed. An example is 0 for a rate.
+  // Open: `least` itself is not allowed, such as 0 for a rate.
   enum class End { Closed, Open } lower = End::Open;
   TableSource given = TableSource::Needed;
 };
@@ -43,8 +43,8 @@ class TableReader {
   // Adds a problem at a key of the table, or at the table itself if `key` is empty.
   void refuse(const std::string& key, const std::string& rule, const std::string& nearest = "");
   std::string path_of(const std::string& key) const;
-  // Adds a problem for each key that was never read. Call it last. `meant` returns the known key that an unknown key
-  // stands for; null: the most similar known key is used.
+  // Adds a problem for each key that was never read. Call it last. `meant` returns the key to suggest for an unknown
+  // one; null: the most similar known key.
   void refuse_unknown_keys(std::string (*meant)(const std::string& key) = nullptr);
 
  private:

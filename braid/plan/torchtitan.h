@@ -1,5 +1,5 @@
-// Work and memory of a rank under torchtitan with FSDP2, December 2024. Memory is the most that its caching allocator
-// reserves, which is the number that torchtitan prints. Memory that a pass took and freed stays reserved.
+// Work and memory of a rank under torchtitan with FSDP2, December 2024. Memory is the most that PyTorch's caching
+// allocator reserves, which is the number that torchtitan prints. Memory that a pass has freed stays reserved.
 //
 // Parameters, gradients and AdamW's moments are float32 and sharded: 16 bytes for each parameter. Weights in the run's
 // type are gathered for each pass (torchtitan_weight_bytes()).
@@ -23,15 +23,15 @@ namespace braid::plan {
 //   rotary: to float32, complex product, back              (16 + 2e) (q + kv) the same
 //   keys and values repeated for each query head           2e (q + kv)        2e (q + kv), none if q = kv
 //   silu, product with the gate                            5e f               9e f
-//   sum with the residual                                  3e h               3e h
+//   residual addition                                      3e h               3e h
 //
-// When compiled, Inductor fuses each row, and fuses sums with the residual into the norm behind them:
+// When compiled, Inductor fuses each row, and fuses residual additions into the norm after them:
 //
 //   first norm of a block                                  2e h               6e h
-//   second norm, with the sum before it                    4e h               6e h
+//   second norm, with the addition before it               4e h               6e h
 //   rotary, with repetition                                e (4q + 2kv)       the same
 //   silu, product with the gate                            3e f               6e f
-//   last sum                                               3e h               none
+//   last residual addition                                 3e h               none
 //
 // The loss is never compiled: (16 + e) V forward, (24 + e) V backward, for logits to float32, log-softmax, its
 // gradient, and back to the run's type.
@@ -55,10 +55,11 @@ void count_torchtitan_loss(const RunSpec& spec, const RunLayout& layout, PartWor
 // All but "full" also keep the statistics of attention, 4 n heads/t.
 double torchtitan_kept_bytes(const PlannedRun& run, const StageLoad& load);
 
-// Returns the bytes that a stage holds in addition while it works. Without the head these are the tensors of one block
-// or of a recomputed segment, three gradients as wide as the feed-forward branch, and two hidden states.
+// Returns the bytes that a pass of the stage holds in addition to torchtitan_kept_bytes(). Without the head these are
+// the tensors of one block or of a recomputed segment, three gradients as wide as the feed-forward layer, and two
+// hidden states.
 //
-// A stage with the head holds that much, or the following from the forward pass on, if that is more:
+// A stage with the head holds these or, if they are larger, the following tensors, from the forward pass on:
 //
 //   the logits, e n V/t
 //   three float32 tensors of that shape, or four if tensor ranks share the loss
@@ -67,11 +68,12 @@ double torchtitan_kept_bytes(const PlannedRun& run, const StageLoad& load);
 //   the tensors that a block's forward pass frees at its end
 double torchtitan_working_bytes(const PlannedRun& run, const StageLoad& load);
 
-// Returns the bytes of weights in the run's type beside the shards. Embedding, last norm and head are FSDP's root
-// group, which stays gathered. Two blocks are gathered at a time, and a third is in the buffer that the gather fills.
+// Returns the bytes of gathered weights in the run's type, in addition to the float32 shards. Embedding, last norm and
+// head are FSDP's root group, which stays gathered. Two blocks are gathered at a time, and a third is in the buffer
+// that the gather fills.
 //
-// With pipeline ranks, or under a ZeRO stage other than 3, all weights stay gathered. With pipeline ranks gradients are
-// also added up in float32 until the last microbatch.
+// With pipeline ranks, or under a ZeRO stage other than 3, all weights stay gathered. With pipeline ranks unsharded
+// float32 gradients are also accumulated until the last microbatch.
 double torchtitan_weight_bytes(const PlannedRun& run, const RankShare& share);
 
 }  // namespace braid::plan

@@ -20,7 +20,7 @@ Series decimated(const Series& series, size_t most);
 
 // Returns each point with the mean of its neighbours, up to `half_width` on each side. Near the beginning, where a loss
 // falls steeply, both sides have as many neighbours as there are before the point. Near the end, the side after the
-// point has as many as there are.
+// point has all that are left.
 Series smoothed(const Series& series, size_t half_width);
 
 // Returns the median of the last `count` values, or of all if there are fewer; NaN for an empty series.

@@ -10,7 +10,7 @@ namespace braid::report {
 
 struct PredictedRow {
   std::string name;  // "step", "peak memory"
-  // Texts with units. `difference` is the prediction minus the measurement
+  // Texts with units. `difference` is the prediction minus the measurement.
   std::string predicted, measured, difference;
 };
 

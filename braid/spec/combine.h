@@ -1,5 +1,5 @@
 // The table of feature pairs that are refused or that change semantics together. It covers configured runs and programs
-// with their own torch modules. Here a feature is either on or off. Rules about values are in cross_rules.h, and those
+// with their own torch modules. A feature is either on or off. Rules about values are in cross_rules.h, and those
 // of programs in module/refused_options.h.
 #pragma once
 
@@ -36,7 +36,6 @@ enum class Feature {
   Tensor,                // mesh.tensor > 1
   SequenceParallel,      // mesh.sequence_parallel
   Reproducible,          // train.reduction "reproducible"
-  Nodes,                 // mesh.ranks_per_node > 0
   Compression,           // sync.compression is not "none"
   ShardedOptimizer,      // sync.zero 1
   ShardedGradients,      // sync.zero 2

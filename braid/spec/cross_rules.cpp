@@ -57,6 +57,12 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) {
          return cat("must be 0 or model.heads when model.family is \"", at.spec.model.family, "\"");
        }},
+      {{"mesh.ranks_per_node", "mesh.pipe", "mesh.data", "mesh.context", "mesh.expert", "mesh.tensor"},
+       [](const View& at) {
+         const int ranks = at.spec.mesh.ranks_per_node;
+         return ranks == 0 || num_ranks(at.spec.mesh) % ranks == 0;
+       },
+       [](const View& at) { return cat("must be 0 or divide the number of ranks (", num_ranks(at.spec.mesh), ")"); }},
       {{"mesh.tensor", "model.heads"},
        [](const View& at) { return at.spec.model.heads % at.spec.mesh.tensor == 0; },
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
@@ -234,13 +240,13 @@ std::vector<CrossRule> launch_rules() {
          if (as_processes(at.spec)) return "must be \"shm\", \"tcp\", \"gloo\" or \"mpi\" with run.ranks \"processes\"";
          return "must be \"threads\" with run.ranks \"threads\"; it needs \"processes\"";
        }},
-      {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor"},
+      {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor", "sync.servers", "sync.servers_on"},
        [](const View& at) {
-         return !as_processes(at.spec) || num_ranks(at.spec.mesh) <= kMaxProcessRanks * at.limits.num_hosts;
+         return !as_processes(at.spec) || num_world_ranks(at.spec) <= kMaxProcessRanks * at.limits.num_hosts;
        },
        [](const View& at) {
          return cat("must be \"threads\" for more than ", kMaxProcessRanks, " ranks on a host (",
-                    num_ranks(at.spec.mesh), ")");
+                    num_world_ranks(at.spec), ")");
        }},
       {{"run.ranks", "train.device"},
        [](const View& at) { return !as_processes(at.spec) || at.spec.train.device == DeviceKind::Cpu; },
@@ -260,7 +266,6 @@ const std::vector<CrossRule>& cross_rules() {
     for (auto& rule : mesh_rules()) all.push_back(std::move(rule));
     for (auto& rule : partition_rules()) all.push_back(std::move(rule));
     for (auto& rule : schedule_rules()) all.push_back(std::move(rule));
-    for (auto& rule : reduction_rules()) all.push_back(std::move(rule));
     for (auto& rule : data_rules()) all.push_back(std::move(rule));
     for (auto& rule : sync_rules()) all.push_back(std::move(rule));
     for (auto& rule : memory_rules()) all.push_back(std::move(rule));

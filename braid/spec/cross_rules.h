@@ -41,7 +41,4 @@ std::vector<CrossRule> placement_rules();
 // Returns the rules of writing checkpoints and resuming from them.
 std::vector<CrossRule> checkpoint_rules();
 
-// Returns the rules of the all-reduce of gradients.
-std::vector<CrossRule> reduction_rules();
-
 }  // namespace braid::spec

@@ -101,9 +101,10 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::sequence_parallel>(
           "mesh.sequence_parallel", Anything{},
           "Whether tensor ranks share the tokens of norms and residuals; false for now."),
-      mesh<&MeshSpec::ranks_per_node>("mesh.ranks_per_node", at_least(0),
-                                      "Neighbouring ranks with fast links between them, which sums over replicas use "
-                                      "first; 0: all ranks."),
+      mesh<&MeshSpec::ranks_per_node>(
+          "mesh.ranks_per_node", at_least(0),
+          "Consecutive ranks that collectives treat as one node, so that they have two levels, "
+          "inside nodes and across; 1: one level; 0: nodes are hosts."),
       mesh<&MeshSpec::batch_shares>("mesh.batch_shares", WordOrNumbers{{kEqualShares}},
                                     "Parts of the batch that data ranks have: equal ones, or one whole number for each "
                                     "of mesh.data, in proportion "

@@ -16,7 +16,7 @@ struct MeshSpec {
   int expert = 1;
   int tensor = 1;
   bool sequence_parallel = false;           // tensor ranks split the tokens of norms and residuals
-  int ranks_per_node = 0;                   // neighbouring ranks with fast links; 0: all
+  int ranks_per_node = 0;                   // consecutive ranks that are one node to collectives; 0: as placed
   std::string batch_shares = kEqualShares;  // the shares of the data ranks (batch_shares.h)
 
   bool operator==(const MeshSpec&) const = default;

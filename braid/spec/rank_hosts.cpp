@@ -23,7 +23,7 @@ int threads_per_rank(const RunSpec& spec, int cores) {
   if (spec.train.threads > 0) return spec.train.threads;
   if (spec.train.reduction == Reduction::Reproducible) return 1;
   const double tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / spec.mesh.tensor;
-  return threads_with_work(spec.model, tokens, static_cast<int>(cores / num_ranks(spec.mesh)));
+  return threads_with_work(spec.model, tokens, static_cast<int>(cores / num_world_ranks(spec)));
 }
 
 int threads_to_generate(const ModelSpec& model, int cores) { return threads_with_work(model, model.context, cores); }
@@ -40,6 +40,14 @@ std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int n
                     std::ranges::all_of(hosts, [&](int host) { return host >= 0 && host < num_hosts; }) &&
                     hosts[0] == 0 && std::set<int>(hosts.begin(), hosts.end()).size() == static_cast<size_t>(num_hosts);
   return fits ? hosts : std::vector<int>();
+}
+
+std::vector<int> collective_nodes(std::vector<int> host_of_rank, int ranks_per_node) {
+  if (ranks_per_node == 0) return host_of_rank;
+  for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+    host_of_rank[rank] = static_cast<int>(rank) / ranks_per_node;
+  }
+  return host_of_rank;
 }
 
 }  // namespace braid::spec

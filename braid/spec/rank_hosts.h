@@ -9,9 +9,9 @@
 
 namespace braid::spec {
 
-// Returns the number of threads with which a rank computes: train.threads, unless that is 0. If it is 0, returns 1 in
-// reproducible mode, so that results do not depend on the mesh. Otherwise returns the threads that the model's matrix
-// products for a microbatch can keep busy, at least 1 and at most cores / ranks. `cores` are those of all ranks.
+// Returns the number of threads of a rank: train.threads if that is not 0. Else returns 1 in reproducible mode, so that
+// results do not depend on the mesh. Else returns the number of threads that the model's matrix products for a
+// microbatch can keep busy, at least 1 and at most cores / ranks. `cores` are those of all ranks.
 int threads_per_rank(const RunSpec& spec, int cores);
 
 // Returns the threads that one sequence of model.context tokens can keep busy on one rank, at least 1 and at most
@@ -28,5 +28,8 @@ inline int most_ranks_of_host(int64_t num_ranks, int num_hosts) {
 // Returns the host of each rank from a comma-separated list of host numbers. The list must have `num_ranks` entries,
 // begin with host 0, and name each of the `num_hosts` hosts. Returns an empty vector if it does not.
 std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int num_hosts);
+
+// Returns the node of each rank for collectives in two levels: its host, or by mesh.ranks_per_node if that is not 0.
+std::vector<int> collective_nodes(std::vector<int> host_of_rank, int ranks_per_node);
 
 }  // namespace braid::spec

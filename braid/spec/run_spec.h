@@ -83,6 +83,9 @@ inline bool replicas_run_apart(const RunSpec& spec) {
   return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
 }
 
+// Returns the number of ranks of the run: those of the mesh, then the servers that are ranks of their own.
+inline int64_t num_world_ranks(const RunSpec& spec) { return num_ranks(spec.mesh) + num_server_ranks(spec.sync); }
+
 // Returns the number of data ranks over which one copy of the parameters is sharded; 1 without sharding.
 inline int shard_data(const RunSpec& spec) {
   if (spec.sync.zero == 0) return 1;

@@ -46,6 +46,9 @@ std::vector<Field> sync_fields() {
                                "Nesterov momentum of diloco's outer optimizer."),
       sync<&S::servers>("sync.servers", IntRange{1, 64},
                         "Servers that share out the parameters of each pipeline and tensor rank by key range."),
+      sync<&S::servers_on>("sync.servers_on", one_of<ServersOn>(),
+                           "Place of the servers: threads of the data ranks (ranks), or further ranks of the run "
+                           "after those of the mesh (own)."),
       sync<&S::consistency>("sync.consistency", one_of<Consistency>(),
                             "Whether workers of a parameter server wait for all at every step (bsp), for those that "
                             "are more than sync.staleness steps behind (ssp), or never (asp)."),

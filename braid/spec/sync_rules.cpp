@@ -9,6 +9,11 @@
 namespace braid::spec {
 namespace {
 
+bool feeds_errors_back(const SyncSpec& sync) {
+  return sync.compression != CompressionKind::None && sync.compression != CompressionKind::BFloat16 &&
+         sync.compression != CompressionKind::Float16;
+}
+
 bool is_on(Feature feature, const RunSpec& spec) {
   const auto on = features(spec);
   return std::find(on.begin(), on.end(), feature) != on.end();
@@ -52,16 +57,51 @@ std::vector<CrossRule> server_rules() {
   };
 }
 
+// The rules of servers that are ranks of their own.
+std::vector<CrossRule> server_rank_rules() {
+  return {
+      {{"sync.servers_on", "sync.replication"},
+       [](const View& at) {
+         return at.spec.sync.servers_on == ServersOn::Ranks ||
+                at.spec.sync.replication == ReplicationKind::ParameterServer;
+       },
+       [](const View& at) {
+         return cat("must be \"ranks\" with sync.replication = \"", at.spec.sync.replication,
+                    "\", which has no servers");
+       }},
+      {{"sync.servers_on", "sync.servers", "sync.replication", "mesh.pipe", "mesh.data", "mesh.tensor"},
+       [](const View& at) {
+         const int64_t most = at.limits.all_ranks();
+         return num_world_ranks(at.spec) <= most || num_ranks(at.spec.mesh) > most;
+       },
+       [](const View& at) {
+         return cat("must leave at most ", counted(at.limits.all_ranks(), "rank"), " on ",
+                    at.limits.num_hosts == 1 ? "this host" : "these hosts", " (", num_ranks(at.spec.mesh),
+                    " of the mesh + ", counted(at.spec.sync.servers, "server"), " = ", num_world_ranks(at.spec), ")");
+       }},
+  };
+}
+
 }  // namespace
 
 std::vector<CrossRule> sync_rules() {
   std::vector<CrossRule> rules = server_rules();
+  for (CrossRule& rule : server_rank_rules()) rules.push_back(std::move(rule));
   rules.push_back({{"sync.zero_group", "mesh.data"},
                    [](const View& at) {
                      const int group = at.spec.sync.zero_group;
                      return group == 0 || (group <= at.spec.mesh.data && at.spec.mesh.data % group == 0);
                    },
                    [](const View& at) { return cat("must be 0 or divide mesh.data (", at.spec.mesh.data, ")"); }});
+  rules.push_back(
+      {{"sync.compression", "train.dtype"},
+       [](const View& at) { return at.spec.train.dtype != DType::Float16 || !feeds_errors_back(at.spec.sync); },
+       [](const View&) {
+         return std::string(
+             "must be none, bfloat16 or float16 when train.dtype is \"float16\": residuals are in units of a loss "
+             "scale "
+             "that changes");
+       }});
   return rules;
 }
 

@@ -43,6 +43,11 @@ enum class Consistency {
 };
 constexpr auto words(Consistency) { return std::to_array<std::string_view>({"bsp", "ssp", "asp"}); }
 
+// The place of parameter servers. Ranks: server s is a thread of data rank s mod n. Own: each server is a rank of its
+// own, after the ranks of the mesh.
+enum class ServersOn { Ranks, Own };
+constexpr auto words(ServersOn) { return std::to_array<std::string_view>({"ranks", "own"}); }
+
 struct SyncSpec {
   ReplicationKind replication = ReplicationKind::AllReduce;
   double bucket_mb = 25;       // size of a gradient bucket, in 2^20 bytes
@@ -61,6 +66,7 @@ struct SyncSpec {
   double outer_lr = 0.7;                       // diloco: learning rate of the outer optimizer
   double outer_momentum = 0.9;                 // diloco: momentum of the outer optimizer
   int servers = 1;                             // parameter-server: number of servers, each with a key range
+  ServersOn servers_on = ServersOn::Ranks;     // parameter-server
   Consistency consistency = Consistency::Bsp;  // parameter-server
   int staleness = 0;                           // ssp: clocks by which a worker may be ahead of the slowest
   int push_every = 1;                          // parameter-server: steps between two pushes of gradients
@@ -68,5 +74,11 @@ struct SyncSpec {
 
   bool operator==(const SyncSpec&) const = default;
 };
+
+// Returns the number of ranks outside the mesh: the parameter servers that are ranks of their own.
+inline int num_server_ranks(const SyncSpec& sync) {
+  const bool own = sync.replication == ReplicationKind::ParameterServer && sync.servers_on == ServersOn::Own;
+  return own ? sync.servers : 0;
+}
 
 }  // namespace braid

@@ -82,12 +82,6 @@ int64_t BucketedAllReduce::bytes_sent() const {
   return bytes;
 }
 
-int64_t BucketedAllReduce::bytes_across_nodes() const {
-  int64_t bytes = 0;
-  for (const auto& sums : sums_) bytes += sums->reducer().bytes_across_nodes();
-  return bytes;
-}
-
 // Returns the state with its name in a checkpoint. First and last stage may both hold a tied parameter, with different
 // residuals, so the name contains the number of the rank's first use unless that is 0.
 ReplicationState BucketedAllReduce::saved(const ReducerState& state) const {

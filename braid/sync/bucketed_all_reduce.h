@@ -48,7 +48,6 @@ class BucketedAllReduce final : public Replication {
   void flush() override;
   void finish() override;
   int64_t bytes_sent() const override;
-  int64_t bytes_across_nodes() const override;
   // Returns the reducers' state; its names begin with kReducerState.
   std::vector<ReplicationState> state() override;
 

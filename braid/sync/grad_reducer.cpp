@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "braid/sync/node_groups.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
 

@@ -1,5 +1,4 @@
-// All-reduces the gradients of one bucket over the replicas: uncompressed, in a narrower type, compressed, or node by
-// node.
+// All-reduces the gradients of one bucket over the replicas: uncompressed, in a narrower type, or compressed.
 //
 // Called from one thread, the rank's own. All ranks of a group start the same buckets in the same order, then advance
 // all of them, then finish all of them. Afterwards all ranks hold the same bits. Bucket boundaries never change the
@@ -67,10 +66,8 @@ class GradReducer {
   virtual void advance(int /*bucket*/) {}
   // Blocks until the bucket's elements are their sum over the ranks, or the approximation of it that compression gives.
   virtual void finish(int bucket) = 0;
-  // Returns the bytes that this rank has sent, counted as in node_groups.h.
+  // Returns the bytes that this rank has sent, counted as in ring_bytes.h.
   virtual int64_t bytes_sent() const = 0;
-  // Returns the part of bytes_sent() that left the node; 0 if the reducer has no nodes.
-  virtual int64_t bytes_across_nodes() const { return 0; }
   // Returns views of the state. REQUIRES: plan() was called.
   virtual std::vector<ReducerState> state() { return {}; }
 };

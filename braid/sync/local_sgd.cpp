@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
-#include "braid/sync/node_groups.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
 

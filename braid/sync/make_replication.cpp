@@ -19,15 +19,6 @@ LocalSgdPlan local_sgd_plan(const SyncSpec& spec, int64_t num_steps) {
   return plan;
 }
 
-ReducerPlace reducer_place(Communicator& ranks, const ReplicationParts& parts) {
-  ReducerPlace place{ranks, std::nullopt, parts.seed};
-  if (!parts.node) return place;
-  place.nodes = split_into_nodes(ranks, *parts.node);
-  const bool tree = parts.store.reduction() == Reduction::Reproducible;
-  check(!tree || place.nodes->continues_tree, "nodes continue the tree over replicas");
-  return place;
-}
-
 void check_one_group(const param::ParamStore& store, const char* who) {
   for (const param::Parameter& param : store.params()) {
     const bool all = mesh::summed_axes(param.placement) == mesh::kSampleAxes;
@@ -37,10 +28,9 @@ void check_one_group(const param::ParamStore& store, const char* who) {
 
 std::unique_ptr<Replication> make_all_reduce(const SyncSpec& spec, const ReplicaGroups& groups,
                                              ReplicationParts parts) {
-  AllReduceOptions options{.reducer = make_reducer(spec, reducer_place(groups.replicas, parts)),
-                           .model_part = parts.model_part};
+  AllReduceOptions options{.reducer = make_reducer(spec, groups.replicas, parts.seed), .model_part = parts.model_part};
   for (SumGroup& each : parts.sum_groups) {
-    each.reducer = make_reducer(spec, reducer_place(*each.ranks, parts));
+    each.reducer = make_reducer(spec, *each.ranks, parts.seed);
     options.apart.push_back(std::move(each));
   }
   return std::make_unique<BucketedAllReduce>(spec, parts.store, groups, std::move(options));
@@ -53,7 +43,7 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const Replic
   param::ParamStore& store = parts.store;
   if (spec.replication == ReplicationKind::ParameterServer) {
     check_one_group(store, "a parameter server");
-    const server::ServedReplica::Specs specs{spec, parts.optimizer, parts.ranks_per_replica};
+    const server::ServedReplica::Specs specs{spec, parts.optimizer, parts.ranks_per_replica, parts.with_servers};
     return std::make_unique<server::ServedReplica>(specs, store, groups);
   }
   if (store.sharding().what != param::Sharded::Nothing) {

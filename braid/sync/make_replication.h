@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "braid/comm/communicator.h"
@@ -19,12 +18,12 @@ struct ReplicationParts {
   param::ParamStore& store;
   param::UnitSink* unit_sink = nullptr;  // sink of gradients that the store shards; else null
   std::vector<int> stage_of_block = {};  // by block of the store: its stage, whose blocks run in sequence
-  std::optional<int> node = {};          // node of this rank; none: all ranks are on one node
   int ranks_per_replica = 1;             // neighbours in groups.replicas; 2 if stages are mirrored
   int model_part = 0;                    // distinguishes ranks that hold different parts of a parameter
   uint64_t seed = 0;
   std::vector<SumGroup> sum_groups = {};  // of parameters split along one of kSampleAxes; reducers are null
   OptimizerSpec optimizer = {};           // optimizer of parameter servers
+  Communicator* with_servers = nullptr;   // ServedReplica::Specs::with_servers
   int64_t num_steps = std::numeric_limits<int64_t>::max();  // steps of the run; the last one leaves all replicas equal
 };
 

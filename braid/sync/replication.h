@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/optim/optimizer.h"
@@ -37,10 +38,11 @@ struct ReplicaGroups {
 // The executor of the optimizer's step.
 enum class UpdateBy { Rank, Servers };
 
-// Timings of parameter servers; zeros for other implementations.
+// Numbers of parameter servers; zeros for other implementations.
 struct ReplicationTimes {
-  double waiting_seconds = 0;  // waiting for servers, since construction
-  int64_t staleness = 0;       // updates between the parameters and their gradient, for the last answered push
+  double waiting_seconds = 0;         // waiting for servers, since construction
+  int64_t staleness = 0;              // updates between the parameters and their gradient, for the last answered push
+  std::vector<int64_t> server_bytes;  // peak memory of each server that is a rank of its own
 };
 
 // The parameters that blocks run with, and their update. The file comment has the order of calls. Methods that
@@ -83,8 +85,6 @@ class GradientSync {
   // Returns the bytes that this rank's collectives have sent since construction, gradients and all else, as the ring
   // algorithm counts them.
   virtual int64_t bytes_sent() const = 0;
-  // Returns the part of bytes_sent() that left the node, if the mesh has nodes.
-  virtual int64_t bytes_across_nodes() const { return 0; }
 
   // Called on every rank with each choice made from measurements, and the reason. May be empty.
   std::function<void(const std::string& choice)> on_choice;

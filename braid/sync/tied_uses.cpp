@@ -1,7 +1,7 @@
 // Adds the uses of tied parameters: first those on this rank, then those of other ranks.
 #include "braid/sync/tied_uses.h"
 
-#include "braid/sync/node_groups.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
 namespace {

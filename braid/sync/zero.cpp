@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "braid/base/errors.h"
-#include "braid/sync/node_groups.h"
+#include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
 
 namespace braid::sync {

@@ -10,8 +10,8 @@
 
 namespace braid::tokenize {
 
-// Reads the documents of every file of `spec.paths`, each ended by end-of-text. Order and choice are those of
-// document_list.h. The documents are the same as in prepared data and are held out on the same side
+// Reads the documents of every file of `spec.paths`, each ended by end-of-text. document_list.h describes which files
+// are documents, and their order. The documents are the same as in prepared data and are held out on the same side
 // (document_reader.h). About `spec.validation_fraction` of the bytes are held out as whole documents; of a single text
 // file, the last part is. The origin of the corpus is one source, "text": the documents in their order, each as its
 // length in decimal, a newline and its bytes, digested by XXH64. Throws ConfigError naming every path that is missing,

@@ -30,7 +30,7 @@ class BatchSource {
   // With data.attention "document" it also has each token's document within the sequence. Throws IoError if a token
   // file is damaged.
   nn::Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
-  // Returns the number of that microbatch's sequences, counted from its first, that are among the run's first `count`.
+  // Returns how many of that microbatch's sequences are among the run's first `count` sequences.
   int64_t num_before(int64_t count, int64_t step, int micro) const;
   // Returns a hash of the tokens and targets of `read`, which is that microbatch on the host. The sum of these hashes
   // over all microbatches of a step (modulo 2^64) is the same on every mesh, if tokens and targets count once each.

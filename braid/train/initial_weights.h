@@ -15,8 +15,8 @@ namespace braid::train {
 // data.tokenizer: "bytes" or a folder. Empty if it has none, or if there are no weights. Throws IoError.
 std::string tokenizer_of_weights(const std::string& init);
 
-// Returns a problem if the tokenizer of spec.data is not that of the weights spec.train.init, since its ids would stand
-// for other words. Tokenizers are compared by the content of their files; for prepared data by the digest in their
+// Returns a problem if the tokenizer of spec.data is not that of the weights spec.train.init, since its ids would mean
+// other tokens. Tokenizers are compared by the content of their files; for prepared data by the digest in their
 // manifest. Weights without tokenizer files accept any tokenizer, but "bytes" only if their vocabulary has its size.
 // Reads no text. Throws ConfigError if data.paths are not of one kind, and IoError.
 std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec);
@@ -36,7 +36,7 @@ std::string chosen_initial_weights(const TrainSpec& train);
 // checkpoint. Throws ConfigError and IoError if the weights cannot be read.
 std::vector<Problem> initial_weights_problems(const RunSpec& spec);
 
-// Returns the end of a sentence that names the source of the weights.
+// Returns text that ends a sentence and names the source of the weights.
 std::string told_of_initial_weights(const std::string& path);
 
 // Reads the initial weights into the masters that this rank owns, rounded to their type, and into the weights of these

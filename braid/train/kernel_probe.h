@@ -49,7 +49,7 @@ struct BlockSpeed {
   // operations.
   std::vector<ProductSpeed> products;
   AttentionSpeed attention;
-  // Everything else: the rate over the bytes that plan/block_work.h counts, and the bytes of a hidden state.
+  // All other kernels: their rate in the bytes that plan/block_work.h counts, and the bytes of a hidden state.
   CopySpeed elementwise;
 };
 template <class Pack>
@@ -70,8 +70,8 @@ BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& 
 // seconds. Collective. Returns the same on all ranks.
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks);
 
-// Seconds of a block as training runs it, seconds of its products and attention, and the bytes that its other
-// operations stream.
+// Measurements of a block: its seconds in training, the seconds of its products and attention, and the bytes that its
+// other operations read and write.
 struct BlockRemainder {
   double whole = 0, products = 0, bytes = 0;
 

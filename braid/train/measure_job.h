@@ -37,7 +37,7 @@ struct JobSpeed {
   double save_seconds = 0;       // time of a save of almost nothing (measured_save()); 0: not measured
 };
 
-// What is measured for a description of the cluster alone: blocks, skew.
+// The measurements that only a description of the cluster needs: blocks, skew.
 enum class ClusterRates { Skipped, Measured };
 
 // Runs ranks with `start`, one for each entry of `host_of_rank`, and makes all measurements one after another. Each

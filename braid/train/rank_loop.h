@@ -38,8 +38,8 @@ class RankLoop {
   RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world);
 
   // Runs steps until all are done or a stop is requested, and saves the state after the last step. The caller fills in
-  // the fields of the result that ranks do not have. At a spike() for which the run goes back, the result is empty and
-  // the trainer must not be used any more.
+  // the fields of the result that ranks do not have. At a spike() that causes a rollback, the result is empty and the
+  // trainer must not be used any more.
   RunEnd run();
   // Returns a description of the spike; empty if there was none.
   const std::string& spike() const { return spike_; }

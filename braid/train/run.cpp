@@ -101,7 +101,23 @@ void tell_of_beginning(const SharedByRanks& shared, const Beginning& from, int64
   tell_of_start(shared, num_steps);
 }
 
-// Runs a rank from start to end. Only rank 0 reports the beginning and returns the end.
+// Runs a rank of the mesh from start to end. Only rank 0 reports the beginning and returns the end.
+RunEnd train_on(const SharedByRanks& shared, const RunWorld& world) {
+  const RunSpec& spec = shared.start.spec;
+  for (Beginning from{spec.train.resume};;) {
+    Trainer trainer(spec, shared.corpus, world);
+    if (!from.checkpoint.empty()) trainer.load(from.checkpoint);
+    if (!from.why.empty()) trainer.go_on_at(from.next_batch);
+    RankLoop loop(shared, trainer, world.mesh);
+    world.mesh.barrier()
+        .wait_host();  // from here on the files that the run began with may be removed; the run's folder may hold them
+    if (world.mesh.rank() == 0) tell_of_beginning(shared, from, trainer.num_steps());
+    RunEnd end = loop.run();
+    if (loop.spike().empty()) return world.mesh.rank() == 0 ? std::move(end) : RunEnd();
+    from = after_spike(from, loop, trainer);
+  }
+}
+
 RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   const RunSpec& spec = shared.start.spec;
   param::account_memory_to(world.rank());
@@ -109,18 +125,7 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   enter_device(spec);
   if (comm::RankActivity* activity = world.activity()) activity->begin_storage("start");
   if (shared.controls.launcher) require_same_inputs(spec, shared.corpus.origin, world);
-  for (Beginning from{spec.train.resume};;) {
-    Trainer trainer(spec, shared.corpus, world);
-    if (!from.checkpoint.empty()) trainer.load(from.checkpoint);
-    if (!from.why.empty()) trainer.go_on_at(from.next_batch);
-    RankLoop loop(shared, trainer, world);
-    world.barrier()
-        .wait_host();  // from here on the files that the run began with may be removed; the run's folder may hold them
-    if (world.rank() == 0) tell_of_beginning(shared, from, trainer.num_steps());
-    RunEnd end = loop.run();
-    if (loop.spike().empty()) return world.rank() == 0 ? std::move(end) : RunEnd();
-    from = after_spike(from, loop, trainer);
-  }
+  return on_mesh(spec, world, [&](const RunWorld& roles) { return train_on(shared, roles); });
 }
 
 }  // namespace
@@ -150,13 +155,15 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, controls};
   const Launcher& starts = controls.launcher ? *controls.launcher : launcher(spec.run);
   RunEnd end = values_by_rank(
-      starts, mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) { return run_rank(shared, world); },
+      starts, static_cast<int>(spec::num_world_ranks(spec)),
+      [&](Communicator& world) { return run_rank(shared, world); },
       {.deadline_seconds = kNoDeadline,
        .threads_per_rank = start.threads,
        .grace_seconds = kGrace,
        .progress_seconds = spec.run.progress_seconds,
        .signals = SignalsTo::Caller,
-       .sums = spec.train.reduction == Reduction::Fast ? comm::ReductionOrder::Engine : comm::ReductionOrder::Tree})[0];
+       .sums = spec.train.reduction == Reduction::Fast ? comm::ReductionOrder::Engine : comm::ReductionOrder::Tree,
+       .ranks_per_node = spec.mesh.ranks_per_node})[0];
   end.spec = spec;
   end.bigram_entropy = start.bigram_entropy;
   return end;

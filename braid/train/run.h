@@ -91,7 +91,7 @@ class RunObserver {
   // Called before an evaluation if replicas run apart, since on_step() then reports one replica. `loss` is the mean
   // training loss of all replicas since the last evaluation, over `num_steps` steps of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}
-  // Called when the run has gone back by itself to its state after `step` steps. Reports of later steps are void. `why`
+  // Called when the run has rolled back to its state after `step` steps. Reports of later steps are void. `why`
   // is a sentence with the reason and the batch that the run resumes with.
   virtual void on_rollback(int64_t step, const std::string& why) {}
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;

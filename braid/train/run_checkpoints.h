@@ -22,7 +22,7 @@ class RunCheckpoints {
     const RunStart& start;
     RunObserver& observer;  // called by rank 0 only
     ckpt::CheckpointReading&
-        begun_with;  // locks the initial checkpoint, to which the run may go back until its first one is published
+        begun_with;  // locks the initial checkpoint, to which the run may roll back until its first one is published
   };
 
   // All arguments outlive this. Only rank 0 removes checkpoints. With checkpoint.async, allocates the memory for

@@ -41,7 +41,7 @@ struct CoreShare {
 
 CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
   const int cores = num_cores();
-  const int ranks = spec::most_ranks_of_host(num_ranks(spec.mesh), num_hosts);
+  const int ranks = spec::most_ranks_of_host(spec::num_world_ranks(spec), num_hosts);
   return {cores, std::min(std::max(cores / ranks, 1), spec::threads_per_rank(spec, cores * num_hosts))};
 }
 
@@ -76,8 +76,9 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
 
 plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator& world) {
   const at::Device device = compute_device(spec);
-  hosts.resize(static_cast<size_t>(world.size()));
-  const CoreShare share = device.is_cpu() ? share_of_cores(spec, num_hosts(hosts))
+  const int num_all_hosts = num_hosts(hosts);
+  hosts.resize(static_cast<size_t>(world.size()));  // of the mesh
+  const CoreShare share = device.is_cpu() ? share_of_cores(spec, num_all_hosts)
                                           : CoreShare{static_cast<int>(std::ranges::count(hosts, 0)), 1};
   plan::Cluster cluster;
   cluster.rates = plan::RatesFrom::Measured;
@@ -86,7 +87,7 @@ plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Commun
   const bool here = device.is_cpu() && kernels::has_product_bf16();
   group.bfloat16_products = comm::agree_all(world, "bfloat16 products", here);
   group.per_node = share.per_node;
-  group.nodes = num_hosts(hosts);
+  group.nodes = num_all_hosts;
   group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;
   const bool measures = computes(hosts, world.rank(), share.per_node);
   const auto measuring = world.split(measures ? 0 : 1, world.rank(), "rates");

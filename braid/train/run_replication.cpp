@@ -7,7 +7,7 @@
 
 namespace braid::train {
 
-std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model) {
+std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model, Communicator* with_servers) {
   const Groups& groups = model.groups();
   sync::ReplicationParts parts{.store = model.params(),
                                .unit_sink = model.unit_sink(),
@@ -17,8 +17,8 @@ std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankMode
                                .seed = spec.train.seed,
                                .sum_groups = sum_groups(groups, model.params()),
                                .optimizer = spec.optimizer,
+                               .with_servers = with_servers,
                                .num_steps = spec.train.steps};
-  if (spec.mesh.ranks_per_node > 0) parts.node = groups.world.rank() / spec.mesh.ranks_per_node;
   auto made = sync::make_replication(spec.sync, groups.replicas(), std::move(parts));
   sync::Replication* replication = made.get();
   model.sink().on_ready = [replication](const param::Parameter& param) { replication->ready(param); };

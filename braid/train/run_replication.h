@@ -10,7 +10,9 @@
 namespace braid::train {
 
 // Returns the replication of `spec` for `model`; both arguments outlive it. From now on `model` notifies it of
-// gradients that are ready and, if parameters are sharded, before and after each block runs. Collective over the world.
-std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model);
+// gradients that are ready and, if parameters are sharded, before and after each block runs. `with_servers` is that of
+// the RunWorld. Collective over the world.
+std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankModel& model,
+                                                   Communicator* with_servers = nullptr);
 
 }  // namespace braid::train

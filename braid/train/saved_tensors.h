@@ -34,8 +34,7 @@ void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> 
 
 // The counter in a checkpoint that was written while replicas had their own weights: the number of replicas.
 inline constexpr const char* kReplicasApart = "replicas_apart";
-// The counter of batches before the data cursor that no step was made with, since the run skipped them in a rollback
-// (Trainer::go_on_at()).
+// The counter of batches before the data cursor that rollbacks have skipped (Trainer::go_on_at()).
 inline constexpr const char* kBatchesPassedOver = "batches_passed_over";
 
 }  // namespace braid::train

@@ -65,7 +65,7 @@ struct StepReport {
   double server_wait_seconds = 0;        // time that this rank waited for parameter servers in this step
   uint64_t sample_hash = 0;              // hash of the step's samples, as the first and last stages read them
   int64_t sync_bytes = 0;                // bytes that this rank sent for replication in this step
-  int64_t sync_bytes_across_nodes = 0;   // the part of sync_bytes that went to other nodes
+  int64_t bytes_across_nodes = 0;        // bytes that this rank sent to other nodes in this step, of all kinds
   std::vector<param::MemoryUse> memory;  // by rank of the world, or of the replica; peaks since the run began
   // Contributions of the model's blocks by name (nn/block.h): means of losses over the step's microbatches, without
   // coefficients, and sums of counts. `loss` includes neither.

@@ -69,7 +69,7 @@ struct StepParts {
 //
 // All ranks agree on whether the step is a spike, and then nothing is updated. Its description names the values that
 // are not finite. Depending on `on_spike`, this throws RunError or returns the spike in `report`; the caller then
-// continues or goes back. Also throws RunError if float16 gradients overflow at the smallest scale.
+// continues or rolls back. Also throws RunError if float16 gradients overflow at the smallest scale.
 // REQUIRES: the gradients are final. Collective.
 void finish_step(const StepParts& parts, const RankReport& own, StepReport& report);
 

@@ -54,18 +54,18 @@ bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
          !version_plan(spec, schedule).asynchronous();
 }
 
-Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world)
+Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld& world)
     : Trainer(spec, corpus, world, nn::model_maker(spec.model)) {}
 
-Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const nn::ModelMaker& maker)
+Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld& world, const nn::ModelMaker& maker)
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
-  const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[mesh::Axis::Data]);
-  groups_ = std::make_unique<Groups>(mesh, StageLayout(schedule), world, spec::shard_data(spec_));
+  const Schedule schedule = step_schedule(spec_, mesh.coords(world.mesh.rank())[mesh::Axis::Data]);
+  groups_ = std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::shard_data(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (spec::replicas_run_apart(spec_)) groups_->step_report = &groups_->model();
-  replication_ = run_replication(spec_, *model_);
+  replication_ = run_replication(spec_, *model_, world.with_servers);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
   optimizer_ =
@@ -106,9 +106,20 @@ StepParts Trainer::step_parts() {
           spec::first_microbatches(spec_)};
 }
 
+namespace {
+
+param::MemoryUse memory_of_server(int64_t peak_bytes) {
+  param::MemoryUse use;
+  use.peak_bytes[static_cast<size_t>(param::MemoryCategory::Servers)] = peak_bytes;
+  use.peak_total_bytes = peak_bytes;
+  return use;
+}
+
+}  // namespace
+
 StepReport Trainer::step() {
   const double begin = now_seconds();
-  const int64_t bytes_before = replication_->bytes_sent(), across_before = replication_->bytes_across_nodes();
+  const int64_t bytes_before = replication_->bytes_sent(), across_before = groups_->world.bytes_across_nodes();
   const double waited_before = replication_->times().waiting_seconds;
   run_program();
 
@@ -119,9 +130,11 @@ StepReport Trainer::step() {
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
-  report.sync_bytes_across_nodes = replication_->bytes_across_nodes() - across_before;
-  report.server_wait_seconds = replication_->times().waiting_seconds - waited_before;
-  report.staleness = std::max(training_->versions.most_stale(), static_cast<int>(replication_->times().staleness));
+  report.bytes_across_nodes = groups_->world.bytes_across_nodes() - across_before;
+  const sync::ReplicationTimes times = replication_->times();
+  report.server_wait_seconds = times.waiting_seconds - waited_before;
+  report.staleness = std::max(training_->versions.most_stale(), static_cast<int>(times.staleness));
+  for (const int64_t bytes : times.server_bytes) report.memory.push_back(memory_of_server(bytes));
   if (report.spike.empty() || report.skipped) ++num_steps_;
   return report;
 }

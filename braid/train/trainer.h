@@ -18,6 +18,7 @@
 #include "braid/sync/replication.h"
 #include "braid/train/block_executor.h"
 #include "braid/train/rank_model.h"
+#include "braid/train/run_world.h"
 #include "braid/train/step_report.h"
 #include "braid/train/step_update.h"
 
@@ -25,12 +26,12 @@ namespace braid::train {
 
 class Trainer {
  public:
-  // `corpus` and `world` outlive this. With train.init, loads these weights, and throws IoError and ConfigError.
-  // REQUIRES: `spec` has no problems and a resolved vocabulary; the weights of train.init are those of spec.model
-  // (initial_weights.h).
-  Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world);
+  // `corpus` and the communicators of `world` outlive this. With train.init, loads these weights, and throws IoError
+  // and ConfigError. REQUIRES: `spec` has no problems and a resolved vocabulary; the weights of train.init are those of
+  // spec.model (initial_weights.h).
+  Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld& world);
   // The same for the model that `maker` makes of spec.model. `maker` outlives this.
-  Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const nn::ModelMaker& maker);
+  Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld& world, const nn::ModelMaker& maker);
   ~Trainer();
 
   // Makes a step: forward, backward, all-reduce of gradients, clipping, update. Before the update, all ranks agree on
@@ -38,7 +39,7 @@ class Trainer {
   //
   //   stop      throws RunError on all ranks
   //   skip      skips the update; the step and its samples count. After SpikeWatch::kMostSkips in a row, as stop.
-  //   rollback  returns the spike in the report; neither step nor samples count. The caller must go back.
+  //   rollback  returns the spike in the report; neither step nor samples count. The caller must roll back.
   //
   // In float16, gradients that are not finite skip the update and halve the loss scale. Throws CommError too.
   StepReport step();

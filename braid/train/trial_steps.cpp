@@ -20,10 +20,7 @@ void members(Pack& pack, TrialSteps& tried) {
 
 namespace {
 
-TrialSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int steps, Communicator& world) {
-  param::account_memory_to(world.rank());
-  param::reset_memory_peak(world.rank());
-  enter_device(spec);
+TrialSteps tried_on(const RunSpec& spec, const data::Corpus& corpus, int steps, const RunWorld& world) {
   Trainer trainer(spec, corpus, world);
   std::vector<double> seconds, bubbles;
   StepReport report = trainer.step();
@@ -39,12 +36,19 @@ TrialSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int st
   return tried;
 }
 
+TrialSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int steps, Communicator& world) {
+  param::account_memory_to(world.rank());
+  param::reset_memory_peak(world.rank());
+  enter_device(spec);
+  return on_mesh(spec, world, [&](const RunWorld& roles) { return tried_on(spec, corpus, steps, roles); });
+}
+
 }  // namespace
 
 TrialSteps run_trial_steps(const RunSpec& spec, const data::Corpus& corpus, int steps) {
   param::install_memory_accounting();
   return values_by_rank(
-      launcher(spec.run), static_cast<int>(num_ranks(spec.mesh)),
+      launcher(spec.run), static_cast<int>(spec::num_world_ranks(spec)),
       [&](Communicator& world) { return tried_by_rank(spec, corpus, steps, world); },
       {.threads_per_rank = spec::threads_per_rank(spec, num_cores()), .signals = SignalsTo::Caller})[0];
 }

@@ -19,7 +19,7 @@ using model::Orientation;
 struct HfTensor {
   std::string name;       // "model.layers.3.self_attn.k_proj.weight"
   mesh::Index shape;      // Hugging Face's shape
-  std::string whole;      // braid's tensor of which it is some rows
+  std::string whole;      // braid's tensor, which has it as some of its rows
   int64_t first_row = 0;  // first row in `whole`
   int64_t num_rows = 0;
   mesh::Index whole_shape;  // shape of `whole`

@@ -1,5 +1,6 @@
 """run.engine: every engine trains the same bits, on one host, and mpirun's ranks end as others do. MPIs that were not
 installed when braid was built are named as skipped."""
+import json
 import os
 import pathlib
 import shutil
@@ -14,13 +15,18 @@ from tiny_run import ENDLESS, TinyRun
 MPIRUN = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"], "mpich": ["mpirun.mpich"]}
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 FULL = os.environ.get("BRAID_FULL") == "1"
+WIDE = ["model.width=64"]  # shorter tensors are exchanged at one level
 LAYOUTS = [
     (4, ["mesh.data=2", "mesh.pipe=2", "sync.zero=1"]),
-    (4, ["mesh.tensor=2", "mesh.data=2", "sync.zero=2"]),
+    (4, ["mesh.data=4", "sync.zero=2", "train.microbatch=1", "mesh.ranks_per_node=2", *WIDE]),
     (2, ["mesh.data=2", "sync.replication=local-sgd", "sync.period=2"]),
     (4, ["mesh.data=2", "mesh.pipe=2", "sync.replication=parameter-server", "sync.servers=3", "train.reduction=fast"]),
 ]
 MORE_LAYOUTS = [
+    (4, ["mesh.tensor=2", "mesh.data=2", "sync.zero=2"]),
+    (4, ["mesh.data=4", "sync.replication=local-sgd", "sync.period=2", "train.microbatch=1", "mesh.ranks_per_node=2", *WIDE]),
+    (8, ["mesh.data=4", "mesh.pipe=2", "pipeline.schedule=dualpipe", "train.batch=16", "train.microbatch=1", "mesh.ranks_per_node=4",
+         *WIDE]),
     (2, ["mesh.data=2"]), (2, ["mesh.pipe=2"]), (2, ["mesh.tensor=2"]), (4, ["mesh.data=4", "sync.zero=3", "train.microbatch=1"]),
     (2, ["mesh.data=2", "sync.compression=top-k", "train.reduction=fast"]),
     (2, ["mesh.data=2", "sync.replication=diloco", "sync.period=2"]), (2, ["mesh.pipe=2", "pipeline.schedule=zb-h1"]),
@@ -64,6 +70,16 @@ class Engines(TinyRun):
                 self.assertGreater(len(expected), 1)
                 for name in ("shm", "tcp", "gloo", *mpis):
                     self.assertTrue(self.weights(name) == expected, f"{name} differs")
+
+    def test_two_levels_send_half_of_a_sum_to_another_node(self):
+        """What rank 0 of 2 nodes x 2 ranks sends; a ring sends 3/2 of the sum in all, and one level as much as the sum
+        between nodes."""
+        self.run_command([], "mesh.data=4", "train.microbatch=1", "mesh.ranks_per_node=2", *WIDE, "run.ranks=processes",
+                         "run.engine=tcp", "train.out=run")
+        lines = map(json.loads, (self.path / "run/metrics.jsonl").read_text().splitlines())
+        for step in [line for line in lines if line["kind"] == "step"]:
+            self.assertGreater(step["bytes_across_nodes"], step["sync_bytes"] / 3)
+            self.assertLess(step["bytes_across_nodes"], 1.1 * step["sync_bytes"] / 3)
 
     def ranks_of_this_test(self):
         """Processes of rank 1. Other tests may run ranks at the same time, which may end while this looks."""

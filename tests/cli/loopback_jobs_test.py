@@ -10,6 +10,7 @@ from job_options_test import LAUNCHERS, TORCHRUN
 from tiny_run import ENDLESS, TinyRun
 
 MESH = "mesh.data=2"
+SERVED = ["sync.replication=parameter-server", "sync.servers=2"]
 
 
 def free_port():
@@ -57,6 +58,21 @@ class LoopbackJobs(TinyRun):
         nodes = [self.started(MESH, env=self.without_launchers() | said | {"RANK": str(rank)}) for rank in range(2)]
         for out, _ in self.ended(nodes, 0):
             self.assertIn(f"has rank 0; {socket.gethostname()} has rank 1; across hosts data\n", out)
+
+    def test_the_last_nodes_run_the_servers(self):
+        self.trained(MESH, *SERVED, "train.out=beside")
+        host = socket.gethostname()
+        for out, _ in self.ended(self.by_hand(*SERVED, "sync.servers_on=own"), 0):
+            self.assertIn(f"{host} has rank 0, 1; {host} has server 0, 1; inside a host data\n", out)
+        self.assertEqual(self.losses(), self.losses("beside"))
+
+    def test_servers_with_which_no_equal_blocks_are_left_are_refused(self):
+        job = ["--nodes", "2", "--node", "0", "--root", f"127.0.0.1:{free_port()}"]
+        done = self.braid("train", "run.toml", MESH, *SERVED, "sync.servers=3", "sync.servers_on=own", *job)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn("must leave a multiple of 2 ranks, as many for each host, and leaves 5, of which 3 are servers",
+                      done.stderr)
 
     def test_a_shell_of_srun_trains_on_its_own_ranks(self):
         shell = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0", "SLURM_NODEID": "0",

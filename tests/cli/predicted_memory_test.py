@@ -49,6 +49,8 @@ if os.environ.get("BRAID_FULL"):
             ["mesh.pipe=4", 'pipeline.schedule="zb-h1"'])],
         ["mesh.data=4", 'sync.replication="parameter-server"', "sync.servers=2", "sync.push_every=2"],
         ["mesh.data=2", 'sync.replication="parameter-server"', 'optimizer.kind="sgd"', "optimizer.clip_norm=0"],
+        ["mesh.data=2", 'sync.replication="parameter-server"', 'sync.servers_on="own"', 'run.ranks="processes"',
+         "train.batch=4", "train.microbatch=1"],  # the server is the fullest
         ['optimizer.kind="sgd"', "optimizer.momentum=0"],
         ['optimizer.kind="sgd"'],
         ['optimizer.kind="lion"'],

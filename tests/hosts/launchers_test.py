@@ -13,6 +13,7 @@ from namespaces import processes
 
 TORCHRUN = os.environ.get("BRAID_TORCHRUN") or shutil.which("torchrun")
 MPIRUN = shutil.which("mpirun")
+OPEN_MPI = MPIRUN and (pathlib.Path(BINARY).parent / "libbraid_mpi_openmpi.so").exists()
 DATA = ["mesh.data=4", "train.batch=16", "model.context=64"]
 # Instead of ssh: mpirun calls it with a host and a command for its shell.
 AGENT = """#!/bin/sh
@@ -21,10 +22,21 @@ exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
 """
 
 
+def names():
+    """Of braid's processes, by number."""
+    return {number: pathlib.Path(f"/proc/{number}/comm").read_text().strip()
+            for number, words in sorted(processes().items()) if words.startswith(BINARY)}
+
+
 def started_ranks():
     """What a launcher has started; each forks its rank, whose process has the rank's name."""
-    return [number for number, words in sorted(processes().items())
-            if words.startswith(BINARY) and not pathlib.Path(f"/proc/{number}/comm").read_text().startswith("rank ")]
+    return [number for number, name in names().items() if not name.startswith("rank ")]
+
+
+def kill_rank(rank):
+    for number, name in names().items():
+        if name == f"rank {rank}":
+            os.kill(number, signal.SIGKILL)
 
 
 @unittest.skipUnless(FULL, "launchers: with BRAID_FULL=1")
@@ -119,6 +131,19 @@ class Launchers(HostsTest):
         self.mpirun(job)
         self.expect_codes(job, 0)
         self.expect_the_same_end(job)
+
+    @unittest.skipUnless(OPEN_MPI, "Open MPI was not installed when braid was built")
+    def test_mpi_between_hosts(self):
+        engine = "run.engine=mpi"
+        job = self.job(*DATA, engine)
+        self.mpirun(job)
+        self.expect_codes(job, 0)
+        self.expect_the_same_end(job, but=[engine])
+        job = self.job(*DATA, engine)
+        self.struck(job, self.mpirun, lambda: kill_rank(3))
+        self.assertNotEqual(job.ended(), [0])
+        self.assertRegex(job.told(), "rank 3( on h1)?: killed by signal 9")
+        self.expect_nothing_left()
 
     def with_variables(self, job, variables, *options):
         """The command on each host, as if a launcher had started it that sets these, by node."""

@@ -11,8 +11,10 @@ LAYOUTS = {
                                "train.microbatch=1"], 4),
     "data 2 x tensor 2, zero 3, a list of hosts": (["mesh.data=2", "mesh.tensor=2", "sync.zero=3",
                                                     'run.placement="0,1,1,0"'], 2),
-    "servers, data 3": (["mesh.data=3", "train.batch=6", "sync.replication=parameter-server", "sync.servers=3",
-                         "train.reduction=fast"], 3),
+    "data 3, 3 servers on their own": (["mesh.data=3", "train.batch=6", "sync.replication=parameter-server",
+                                        "sync.servers=3", "sync.servers_on=own", "train.reduction=fast"], 3),
+    "data 3, 3 servers": (["mesh.data=3", "train.batch=6", "sync.replication=parameter-server", "sync.servers=3",
+                           "train.reduction=fast"], 3),
     "pipe 2, 1f1b": (["mesh.pipe=2", "pipeline.schedule=1f1b"], 2),
     "tensor 2": (["mesh.tensor=2"], 2),
     "data 2": (["mesh.data=2"], 2),
@@ -41,18 +43,21 @@ class Transparency(HostsTest):
     def test_bits_are_those_of_one_process(self):
         for name, (words, num_hosts) in list(LAYOUTS.items())[:None if FULL else 3]:
             with self.subTest(layout=name):
-                self.expect_the_same_end(self.job(*words, num_nodes=num_hosts), but=[word for word in words
-                                                                                    if "placement" in word])
+                where = [word for word in words if word.startswith(("run.placement", "sync.servers_on"))]
+                self.expect_the_same_end(self.job(*words, num_nodes=num_hosts), but=where)
 
     def wire_bytes(self, job):
-        """What its first host has sent, and what the metrics say of gradients."""
+        """What its first host has sent, and what the metrics say of gradients. Its rank counts what it sends."""
         before = job.hosts[0].sent_bytes()
         job.start()
         self.expect_codes(job, *[0] * len(job.hosts))
         lines = (job.path / "run/metrics.jsonl").read_text().splitlines()
         told = [line["sync_bytes"] for line in map(json.loads, lines) if line["kind"] == "step"]
+        counted = [line["bytes_across_nodes"] for line in map(json.loads, lines) if line["kind"] == "step"]
         self.assertEqual(len(told), STEPS)
-        return job.hosts[0].sent_bytes() - before, sum(told)
+        sent = job.hosts[0].sent_bytes() - before
+        self.expect_about(sent, sum(counted))
+        return sent, sum(told)
 
     def expect_about(self, found, wanted):
         self.assertGreater(found, wanted)

@@ -29,8 +29,10 @@ TEST(DataParallel, RefusesWithEverythingThatIsWrong) {
     EXPECT_NE(std::string(error.what()).find("zero_group"), std::string::npos);
   }
   const LayerList layers = perceptron();
-  for (const SyncSpec& wrong : {SyncSpec{.bucket_mb = -1}, SyncSpec{.compression_rank = 0}, SyncSpec{.zero = 4},
-                                SyncSpec{.replication = ReplicationKind::DiLoCo, .zero = 1}, SyncSpec{.servers = 0}}) {
+  for (const SyncSpec& wrong :
+       {SyncSpec{.bucket_mb = -1}, SyncSpec{.compression_rank = 0}, SyncSpec{.zero = 4},
+        SyncSpec{.replication = ReplicationKind::DiLoCo, .zero = 1}, SyncSpec{.servers = 0},
+        SyncSpec{.replication = ReplicationKind::ParameterServer, .servers_on = ServersOn::Own}}) {
     run_ranks(1, [&](Communicator& world) { EXPECT_THROW(DataParallel(layers, world, {.sync = wrong}), ConfigError); });
   }
   LayerList narrow;

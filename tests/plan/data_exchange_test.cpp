@@ -39,6 +39,25 @@ TEST(DataExchange, ServersKeepTwoCopiesMore) {
   EXPECT_EQ(predict_run(run, node()).sync_bytes, static_cast<double>(all) / 4);
 }
 
+// A mesh rank keeps weights, gradients and clipped gradients. The servers share two copies, AdamW's moments, and under
+// bsp the pushes of a clock.
+TEST(DataExchange, ServersOfTheirOwnTakeTheirMemoryFromTheRanks) {
+  RunSpec run = on_eight_ranks();
+  run.train.dtype = DType::Float32;
+  run.sync.replication = ReplicationKind::ParameterServer;
+  EXPECT_EQ(predict_run(run, node()).server_bytes, 0);
+  run.sync.servers = 4;
+  run.sync.servers_on = ServersOn::Own;
+  const Prediction served = predict_run(run, node());
+  const int64_t all = served.memory[0].parameters;
+  EXPECT_EQ(served.memory[0].moments, all);
+  EXPECT_EQ(served.server_bytes, (2 + 2 + 8) * all / 4);
+  run.mesh = {.pipe = 2, .data = 4};
+  run.model.output_weights = OutputWeights::Untied;
+  const Prediction cut = predict_run(run, node());
+  EXPECT_EQ(cut.server_bytes, (2 + 2 + 4) * (cut.memory[0].parameters + cut.memory[1].parameters) / 4);
+}
+
 TEST(DataExchange, DiLoCoKeepsTwoCopiesMore) {
   RunSpec run = on_eight_ranks();
   run.sync.period = 8;

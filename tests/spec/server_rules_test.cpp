@@ -1,6 +1,7 @@
 // Requirements of parameter servers on the mesh, by their consistency.
 #include <gtest/gtest.h>
 
+#include "braid/spec/problems.h"
 #include "tests/spec/complaint.h"
 
 namespace braid::spec::server_rules_test {
@@ -42,6 +43,34 @@ TEST(ServerRules, ReplicasApartHaveNoParameterTwice) {
            "twice" +
            nearest},
   });
+}
+
+TEST(ServerRules, ServersOfTheirOwnNeedAParameterServer) {
+  expect_complaints({
+      {"", {kServed, "sync.servers_on=own", "mesh.data=2"}, "accepted"},
+      {"",
+       {"sync.servers_on=own", "mesh.data=2"},
+       "sync.servers_on = \"own\": must be \"ranks\" with sync.replication = \"all-reduce\", which has no servers; "
+       "nearest valid is \"ranks\""},
+  });
+}
+
+TEST(ServerRules, ServersOfTheirOwnCountAsRanksOfTheirHost) {
+  RunSpec spec;
+  spec.data.paths = {"text"};
+  spec.mesh.data = 4;
+  spec.train.batch = 4;
+  spec.train.microbatch = 1;
+  spec.sync.replication = ReplicationKind::ParameterServer;
+  spec.sync.servers = 3;
+  spec.sync.servers_on = ServersOn::Own;
+  EXPECT_TRUE(problems(spec, {.max_ranks = 7}).empty());
+  const auto crowded = problems(spec, {.max_ranks = 6}), uneven = problems(spec, {.num_hosts = 2});
+  ASSERT_EQ(crowded.size(), 1u);
+  EXPECT_EQ(crowded[0].rule, "must leave at most 6 ranks on this host (4 of the mesh + 3 servers = 7)");
+  ASSERT_EQ(uneven.size(), 1u);
+  EXPECT_EQ(uneven[0].rule,
+            "must leave a multiple of 2 ranks, as many for each host, and leaves 7, of which 3 are servers");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Outcome outcome_of(GradReducer& reducer, const GradLayout& shapes, int rank, std
 
 std::vector<Outcome> outcomes(const std::string& kind, int ranks, const GradLayout& shapes, int64_t num_steps) {
   return by_rank(ranks, [&](Communicator& world) {
-    const auto reducer = make_reducer(spec_of(kind), {world, std::nullopt, 5});
+    const auto reducer = make_reducer(spec_of(kind), world, 5);
     reducer->plan(shapes);
     return outcome_of(*reducer, shapes, world.rank(), {0, num_steps});
   });
@@ -142,7 +142,7 @@ TEST_P(EveryKind, AReducerWithTheSavedStateGoesOnBitForBit) {
   const auto first = outcomes(GetParam(), ranks, shapes, 3);
   const auto continued = [&](bool with_state) {
     return by_rank(ranks, [&](Communicator& world) {
-      const auto reducer = make_reducer(spec_of(GetParam()), {world, std::nullopt, 5});
+      const auto reducer = make_reducer(spec_of(GetParam()), world, 5);
       reducer->plan(shapes);
       const auto state = reducer->state();
       const auto& saved = first[world.rank()].state;
@@ -166,7 +166,7 @@ TEST_P(EveryKind, BucketsDoNotChangeTheResultEvenBetweenSteps) {
   const auto small = layout(kShapes, 1, at::kFloat), large = layout(kShapes, 3, at::kFloat);
   const auto want = outcomes(GetParam(), ranks, small, 4);
   const auto got = by_rank(ranks, [&](Communicator& world) {
-    const auto reducer = make_reducer(spec_of(GetParam()), {world, std::nullopt, 5});
+    const auto reducer = make_reducer(spec_of(GetParam()), world, 5);
     reducer->plan(large);
     Outcome outcome = outcome_of(*reducer, large, world.rank(), {0, 2});
     reducer->plan(small);
@@ -182,7 +182,7 @@ TEST_P(EveryKind, PaddingStaysZero) {
   GradLayout shapes = layout({{"padded", {30, 40}}}, 1, at::kFloat);
   shapes.buckets[0].slices[0].runs = {{0, 1000}};  // 25 of 30 rows
   for (const Outcome& each : by_rank(2, [&](Communicator& world) {
-         const auto reducer = make_reducer(spec_of(GetParam()), {world, std::nullopt, 5});
+         const auto reducer = make_reducer(spec_of(GetParam()), world, 5);
          reducer->plan(shapes);
          Outcome outcome;
          for (int64_t step = 0; step < 3; ++step) {

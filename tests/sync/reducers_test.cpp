@@ -1,4 +1,4 @@
-// Reducers one by one: plain, narrow, late, node by node.
+// Reducers one by one: plain, narrow, late.
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include "braid/sync/reducers/late_reducer.h"
 #include "braid/sync/reducers/make_reducer.h"
 #include "braid/sync/reducers/narrow_reducer.h"
-#include "braid/sync/reducers/node_reducer.h"
 #include "tests/sync/reducer_steps.h"
 
 namespace braid::sync::reducers_test {
@@ -84,93 +83,6 @@ TEST(LateReducer, TheFirstStepsAreThoseOfTheOtherReducer) {
       EXPECT_EQ(late.bytes_sent() - before, (plain.bytes_sent() - plain_before) / (step < 2 ? 1 : 2));
     }
   });
-}
-
-std::vector<at::Tensor> by_nodes(int ranks, int per_node, const SyncSpec& spec, const GradLayout& shapes) {
-  return by_rank(ranks, [&](Communicator& world) {
-    const auto reducer = make_reducer(spec, {world, split_into_nodes(world, world.rank() / per_node)});
-    reducer->plan(shapes);
-    at::Tensor flat;
-    for (int64_t step = 0; step < 2; ++step)
-      reduce(*reducer, shapes, flat = gradients(shapes, world.rank(), step), step);
-    const int64_t bytes = num_flat(shapes) * 4, part = bytes / per_node, nodes = ranks / per_node;
-    EXPECT_EQ(reducer->bytes_across_nodes(), 2 * 2 * (part * (nodes - 1) / nodes));
-    EXPECT_EQ(reducer->bytes_sent() - reducer->bytes_across_nodes(), 2 * 2 * (bytes - part));
-    return flat;
-  });
-}
-
-// Sums in float32 whose bits depend on the order of addition.
-TEST(NodeReducer, NodesOfPowersOfTwoKeepTheTree) {
-  const auto shapes = layout(kShapes, 5, at::kFloat);  // one bucket: bytes divide
-  for (const auto& [ranks, per_node] :
-       std::vector<std::pair<int, int>>{{4, 2}, {8, 2}, {8, 4}, {6, 2}, {2, 2}, {4, 1}}) {
-    const auto plain = by_rank(ranks, [&](Communicator& world) {
-      PlainReducer reducer(world);
-      reducer.plan(shapes);
-      const at::Tensor flat = gradients(shapes, world.rank(), 1);
-      reduce(reducer, shapes, flat, 1);
-      return flat;
-    });
-    for (const at::Tensor& sum : by_nodes(ranks, per_node, SyncSpec{}, shapes)) {
-      EXPECT_TRUE(sum.equal(plain[0])) << ranks << " ranks, " << per_node << " per node";
-    }
-  }
-}
-
-TEST(NodeReducer, OtherNodesGiveTheSumButNotItsBits) {
-  const auto shapes = layout(kShapes, 1, at::kFloat);
-  int num_different = 0;
-  const auto plain = by_rank(6, [&](Communicator& world) {
-    PlainReducer reducer(world);
-    reducer.plan(shapes);
-    const at::Tensor flat = gradients(shapes, world.rank(), 1);
-    reduce(reducer, shapes, flat, 1);
-    return flat;
-  });
-  const auto sums = by_rank(6, [&](Communicator& world) {  // 1024 elements do not divide by 3
-    const auto reducer = make_reducer(SyncSpec{}, {world, split_into_nodes(world, world.rank() / 3)});
-    reducer->plan(shapes);
-    const at::Tensor flat = gradients(shapes, world.rank(), 1);
-    reduce(*reducer, shapes, flat, 1);
-    return flat;
-  });
-  for (const at::Tensor& sum : sums) {
-    EXPECT_LT(sum.sub(plain[0]).abs().max().item<double>(), 1e-5);
-    EXPECT_TRUE(sum.equal(sums[0]));
-    num_different += !sum.equal(plain[0]);
-  }
-  EXPECT_EQ(num_different, 6);
-}
-
-TEST(NodeReducer, OnlyWhatLeavesTheNodeIsNarrow) {
-  SyncSpec spec;
-  spec.compression = CompressionKind::BFloat16;
-  const auto shapes = layout(kShapes, 1, at::kFloat);
-  const auto one_node = by_rank(2, [&](Communicator& world) {
-    const auto reducer = make_reducer(spec, {world, split_into_nodes(world, 0)});
-    reducer->plan(shapes);
-    const at::Tensor flat = gradients(shapes, world.rank(), 0);
-    reduce(*reducer, shapes, flat, 0);
-    EXPECT_EQ(reducer->bytes_across_nodes(), 0);
-    return flat;
-  });
-  EXPECT_TRUE(one_node[0].equal(gradients(shapes, 0, 0).add(gradients(shapes, 1, 0))));
-}
-
-TEST(NodeGroups, ContinueTheTreeWhereNodesAreRunsOfPowersOfTwo) {
-  const auto continues = [](const std::vector<int>& node_of_rank) {
-    return by_rank(static_cast<int>(node_of_rank.size()), [&](Communicator& world) -> int {
-      return split_into_nodes(world, node_of_rank[world.rank()]).continues_tree;
-    })[0];
-  };
-  EXPECT_TRUE(continues({5, 5, 7, 7}));
-  EXPECT_TRUE(continues({1, 1, 2, 2, 3, 3}));
-  EXPECT_TRUE(continues({3, 4, 5}));
-  EXPECT_TRUE(continues({2, 2, 2}));
-  EXPECT_FALSE(continues({0, 1, 0, 1}));
-  EXPECT_FALSE(continues({0, 0, 0, 1, 1, 1}));
-  EXPECT_THROW(continues({0, 0, 1}), ConfigError);
 }
 
 }  // namespace

@@ -67,7 +67,6 @@ const Switch kSwitches[] = {
     {Tensor, [](RunSpec& spec) { spec.mesh.tensor = 2; }},
     {SequenceParallel, [](RunSpec& spec) { spec.mesh.tensor = 2, spec.mesh.sequence_parallel = true; }},
     {Reproducible, [](RunSpec& spec) { spec.train.reduction = Reduction::Reproducible; }},
-    {Nodes, [](RunSpec& spec) { spec.mesh.ranks_per_node = 1; }},
     {Compression, [](RunSpec& spec) { spec.sync.compression = CompressionKind::BFloat16; }},
     {ShardedOptimizer, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 1; }},
     {ShardedGradients, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 2; }},

@@ -64,11 +64,13 @@ void on_every_rank(const RunSpec& spec, const std::function<void(train::Trainer&
 
 void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::function<void(train::Trainer&)>& body) {
   const data::Corpus corpus = tiny_corpus();
-  run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+  run_ranks(static_cast<int>(spec::num_world_ranks(spec)), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    train::Trainer trainer(spec, corpus, world, maker);
-    body(trainer);
+    train::on_mesh(spec, world, [&](const train::RunWorld& roles) {
+      train::Trainer trainer(spec, corpus, roles, maker);
+      body(trainer);
+    });
   });
 }
 

@@ -28,8 +28,9 @@ constexpr double kJoinSeconds = 300;
 // kJoinSeconds, because a pod's name becomes known only when the pod starts.
 constexpr double kNameSeconds = 30;
 // If a launcher has started all ranks on one host and gives no port, they use one derived from their common parent.
-constexpr int kFirstPort = 20000, kNumPorts = 20000;
-constexpr int kUsualPort = 29500;  // port if a launcher names the first host but no port
+constexpr int kFirstPort = 20000, kNumPorts = 12000;
+static_assert(kFirstPort + kNumPorts <= 32768);  // where the ports begin that Linux gives to connections
+constexpr int kUsualPort = 29500;                // port if a launcher names the first host but no port
 
 // Returns all environment variables except the token, which must not be copied.
 std::map<std::string, std::string> variables() {
@@ -232,8 +233,8 @@ Job::Job(JobPlace& place, const JobWork& work)
       rounds_(*control_, work.progress_seconds),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
       host_of_rank_(hosts_of_ranks(*this, place.one_rank_each)),
-      launcher_(rounds_,
-                {node_of_rank_, control::own_address(kRootOption, place.root), work.engine, work.heartbeat_seconds}) {}
+      launcher_(rounds_, {node_of_rank_, control::own_address(kRootOption, place.root), work.engine,
+                          work.heartbeat_seconds, host_of_rank_}) {}
 
 std::string version_text(CommEngine engine) {
   return cat("braid ", BRAID_VERSION, ", ", launch::engine_version(engine));

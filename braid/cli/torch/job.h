@@ -33,7 +33,7 @@ struct JobPlace {
   int node = 0, num_nodes = 1;
   control::JobAddress root;
   std::shared_ptr<const control::JobKeys> keys;  // null for a job of one node
-  bool on_this_host = false;               // no token was given, and that of this host is used (control/host_token.h)
+  bool on_this_host = false;               // no token was given, and that of this host is used (control/job_token.h)
   std::string token_key = "--token-file";  // the token's source as errors name it
   std::string launcher;                    // "torchrun"; empty: by hand
   bool one_rank_each = false;

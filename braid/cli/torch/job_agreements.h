@@ -29,8 +29,8 @@ class ReadyLauncher final : public Launcher {
 
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
 
-  // Called instead of run() by a node that cannot take part because of `why`. Waits until all nodes know. Does nothing
-  // if run() has begun: errors thrown by ranks are thrown on all nodes.
+  // Called instead of run() by a node that cannot take part because of `why`. Waits until all nodes have received it.
+  // Does nothing if run() has begun: errors thrown by ranks are thrown on all nodes.
   void refuse(const std::exception& why) const;
 
  private:

@@ -6,9 +6,9 @@
 
 namespace braid::cli {
 
-// Returns a cluster of hosts like these. Each rank is a device, and the devices of a host share its cores. There is a
-// kind of devices for each processor and number of ranks per host; its rates are the lowest of its hosts. What a single
-// host cannot measure (a network, failures) is missing.
+// Returns a cluster with the measured rates of these hosts. Each rank is a device, and the devices of a host share its
+// cores. There is a kind of devices for each processor and number of ranks per host; its rates are the lowest of its
+// hosts. A network and failures, which a single host cannot measure, are missing.
 plan::Cluster measured_cluster(const train::MeasuredJob& job);
 
 // Returns the cluster's file, with a note about the program that measured it.

@@ -30,7 +30,7 @@ plan::Cluster cluster_of_any_speed(const RunSpec& spec) {
   plan::Cluster cluster;
   cluster.name = "this host";
   plan::DeviceGroup group;
-  group.per_node = static_cast<int>(num_ranks(spec.mesh));
+  group.per_node = static_cast<int>(spec::num_world_ranks(spec));
   group.shared_cores = true;
   group.memory_bytes = group.memory_bytes_per_second = 1e15;
   group.peaks.push_back({spec.train.dtype, 1e12});
@@ -43,11 +43,11 @@ plan::Cluster cluster_of_any_speed(const RunSpec& spec) {
 
 // Predicted memory of all ranks of one host, in bytes.
 struct HostMemoryUse {
-  plan::RankMemory sum;
+  plan::RankMemory sum;  // of the ranks of the mesh
   int ranks = 0;
-  int64_t offloaded = 0;
+  int64_t offloaded = 0, servers = 0;
 
-  double bytes() const { return static_cast<double>(sum.total() + offloaded); }
+  double bytes() const { return static_cast<double>(sum.total() + offloaded + servers); }
 };
 
 // Returns nothing if the run cannot be predicted, for example because its schedule is a file.
@@ -63,14 +63,22 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
   }
   const mesh::DeviceMesh mesh(spec.mesh);
   HostMemoryUse use;
-  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+  int ranks_of_mesh = 0;
+  for (int rank = 0; rank < spec::num_world_ranks(spec); ++rank) {
     if (!room.host_of_rank.empty() && room.host_of_rank.at(static_cast<size_t>(rank)) != room.host) continue;
+    ++use.ranks;
+    if (rank >= mesh.num_ranks()) {
+      use.servers += prediction.server_bytes;
+      continue;
+    }
+    ++ranks_of_mesh;
     const plan::RankMemory& memory = prediction.memory.at(static_cast<size_t>(mesh.coords(rank)[mesh::Axis::Pipe]));
     for (const plan::MemoryPart& part : plan::kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
-    ++use.ranks;
   }
   // The prediction puts all ranks on one node, so its offloaded bytes are those of all ranks.
-  if (spec.memory.offload == OffloadTo::Host) use.offloaded = prediction.offloaded_bytes / mesh.num_ranks() * use.ranks;
+  if (spec.memory.offload == OffloadTo::Host) {
+    use.offloaded = prediction.offloaded_bytes / mesh.num_ranks() * ranks_of_mesh;
+  }
   return use;
 }
 
@@ -113,6 +121,7 @@ std::string parts_text(const HostMemoryUse& use) {
       parts.push_back(cat(part.name, " ", human_bytes(static_cast<double>(use.sum.*part.bytes))));
   }
   if (use.offloaded > 0) parts.push_back(cat("offloaded ", human_bytes(static_cast<double>(use.offloaded))));
+  if (use.servers > 0) parts.push_back(cat("servers ", human_bytes(static_cast<double>(use.servers))));
   return joined(parts);
 }
 

@@ -78,6 +78,7 @@ report::MetricsLine start_line(const train::RunStart& start) {
   line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
+  if (const int servers = num_server_ranks(start.spec.sync); servers > 0) line.add("servers", servers);
   line.add("model_flops_per_token", model::model_flops_per_token(start.spec.model));
   return line.add("environment", environment);
 }
@@ -161,6 +162,10 @@ void RunLog::prediction(const plan::Prediction& prediction) {
   add("communication", &plan::RankMemory::communication);
   std::vector<double> peaks;
   for (const plan::RankMemory& rank : prediction.memory) peaks.push_back(static_cast<double>(rank.total()));
+  if (prediction.server_bytes > 0) {
+    peaks.push_back(static_cast<double>(prediction.server_bytes));
+    categories.add("servers", std::vector<double>{peaks.back()});
+  }
   metrics_->write(line.add("memory_bytes", categories).add("peak_memory_bytes", peaks));
 }
 
@@ -183,7 +188,7 @@ void RunLog::comparison(const std::vector<plan::ParallelismRow>& rows) {
 void RunLog::step(const train::StepReport& report) {
   ++sent_.steps;
   sent_.bytes += report.sync_bytes;
-  sent_.across_nodes += report.sync_bytes_across_nodes;
+  sent_.across_nodes += report.bytes_across_nodes;
   const bool logged = report.step % spec_.train.log_every == 0 || report.step == spec_.train.steps;
   if (!logged && report.spike.empty()) return;
   report::MetricsLine line = line_of("step");
@@ -200,7 +205,7 @@ void RunLog::step(const train::StepReport& report) {
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", sent_.bytes / sent_.steps);
-  if (spec_.mesh.ranks_per_node > 0) line.add("sync_bytes_across_nodes", sent_.across_nodes / sent_.steps);
+  if (sent_.across_nodes > 0) line.add("bytes_across_nodes", sent_.across_nodes / sent_.steps);
   sent_ = {};
   line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
   const std::vector<double> peaks = peaks_of(report);

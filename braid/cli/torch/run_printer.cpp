@@ -59,11 +59,11 @@ std::string microbatches_text(const RunSpec& spec) {
 }
 
 std::string mesh_line(const train::RunStart& start) {
-  const int ranks = mesh::DeviceMesh(start.spec.mesh).num_ranks();
+  const int ranks = mesh::DeviceMesh(start.spec.mesh).num_ranks(), servers = num_server_ranks(start.spec.sync);
   return cat("mesh   ", mesh_text(start.spec.mesh), " = ", counted(ranks, "rank"), " of ",
-             counted(start.threads, "thread"), ", ", start.spec.pipeline.schedule, " with ",
-             microbatches_text(start.spec), " of ", start.spec.train.microbatch, " x ",
-             counted(start.spec.model.context, "token"));
+             counted(start.threads, "thread"), servers > 0 ? " + " + counted(servers, "server") : "", ", ",
+             start.spec.pipeline.schedule, " with ", microbatches_text(start.spec), " of ", start.spec.train.microbatch,
+             " x ", counted(start.spec.model.context, "token"));
 }
 
 std::string in_milliseconds(const std::vector<double>& seconds) {

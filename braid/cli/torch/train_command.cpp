@@ -193,7 +193,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   }
   if (job) {
     spec = agreed_spec(spec, *job);
-    printer.note(placement_text(*job, spec.mesh));
+    printer.note(placement_text(*job, spec));
   }
   const train::RunEnd end = [&] {
     try {
@@ -223,7 +223,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   spec.train.overwrite = false;
   RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
   spec = agreed_spec(spec, job);
-  printer.note(placement_text(job, spec.mesh));
+  printer.note(placement_text(job, spec));
   try {
     restarting_run(spec, {nullptr, printer, &job});
   } catch (const CommError&) {
@@ -249,7 +249,7 @@ void refuse_on_hosts(const RunSpec& spec) {
 }
 
 void refuse_engine(const RunSpec& spec, const JobPlace& place) {
-  const int ranks_per_node = place.one_rank_each ? 1 : static_cast<int>(num_ranks(spec.mesh)) / place.num_nodes;
+  const int ranks_per_node = place.one_rank_each ? 1 : static_cast<int>(spec::num_world_ranks(spec)) / place.num_nodes;
   const std::string problem = launch::engine_problem(spec.run.engine, place.num_nodes, ranks_per_node);
   if (!problem.empty()) throw ConfigError({{"run.engine", cat("\"", spec.run.engine, "\""), problem, "\"auto\""}});
 }

@@ -1,5 +1,5 @@
-// All-reduces in Gloo's order of sums. They run one after another on a thread, over connections of the group's own,
-// which the first of them makes.
+// All-reduces in Gloo's order of sums. A thread runs them one after another. The group has its own connections for
+// them, which the first all-reduce makes.
 #pragma once
 
 #include <ATen/core/Tensor.h>

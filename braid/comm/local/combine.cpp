@@ -69,39 +69,46 @@ void fill(Out* out, int64_t count, const Function& function) {
   for (; i < count; ++i) out[i] = function(i);
 }
 
-template <class T, class Op>
+template <class In, class Out, class Op>
 struct Tree {
-  using Partial = std::conditional_t<kIsShort<T>, float, T>;
+  using Partial = std::conditional_t<kIsShort<In>, float, In>;
 
   const CombineCall& work;
   int64_t begin, count;  // the block, relative to input_begin
 
-  static Partial widened(T value) {
-    if constexpr (std::is_same_v<T, Bf16>) {
+  static Partial widened(In value) {
+    if constexpr (std::is_same_v<In, Bf16>) {
       return widen(value);
     } else {
       return static_cast<Partial>(value);
     }
   }
-  static T rounded(Partial value) {
-    if constexpr (std::is_same_v<T, Bf16>) {
+  static Out rounded(Partial value) {
+    if constexpr (std::is_same_v<Out, Bf16>) {
       return narrow(value);
     } else {
-      return static_cast<T>(value);
+      return static_cast<Out>(value);
+    }
+  }
+  static Out converted(In value) {
+    if constexpr (std::is_same_v<In, Out>) {
+      return value;
+    } else {
+      return rounded(widened(value));
     }
   }
 
-  const T* input(int64_t index) const { return static_cast<const T*>(work.inputs[index]) + work.input_begin + begin; }
-  T* output(int64_t index) const { return static_cast<T*>(work.outputs[index]) + work.output_begin + begin; }
+  const In* input(int64_t index) const { return static_cast<const In*>(work.inputs[index]) + work.input_begin + begin; }
+  Out* output(int64_t index) const { return static_cast<Out*>(work.outputs[index]) + work.output_begin + begin; }
 
   // Combines inputs [first, first + num). The result is in scratch[0], or is the input itself if a single input needs
   // no conversion.
   const Partial* value(int64_t first, int64_t num, Partial (*scratch)[kBlock]) const {
     Partial* out = scratch[0];
     if (num == 1) {
-      const T* in = input(first);
-      if constexpr (std::is_same_v<T, Partial>) return in;
-      if constexpr (!std::is_same_v<T, Partial>) fill(out, count, [in](int64_t i) { return widened(in[i]); });
+      const In* in = input(first);
+      if constexpr (std::is_same_v<In, Partial>) return in;
+      if constexpr (!std::is_same_v<In, Partial>) fill(out, count, [in](int64_t i) { return widened(in[i]); });
       return out;
     }
     int64_t left = left_of(num);
@@ -114,8 +121,8 @@ struct Tree {
   // Writes the last step of the tree straight to the outputs.
   void run(Partial (*scratch)[kBlock]) const {
     int64_t num = static_cast<int64_t>(work.inputs.size());
-    const T *in0 = input(0), *in1 = input(num > 1 ? 1 : 0);
-    if (num == 1) return emit([in0](int64_t i) { return in0[i]; });
+    const In *in0 = input(0), *in1 = input(num > 1 ? 1 : 0);
+    if (num == 1) return emit([in0](int64_t i) { return converted(in0[i]); });
     if (num == 2) return emit([in0, in1](int64_t i) { return rounded(Op::of(widened(in0[i]), widened(in1[i]))); });
     int64_t left = left_of(num);
     const Partial* a = value(0, left, scratch);
@@ -130,17 +137,17 @@ struct Tree {
     int64_t num = static_cast<int64_t>(work.outputs.size());
     if (num == 1) return fill(output(0), count, function);
     if (num == 2) return fill(output(0), output(1), count, function);
-    T block[kBlock];
+    Out block[kBlock];
     fill(block, count, function);
-    for (int64_t index = 0; index < num; ++index) std::memcpy(output(index), block, count * sizeof(T));
+    for (int64_t index = 0; index < num; ++index) std::memcpy(output(index), block, count * sizeof(Out));
   }
 };
 
-template <class T, class Op>
+template <class In, class Out, class Op>
 void combine(const CombineCall& work) {
-  alignas(64) typename Tree<T, Op>::Partial scratch[kLevels][kBlock];
+  alignas(64) typename Tree<In, Out, Op>::Partial scratch[kLevels][kBlock];
   for (int64_t begin = 0; begin < work.count; begin += kBlock) {
-    Tree<T, Op>{work, begin, std::min(kBlock, work.count - begin)}.run(scratch);
+    Tree<In, Out, Op>{work, begin, std::min(kBlock, work.count - begin)}.run(scratch);
   }
 }
 
@@ -148,11 +155,11 @@ template <class T>
 Combine combine_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::Sum:
-      return combine<T, Sum>;
+      return combine<T, T, Sum>;
     case ReduceOp::Max:
-      return combine<T, Max>;
+      return combine<T, T, Max>;
     case ReduceOp::Min:
-      return combine<T, Min>;
+      return combine<T, T, Min>;
   }
   return nullptr;
 }
@@ -174,6 +181,21 @@ Combine combine_of(at::ScalarType type, ReduceOp op) {
     default:
       return nullptr;
   }
+}
+
+at::ScalarType partial_type(at::ScalarType type, ReduceOp op) {
+  const bool is_short = type == at::kBFloat16 || type == at::kHalf;
+  return is_short && op == ReduceOp::Sum ? at::kFloat : type;
+}
+
+Combine combine_to_partial(at::ScalarType type, ReduceOp op) {
+  if (partial_type(type, op) == type) return combine_of(type, op);
+  return type == at::kHalf ? combine<F16, float, Sum> : combine<Bf16, float, Sum>;
+}
+
+Combine combine_partials(at::ScalarType type, ReduceOp op) {
+  if (partial_type(type, op) == type) return combine_of(type, op);
+  return type == at::kHalf ? combine<float, F16, Sum> : combine<float, Bf16, Sum>;
 }
 
 }  // namespace braid::comm::local

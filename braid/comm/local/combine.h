@@ -25,4 +25,12 @@ using Combine = void (*)(const CombineCall&);
 // Maximum and minimum are NaN if any input is NaN; int64 sums wrap.
 Combine combine_of(at::ScalarType type, ReduceOp op);
 
+// Returns the type of a combination that is combined further: float32 for sums of 16 bits, which are rounded once.
+at::ScalarType partial_type(at::ScalarType type, ReduceOp op);
+
+// Returns the function that combines inputs of `type` into outputs of partial_type(type, op).
+Combine combine_to_partial(at::ScalarType type, ReduceOp op);
+// Returns the function that combines inputs of partial_type(type, op) into outputs of `type`.
+Combine combine_partials(at::ScalarType type, ReduceOp op);
+
 }  // namespace braid::comm::local

@@ -9,7 +9,7 @@
 
 namespace braid::comm {
 
-// Collective: blocks until all ranks have initialised MPI, once per process. Throws CommError if a rank does not come.
+// Collective: blocks until all ranks have initialised MPI, once per process. Throws CommError if a rank does not join.
 // `address` and `sums` of the options have no effect. Destroying the communicator ends the rank's part in the world, as
 // with make_gloo_world(), and MPI, unless the world has failed.
 std::unique_ptr<Communicator> make_mpi_world(const WorldOptions& options, Queue& queue);

@@ -8,10 +8,10 @@ namespace braid::comm::mpi {
 struct PluginFile {
   std::string name;     // "MPI (openmpi)"; empty without a launcher
   std::string path;     // empty if there is none
-  std::string missing;  // a rule that is broken, if there is none: "must be used under mpirun ..."
+  std::string missing;  // if there is none, the reason: "must be used under mpirun ..."
 };
 
-// Finds the plug-in beside the program, or in ../lib/braid, by the variables of the launcher.
+// Returns the plug-in for the MPI whose launcher has set its variables. Looks beside the program and in ../lib/braid.
 PluginFile find_plugin();
 
 }  // namespace braid::comm::mpi

@@ -17,6 +17,7 @@
 #include "braid/base/started_thread.h"
 #include "braid/base/text.h"
 #include "braid/comm/mpi/mpi_functions.h"
+#include "braid/comm/mpi/mpi_request.h"
 
 namespace braid::comm::mpi {
 namespace {
@@ -31,38 +32,6 @@ constexpr double kActiveSeconds = 20e-3;  // after the last end of a transfer it
 constexpr std::chrono::microseconds kShortSleep(500), kLongSleep(1000);
 constexpr double kNapSeconds = 0.05;
 constexpr double kStuckSeconds = 2;  // after this time MPI stays in a call for ever
-
-// A send or receive. States other than Open are final.
-struct Request {
-  enum class State { Open, Done, Failed, Aborted };
-
-  bool sends;
-  const void* bytes;
-  int64_t count;
-  int peer;  // rank in MPI's world
-  int tag;
-  std::vector<void*> handles = {};  // of MPI, in flight; used by the thread only
-  std::atomic<State> state = State::Open;
-
-  void end(State with) {
-    State open = State::Open;
-    if (state.compare_exchange_strong(open, with)) state.notify_all();
-  }
-};
-
-class RequestTransfer final : public transport::Wire::Transfer {
- public:
-  explicit RequestTransfer(std::shared_ptr<Request> request) : request_(std::move(request)) {}
-  void wait() override {
-    request_->state.wait(Request::State::Open);
-    if (request_->state == Request::State::Failed) throw WireError("MPI reports an error");
-    if (request_->state == Request::State::Aborted) throw WireError("aborted");
-  }
-  void abort() override { request_->end(Request::State::Aborted); }
-
- private:
-  const std::shared_ptr<Request> request_;
-};
 
 const MpiFunctions& loaded(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // MPI's own plug-ins need its symbols

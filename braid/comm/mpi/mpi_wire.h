@@ -1,5 +1,5 @@
-// A wire over MPI. One thread of its own makes all calls of MPI. It polls what is in flight, and sleeps for a short
-// time when nothing moves.
+// A wire over MPI. One thread makes all calls of MPI. It polls the transfers in flight, and sleeps briefly when none
+// makes progress.
 //
 // MPI may stay in a call for ever when a peer has died, so a rank that fails leaves by _exit, without MPI_Finalize.
 // Everything that MPI sends is clear text.
@@ -21,12 +21,12 @@ class MpiWire final : public transport::Wire {
     int rank = 0;
     int size = 2;
     std::string plugin;                       // path of the plug-in
-    control::KeyValueStore* store = nullptr;  // gives each rank's number in MPI's world; used by the constructor only
+    control::KeyValueStore* store = nullptr;  // has each rank's number in MPI's world; used by the constructor only
     std::string prefix;                       // of its keys
     std::function<bool()> given_up;           // if it returns true, the start and the end do not wait any longer
   };
 
-  // Collective: blocks until all ranks have initialised MPI. Throws WireError. There is one per process, once.
+  // Collective: blocks until all ranks have initialised MPI. Throws WireError. A process constructs at most one.
   explicit MpiWire(const Options& options);
   // Aborts unless finish() was called.
   ~MpiWire() override;
@@ -36,7 +36,7 @@ class MpiWire final : public transport::Wire {
   int max_tag() const override;
   void begin_wait() override;
   void end_wait() override;
-  // Returns when the thread makes no more calls, or stays in one.
+  // Returns when the thread makes no more calls of MPI, or is stuck in one.
   void abort() override;
   // Ends MPI. Collective: blocks until all ranks end MPI. REQUIRES: no peer sends anything any more.
   void finish();

@@ -19,8 +19,8 @@ class Notifier {
   uint32_t events() const { return events_.load(); }
   // Counts an event and wakes all sleepers.
   void notify();
-  // Returns after an event that `seen` does not count, after `seconds`, or after kLongestSleep. Looks `spin_turns`
-  // times before it sleeps. If the process is stopped meanwhile, it takes longer.
+  // Returns after an event that `seen` does not count, after `seconds`, or after kLongestSleep. Reads the count
+  // `spin_turns` times before it sleeps. Takes longer if the process is stopped meanwhile.
   void sleep(uint32_t seen, double seconds, int spin_turns);
 
  private:

@@ -21,7 +21,7 @@ namespace braid::comm::shm {
 struct alignas(64) MemberWords {
   std::atomic<int64_t> issued{0};    // collectives
   std::atomic<int64_t> posted{0};    // rounds whose input lies in the member's slot
-  std::atomic<int64_t> combined{0};  // rounds whose share the member has combined
+  std::atomic<int64_t> combined{0};  // rounds of which the member has combined its part
   std::atomic<int64_t> released{0};  // rounds whose slots the member has finished reading
 };
 
@@ -59,11 +59,11 @@ struct GroupId {
 class SharedWorld final : public FailureState {
  public:
   static constexpr int kMaxRanks = 64;
-  // The number of groups at a time. A group of one rank takes an area too, so it grows with the ranks.
+  // The most groups that exist at a time. A group of one rank takes an area too, so more ranks need more groups.
   static constexpr int max_groups(int num_ranks) { return std::max(256, 16 * num_ranks); }
   static constexpr GroupId kWorldGroup = {0, 1};
 
-  // A thread looks `spin_turns` times at its notifier before it sleeps. Throws IoError if the memory cannot be mapped.
+  // A thread reads its notifier `spin_turns` times before it sleeps. Throws IoError if the memory cannot be mapped.
   explicit SharedWorld(int num_ranks, int spin_turns = 0);
   ~SharedWorld() override;
   SharedWorld(const SharedWorld&) = delete;
@@ -79,16 +79,16 @@ class SharedWorld final : public FailureState {
   std::optional<Failure> failure() const override { return board_.failure(); }
 
   Notifier& notifier(int rank) { return ranks_[rank].notifier; }
-  // The rank makes no more calls. Everything that it has issued is visible before this.
+  // Marks that the rank makes no more calls. Everything that it has issued is visible before this.
   void leave(int rank);
   bool left(int rank) const { return ranks_[rank].left.load(); }
-  // The rank has left, and neither sends nor receives any more.
+  // Marks that the rank has left, and neither sends nor receives any more.
   void end(int rank);
   bool ended(int rank) const { return ranks_[rank].ended.load(); }
 
   // Claims an unused area and resets its words. Throws RunError if all max_groups() are in use.
   GroupId claim_group();
-  // The claimed area belongs to `num_members` ranks. Each of them releases it once, possibly before this.
+  // Sets the number of ranks that use a claimed area. Each of them releases it once, possibly before this.
   void settle_group(GroupId group, int num_members);
   void release_group(GroupId group);
 

@@ -1,12 +1,11 @@
 // The transport of ranks that are processes of one host: collectives in slots of shared memory, messages in rings.
 //
-// It has no threads. Everything that a rank has in flight, in all its groups, moves as far as it goes whenever the rank
-// makes a call, waits, or asks whether a Work is done, on whichever thread. While the rank computes, its part stands
-// still: peers can read what lies in shared memory (its slots of two rounds of a collective, its rings of messages) and
-// wait for the rest.
+// It has no threads. All operations of a rank, in all its groups, make progress whenever any thread of the rank makes a
+// call, waits, or calls Work::done(). While the rank computes, they make none: peers can read what lies in shared
+// memory (its slots of two rounds of a collective, its rings of messages) and wait for the rest.
 //
-// From each rank to each other there is one ring of bytes (message_lane.h). Ranks that all wait, so that none can
-// continue, are noticed at the deadline.
+// From each rank to each other there is one ring of bytes (message_lane.h). A deadlock of all ranks ends at the
+// deadline.
 #pragma once
 
 #include <memory>
@@ -52,7 +51,7 @@ class ShmTransport final : public transport::Transport {
   void add(SlotCollectives& collectives);
   void remove(SlotCollectives& collectives);
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  // Makes a change under the lock, then moves everything on.
+  // Makes a change under the lock, then advances all operations.
   template <class Change>
   void change(const Change& change) {
     const std::scoped_lock hold(mutex_);

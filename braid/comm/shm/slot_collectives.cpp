@@ -56,7 +56,8 @@ SlotCollectives::Cut SlotCollectives::cut(const Call& call) const {
   const auto element_bytes = static_cast<int64_t>(c10::elementSize(call.type));
   const bool in_chunks = call.kind == CallKind::ReduceScatter || call.kind == CallKind::AllToAll;
   const int64_t chunk_bytes = Slot::kBytes / (in_chunks ? n : 1) / Collective::kCacheLine * Collective::kCacheLine;
-  return {n > 2 && call.chunk * element_bytes > kWholeBytes ? Sum::Shares : Sum::Whole, chunk_bytes / element_bytes};
+  const bool shares = call.kind == CallKind::AllReduce && n > 2 && call.chunk * element_bytes > kWholeBytes;
+  return {shares ? Algorithm::Shares : Algorithm::Whole, chunk_bytes / element_bytes};
 }
 
 void SlotCollectives::add(std::shared_ptr<Collective> collective) {

@@ -1,10 +1,10 @@
 // Collectives in shared memory. Each member writes a round into its slot; the others read it there, so most bytes are
 // copied once.
 //
-// A round passes in three steps, each of which needs all members to have done the one before:
+// A round has three steps. A member begins a step when all members have done the step before:
 //
 //   post      copies what the others need of this rank's tensor into its slot
-//   combine   all_reduce by shares only: combines this rank's share and writes it into its slot
+//   combine   all_reduce in parts only: combines this rank's part and writes it into its slot
 //   read      copies or combines what this rank needs into its tensor
 //
 //   round      0   1   2 | 3 | 4   5          rounds of three collectives

@@ -1,7 +1,7 @@
 // The transport over TCP sockets of braid's own: one connection to each peer, whose bytes are those of message_lane.h.
 //
-// A thread moves bytes while the rank computes. While the rank waits, it moves them itself, so that nothing has to wake
-// it. Everything on the connections is clear text.
+// A thread sends and receives while the rank computes. While the rank waits, it does so itself, so that no other thread
+// has to wake it. Everything on the connections is clear text.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ class TcpTransport final : public transport::Transport {
   std::shared_ptr<void> join_group(int64_t, int64_t, int) override { return nullptr; }
 
  private:
-  static constexpr uint64_t kWake = ~uint64_t{0};  // names wake_ to the poller; a peer is named by its rank
+  static constexpr uint64_t kWake = ~uint64_t{0};  // identifies wake_ in the poller; a peer is identified by its rank
   enum class Closed { No, Unreported, Reported };
   struct Peer {
     std::unique_ptr<transport::MessageLane> lane;  // null for the rank itself

@@ -15,6 +15,8 @@
 //     split          the stretch                   chunk m of `out`
 //   broadcast        the root: the stretch         from the root: `out`
 //   barrier          nothing                       nothing
+//
+// With Algorithm::TwoLevels, all_reduce, reduce_scatter and all_gather exchange node by node (two_levels.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,10 +36,10 @@ class Collective;
 // The collectives of one rank in one group, in the order of its calls. Thread-safe.
 class CollectiveQueue {
  public:
-  enum class Sum { Whole, Shares, Transport };
+  enum class Algorithm { Whole, Shares, TwoLevels, Transport };
   struct Cut {
-    Sum sum;           // of all_reduce
-    int64_t capacity;  // elements of a chunk in a round, at least 1
+    Algorithm algorithm;  // Whole for all kinds that have only one
+    int64_t capacity;     // elements of a chunk in a round, at least 1
   };
 
   explicit CollectiveQueue(std::shared_ptr<const Group> group) : group_(std::move(group)) {}
@@ -85,12 +87,12 @@ class Collective final : public Operation {
   const Call& call() const { return call_; }
   int64_t number() const { return number_; }
   int64_t num_rounds() const { return num_rounds_; }
-  CollectiveQueue::Sum sum() const { return cut_.sum; }
+  CollectiveQueue::Algorithm algorithm() const { return cut_.algorithm; }
   const at::Tensor& out() const { return tensors_[1]; }
   int64_t stretch_bytes() const { return cut_.capacity * element_bytes_; }  // of a full round
 
-  bool by_shares() const { return call_.kind == CallKind::AllReduce && sum() == CollectiveQueue::Sum::Shares; }
-  bool by_transport() const { return call_.kind == CallKind::AllReduce && sum() == CollectiveQueue::Sum::Transport; }
+  bool by_shares() const { return algorithm() == CollectiveQueue::Algorithm::Shares; }
+  bool by_transport() const { return algorithm() == CollectiveQueue::Algorithm::Transport; }
   // Returns true if what members send first is the input of a combination.
   bool combines() const;
   // Returns true if a member sends each member something else.
@@ -105,6 +107,8 @@ class Collective final : public Operation {
   Bytes received_first(const Stretch& stretch, int member) const;
   // `member`'s share of the result, in `out`.
   Bytes result(const Stretch& stretch, int member) const;
+  // The stretch of `out`, which is as long as a chunk.
+  Bytes output(const Stretch& stretch) const { return {out_at(stretch.first), stretch.count * element_bytes_}; }
   // Combines `inputs`, by member; this rank's own is its tensor. Writes the result to `out`, and to `copy` if not null.
   void combine(const Stretch& stretch, std::span<const void*> inputs, std::byte* copy = nullptr) const;
   // Copies this rank's own chunk from `in` to `out`, if the collective has one.

@@ -25,8 +25,13 @@ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
 
 }  // namespace
 
-MatchTable::MatchTable(Transport& transport, int rank, int size, FailureState& failures)
-    : transport_(transport), rank_(rank), size_(size), failures_(failures), peers_(size) {
+MatchTable::MatchTable(Transport& transport, int rank, int size, FailureState& failures, std::vector<int> node_of_rank)
+    : transport_(transport),
+      rank_(rank),
+      size_(size),
+      failures_(failures),
+      peers_(size),
+      node_of_rank_(std::move(node_of_rank)) {
   try {
     transport.start(*this);
   } catch (const RunError&) {
@@ -90,6 +95,9 @@ bool MatchTable::idle() const {
 void MatchTable::send(const MessagePtr& message) {
   count_send(*message, 1);
   if (message->route.peer != rank_) {
+    if (!node_of_rank_.empty() && node_of_rank_[message->route.peer] != node_of_rank_[rank_]) {
+      bytes_across_nodes_ += message->bytes;
+    }
     transport_.send(message);
     message->posted = true;
     return;

@@ -18,13 +18,16 @@ class MatchTable final : private Transport::Receiver {
   static constexpr double kNamedSeconds = 0.3;
 
   // REQUIRES: `transport` and `failures` outlive this.
-  MatchTable(Transport& transport, int rank, int size, FailureState& failures);
+  // `node_of_rank` may be empty: all ranks are on one node.
+  MatchTable(Transport& transport, int rank, int size, FailureState& failures, std::vector<int> node_of_rank);
   ~MatchTable() { stop(); }
 
   Transport& transport() const { return transport_; }
 
   // Issues a message. It may be done before this returns.
   void add(const MessagePtr& message);
+  // Returns the bytes of the messages to other nodes.
+  int64_t bytes_across_nodes() const { return bytes_across_nodes_; }
   // The rank issues no more messages on the lines Batch and First. Peers get to know, and messages from them that no
   // receive will ever match are refused.
   void leave();
@@ -68,6 +71,8 @@ class MatchTable final : private Transport::Receiver {
   std::vector<Peer> peers_;
   std::atomic<int> num_left_{0};
   std::atomic<bool> stopping_{false};
+  const std::vector<int> node_of_rank_;
+  std::atomic<int64_t> bytes_across_nodes_{0};
 
   mutable std::mutex mutex_;
   bool leaving_ = false;

@@ -1,4 +1,4 @@
-// A round, and the order in which rounds start.
+// The algorithm of a call, and the order in which rounds start.
 #include "braid/comm/transport/message_collectives.h"
 
 #include <ATen/ops/empty.h>
@@ -20,166 +20,29 @@ bool is_cut_in_chunks(CallKind kind) {
   return kind == CallKind::ReduceScatter || kind == CallKind::AllToAll || kind == CallKind::AllGather;
 }
 
-// Bytes of scratch for what one member sends another.
-int64_t input_bytes(const Collective& collective) {
-  if (!collective.combines()) return 0;
-  const int64_t n = collective.group().size(), stretch = collective.stretch_bytes();
-  const int64_t bytes = collective.by_shares() ? (stretch + n - 1) / n + Collective::kCacheLine : stretch;
-  return (bytes + Collective::kCacheLine - 1) / Collective::kCacheLine * Collective::kCacheLine;
-}
-
-int64_t scratch_bytes(const Collective& collective) { return input_bytes(collective) * collective.group().size(); }
-
 }  // namespace
 
-class MessageCollectives::Round final : public std::enable_shared_from_this<Round>, private Message::Owner {
- public:
-  // `done` is the last thing that the round calls. `tag` is the same on all members.
-  Round(std::shared_ptr<MessageCollectives> queue, EntryPtr entry, int64_t number, at::Tensor scratch, int tag)
-      : queue_(std::move(queue)),
-        entry_(std::move(entry)),
-        collective_(*entry_->collective),
-        number_(number),
-        stretch_(collective_.stretch(number)),
-        scratch_(std::move(scratch)),
-        tag_(tag) {
-    make_first();
-    if (collective_.by_shares()) make_second();
-  }
-
-  void start() { post(messages_[0]); }
-
-  const at::Tensor& scratch() const { return scratch_; }
-
-  void report(Stall& stall) const {
-    if (stall.missing.empty()) {
-      for (const Message& message : messages_[0]) {
-        if (message.side == Message::Side::Receive && !message.matched) stall.missing.push_back(message.route.peer);
-      }
-    }
-    for (const auto& line : messages_) {
-      for (const Message& message : line) {
-        if (stall.lost < 0 && queue_->table_.lost(message)) stall.lost = message.route.peer;
-        const bool receives = message.side == Message::Side::Receive && message.posted && !message.done;
-        if (stall.unfinished < 0 && receives) stall.unfinished = message.route.peer;
-      }
-    }
-  }
-
- private:
-  using Bytes = Collective::Bytes;
-  using Messages = std::deque<Message>;  // their addresses stay
-
-  const Group& group() const { return collective_.group(); }
-
-  // Receives come first, so that arriving messages find them.
-  template <class Receives, class Sends>
-  void make(Messages& messages, Route::Line line, const Receives& receives, const Sends& sends) {
-    const int n = group().size();
-    const auto add = [&](Message::Side side, int member, const Bytes& bytes) {
-      const Route route{group().id, group().world_ranks[member], line, tag_};
-      messages.emplace_back(side, route, collective_.call(), bytes.data, bytes.count,
-                            static_cast<Message::Owner*>(this));
-    };
-    for (int step = 1; step < n; ++step) {
-      const int member = (group().rank + step) % n;
-      add(Message::Side::Receive, member, receives(member));
-    }
-    for (int step = 1; step < n; ++step) {
-      const int member = (group().rank + step) % n;
-      add(Message::Side::Send, member, sends(member));
-    }
-  }
-
-  void make_first() {
-    const auto receives = [this](int member) -> Bytes {
-      const Bytes bytes = collective_.received_first(stretch_, member);
-      return collective_.combines() ? Bytes{input_of(member), bytes.count} : bytes;
-    };
-    make(messages_[0], Route::Line::First, receives,
-         [this](int member) { return collective_.sent_first(stretch_, member); });
-  }
-
-  void make_second() {
-    make(
-        messages_[1], Route::Line::Second, [this](int member) { return collective_.result(stretch_, member); },
-        [this](int) { return collective_.result(stretch_, group().rank); });
-  }
-
-  std::byte* input_of(int member) const {
-    return static_cast<std::byte*>(scratch_.mutable_data_ptr()) + member * input_bytes(collective_);
-  }
-
-  void post(Messages& messages) {
-    open_ += static_cast<int>(messages.size());
-    awaited_ = 1 + static_cast<int>(
-                       std::ranges::count_if(messages, [this](const auto& message) { return awaits(message.side); }));
-    const auto self = shared_from_this();
-    for (Message& message : messages) queue_->table_.add(MessagePtr(self, &message));
-    if (--awaited_ == 0) exchanged();
-  }
-
-  void message_done(const Message& message) override {
-    if (awaits(message.side) && --awaited_ == 0) exchanged();
-    close_one();
-  }
-
-  // A sum in place overwrites what the rank has sent.
-  bool awaits(Message::Side side) const {
-    const bool sends_all = collective_.call().kind == CallKind::AllReduce && !collective_.by_shares();
-    return side == Message::Side::Receive || sends_all;
-  }
-
-  void exchanged() {
-    if (second_) return close_one();
-    if (collective_.by_transport()) {
-      return queue_->sum(collective_.out(), [self = shared_from_this()] { self->close_one(); });
-    }
-    if (collective_.combines()) {
-      std::vector<const void*> inputs;
-      for (int member = 0; member < group().size(); ++member) inputs.push_back(input_of(member));
-      collective_.combine(stretch_, inputs);
-    } else {
-      collective_.copy_own(stretch_);
-    }
-    if (!collective_.by_shares()) return close_one();
-    second_ = true;
-    post(messages_[1]);
-  }
-
-  void close_one() {
-    if (--open_ == 0) queue_->round_done(entry_, number_);
-  }
-
-  const std::shared_ptr<MessageCollectives> queue_;
-  const EntryPtr entry_;
-  const Collective& collective_;
-  const int64_t number_;
-  const Collective::Stretch stretch_;
-  const at::Tensor scratch_;
-  const int tag_;
-  Messages messages_[2];  // lines First and Second
-  bool second_ = false;
-  std::atomic<int> awaited_{0};  // messages of the line that the next step waits for, and one until all are posted
-  std::atomic<int> open_{1};     // messages that are not done, and one until nothing else is to be done
-};
-
 MessageCollectives::MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table)
-    : CollectiveQueue(std::move(group)), table_(table) {}
+    : CollectiveQueue(group), table_(table), nodes_(node_members(*group)) {}
 
 MessageCollectives::~MessageCollectives() = default;
 
-// Of two ranks, one exchange of everything moves as many bytes as two exchanges of shares.
+// The order of a sum depends on the call and the group's size alone, not on the members' nodes: copies of a parameter,
+// which several groups sum, stay equal. Of two ranks, one exchange of everything moves as many bytes as two exchanges
+// of shares.
 CollectiveQueue::Cut MessageCollectives::cut(const Call& call) const {
   const int n = group()->size();
   const auto element_bytes = static_cast<int64_t>(c10::elementSize(call.type));
   const int64_t bytes = call.chunk * element_bytes;
-  if (call.kind == CallKind::AllReduce && table_.transport().sums(call, bytes, n)) {
-    return {Sum::Transport, std::max<int64_t>(call.chunk, 1)};
-  }
   const int64_t most = kRoundBytes / (is_cut_in_chunks(call.kind) ? n : 1) / element_bytes;
-  return {n == 2 || bytes * (n - 1) <= kWholeBytes ? Sum::Whole : Sum::Shares,
-          std::clamp<int64_t>(call.chunk, 1, std::max<int64_t>(most, 1))};
+  const int64_t capacity = std::clamp<int64_t>(call.chunk, 1, std::max<int64_t>(most, 1));
+  const bool sums_all = call.kind == CallKind::AllReduce;
+  if (sums_all && table_.transport().sums(call, bytes, n)) {
+    return {Algorithm::Transport, std::max<int64_t>(call.chunk, 1)};
+  }
+  if (bytes * (n - 1) <= kWholeBytes) return {Algorithm::Whole, capacity};
+  if (nodes_ && has_two_levels(call, *nodes_)) return {Algorithm::TwoLevels, capacity};
+  return {sums_all && n > 2 ? Algorithm::Shares : Algorithm::Whole, capacity};
 }
 
 void MessageCollectives::add(std::shared_ptr<Collective> collective) {
@@ -241,8 +104,12 @@ Stall MessageCollectives::stall(const Collective& collective) const {
 Stall MessageCollectives::stall_of(const Entry& entry) const {
   Stall stall{.label = entry.collective->label()};
   if (stopped_) stall.lost = another_rank();
-  for (const auto& [number, round] : entry.rounds) round->report(stall);
+  for (const auto& [number, round] : entry.rounds) {
+    if (number == 0) round->report_missing(stall);
+    round->report(stall);
+  }
   std::ranges::sort(stall.missing);
+  stall.missing.erase(std::ranges::unique(stall.missing).begin(), stall.missing.end());
   return stall;
 }
 
@@ -266,26 +133,44 @@ void MessageCollectives::advance() {
 }
 
 // REQUIRES: mutex_ is held.
-std::shared_ptr<MessageCollectives::Round> MessageCollectives::next_round() {
+std::shared_ptr<Round> MessageCollectives::next_round() {
   if (stopped_) return nullptr;
   const auto next = std::ranges::find_if(
       entries_, [](const EntryPtr& entry) { return entry->num_started < entry->collective->num_rounds(); });
   if (next == entries_.end() || (in_flight_bytes_ >= kInFlightBytes && !start_all_)) return nullptr;
-  const EntryPtr& entry = *next;
-  const int64_t number = entry->num_started++, bytes = scratch_bytes(*entry->collective);
-  in_flight_bytes_ += bytes;
   const int tag = std::exchange(next_tag_, (next_tag_ + 1) % std::numeric_limits<int>::max());
-  return entry->rounds[number] = std::make_shared<Round>(shared_from_this(), entry, number, scratch(bytes), tag);
+  return make_round(*next, (*next)->num_started++, tag);
 }
 
-void MessageCollectives::round_done(const EntryPtr& entry, int64_t number) {
+// REQUIRES: mutex_ is held.
+std::shared_ptr<Round> MessageCollectives::make_round(const EntryPtr& entry, int64_t number, int tag) {
+  const Collective& collective = *entry->collective;
+  const int64_t bytes = scratch_bytes(collective);
+  in_flight_bytes_ += bytes;
+  const at::Tensor memory = scratch(bytes);
+  auto* const begin = memory.defined() ? static_cast<std::byte*>(memory.mutable_data_ptr()) : nullptr;
+  auto exchanges = collective.algorithm() == Algorithm::TwoLevels
+                       ? two_level_exchanges(collective, *nodes_, number, begin)
+                       : direct_exchanges(collective, collective.stretch(number), begin);
+  const auto ended = [self = shared_from_this(), entry, number, memory] { self->round_done(entry, number, memory); };
+  std::function<void()> done = ended;
+  if (collective.by_transport()) {
+    done = [self = shared_from_this(), out = collective.out(), ended] { self->sum(out, ended); };
+  }
+  return entry->rounds[number] =
+             std::make_shared<Round>(collective, std::move(exchanges), tag, table_, std::move(done));
+}
+
+int64_t MessageCollectives::scratch_bytes(const Collective& collective) const {
+  return collective.algorithm() == Algorithm::TwoLevels ? two_level_scratch_bytes(collective, *nodes_)
+                                                        : direct_scratch_bytes(collective);
+}
+
+void MessageCollectives::round_done(const EntryPtr& entry, int64_t number, const at::Tensor& scratch) {
   std::unique_lock hold(mutex_);
-  const auto found = entry->rounds.find(number);
-  if (found == entry->rounds.end()) return;  // stopped
-  const at::Tensor used = found->second->scratch();
-  entry->rounds.erase(found);
+  if (entry->rounds.erase(number) == 0) return;  // stopped
   in_flight_bytes_ -= scratch_bytes(*entry->collective);
-  if (used.defined() && static_cast<int64_t>(used.nbytes()) >= kKeptBytes) scratches_.push_back(used);
+  if (scratch.defined() && static_cast<int64_t>(scratch.nbytes()) >= kKeptBytes) scratches_.push_back(scratch);
   const bool all = ++entry->num_done == entry->collective->num_rounds();
   if (all) {
     std::erase(entries_, entry);

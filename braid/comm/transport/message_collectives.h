@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "braid/comm/transport/collective.h"
-#include "braid/comm/transport/match_table.h"
+#include "braid/comm/transport/round.h"
+#include "braid/comm/transport/two_levels.h"
 
 namespace braid::comm::transport {
 
@@ -29,7 +29,6 @@ class MessageCollectives final : public CollectiveQueue, public std::enable_shar
   void stop() override;
 
  private:
-  class Round;
   struct Entry {
     std::shared_ptr<Collective> collective;
     int64_t num_started = 0, num_done = 0;             // rounds
@@ -39,13 +38,16 @@ class MessageCollectives final : public CollectiveQueue, public std::enable_shar
 
   void advance();
   std::shared_ptr<Round> next_round();
-  void round_done(const EntryPtr& entry, int64_t number);
+  std::shared_ptr<Round> make_round(const EntryPtr& entry, int64_t number, int tag);
+  int64_t scratch_bytes(const Collective& collective) const;
+  void round_done(const EntryPtr& entry, int64_t number, const at::Tensor& scratch);
   void sum(const at::Tensor& tensor, std::function<void()> done);
   at::Tensor scratch(int64_t bytes);
   Stall stall_of(const Entry& entry) const;
   int another_rank() const;
 
   MatchTable& table_;
+  const std::optional<NodeMembers> nodes_;
   mutable std::mutex mutex_;
   std::condition_variable advanced_;
   std::deque<EntryPtr> entries_;  // not done

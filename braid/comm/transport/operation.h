@@ -14,6 +14,7 @@ struct Group {
   std::string name;
   std::vector<int> world_ranks;
   int rank = 0;                           // this process's rank in the group
+  std::vector<int> nodes = {};            // node of each member; empty: all are on one
   std::shared_ptr<void> lease = nullptr;  // held as long as the group is used (Transport::join_group)
 
   int size() const { return static_cast<int>(world_ranks.size()); }
@@ -26,6 +27,8 @@ struct Stall {
   std::vector<int> missing;  // world ranks that have not issued it, in ascending order
   int lost = -1;             // a world rank whose part is needed and will never come
   int unfinished = -1;  // a world rank whose message has begun to arrive and goes on no further, if none is missing
+
+  bool names_rank() const { return !missing.empty() || unfinished >= 0; }
 };
 
 // One rank's part of an operation.

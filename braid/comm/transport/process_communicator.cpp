@@ -103,7 +103,11 @@ class World final : public ProcessCommunicator {
 
 std::unique_ptr<Communicator> ProcessCommunicator::of_world(std::unique_ptr<Transport> transport,
                                                             const ProgressEngine::Options& options, Queue& queue) {
-  Group group{.id = transport->world_group(), .name = "world", .world_ranks = {}, .rank = options.rank};
+  Group group{.id = transport->world_group(),
+              .name = "world",
+              .world_ranks = {},
+              .rank = options.rank,
+              .nodes = options.node_of_rank};
   group.world_ranks.resize(options.size);
   std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
   return std::make_unique<World>(std::make_shared<ProgressEngine>(std::move(transport), options),
@@ -157,7 +161,10 @@ std::shared_ptr<const Group> ProcessCommunicator::split_group(int colour, int ke
   auto group =
       std::make_shared<Group>(Group{.id = requests[ranks[0]].claimed, .name = std::move(name), .world_ranks = {}});
   group->lease = transport.join_group(request.claimed, group->id, static_cast<int>(ranks.size()));
-  for (const int rank : ranks) group->world_ranks.push_back(group_->world_ranks[rank]);
+  for (const int rank : ranks) {
+    group->world_ranks.push_back(group_->world_ranks[rank]);
+    if (!group_->nodes.empty()) group->nodes.push_back(group_->nodes[rank]);
+  }
   group->rank = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
   return group;
 }

@@ -21,6 +21,7 @@ class ProcessCommunicator : public CheckedCommunicator {
   const std::string& name() const override { return group_->name; }
   RankKind rank_kind() const override { return RankKind::Process; }
   RankActivity* activity() override { return engine_->options().activity; }
+  int64_t bytes_across_nodes() const override { return engine_->bytes_across_nodes(); }
 
   Work batch(std::span<const P2p> transfers) override;
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;

@@ -10,11 +10,19 @@
 #include "braid/comm/transport/message_collectives.h"
 
 namespace braid::comm::transport {
+namespace {
+
+// A rank whose peers wait for another rank knows only that they do. The rank at fault is named within this time by one
+// that waits for it.
+constexpr double kIndirectSeconds = 2;
+constexpr double kNapSeconds = 0.05;
+
+}  // namespace
 
 ProgressEngine::ProgressEngine(std::unique_ptr<Transport> transport, const Options& options)
     : options_(options),
       transport_(std::move(transport)),
-      table_(*transport_, options.rank, options.size, *options.failures) {}
+      table_(*transport_, options.rank, options.size, *options.failures, options.node_of_rank) {}
 
 std::shared_ptr<CollectiveQueue> ProgressEngine::open(const std::shared_ptr<const Group>& group) {
   std::shared_ptr<CollectiveQueue> queue = transport_->collectives(group);
@@ -45,10 +53,13 @@ void ProgressEngine::wait(const Operation& operation, double issued_seconds) {
       }
     }
     if (left <= 0) {
-      report_late(operation.stall());
-      continue;
+      const Stall stall = operation.stall();
+      if (stall.names_rank() || left <= -kIndirectSeconds) {
+        report_late(stall);
+        continue;
+      }
     }
-    transport_->sleep(seen, reported.nap(left, [&] { return operation.label(); }));
+    transport_->sleep(seen, reported.nap(std::max(left, kNapSeconds), [&] { return operation.label(); }));
     const double begin = std::exchange(turn, now_seconds());
     left -= std::min(turn - begin, 2 * transport_->longest_sleep());  // a longer turn was stopped, as were all ranks
   }

@@ -12,6 +12,7 @@
 #include "braid/comm/rank_activity.h"
 #include "braid/comm/transport/collective.h"
 #include "braid/comm/transport/match_table.h"
+#include "braid/comm/world_options.h"
 
 namespace braid::comm::transport {
 
@@ -21,9 +22,10 @@ class ProgressEngine {
   struct Options {
     int rank = 0;
     int size = 1;
-    FailureState* failures = nullptr;  // outlives the engine
-    double deadline_seconds = 300;     // of every wait
-    RankActivity* activity = nullptr;  // outlives the engine; null: activity is not recorded
+    FailureState* failures = nullptr;    // outlives the engine
+    double deadline_seconds = 300;       // of every wait
+    RankActivity* activity = nullptr;    // outlives the engine; null: activity is not recorded
+    std::vector<int> node_of_rank = {};  // WorldOptions::node_of_rank
   };
 
   // Throws RunError if the system has no threads for the transport.
@@ -35,6 +37,7 @@ class ProgressEngine {
   const Options& options() const { return options_; }
   Transport& transport() const { return *transport_; }
   MatchTable& table() { return table_; }
+  int64_t bytes_across_nodes() const { return table_.bytes_across_nodes(); }
 
   std::shared_ptr<CollectiveQueue> open(const std::shared_ptr<const Group>& group);
 

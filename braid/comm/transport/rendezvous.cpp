@@ -17,12 +17,15 @@ namespace braid::comm::transport {
 
 ProgressEngine::Options engine_options(const WorldOptions& options) {
   check(options.store && options.failures, "a world has a store and a failure state");
+  const auto num_placed = static_cast<int>(options.node_of_rank.size());
+  check(num_placed == 0 || num_placed == options.size, "all ranks of a world have a node, or none has");
   check(options.rank >= 0 && options.rank < options.size, "a rank of a world is one of its ranks");
   return {.rank = options.rank,
           .size = options.size,
           .failures = options.failures,
           .deadline_seconds = options.deadline_seconds,
-          .activity = options.activity};
+          .activity = options.activity,
+          .node_of_rank = options.node_of_rank};
 }
 
 Group world_group(const WorldOptions& options) {

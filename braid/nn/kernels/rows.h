@@ -1,8 +1,8 @@
 // The inner loops of the fused kernels, over ranges of rows of raw memory, with one set for each kind of processor.
 //
 // Memory holds T (float, double, c10::BFloat16, c10::Half). The arithmetic is MathOf<T>, with results rounded to T
-// once. Rows have `width` elements and are contiguous, one row after another. Comments name the pointers that may be
-// null, and the ranges that may overlap. A row's result depends on that row alone. All sets give the same bits for
+// once. Rows have `width` elements and are contiguous, one row after another. Comments name pointers that may be
+// null and ranges that may overlap. A row's result depends on that row alone. All sets give the same bits for
 // float, c10::BFloat16 and c10::Half; for double also, except where std::exp is used.
 #pragma once
 

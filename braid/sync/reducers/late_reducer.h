@@ -26,7 +26,6 @@ class LateReducer final : public GradReducer {
   void advance(int bucket) override { used_->advance(bucket); }
   void finish(int bucket) override { used_->finish(bucket); }
   int64_t bytes_sent() const override { return before_->bytes_sent() + after_->bytes_sent(); }
-  int64_t bytes_across_nodes() const override { return before_->bytes_across_nodes() + after_->bytes_across_nodes(); }
   std::vector<ReducerState> state() override { return after_->state(); }
 
  private:

@@ -11,14 +11,13 @@
 #include "braid/comm/communicator.h"
 #include "braid/param/memory_account.h"
 #include "braid/sync/grad_reducer.h"
-#include "braid/sync/node_groups.h"
 #include "braid/sync/reducers/block_codecs.h"
 #include "braid/sync/reducers/codec.h"
 #include "braid/sync/reducers/late_reducer.h"
 #include "braid/sync/reducers/narrow_reducer.h"
-#include "braid/sync/reducers/node_reducer.h"
 #include "braid/sync/reducers/power_sgd_reducer.h"
 #include "braid/sync/reducers/top_k_codec.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
 namespace {
@@ -133,20 +132,14 @@ std::unique_ptr<GradReducer> compressed(const SyncSpec& spec, Communicator& grou
   return std::make_unique<PlainReducer>(group);
 }
 
-std::unique_ptr<GradReducer> over(const SyncSpec& spec, Communicator& group, uint64_t seed) {
-  auto plain = std::make_unique<PlainReducer>(group);
-  if (spec.compression == CompressionKind::None || group.size() == 1) return plain;
-  auto chosen = compressed(spec, group, seed);
-  if (spec.compression_start == 0) return chosen;
-  return std::make_unique<LateReducer>(std::move(plain), std::move(chosen), spec.compression_start);
-}
-
 }  // namespace
 
-std::unique_ptr<GradReducer> make_reducer(const SyncSpec& spec, ReducerPlace place) {
-  if (!place.nodes) return over(spec, place.replicas, place.seed);
-  auto across = over(spec, *place.nodes->across, place.seed);
-  return std::make_unique<NodeReducer>(std::move(*place.nodes), std::move(across));
+std::unique_ptr<GradReducer> make_reducer(const SyncSpec& spec, Communicator& replicas, uint64_t seed) {
+  auto plain = std::make_unique<PlainReducer>(replicas);
+  if (spec.compression == CompressionKind::None || replicas.size() == 1) return plain;
+  auto chosen = compressed(spec, replicas, seed);
+  if (spec.compression_start == 0) return chosen;
+  return std::make_unique<LateReducer>(std::move(plain), std::move(chosen), spec.compression_start);
 }
 
 }  // namespace braid::sync

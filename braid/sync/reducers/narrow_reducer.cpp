@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "braid/param/memory_account.h"
-#include "braid/sync/node_groups.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
 namespace {

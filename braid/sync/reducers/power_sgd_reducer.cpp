@@ -11,8 +11,8 @@
 
 #include "braid/base/seeds.h"
 #include "braid/param/memory_account.h"
-#include "braid/sync/node_groups.h"
 #include "braid/sync/reducers/codec.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
 namespace {

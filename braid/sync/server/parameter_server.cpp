@@ -115,12 +115,14 @@ void ParameterServer::receive_push(int worker, const sync::server::Envelope& req
   if (pushes.accept(request.number, {std::move(*gradient), request.a, sync::server::double_of(request.b)}) ==
       sync::server::Arrival::Repeated) {
     ++report_.num_repeated;
-    return answer(worker, sync::server::AnswerKind::Pushed, {.number = request.number, .a = -1});
+    return answer(worker, sync::server::AnswerKind::Pushed,
+                  {.number = request.number, .a = -1, .b = options_.memory_bytes()});
   }
   int64_t sequence = pushes.next();
   while (auto push = pushes.pop()) {
     const int64_t staleness = take(worker, std::move(*push));
-    answer(worker, sync::server::AnswerKind::Pushed, {.number = sequence++, .a = staleness});
+    answer(worker, sync::server::AnswerKind::Pushed,
+           {.number = sequence++, .a = staleness, .b = options_.memory_bytes()});
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -28,6 +29,8 @@ struct ServerOptions {
   int first_worker = 1;                         // endpoint of worker 0; the others follow
   int num_workers = 1;                          // maximum number of workers
   std::optional<int> num_initial = {};          // workers live from the start, beginning with worker 0; nullopt: all
+  // Returns the memory that workers are told with each acknowledgement of a push.
+  std::function<int64_t()> memory_bytes = [] { return int64_t{0}; };
 };
 
 struct ServerReport {

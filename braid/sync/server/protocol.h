@@ -24,7 +24,7 @@ enum class RequestKind : int64_t {
 enum class AnswerKind : int64_t {
   Joined = 1,  // number: the worker's clock
   Started,
-  Pushed,   // number: sequence; a: updates since the push's version; -1: repeated
+  Pushed,   // number: sequence; a: updates since the push's version, -1 if repeated; b: ServerOptions::memory_bytes()
   Pulled,   // number: of the request; a: version; b: the slowest worker's clock; KeyedTensors
   Fetched,  // number: of the request; a and tensors as for Store
   Stored,   // number: of the request

@@ -9,16 +9,14 @@
 #include <exception>
 
 #include "braid/base/errors.h"
+#include "braid/comm/agree.h"
 #include "braid/comm/failure_state.h"
 #include "braid/param/memory_account.h"
-#include "braid/sync/node_groups.h"
+#include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
 
 namespace braid::sync::server {
 namespace {
-
-// No deadline: a run whose rank is held up from outside resumes later, and ranks that fail close their channels.
-constexpr double kNoDeadline = 1e8;
 
 std::vector<KeyRange> not_decayed(const param::ParamStore& store) {
   std::vector<KeyRange> ranges;
@@ -45,19 +43,19 @@ ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const
       workers_(groups.replicas),
       tied_(groups.tied),
       exceptions_before_(std::uncaught_exceptions()),
+      has_own_servers_(specs.with_servers != nullptr),
       shares_({store.flat_master().scalar_type(), store.num_flat(), {}}, specs.sync.servers) {
   check(store.flat_master().is_cpu(), "servers are on the host");
   if (specs.ranks_per_replica > 1) {
     pair_ = workers_.split(workers_.rank() / specs.ranks_per_replica, workers_.rank(), "pair");
   }
   workers_.broadcast(store.flat_master().detach(), 0).wait_host();
-  const int num_servers = specs.sync.servers;
-  std::vector<int> numbers = servers_of(workers_.rank(), workers_.size(), num_servers);
-  numbers.push_back(num_servers + workers_.rank());
-  auto channels = workers_.make_channels(numbers, num_servers + workers_.size());
-  channel_ = std::make_unique<WorkerChannel>(std::move(channels.back()), errors_);
-  channels.pop_back();
-  start_servers(specs, std::move(channels));
+  if (specs.with_servers) {
+    channel_ = reach_servers(specs.sync, own_part(*specs.with_servers), workers_.rank(), store.flat_master().detach(),
+                             *specs.with_servers);
+  } else {
+    start_servers(specs);
+  }
   client_ = std::make_unique<ServerClient>(shares_, optim::element_rule(specs.optimizer),
                                            ClientOptions{.consistency = consistency_,
                                                          .staleness = specs.sync.staleness,
@@ -69,9 +67,24 @@ ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const
   pull(ServerClient::Freshness::Newest);
 }
 
+ServedPart ServedReplica::own_part(const Communicator& world) {
+  return {.first_worker = comm::broadcast(workers_, "first worker", int64_t{world.rank()}),
+          .num_workers = workers_.size(),
+          .type = store_.flat_master().scalar_type(),
+          .num_elements = store_.num_flat(),
+          .not_decayed = not_decayed(store_)};
+}
+
 // A server that fails fails the world, whichever rank it runs beside.
-void ServedReplica::start_servers(const Specs& specs, std::vector<std::unique_ptr<Channel>> channels) {
+void ServedReplica::start_servers(const Specs& specs) {
   const param::MemoryScope scope(param::MemoryCategory::Servers);
+  const int num_servers = specs.sync.servers;
+  std::vector<int> numbers = servers_of(workers_.rank(), workers_.size(), num_servers);
+  numbers.push_back(num_servers + workers_.rank());
+  auto channels = workers_.make_channels(numbers, num_servers + workers_.size());
+  channel_ = std::make_unique<WorkerChannel>(std::move(channels.back()), errors_);
+  channels.pop_back();
+  const ServedPart whole = own_part(workers_);
   for (auto& channel : channels) {
     const auto failed = [this, number = channel->endpoint()] {
       try {
@@ -83,17 +96,8 @@ void ServedReplica::start_servers(const Specs& specs, std::vector<std::unique_pt
       }
     };
     const KeyRange elements = shares_.elements.of(channel->endpoint());
-    const ServerThread::Part part{
-        .shape = shares_.part(channel->endpoint()),
-        .rule = optim::element_rule(specs.optimizer),
-        .not_decayed = ranges_within(not_decayed(store_), elements),
-        .initial = store_.flat_master().detach().narrow(0, elements.begin, elements.size()),
-        .options = {.consistency = consistency_,
-                    .staleness = specs.sync.staleness,
-                    .deadline_seconds = kNoDeadline,
-                    .first_worker = specs.sync.servers,
-                    .num_workers = workers_.size()},
-    };
+    ServerThread::Part part = part_of_server(specs.sync, specs.optimizer, whole, channel->endpoint());
+    part.initial = store_.flat_master().detach().narrow(0, elements.begin, elements.size());
     servers_.push_back(std::make_unique<ServerThread>(part, std::move(channel), failed));
   }
 }
@@ -187,7 +191,9 @@ void ServedReplica::restored(optim::Optimizer& optimizer) {
 int64_t ServedReplica::bytes_sent() const { return client_->report().bytes_sent + bytes_within_replica_; }
 
 ReplicationTimes ServedReplica::times() const {
-  return {client_->report().waiting_seconds, client_->report().last_staleness};
+  const ClientReport& report = client_->report();
+  return {report.waiting_seconds, report.last_staleness,
+          has_own_servers_ ? report.server_bytes : std::vector<int64_t>()};
 }
 
 }  // namespace braid::sync::server

@@ -1,7 +1,7 @@
 // A rank as a worker of a parameter server. It sends its gradients to servers that hold the optimizer, and receives its
-// parameters from them. The servers are threads beside the ranks, outside the mesh: server s runs in the process of
-// worker s, s - n, ... of n. Each part of a model that is cut into stages and slices has its own servers, whose workers
-// are the ranks that hold this part.
+// parameters from them. The servers are outside the mesh. They are ranks of their own (server_ranks.h), or threads
+// beside the ranks: server s runs in the process of worker s mod n of n. Each part of a model that is cut into stages
+// and slices has its own servers, whose workers are the ranks that hold this part.
 //
 // The servers replace the all-reduce over replicas. Under "bsp" training equals that of other replication. Under "ssp"
 // and "asp" no collective ties a step to another replica's step.
@@ -16,6 +16,7 @@
 #include "braid/sync/replication.h"
 #include "braid/sync/server/server_client.h"
 #include "braid/sync/server/server_errors.h"
+#include "braid/sync/server/server_ranks.h"
 #include "braid/sync/server/server_thread.h"
 
 namespace braid::sync::server {
@@ -26,6 +27,8 @@ class ServedReplica final : public Replication {
     const SyncSpec& sync;
     const OptimizerSpec& optimizer;
     int ranks_per_replica = 1;  // neighbouring workers of one replica: 2 if stages are mirrored
+    // The workers' world with the ranks of the servers after them (server_ranks.h); null: servers are threads.
+    Communicator* with_servers = nullptr;
   };
   // The workers are the ranks of groups.replicas. REQUIRES: `store` outlives this. Collective over the workers. The
   // servers start with the parameters of rank 0. Parameters that ranks of several groups of workers share stay equal
@@ -49,7 +52,8 @@ class ServedReplica final : public Replication {
   ReplicationTimes times() const override;
 
  private:
-  void start_servers(const Specs& specs, std::vector<std::unique_ptr<Channel>> channels);
+  ServedPart own_part(const Communicator& world);
+  void start_servers(const Specs& specs);
   bool left_by_exception() const;
   at::Tensor flat_gradients() const { return store_.flat_grads().narrow(0, 0, store_.num_flat()); }
   void pull(ServerClient::Freshness freshness);
@@ -61,6 +65,7 @@ class ServedReplica final : public Replication {
   Communicator& tied_;
   std::unique_ptr<Communicator> pair_;  // ranks of this replica with the same parameters; null: only this one
   const int exceptions_before_;
+  const bool has_own_servers_;
   const KeyShares shares_;
   const std::shared_ptr<ServerErrors> errors_ = std::make_shared<ServerErrors>();
   std::vector<std::unique_ptr<ServerThread>> servers_;  // of this rank

@@ -60,6 +60,7 @@ ServerClient::ServerClient(const KeyShares& shares, const optim::ElementRule& ru
       unacked_(static_cast<size_t>(num_servers_)) {
   check(options.push_every > 0 && options.pull_every > 0, "intervals are of one step or more");
   for (const TableShape& table : shares.whole.tables) row_sums_.emplace_back(shares.whole.type, table.width);
+  report_.server_bytes.resize(static_cast<size_t>(num_servers_));
   join();
 }
 

@@ -37,6 +37,7 @@ struct ClientReport {
   StalenessHistogram staleness;  // staleness of this worker's pushes: one count per server and push
   int64_t last_staleness = 0;    // staleness of the last push
   int64_t bytes_sent = 0, bytes_received = 0;
+  std::vector<int64_t> server_bytes;  // by server: ServerOptions::memory_bytes() at its last acknowledgement
 };
 
 class ServerClient {

@@ -7,10 +7,11 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "braid/launch/hosts_launcher.h"
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
 
-namespace braid::launch::tests::shm_accident_test {
+namespace braid::launch::tests::accident_test {
 namespace {
 
 // A rank fails in one of five ways at a random place of a random sequence of calls.
@@ -65,15 +66,15 @@ void check_failure(const Accident& a, const CommFailure& failure) {
   EXPECT_TRUE(failure.why.starts_with(start)) << failure.why;
 }
 
-TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one) {
-  const uint64_t count = full_run() ? 2000 : 100;
+void check_accidents(const Launcher& start, int ranks_per_node, uint64_t count) {
   for (uint64_t seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     const Accident a = accident(seed);
     const double begin = now_seconds();
     try {
-      run_forked(a.ranks, [&](Communicator& world) { run_to_the_accident(world, a, seed); },
-                 {.deadline_seconds = kDeadline});
+      run_forked(
+          a.ranks, [&](Communicator& world) { run_to_the_accident(world, a, seed); },
+          {.deadline_seconds = kDeadline, .ranks_per_node = ranks_per_node}, start);
       EXPECT_EQ(a.way, Accident::Way::Mismatch);  // alone in its half, the odd call agrees with everybody's
     } catch (const CommError& error) {
       EXPECT_NE(a.way, Accident::Way::Throw);
@@ -86,5 +87,12 @@ TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one
   }
 }
 
+TEST(Accidents, over_shared_memory) { check_accidents(ProcessLauncher(), 0, full_run() ? 2000 : 100); }
+TEST(Accidents, over_tcp) { check_accidents(LoopbackLauncher(CommEngine::Tcp), 0, full_run() ? 500 : 10); }
+TEST(Accidents, over_tcp_in_two_levels) {
+  check_accidents(LoopbackLauncher(CommEngine::Tcp), 2, full_run() ? 500 : 15);
+}
+TEST(Accidents, over_gloo) { check_accidents(LoopbackLauncher(CommEngine::Gloo), 0, full_run() ? 500 : 10); }
+
 }  // namespace
-}  // namespace braid::launch::tests::shm_accident_test
+}  // namespace braid::launch::tests::accident_test
