@@ -5,6 +5,7 @@
 
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/plan_request.h"
 #include "braid/layout/listing.h"
 #include "braid/layout/parameters.h"
 #include "braid/plan/block_work.h"
@@ -18,6 +19,7 @@ using Json = nlohmann::ordered_json;
 RunSpec run_of(const std::string& file, const std::vector<std::string>& overrides) {
   if (file.empty()) throw ConfigError({{"FILE", "", "must be given: the run as TOML", ""}});
   RunSpec run = spec::read_run(file, overrides, spec::ParseOptions(spec::any_hosts(spec::Purpose::Plan)));
+  take_vocab_of_bytes(run);
   if (run.model.vocab == 0) throw ConfigError({{"model.vocab", "0", "must be given: no data are read", ""}});
   return run;
 }

@@ -12,7 +12,7 @@ layers = 3
 heads = 4
 width = 32
 context = 16
-vocab = 19
+vocab = 320
 dropout = 0.1
 [mesh]
 tensor = 2
@@ -42,13 +42,13 @@ class ModelCommand(unittest.TestCase):
         model = json.loads(self.model("--json", "mesh.tensor=1"))
         self.assertEqual(model["collectives"], [])
         layer = 12 * 32 * 32 + 13 * 32
-        self.assertEqual(model["totals"]["parameters"], 3 * layer + (19 + 16) * 32 + 2 * 32)
+        self.assertEqual(model["totals"]["parameters"], 3 * layer + (320 + 16) * 32 + 2 * 32)
         layers = [op for op in model["ops"] if op["name"] == "blocks.0"]
         flops = 3 * sum(op["flops"] for op in layers) + sum(op["flops"] for op in model["ops"] if op not in layers)
         self.assertEqual(model["totals"]["flops"], flops)
 
     def test_a_vocabulary_is_needed(self):
-        self.assertIn("model.vocab", self.model("model.vocab=0", code=2))
+        self.assertIn("model.vocab", self.model("model.vocab=0", "data.tokenizer=other.json", code=2))
 
 
 if __name__ == "__main__":
