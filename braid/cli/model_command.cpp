@@ -55,7 +55,7 @@ std::string text_of(const RunSpec& run, const layout::Listing& listing) {
       text += cat(op.block, op.block == "blocks.0" ? cat(" of ", run.model.layers) : "", "\n");
     block = &op.block;
     text +=
-        cat("  ", padded(op.kind, 12), padded(op.rule, 34), padded(shape_text(op), 20), joined(op.parameters), "\n");
+        cat("  ", padded(op.kind, 12), padded(op.rule, 46), padded(shape_text(op), 20), joined(op.parameters), "\n");
   }
   for (const layout::ListedSum& sum : listing.sums) {
     const double bytes = sum.elements * plan::element_bytes(run.train.dtype);

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "braid/base/text.h"
 #include "braid/model/shape.h"
 
 namespace braid::model {
