@@ -39,7 +39,7 @@ elseif(BRAID_TORCH)
 endif()
 
 # The components below braid::core and braid::torch, each after those that it links.
-set(core_components base schedule spec mesh plan data tokenize)
+set(core_components base schedule model spec mesh layout plan data tokenize)
 set(torch_components device control comm launch param optim sync pipe ckpt module)
 
 # Installs braid::NAME with its headers: braid-NAME.cmake declares it, pkg-config knows it as PACKAGE.

@@ -18,7 +18,7 @@
 #include "braid/ckpt/save_behind.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/param/memory_account.h"
-#include "braid/spec/preset.h"
+#include "braid/spec/described_model.h"
 #include "braid/train/trainer.h"
 
 namespace {

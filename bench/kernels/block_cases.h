@@ -8,6 +8,7 @@
 #include "bench/kernels/kernel_case.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/attention.h"
 #include "braid/nn/gpt2.h"
 #include "braid/param/grad_sink.h"
@@ -44,7 +45,7 @@ class ComposedBlock {
 // The inputs of both blocks, and their gradients, once per block.
 struct BlockWorld {
   BlockWorld(const ModelSpec& spec, Communicator& alone, at::ScalarType dtype)
-      : store({nn::gpt2_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),
+      : store({layout::model_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),
         sink(param::accumulating_sink(store)),
         queue(*sink),
         context{alone, queue} {}

@@ -15,10 +15,11 @@
 #include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/layout/parameters.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/model/shape.h"
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
-#include "braid/spec/model_shape.h"
 #include "braid/train/trainer.h"
 
 namespace {
@@ -76,7 +77,7 @@ double product_seconds(const braid::RunSpec& spec, int64_t rows) {
   };
   const int64_t c = spec.model.width;
   for (int layer = 0; layer < spec.model.layers; ++layer) add(3 * c, c), add(c, c), add(4 * c, c), add(c, 4 * c);
-  add(braid::spec::padded_vocab(spec.model, 1), c);
+  add(braid::model::padded_vocab(spec.model, 1), c);
   return median_seconds(5, [&] {
     for (Product& p : products) at::mm_out(p.y, p.x, p.weight.t());
     for (Product& p : products) {
@@ -102,7 +103,7 @@ double triad_bandwidth() {
 void print_bound(const braid::RunSpec& spec) {
   const int64_t rows = int64_t{spec.train.microbatch} * spec.model.context;
   std::printf("{\"products\": %.6f, \"bandwidth\": %.4e, \"parameters\": %lld}\n", product_seconds(spec, rows),
-              triad_bandwidth(), static_cast<long long>(braid::nn::count_params(spec.model)));
+              triad_bandwidth(), static_cast<long long>(braid::layout::count_params(spec.model)));
 }
 
 // From the first action's begin to the last one's end, on the slowest rank.

@@ -29,6 +29,9 @@ std::string human_bytes(double bytes);
 // Returns the parts with the separator between them: "a, b, c".
 std::string joined(const std::vector<std::string>& parts, std::string_view separator = ", ");
 
+// Returns the text as a basic string of TOML, which is one of JSON too: in quotes, control characters as escapes.
+std::string quoted_text(std::string_view text);
+
 // printable() makes text from outside (a name, a value, bytes of a file) safe to show on a terminal. Control characters
 // and bytes that are not UTF-8 become escapes (\n, \x1b), so the text cannot steer the terminal and no NUL cuts it
 // short. Text of more than `most` bytes is cut there, and its length is appended. Other text is unchanged.

@@ -44,6 +44,7 @@ const Command& braid_commands() {
             {"inspect", "print what a folder of prepared data holds, every byte verified", inspect_command},
             {"train-bpe", "learn a byte-level BPE vocabulary from text", train_bpe_command}}},
           {"token", "make the secret of a job on several hosts", token_command},
+          {"model", "list the ops of a run's model with shapes, parameters and sums between ranks", model_command},
           {"plan", "predict a run on a cluster, and find its fastest layout", plan_command},
           {"simulate", "draw a pipeline schedule on a virtual clock", simulate_command},
           {"report", "write a page about a run: curves, timeline, memory, configuration", report_command},

@@ -19,6 +19,7 @@ struct Words {
 };
 
 int simulate_command(const Words& words);
+int model_command(const Words& words);
 int plan_command(const Words& words);
 int report_command(const Words& words);
 int config_command(const Words& words);

@@ -9,8 +9,8 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/command_page.h"
 #include "braid/cli/option_rules.h"
+#include "braid/model/preset.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/preset.h"
 
 namespace braid::cli {
 namespace {
@@ -270,7 +270,7 @@ std::vector<std::string> values_of(const spec::Field& field) {
   if (const auto* words = std::get_if<spec::WordOrNumbers>(&field.rule)) return words->words;
   std::vector<std::string> names;
   if (field.key == "model.preset") {
-    for (const spec::Preset& preset : spec::presets()) names.push_back(preset.name);
+    for (const model::Preset& preset : model::presets()) names.push_back(preset.name);
   }
   return names;
 }

@@ -80,8 +80,7 @@ class PlanReading {
     spec::ParseOptions options(spec::any_hosts(spec::Purpose::Plan));
     if (request_.what == PlanTarget::Best) options.open = searched_keys();
     request_.run = spec::read_run(given_.file, overrides_, options);
-    const bool bytes = request_.run.data.tokenizer == kByteTokenizer;
-    if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = tokenize::byte_tokenizer()->vocab();
+    take_vocab_of_bytes(request_.run);
   }
 
   std::set<std::string> searched_keys() const {
@@ -103,6 +102,11 @@ class PlanReading {
 };
 
 }  // namespace
+
+void take_vocab_of_bytes(RunSpec& run) {
+  const bool bytes = run.data.tokenizer == kByteTokenizer;
+  if (bytes && run.model.vocab == 0) run.model.vocab = tokenize::byte_tokenizer()->vocab();
+}
 
 std::optional<PlanRequest> plan_request(const Words& words) {
   CLI::App app(

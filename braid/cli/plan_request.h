@@ -31,4 +31,7 @@ struct PlanRequest {
 // Returns the request, or nullopt if --help was printed. Throws ConfigError with everything that is wrong.
 std::optional<PlanRequest> plan_request(const Words& words);
 
+// Sets the vocabulary of a run with the byte tokenizer that names none.
+void take_vocab_of_bytes(RunSpec& run);
+
 }  // namespace braid::cli

@@ -27,8 +27,8 @@ KeptBuffers::~KeptBuffers() {
 namespace {
 
 // Modules do not mark parameters for weight decay. As in braid's own models, vectors (norms and biases) have none.
-param::WeightDecay decay_of(const at::Tensor& tensor) {
-  return tensor.dim() > 1 ? param::WeightDecay::Yes : param::WeightDecay::No;
+model::WeightDecay decay_of(const at::Tensor& tensor) {
+  return tensor.dim() > 1 ? model::WeightDecay::Yes : model::WeightDecay::No;
 }
 
 // The name of a parameter and the layers that use it. Parameters are compared by identity.
@@ -76,18 +76,18 @@ std::vector<Problem> problems(const Found& found) {
 
 std::vector<Problem> storage_problems(const LayerList& layers) { return problems(trained_parameters(layers)); }
 
-std::vector<param::BlockSpec> ModuleStore::collect(const LayerList& layers) {
+std::vector<layout::BlockSpec> ModuleStore::collect(const LayerList& layers) {
   const Found found = trained_parameters(layers);
   auto faults = problems(found);
   if (found.empty()) faults.push_back({"layers", "", "must have a parameter that requires a gradient", ""});
   if (!faults.empty()) throw ConfigError(std::move(faults));
-  std::vector<param::BlockSpec> blocks;
+  std::vector<layout::BlockSpec> blocks;
   for (int l = 0; l < layers.size(); ++l) blocks.push_back({layers[l].name, {}});
   for (const auto& [tensor, use] : found) {
     parameters_.push_back(tensor);
     const int uses = static_cast<int>(use.layers.size());
     for (int place = 0; place < uses; ++place) {
-      param::ParamSpec spec{use.name, mesh::replicated(shape_of(tensor)), {}, decay_of(tensor), place, uses};
+      layout::ParamSpec spec{use.name, mesh::replicated(shape_of(tensor)), {}, decay_of(tensor), place, uses};
       blocks[use.layers[place]].params.push_back(std::move(spec));
     }
   }
@@ -95,7 +95,7 @@ std::vector<param::BlockSpec> ModuleStore::collect(const LayerList& layers) {
 }
 
 ModuleStore::ModuleStore(const LayerList& layers, const param::Sharding& sharding) {
-  const std::vector<param::BlockSpec> blocks = collect(layers);
+  const std::vector<layout::BlockSpec> blocks = collect(layers);
   const param::StoreOptions options{Reduction::Fast, parameters_.front().options().requires_grad(false), 0, sharding};
   store_ = std::make_unique<param::ParamStore>(blocks, options);
   move_in();

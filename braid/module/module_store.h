@@ -54,7 +54,7 @@ class ModuleStore {
   void note_update() const;
 
  private:
-  std::vector<param::BlockSpec> collect(const LayerList& layers);
+  std::vector<layout::BlockSpec> collect(const LayerList& layers);
   void move_in();
   void move_in(const param::Parameter& param);
 

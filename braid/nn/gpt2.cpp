@@ -3,13 +3,13 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/model/families.h"
 #include "braid/nn/attention.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/nn/language_head.h"
 #include "braid/nn/mlp.h"
-#include "braid/nn/model_params.h"
 #include "braid/nn/norms.h"
 #include "braid/nn/residual_branch.h"
 
@@ -45,7 +45,7 @@ class Gpt2Head final : public Block {
  public:
   Gpt2Head(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
       : ln_f_({&store["ln_f.weight"], &store["ln_f.bias"], spec.norm_eps}, rank),
-        head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
+        head_({last_use(store[model::head_table(spec) + ".weight"]), spec.vocab}, rank) {}
 
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) override {
     return head_.forward(ln_f_.forward(x_btc, microbatch), microbatch);

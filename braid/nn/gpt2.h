@@ -6,20 +6,10 @@
 
 #include "braid/nn/block.h"
 #include "braid/nn/model.h"
-#include "braid/param/param_spec.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::nn {
 
-// The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
-// holds them. `spec.vocab` must be resolved (> 0).
-//
-//   embedding: wte.weight [v, c] (use 0; of 2 when tied), wpe.weight [t, c]
-//   blocks.N:  ln_1, attention.qkv [3c, c], attention.projection [c, c], ln_2, mlp.up [f, c], mlp.down [c, f]
-//   head:      ln_f, wte.weight (use 1 of 2) or, untied, head.weight [v, c]
-param::ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
-
-// A piece of gpt2_params, on the parameters in `store`.
+// Makes a piece of the model on the parameters in `store` (model/families/gpt2.cpp lists them).
 std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                   const RankContext& rank);
 

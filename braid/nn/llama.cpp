@@ -3,12 +3,13 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/model/families.h"
+#include "braid/model/shape.h"
 #include "braid/nn/attention.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
 #include "braid/nn/language_head.h"
 #include "braid/nn/mlp.h"
-#include "braid/nn/model_params.h"
 #include "braid/nn/norms.h"
 #include "braid/nn/residual_branch.h"
 
@@ -37,7 +38,7 @@ class LlamaHead final : public Block {
  public:
   LlamaHead(const ModelSpec& spec, param::ParamStore& store, const RankContext& rank)
       : norm_f_({&store["norm_f.weight"], nullptr, spec.norm_eps, kernels::NormKind::Rms}, rank),
-        head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
+        head_({last_use(store[model::head_table(spec) + ".weight"]), spec.vocab}, rank) {}
 
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) override {
     return head_.forward(norm_f_.forward(x_btc, microbatch), microbatch);
@@ -49,7 +50,7 @@ class LlamaHead final : public Block {
 };
 
 RotaryOptions rotary_options(const ModelSpec& spec) {
-  RotaryOptions options{spec::head_width(spec), spec.context, spec.rope_base, {}};
+  RotaryOptions options{model::head_width(spec), spec.context, spec.rope_base, {}};
   if (spec.rope_scaling == RopeScaling::Llama3) {
     const auto context = static_cast<double>(spec.rope_context);
     options.scaling = {{spec.rope_factor, spec.rope_low_frequency, spec.rope_high_frequency, context}};
@@ -69,7 +70,7 @@ class LlamaParams {
     Attention::Options layer{qkv,
                              linear("attention.projection"),
                              spec_.heads / tensor_size,
-                             spec::num_kv_heads(spec_) / tensor_size,
+                             model::num_kv_heads(spec_) / tensor_size,
                              rotary,
                              {},
                              spec_.window};

@@ -10,23 +10,10 @@
 
 #include "braid/nn/block.h"
 #include "braid/nn/model.h"
-#include "braid/param/param_spec.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::nn {
 
-// The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
-// holds them. `spec.vocab` must be resolved (> 0). h heads, k key and value heads of d features, f features inside the
-// MLP:
-//
-//   embedding: wte.weight [v, c] (use 0; of 2 when tied)
-//   blocks.N:  norm_1 [c], attention.qkv [(h + 2 k) d, c], and attention.qkv.bias with model.qkv_bias,
-//              attention.norm_q [d] and norm_k [d] with model.qk_norm, attention.projection [c, h d],
-//              norm_2 [c], mlp.gate_up [2f, c], mlp.down [c, f]
-//   head:      norm_f [c], wte.weight (use 1 of 2) or, untied, head.weight [v, c]
-param::ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
-
-// A piece of llama_params, on the parameters in `store`.
+// Makes a piece of the model on the parameters in `store` (model/families/llama.cpp lists them).
 std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank);
 

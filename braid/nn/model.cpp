@@ -1,37 +1,36 @@
 // The functions of a model, dispatched to its family.
 #include "braid/nn/model.h"
 
-#include <set>
-
 #include "braid/base/errors.h"
+#include "braid/layout/parameters.h"
+#include "braid/model/shape.h"
 #include "braid/nn/gpt2.h"
 #include "braid/nn/llama.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::nn {
 
 std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
-  const int last = spec::num_units(layers) - 1;
+  const int last = model::num_units(layers) - 1;
   check(0 <= begin && begin <= end && end <= last + 1, "units of the model");
   std::vector<ModelPiece> pieces;
   for (int unit = begin; unit < end; ++unit) {
     const int block = (unit + 1) / 2;
     const bool at_an_end = unit == 0 || unit == last, second = !at_an_end && unit % 2 == 0;
     if (second && !pieces.empty()) {
-      pieces.back().part = param::BlockPart::Whole;
+      pieces.back().part = layout::BlockPart::Whole;
     } else {
-      pieces.push_back({block, at_an_end ? param::BlockPart::Whole
-                               : second  ? param::BlockPart::FeedForward
-                                         : param::BlockPart::Attention});
+      pieces.push_back({block, at_an_end ? layout::BlockPart::Whole
+                               : second  ? layout::BlockPart::FeedForward
+                                         : layout::BlockPart::Attention});
     }
   }
   return pieces;
 }
 
-param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& params) {
-  param::BlockSpec block = params.at(piece.block);
-  if (piece.part == param::BlockPart::Whole) return block;
-  std::erase_if(block.params, [&](const param::ParamSpec& param) { return param.part != piece.part; });
+layout::BlockSpec params_of(const ModelPiece& piece, const layout::ModelParams& params) {
+  layout::BlockSpec block = params.at(piece.block);
+  if (piece.part == layout::BlockPart::Whole) return block;
+  std::erase_if(block.params, [&](const layout::ParamSpec& param) { return param.part != piece.part; });
   check(!block.params.empty(), "transformer blocks alone have halves");
   return block;
 }
@@ -40,8 +39,8 @@ namespace {
 
 // The makers of models, in the order of ModelFamily.
 constexpr ModelMaker kFamilies[] = {
-    {gpt2_params, gpt2_block},
-    {llama_params, llama_block},
+    {layout::model_params, gpt2_block},
+    {layout::model_params, llama_block},
 };
 
 static_assert(std::size(kFamilies) == kWords<ModelFamily>.size());
@@ -53,24 +52,9 @@ const ModelMaker& model_maker(const ModelSpec& spec) {
   return kFamilies[static_cast<size_t>(spec.family)];
 }
 
-param::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
-  return model_maker(spec).params(spec, tensor_rank, tensor_size);
-}
-
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank) {
   return model_maker(spec).block(spec, piece, store, rank);
-}
-
-int64_t count_params(const ModelSpec& spec) {
-  std::set<std::string> seen;
-  int64_t count = 0;
-  for (const param::BlockSpec& block : model_params(spec, 0, 1)) {
-    for (const param::ParamSpec& param : block.params) {
-      if (seen.insert(param.name).second) count += mesh::num_elements(param.placement.global_shape);
-    }
-  }
-  return count;
 }
 
 }  // namespace braid::nn

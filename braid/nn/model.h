@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "braid/layout/param_spec.h"
+#include "braid/model/model_spec.h"
 #include "braid/nn/block.h"
-#include "braid/param/param_spec.h"
-#include "braid/spec/model_spec.h"
 
 namespace braid::nn {
 
@@ -18,7 +18,7 @@ namespace braid::nn {
 //           embedding | blocks.0 attention | blocks.0 mlp | ... | blocks.N mlp  | head
 struct ModelPiece {
   int block = 0;
-  param::BlockPart part = param::BlockPart::Whole;  // embedding and head are whole
+  layout::BlockPart part = layout::BlockPart::Whole;  // embedding and head are whole
   bool operator==(const ModelPiece&) const = default;
 };
 
@@ -27,25 +27,19 @@ struct ModelPiece {
 std::vector<ModelPiece> pieces_of(int begin, int end, int layers);
 
 // Returns the parameters of `piece`, under their names in the whole model.
-param::BlockSpec params_of(const ModelPiece& piece, const param::ModelParams& params);
-
-// Returns the parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of
-// `tensor_size` holds them. gpt2.h and llama.h list them. REQUIRES: `spec.vocab` is resolved (> 0).
-param::ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+layout::BlockSpec params_of(const ModelPiece& piece, const layout::ModelParams& params);
 
 // Makes a piece of the model on the parameters in `store`.
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank);
 
-// The two functions above for one family. A Trainer takes a ModelMaker for a model whose family no spec names.
+// The parameters and pieces of one family, as layout::model_params() and model_block() give them. A Trainer takes a
+// ModelMaker for a model whose family no spec names.
 struct ModelMaker {
-  param::ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
+  layout::ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
   std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                   const RankContext& rank);
 };
 const ModelMaker& model_maker(const ModelSpec& spec);
-
-// Returns the number of elements of the whole model. A tied parameter counts once, and padding does not count.
-int64_t count_params(const ModelSpec& spec);
 
 }  // namespace braid::nn

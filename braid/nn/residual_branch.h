@@ -85,10 +85,10 @@ class WholeBlock final : public Block {
 // Makes `part` of WholeBlock<First, Second>: the whole block, or the half of one branch. For a half, only that branch's
 // options are made, because the rank may lack the parameters of the other.
 template <class First, class Second, class FirstOptions, class SecondOptions>
-std::unique_ptr<Block> block_part(param::BlockPart part, const FirstOptions& first, const SecondOptions& second,
+std::unique_ptr<Block> block_part(layout::BlockPart part, const FirstOptions& first, const SecondOptions& second,
                                   const RankContext& rank) {
-  if (part == param::BlockPart::Attention) return std::make_unique<HalfBlock<First>>(first(), rank);
-  if (part == param::BlockPart::FeedForward) return std::make_unique<HalfBlock<Second>>(second(), rank);
+  if (part == layout::BlockPart::Attention) return std::make_unique<HalfBlock<First>>(first(), rank);
+  if (part == layout::BlockPart::FeedForward) return std::make_unique<HalfBlock<Second>>(second(), rank);
   using Whole = WholeBlock<First, Second>;
   return std::make_unique<Whole>(typename Whole::Options{first(), second()}, rank);
 }

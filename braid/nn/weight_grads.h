@@ -16,6 +16,8 @@ struct ParamUse {
   const param::Parameter* param = nullptr;
   int use = 0;
 };
+// Returns the last use in the whole model: that of the head, where the table is tied to the embedding.
+inline ParamUse last_use(const param::Parameter& param) { return {&param, param.uses - 1}; }
 
 // The destination of a weight gradient, for one use and one microbatch. Captured in forward.
 struct GradTarget {

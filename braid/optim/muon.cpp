@@ -19,7 +19,7 @@
 namespace braid::optim {
 namespace {
 
-bool is_whole(const param::Parameter& param) { return param.linear == param::LinearMap::Yes; }
+bool is_whole(const param::Parameter& param) { return param.linear == model::LinearMap::Yes; }
 
 ElementRule rest_rule(OptimizerSpec spec) {
   spec.kind = OptimizerKind::AdamW;

@@ -25,7 +25,7 @@ class Muon final : public Optimizer {
   // `shards` and `tensor` as in make_optimizer().
   Muon(const OptimizerSpec& spec, param::ParamStore& store, Communicator* shards, Communicator* tensor);
 
-  static int num_states(param::LinearMap linear) { return linear == param::LinearMap::Yes ? 1 : 2; }
+  static int num_states(model::LinearMap linear) { return linear == model::LinearMap::Yes ? 1 : 2; }
 
  private:
   // A part of this rank's shard of a matrix: elements `begin` to `end` of the local matrix, without the padding of the

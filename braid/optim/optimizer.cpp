@@ -39,7 +39,7 @@ void Optimizer::step(const OptimizerStep& step) {
   store_.flat_data().unsafeGetTensorImpl()->bump_version();
 }
 
-int num_states(const OptimizerSpec& spec, param::LinearMap linear) {
+int num_states(const OptimizerSpec& spec, model::LinearMap linear) {
   if (spec.kind == OptimizerKind::Muon) return Muon::num_states(linear);
   return element_rule(spec).num_states();
 }

@@ -72,7 +72,7 @@ class Optimizer {
 };
 
 // Returns the number of states per element of a parameter.
-int num_states(const OptimizerSpec& spec, param::LinearMap linear);
+int num_states(const OptimizerSpec& spec, model::LinearMap linear);
 
 // Makes the optimizer that spec.kind names, for this rank's shard of `store`. The ranks of `shards` hold shards of the
 // masters, those of `tensor` slices of placements sharded along Axis::Tensor; null: this rank alone. REQUIRES: `store`

@@ -12,7 +12,7 @@ namespace braid::optim {
 namespace {
 
 GroupRates rates_of(const param::Parameter& param, const OptimizerSpec& spec) {
-  const GroupRates usual{1, param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0};
+  const GroupRates usual{1, param.decay == model::WeightDecay::Yes ? spec.weight_decay : 0};
   for (const ParameterGroup& group : spec.groups) {
     if (matches(group, param.name)) return {group.lr_scale, group.weight_decay.value_or(usual.weight_decay)};
   }

@@ -57,10 +57,10 @@ void fill(Parameter& param, uint64_t key) {
       for (int64_t at = begin; at < end;) {
         Run run = run_at(param.placement, piece, at);
         run.count = std::min(run.count, end - at);
-        if (param.init.kind == Init::Kind::Normal) {
+        if (param.init.kind == model::Init::Kind::Normal) {
           fill_normal(data + run.local, run, key, param.init.std);
         } else {
-          std::fill_n(data + run.local, run.count, param.init.kind == Init::Kind::Ones ? T{1} : T{0});
+          std::fill_n(data + run.local, run.count, param.init.kind == model::Init::Kind::Ones ? T{1} : T{0});
         }
         at += run.count;
       }

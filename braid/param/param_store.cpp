@@ -27,7 +27,7 @@ at::Tensor slice(const at::Tensor& flat, int64_t offset, const mesh::Placement& 
   return flat.narrow(0, offset, mesh::num_elements(placement.local_shape)).view(placement.local_shape).detach();
 }
 
-void add_use(Parameter& param, const ParamSpec& spec) {
+void add_use(Parameter& param, const layout::ParamSpec& spec) {
   const bool same = param.placement == spec.placement && param.init == spec.init && param.decay == spec.decay &&
                     param.linear == spec.linear;
   check(same && param.uses == spec.uses, cat(spec.name, ": the places of a tied parameter describe it alike"));
@@ -38,10 +38,10 @@ void add_use(Parameter& param, const ParamSpec& spec) {
   uses.insert(place, spec.use);
 }
 
-std::vector<Parameter> collect(const std::vector<BlockSpec>& blocks) {
+std::vector<Parameter> collect(const std::vector<layout::BlockSpec>& blocks) {
   std::vector<Parameter> params;
-  for (const BlockSpec& block : blocks) {
-    for (const ParamSpec& spec : block.params) {
+  for (const layout::BlockSpec& block : blocks) {
+    for (const layout::ParamSpec& spec : block.params) {
       auto found = std::find_if(params.begin(), params.end(), [&](const Parameter& p) { return p.name == spec.name; });
       if (found == params.end()) {
         Parameter param{spec.name, spec.placement, spec.init, spec.decay, spec.linear, static_cast<int>(params.size()),
@@ -55,10 +55,10 @@ std::vector<Parameter> collect(const std::vector<BlockSpec>& blocks) {
 }
 
 // Returns for each parameter the first block that has it.
-std::vector<int> first_blocks(const std::vector<Parameter>& params, const std::vector<BlockSpec>& blocks) {
+std::vector<int> first_blocks(const std::vector<Parameter>& params, const std::vector<layout::BlockSpec>& blocks) {
   std::vector<int> found;
   for (const Parameter& param : params) {
-    const auto has_it = [&](const BlockSpec& block) {
+    const auto has_it = [&](const layout::BlockSpec& block) {
       return std::any_of(block.params.begin(), block.params.end(), [&](auto& spec) { return spec.name == param.name; });
     };
     found.push_back(static_cast<int>(std::find_if(blocks.begin(), blocks.end(), has_it) - blocks.begin()));
@@ -75,7 +75,7 @@ std::string why_released(const std::vector<Parameter>& params, const ShardUnit& 
 
 }  // namespace
 
-ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, const StoreOptions& options)
+ParamStore::ParamStore(const std::vector<layout::BlockSpec>& blocks, const StoreOptions& options)
     : options_(options), params_(collect(blocks)) {
   const at::ScalarType type = c10::typeMetaToScalarType(options.data.dtype());
   const bool rounds = type == at::kBFloat16 || type == at::kHalf;
@@ -101,7 +101,7 @@ bool ParamStore::shards_gradients() const {
 }
 
 // Computes offsets, units and numbers of elements.
-void ParamStore::lay_out(const std::vector<BlockSpec>& blocks) {
+void ParamStore::lay_out(const std::vector<layout::BlockSpec>& blocks) {
   const Sharding& sharding = options_.sharding;
   const std::vector<int> block_of = first_blocks(params_, blocks);
   const int64_t step = kAlign * sharding.parts;
@@ -123,7 +123,7 @@ void ParamStore::lay_out(const std::vector<BlockSpec>& blocks) {
   units_of_block_.resize(blocks.size());
   for (size_t block = 0; block < blocks.size() && !units_.empty(); ++block) {
     std::set<int> units;
-    for (const ParamSpec& spec : blocks[block].params) units.insert(unit_of((*this)[spec.name]));
+    for (const layout::ParamSpec& spec : blocks[block].params) units.insert(unit_of((*this)[spec.name]));
     units_of_block_[block].assign(units.begin(), units.end());
   }
   num_owned_ = num_flat_ / sharding.parts;

@@ -5,7 +5,7 @@
 //   grads  | wte:0 | wpe:0 | ln.w:0 | ... | wte:1            one slice per (parameter, use) in reproducible mode,
 //                                                           one per parameter in fast mode
 //
-// If the buffers are sharded (param_spec.h), a rank holds only its owned ranges of some of them.
+// If the buffers are sharded (sharding.h), a rank holds only its owned ranges of some of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "braid/param/param_spec.h"
+#include "braid/layout/param_spec.h"
+#include "braid/param/sharding.h"
 #include "braid/spec/train_spec.h"
 
 namespace braid::param {
@@ -29,9 +30,9 @@ struct UseGrad {
 struct Parameter {
   std::string name;
   mesh::Placement placement;
-  Init init;
-  WeightDecay decay = WeightDecay::Yes;
-  LinearMap linear = LinearMap::No;
+  model::Init init;
+  model::WeightDecay decay = model::WeightDecay::Yes;
+  model::LinearMap linear = model::LinearMap::No;
   int index = 0;                // index in ParamStore::params()
   int uses = 1;                 // number of uses in the whole model
   std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending
@@ -62,9 +63,10 @@ class ParamStore {
   // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `data` gives the data's
   // dtype (float32, float64, bfloat16 or float16) and the device of all buffers. Masters and gradients are float64 if
   // the data are, else float32. Initial values are the same on every device.
-  ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data, uint64_t seed)
+  ParamStore(const std::vector<layout::BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data,
+             uint64_t seed)
       : ParamStore(blocks, {reduction, data, seed}) {}
-  ParamStore(const std::vector<BlockSpec>& blocks, const StoreOptions& options);
+  ParamStore(const std::vector<layout::BlockSpec>& blocks, const StoreOptions& options);
   ParamStore(const ParamStore&) = delete;
 
   Parameter& operator[](const std::string& name);  // check() fails if there is none
@@ -108,7 +110,7 @@ class ParamStore {
   void free_unit(int unit);
 
  private:
-  void lay_out(const std::vector<BlockSpec>& blocks);
+  void lay_out(const std::vector<layout::BlockSpec>& blocks);
   int64_t extent(const Parameter& param) const;
   void allocate();
   void make_views();

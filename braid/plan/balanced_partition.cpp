@@ -104,9 +104,9 @@ std::string text_of(const std::vector<double>& blocks) {
 
 }  // namespace
 
-std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   const Cluster seen = with_cores_of_ranks(cluster, spec);
-  const RunLayout layout = layout_of(spec, seen, formulas);
+  const RunLayout layout = layout_of(spec, seen, formulas, std::move(account));
   const std::vector<PartSeconds> kinds = part_seconds(spec, layout, seen, formulas);
   const schedule::StagePlacement placement = spec::traits_of(spec.pipeline)->placement;
   std::vector<BlockStage> stages;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "braid/plan/cluster.h"
-#include "braid/plan/formula_set.h"
+#include "braid/plan/run_layout.h"
 #include "braid/schedule/schedule.h"
 #include "braid/spec/run_spec.h"
 
@@ -28,6 +28,7 @@ std::string balanced_shares(const std::vector<double>& seconds, std::string_view
 // rank, regardless of memory. Stages with the embedding or the head get fewer blocks, and faster devices get more.
 // Returns "even" if no partition is faster than the even one. REQUIRES: `spec` has an even partition, and problems()
 // finds none in it for Purpose::Plan.
-std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                               AccountPtr account = nullptr);
 
 }  // namespace braid::plan

@@ -1,7 +1,7 @@
 // The widths of a model's blocks, in elements, with the names that the formulas use.
 #pragma once
 
-#include "braid/spec/model_shape.h"
+#include "braid/model/shape.h"
 
 namespace braid::plan {
 
@@ -15,13 +15,13 @@ struct BlockSizes {
 
   explicit BlockSizes(const ModelSpec& model)
       : h(model.width),
-        q(static_cast<double>(model.heads) * spec::head_width(model)),
-        kv(static_cast<double>(spec::num_kv_heads(model)) * spec::head_width(model)),
-        f(spec::ffn_width(model)),
-        gated(spec::traits_of(model.family).feed_forward == spec::FeedForward::Gated),
-        rotary(spec::traits_of(model.family).positions == spec::PositionKind::Rotary),
+        q(static_cast<double>(model.heads) * model::head_width(model)),
+        kv(static_cast<double>(model::num_kv_heads(model)) * model::head_width(model)),
+        f(model::ffn_width(model)),
+        gated(model::traits_of(model.family).feed_forward == model::FeedForward::Gated),
+        rotary(model::traits_of(model.family).positions == model::PositionKind::Rotary),
         experts(model.experts),
-        k(spec::branches_per_token(model)) {}
+        k(model::branches_per_token(model)) {}
 };
 
 }  // namespace braid::plan

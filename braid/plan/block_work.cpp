@@ -36,20 +36,11 @@ void add_product(PartWork& work, const Sizes& z, double rows, double in, double 
 
 void add_linear(PartWork& work, const Sizes& z, double in, double out) { add_product(work, z, z.n, in, out); }
 
-// Adds a feed-forward branch over `rows` rows.
-void add_branch(PartWork& work, const Sizes& z, double rows) {
-  add_product(work, z, rows, z.h, (z.gated ? 2 : 1) * z.f / z.t);
-  add_product(work, z, rows, z.f / z.t, z.h);
-}
-
-// Adds the router. Every tensor rank routes all tokens or, under sequence parallelism, only its own.
-void add_router(PartWork& work, const Sizes& z, const RunLayout& layout) {
-  const double tokens = z.whole * z.n;
-  add_product(work, z, tokens, z.h, z.experts);
-  work.forward.streamed_bytes += tokens * z.e * (2 * z.experts + (3 * z.k + 1) * z.h);
-  work.input_grad.streamed_bytes += tokens * z.e * (3 * z.experts + (3 * z.k + 2) * z.h);
+// Adds the exchange of tokens with the experts' ranks. Every tensor rank sends all tokens or, under sequence
+// parallelism, only its own.
+void add_routes(PartWork& work, const Sizes& z, const RunLayout& layout) {
   for (PassWork* pass : {&work.forward, &work.input_grad}) {
-    pass->routed_bytes = tokens * z.e * z.k * z.h;
+    pass->routed_bytes = z.whole * z.n * z.e * z.k * z.h;
     pass->num_routes = layout.expert > 1 ? 2 : 0;
   }
 }
@@ -68,21 +59,31 @@ void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
   work.input_grad.streamed_bytes += scores * (3 * z.e + z.drop * (2 * z.e + 1));
 }
 
-void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
-  const double bytes = z.e * z.n * (2 * z.q + 2 * z.kv) / z.t;
-  const double flops = 4 * z.n * seen * z.q / z.t;
+void add_fused_attention(PartWork& work, const Sizes& z, const RunLayout& layout) {
+  const layout::PartAccount& half = layout.account->attention;
+  const double bytes = z.e * half.attention_elements.at(layout.extents.all);
+  const double flops = half.attention_flops.at(layout.extents.all);
   work.forward.attention = work.selected.attention = {flops, bytes};
   work.input_grad.attention = {2.5 * flops, 2 * bytes};
 }
 
-// Adds the memory-bound kernels of one half of a block. A norm, a sum with the residual and dropout are as wide as the
-// hidden state. The others have `forward` and `backward` elements for each token. Models without rotary positions have
-// biases: one as wide as the hidden state, and others of `biased` elements.
-void add_streams(PartWork& work, const Sizes& z, double forward, double backward, double biased) {
-  const double masks = z.whole * z.drop * z.h;
-  const double biases = z.rotary ? 0 : biased / z.t + z.whole * z.h;
-  work.forward.streamed_bytes += z.n * (z.e * (z.whole * 5 * z.h + forward / z.t) + masks);
-  work.input_grad.streamed_bytes += z.n * (z.e * (z.whole * (6 + 2 * z.drop) * z.h + backward / z.t + biases) + masks);
+// Returns the products and memory-bound kernels of one half of a block.
+PartWork counted_work(const layout::PartAccount& half, const Sizes& z, const RunLayout& layout, FormulaSet formulas) {
+  const layout::RankExtents& extents = layout.extents;
+  PartWork work;
+  const auto add = [&](const layout::ProductCount& product, double parts) {
+    add_product(work, z, product.rows.at(extents) / parts, product.in.at(extents.all), product.out.at(extents.all));
+  };
+  const double experts = extents.all['e'];
+  for (const layout::ProductCount& product : half.products) add(product, 1);
+  for (int expert = 0; expert < experts; ++expert) {
+    for (const layout::ProductCount& product : half.expert_products) add(product, experts);
+  }
+  const double masks = half.masked.at(extents);
+  work.forward.streamed_bytes = z.e * half.forward.at(extents) + masks;
+  work.input_grad.streamed_bytes = z.e * half.backward.at(extents) + masks;
+  if (formulas == FormulaSet::Braid) work.selected.streamed_bytes = z.e * half.recomputed.at(extents);
+  return work;
 }
 
 // Adds one all-reduce over tensor ranks to each pass (Narayanan et al. 2021, section 3.2).
@@ -118,20 +119,12 @@ double element_bytes(DType type) {
 
 PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
   const Sizes z(spec, layout);
-  PartWork work;
-  add_linear(work, z, z.h, (z.q + 2 * z.kv) / z.t);
-  add_linear(work, z, z.q / z.t, z.h);
+  PartWork work = counted_work(layout.account->attention, z, layout, formulas);
   if (stores_scores(formulas, spec.model)) {
     add_stored_attention(work, z, spec.model.heads);
   } else {
-    add_fused_attention(work, z, spec::mean_tokens_seen(spec.model));
+    add_fused_attention(work, z, layout);
   }
-  if (formulas == FormulaSet::Braid) {
-    // The output of the norm is recomputed too (spec/recompute.h).
-    work.selected.streamed_bytes += z.n * z.e * z.whole * 2 * z.h;
-  }
-  const double gathered = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0);
-  add_streams(work, z, gathered, gathered, z.q + 2 * z.kv);
   add_sums(work, z, layout);
   add_gathers(work, z, layout);
   work.full = work.forward;
@@ -141,20 +134,8 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
 
 PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
   const Sizes z(spec, layout);
-  PartWork work;
-  if (z.experts > 0) {
-    add_router(work, z, layout);
-    for (int expert = 0; expert < spec.model.experts / layout.expert; ++expert) {
-      add_branch(work, z, z.n * z.k * layout.expert / z.experts);
-    }
-  } else {
-    add_branch(work, z, z.n);
-  }
-  const double f = z.k * z.f;
-  if (formulas == FormulaSet::Braid) {  // the outputs of the norm and the activation are recomputed
-    work.selected.streamed_bytes += z.n * z.e * (z.whole * 2 * z.h + (z.gated ? 3 : 2) * f / z.t);
-  }
-  add_streams(work, z, (z.gated ? 3 : 2) * f, (z.gated ? 5 : 3) * f, f);
+  PartWork work = counted_work(layout.account->feed, z, layout, formulas);
+  if (z.experts > 0) add_routes(work, z, layout);
   add_sums(work, z, layout);
   work.full = work.forward;
   if (is_torchtitan(formulas)) count_torchtitan_feed(spec, layout, formulas, work);

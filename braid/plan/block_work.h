@@ -24,6 +24,7 @@
 //
 //                                      forward       backward
 //   norm                               2 h           3 h
+//   norms of heads                     2 (q + kv)    3 (q + kv)
 //   residual addition                  3 h           3 h
 //   dropout                            mask          2 h + mask
 //   activation                         2 f           3 f

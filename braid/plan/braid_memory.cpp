@@ -6,7 +6,6 @@
 
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/block_work.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -25,51 +24,20 @@ double chunk_of_logits(double rows, double row_bytes) {
   return row_bytes * std::ceil(rows / std::ceil(rows / most));
 }
 
-// Bytes of the tensors in the table of braid_memory.h.
-struct Tensors {
-  double hidden, qkv, heads, inner, activated;
-  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
-  double of_norm, of_scores;      // statistics kept for backward
-  double mask = 0;                // mask of dropout: a byte for each element
-  double logits;                  // all logits, or one chunk of them
-  bool whole_logits;
+double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& layout) {
+  return element_bytes(spec.train.dtype) * kept.elements.at(layout.extents) + kSingle * kept.floats.at(layout.extents);
+}
 
-  Tensors(const RunSpec& spec, const RunLayout& layout) {
-    const ModelSpec& model = spec.model;
-    const BlockSizes z(model);
-    const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
-    const double g = z.gated ? 2 : 1;
-    hidden = of_row * z.h / (spec.mesh.sequence_parallel ? t : 1);
-    qkv = of_row * (z.q + 2 * z.kv) / t;
-    heads = of_row * z.q / t;
-    activated = of_row * z.k * z.f / t;
-    inner = g * activated;
-    if (z.experts > 0) {
-      routed = hidden * z.k;
-      chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
-    }
-    of_norm = kSingle * layout.tokens * (3 - g);
-    of_scores = kSingle * layout.tokens * model.heads / t;
-    if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
-    logits = of_row * static_cast<double>(layout.vocab) / t;
-    whole_logits = logits <= kMostLogits;
-    if (!whole_logits) logits = chunk_of_logits(layout.tokens, logits / layout.tokens);
-  }
+HalfBytes bytes_of(const layout::PartAccount& half, const RunSpec& spec, const RunLayout& layout) {
+  const double masks = half.masked.at(layout.extents);
+  return {bytes_of(half.everything, spec, layout) + masks, bytes_of(half.selected, spec, layout) + masks,
+          bytes_of(half.pending, spec, layout)};
+}
 
-  double attention(Keeps keeps) const {
-    const double always = hidden + qkv + of_norm + of_scores + mask;
-    return keeps == Keeps::Selected ? always : always + hidden + heads;
-  }
-  double feed(Keeps keeps) const {
-    const double always = hidden + inner + of_norm + 2 * routed + chosen + mask;
-    return keeps == Keeps::Selected ? always : always + hidden + activated;
-  }
-  double block(Keeps keeps) const { return attention(keeps) + feed(keeps); }
-  double head(Keeps keeps) const {
-    if (!whole_logits) return 2 * hidden;  // the sum, and the gradient of the normed sum
-    return hidden * (keeps == Keeps::Selected ? 1 : 2) + logits;
-  }
-};
+double head_bytes(const ActivationBytes& x, Keeps keeps) {
+  if (!x.whole_logits) return 2 * x.hidden;  // the sum, and the gradient of the normed sum
+  return x.hidden * (keeps == Keeps::Selected ? 1 : 2) + x.logits;
+}
 
 // Returns the bytes that a weight gradient's product copies on CPUs if its factors, the layer's input and the gradient
 // of its output, have 16 bits. Both are copied to float32. If the CPU has bfloat16 products, only the input is copied,
@@ -89,7 +57,7 @@ bool waits_in_a_line(const PlannedRun& run) {
   return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
 }
 
-double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& load) {
+double block_working(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
   const double coming = load.head ? x.hidden : 0;          // a gradient from another stage counts as communication
@@ -117,36 +85,55 @@ double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
 
 }  // namespace
 
-double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
-  const Tensors x(spec, layout);
+ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout)
+    : attention_half(bytes_of(layout.account->attention, spec, layout)),
+      feed_half(bytes_of(layout.account->feed, spec, layout)) {
+  const ModelSpec& model = spec.model;
+  const BlockSizes z(model);
+  const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
+  const double g = z.gated ? 2 : 1;
+  hidden = of_row * z.h / (spec.mesh.sequence_parallel ? t : 1);
+  qkv = of_row * (z.q + 2 * z.kv) / t;
+  heads = of_row * z.q / t;
+  activated = of_row * z.k * z.f / t;
+  inner = g * activated;
+  if (z.experts > 0) {
+    routed = hidden * z.k;
+    chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
+  }
+  if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
+  logits = of_row * static_cast<double>(layout.vocab) / t;
+  whole_logits = logits <= kMostLogits;
+  if (!whole_logits) logits = chunk_of_logits(layout.tokens, logits / layout.tokens);
+}
+
+double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const Keeps keeps = load.recompute.keeps;
-  const double head = load.head ? x.head(keeps) : 0;
+  const double head = load.head ? head_bytes(x, keeps) : 0;
   if (keeps == Keeps::SegmentInputs) {
     const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
     return std::max(inputs, 0.0) * x.hidden + head;
   }
   const double ends = (load.embedding ? x.mask : 0) + (load.head ? head : x.hidden);
-  return load.of_blocks(x.attention(keeps), x.feed(keeps)) + ends;
+  if (keeps == Keeps::Selected) return ends + load.of_blocks(x.attention_half.selected, x.feed_half.selected);
+  return ends + load.of_blocks(x.attention_half.everything, x.feed_half.everything);
 }
 
-double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
-  const Tensors x(spec, layout);
-  // With experts these are the rows of each product, the router's input, and the gradient of the router's choice.
-  const double feed = x.routed > 0 ? 2 * x.routed + x.hidden + x.chosen : 2 * x.hidden;
-  const double blocks = load.of_blocks(2 * x.hidden + x.qkv + x.heads, feed + x.inner + x.activated);
+double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
+  const double blocks = load.of_blocks(x.attention_half.pending, x.feed_half.pending);
   return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
 }
 
-double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
-  const Tensors x(run.spec, run.layout);
+double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   double block = load.blocks > 0 ? block_working(run, x, load) : 0;
   if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
-    block += std::min<double>(load.recompute.blocks, load.blocks) * x.block(Keeps::Everything);
+    block +=
+        std::min<double>(load.recompute.blocks, load.blocks) * (x.attention_half.everything + x.feed_half.everything);
   }
   if (!load.head) return block;
   const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
   const double head = x.hidden + again + (x.whole_logits ? 0 : x.logits) + copied_factors(run, x.hidden, x.logits);
-  return std::max(head, block - x.head(load.recompute.keeps));
+  return std::max(head, block - head_bytes(x, load.recompute.keeps));
 }
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
@@ -168,15 +155,14 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
-  if (spec::traits_of(spec.model.family).positions != spec::PositionKind::Rotary) return batch + kSmallBytes;
-  return batch + kSmallBytes + load.blocks * spec.model.context * spec::head_width(spec.model) * kSingle;
+  return batch + kSmallBytes + load.blocks * kSingle * layout.account->attention.tables.at(layout.extents.all);
 }
 
 double passed_bytes(const PlannedRun& run) {
   if (run.layout.pipe == 1) return 0;
   const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
   const bool both_ways = several || (run.layout.pipe > 2 && !waits_in_a_line(run));
-  return (both_ways ? 4 : 2) * Tensors(run.spec, run.layout).hidden;
+  return (both_ways ? 4 : 2) * ActivationBytes(run.spec, run.layout).hidden;
 }
 
 }  // namespace braid::plan

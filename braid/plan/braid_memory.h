@@ -5,9 +5,28 @@
 
 namespace braid::plan {
 
+// The bytes that one half of a block keeps of one microbatch, and those between its passes of input and weight
+// gradients.
+struct HalfBytes {
+  double everything, selected;
+  double pending;
+};
+
+// The bytes of a microbatch's tensors on a rank.
+struct ActivationBytes {
+  ActivationBytes(const RunSpec& spec, const RunLayout& layout);
+
+  HalfBytes attention_half, feed_half;
+  double hidden, qkv, heads, inner, activated;
+  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
+  double mask = 0;                // mask of dropout: a byte for each element
+  double logits;                  // all logits, or one chunk of them
+  bool whole_logits;
+};
+
 // Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an
 // element, t tensor ranks, h width, q = heads x head width, kv the same for keys, f width of the feed-forward layer
-// (MLP), and g = 2 if that is gated, else 1, each block keeps:
+// (MLP), and g = 2 if that is gated, else 1, each block keeps what the rows of the op table say (model/op_table.h):
 //
 //   kept by                                        none               selective
 //   both norms: their inputs                       2 e n h            2 e n h
@@ -17,7 +36,11 @@ namespace braid::plan {
 //   the activation: its input                      e n g f/t          e n g f/t
 //   the product after it: the activation's output  e n f/t            recomputed
 //   both dropouts: their masks                     2 n h              2 n h
-//   float32 statistics of both norms (2 for each token, RMSNorm 1) and of attention   4 n (2 (3 - g) + heads/t)
+//   norms of heads: queries and keys               e n (q + kv)/t     e n (q + kv)/t
+//   attention with a window: its runs' outputs     e n q/t            recomputed
+//   float32 statistics of norms (2 for each token, 1 of RMSNorm and of each head's norm)
+//                                                  4 n (2 (3 - g))    4 n (2 (3 - g))
+//   float32 statistics of attention                4 n heads/t        recomputed
 //
 // A stage without the head also keeps its output, e n h, until the output's gradient arrives. Dropout of the embedding
 // keeps a mask, n h. The head keeps the input of its norm, the norm's output (recomputed under "selective") and the
@@ -30,13 +53,13 @@ namespace braid::plan {
 // assumed to be balanced. Also kept are the tokens dispatched to the experts, e n k h, the outputs that come back, e n
 // k h, and the router's float32 probabilities, 4 n E. Braid has no such layers yet: this is an estimate.
 //
-// Under sequence parallelism e n h, e n k h, 4 n E and the masks are divided by t.
-double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
+// Under sequence parallelism e n h, e n k h, 4 n E, the statistics of norms and the masks are divided by t.
+double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
 // pass: each product's input and the gradient of its output. The gradient of the up product's output overwrites the
 // activation's input.
-double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
+double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the most bytes that one pass of the stage holds in addition to the kept_bytes() of all microbatches in
 // flight:
@@ -47,7 +70,7 @@ double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const St
 //   with dropout                the gradient after the mask is applied
 //
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
-double working_most_bytes(const PlannedRun& run, const StageLoad& load);
+double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
 // microbatch. Only sharded parameters count. A table is an embedding's weight. The buffers hold:

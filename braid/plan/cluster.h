@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/base/word.h"
 #include "braid/spec/train_spec.h"
-#include "braid/spec/word.h"
 
 namespace braid::plan {
 

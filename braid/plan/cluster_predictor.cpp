@@ -18,11 +18,20 @@ PipelinedRun& ClusterPredictor::run_of(const RunSpec& spec) {
   auto run = std::ranges::find_if(runs_, [&](const PipelinedRun& one) { return alike_but_for_zero(spec, one.spec()); });
   if (run == runs_.end()) {
     if (runs_.size() == kMostRuns) runs_.pop_back();
-    run = runs_.emplace(runs_.begin(), spec, cluster_, options_);
+    PredictOptions options = options_;
+    options.account = account_of(spec);
+    run = runs_.emplace(runs_.begin(), spec, cluster_, options);
   } else {
     runs_.splice(runs_.begin(), runs_, run);
   }
   return runs_.front();
+}
+
+const AccountPtr& ClusterPredictor::account_of(const RunSpec& spec) {
+  if (!account_ || account_->spec != spec.model) {
+    account_ = std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model));
+  }
+  return account_;
 }
 
 Prediction ClusterPredictor::predict(const RunSpec& spec) {
@@ -33,18 +42,18 @@ std::string ClusterPredictor::balanced_shares(const RunSpec& spec) { return run_
 
 std::string ClusterPredictor::balanced_partition(const RunSpec& spec) {
   if (cut_.empty() || !alike_but_for_zero(spec, cut_of_)) {
-    cut_ = braid::plan::balanced_partition(spec, cluster_, options_.formulas);
+    cut_ = braid::plan::balanced_partition(spec, cluster_, options_.formulas, account_of(spec));
     cut_of_ = spec;
   }
   return cut_;
 }
 
 double ClusterPredictor::least_seconds(const RunSpec& spec) {
-  return least_step_seconds(spec, cluster_, options_.formulas);
+  return least_step_seconds(spec, cluster_, options_.formulas, account_of(spec));
 }
 
 int64_t ClusterPredictor::least_bytes(const RunSpec& spec) {
-  return least_rank_bytes(spec, cluster_, options_.formulas);
+  return least_rank_bytes(spec, cluster_, options_.formulas, account_of(spec));
 }
 
 }  // namespace braid::plan

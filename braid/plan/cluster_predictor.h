@@ -48,9 +48,12 @@ class ClusterPredictor final : public Predictor {
 
  private:
   PipelinedRun& run_of(const RunSpec& spec);
+  // Returns the account of the run's model. All layouts of a search have one model.
+  const AccountPtr& account_of(const RunSpec& spec);
 
   const Cluster& cluster_;
   const PredictOptions options_;
+  AccountPtr account_;            // of the latest model
   std::list<PipelinedRun> runs_;  // cache: the latest runs that were predicted, the newest first
   RunSpec cut_of_;                // argument of the latest balanced_partition()
   std::string cut_;               // the result of that call; empty: there was none

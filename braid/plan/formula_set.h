@@ -1,8 +1,8 @@
 // The system whose formulas a prediction follows.
 #pragma once
 
-#include "braid/spec/model_shape.h"
-#include "braid/spec/word.h"
+#include "braid/base/word.h"
+#include "braid/model/shape.h"
 
 namespace braid::plan {
 
@@ -27,7 +27,7 @@ constexpr auto words(FormulaSet) {
 // Returns true if attention stores its scores in memory, as GPT models do under Megatron-LM in its papers. Llama models
 // have fused attention there (--use-flash-attn).
 inline bool stores_scores(FormulaSet formulas, const ModelSpec& model) {
-  return formulas == FormulaSet::Megatron && spec::traits_of(model.family).positions != spec::PositionKind::Rotary;
+  return formulas == FormulaSet::Megatron && model::traits_of(model.family).positions != model::PositionKind::Rotary;
 }
 
 constexpr bool is_torchtitan(FormulaSet formulas) { return formulas >= FormulaSet::Torchtitan; }

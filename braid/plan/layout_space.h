@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "braid/base/word.h"
 #include "braid/schedule/generators.h"
 #include "braid/spec/run_spec.h"
-#include "braid/spec/word.h"
 
 namespace braid::plan {
 

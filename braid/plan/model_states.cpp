@@ -5,88 +5,34 @@
 #include <cmath>
 #include <vector>
 
-#include "braid/plan/block_sizes.h"
 #include "braid/plan/block_work.h"
 
 namespace braid::plan {
 namespace {
 
-// Adds up the parameters of one tensor rank.
-class Counting {
- public:
-  Counting(const RunSpec& spec, const RunLayout& layout, RankGroup copies)
-      : spec_(spec), aligned_to_(layout.aligned_to), copies_(copies.size) {}
-
-  void add(double times, double rows, double columns, ParameterKind kind) {
-    const double count = std::ceil(rows * columns / aligned_to_) * aligned_to_;
-    sum_ += times * ParameterSum{count, num_moments(spec_.optimizer, kind) * count,
-                                 reducer_bytes(spec_, {rows, columns, count}, copies_)};
-  }
-  void add_matrix(double rows, double columns) { add(1, rows, columns, ParameterKind::BlockMatrix); }
-  void add_vector(double length) { add(1, length, 1, ParameterKind::Vector); }
-  // Adds a norm over the hidden state.
-  void add_norm() {
-    const bool biased = spec::traits_of(spec_.model.family).feed_forward != spec::FeedForward::Gated;
-    for (int i = 0; i < (biased ? 2 : 1); ++i) add_vector(spec_.model.width);
-  }
-  // Adds both products of `branches` feed-forward branches.
-  void add_branches(double branches, const BlockSizes& z, double tensor) {
-    const auto add_part = [&](double rows, double columns) {
-      add(branches, rows, columns, ParameterKind::BlockMatrix);
-      if (!z.gated) add(branches, rows, 1, ParameterKind::Vector);
-    };
-    add_part((z.gated ? 2 : 1) * z.f / tensor, z.h);
-    add_part(z.h, z.f / tensor);
-  }
-  const ParameterSum& sum() const { return sum_; }
-
- private:
-  const RunSpec& spec_;
-  const double aligned_to_;
-  const int copies_;
-  ParameterSum sum_;
-};
-
-ParameterSum norm_parameters(const RunSpec& spec, const RunLayout& layout) {
-  Counting norm(spec, layout, layout.gradient_group);
-  norm.add_norm();
-  return norm.sum();
+ParameterKind kind_of(const layout::ParamCount& param) {
+  if (param.columns.is_one()) return ParameterKind::Vector;
+  return param.op == model::OpKind::Linear ? ParameterKind::BlockMatrix : ParameterKind::Table;
 }
 
-ParameterSum attention_parameters(const RunSpec& spec, const RunLayout& layout) {
-  const BlockSizes z(spec.model);
-  const double qkv = (z.q + 2 * z.kv) / layout.tensor;
-  Counting half(spec, layout, layout.gradient_group);
-  half.add_norm();
-  half.add_matrix(qkv, z.h);
-  half.add_matrix(z.h, z.q / layout.tensor);
-  if (!z.gated || spec.model.qkv_bias) half.add_vector(qkv);
-  if (!z.gated) half.add_vector(z.h);
-  for (int i = 0; i < (spec.model.qk_norm ? 2 : 0); ++i) half.add_vector(spec::head_width(spec.model));
-  return half.sum();
-}
-
-StageParameters feed_parameters(const RunSpec& spec, const RunLayout& layout) {
-  const BlockSizes z(spec.model);
-  Counting half(spec, layout, layout.gradient_group), experts(spec, layout, layout.expert_gradient_group);
-  half.add_norm();
-  if (z.experts > 0) {
-    half.add_matrix(z.experts, z.h);  // the router
-    experts.add_branches(z.experts / layout.expert, z, layout.tensor);
-  } else {
-    half.add_branches(1, z, layout.tensor);
+// Returns the parameters of a part as one tensor rank and one expert rank hold them.
+StageParameters parameters_of(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
+  const model::Extents& extents = layout.extents.all;
+  StageParameters sum;
+  for (const layout::ParamCount& param : part.params) {
+    const bool of_experts = param.held == layout::HeldBy::ExpertRanks;
+    const RankGroup copies = of_experts ? layout.expert_gradient_group : layout.gradient_group;
+    const double rows = param.rows.at(extents), columns = param.columns.at(extents);
+    const double count = std::ceil(rows * columns / layout.aligned_to) * layout.aligned_to;
+    const ParameterSum each{count, num_moments(spec.optimizer, kind_of(param)) * count,
+                            reducer_bytes(spec, {rows, columns, count}, copies.size)};
+    if (of_experts) {
+      sum.experts += extents['e'] * each;
+    } else {
+      sum.shared += each;
+    }
   }
-  return {half.sum(), experts.sum()};
-}
-
-ParameterSum table(const RunSpec& spec, const RunLayout& layout, double rows) {
-  Counting table(spec, layout, layout.gradient_group);
-  table.add(1, rows, spec.model.width, ParameterKind::Table);
-  return table.sum();
-}
-
-ParameterSum token_table(const RunSpec& spec, const RunLayout& layout) {
-  return table(spec, layout, static_cast<double>(layout.vocab) / layout.tensor);
+  return sum;
 }
 
 }  // namespace
@@ -223,7 +169,8 @@ double replication_bytes(const RunSpec& spec, RankGroup copies) {
 }
 
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout) {
-  return spec.model.output_weights == OutputWeights::Untied ? ParameterSum() : token_table(spec, layout);
+  if (spec.model.output_weights == OutputWeights::Untied) return {};
+  return parameters_of(layout.account->tokens, spec, layout).shared;
 }
 
 StageParameters PartParameters::blocks(double attentions, double feeds) const {
@@ -233,10 +180,11 @@ StageParameters PartParameters::blocks(double attentions, double feeds) const {
 }
 
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout) {
-  const bool learned = spec::traits_of(spec.model.family).positions == spec::PositionKind::Learned;
-  return {attention_parameters(spec, layout), feed_parameters(spec, layout),
-          token_table(spec, layout),          learned ? table(spec, layout, spec.model.context) : ParameterSum(),
-          norm_parameters(spec, layout),      spec.model.output_weights};
+  const auto count = [&](const layout::PartAccount& part) { return parameters_of(part, spec, layout); };
+  const layout::ModelAccount& model = *layout.account;
+  return {count(model.attention).shared, count(model.feed),
+          count(model.tokens).shared,    count(model.positions).shared,
+          count(model.last_norm).shared, spec.model.output_weights};
 }
 
 StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load) {

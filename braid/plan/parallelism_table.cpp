@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "braid/model/shape.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/model_states.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
 
@@ -83,7 +83,7 @@ std::vector<ParallelismRow> parallelism_table(const RunSpec& run, const Cluster&
                         1.0 * run.train.batch / run.train.microbatch,
                         element * run.train.batch * run.model.context * run.model.width,
                         1.0 * run.model.layers,
-                        1.0 * spec::branches_per_token(run.model)};
+                        1.0 * model::branches_per_token(run.model)};
   std::vector<ParallelismRow> rows;
   for (const auto& [name, copied, split, when, growth, spread, sent] : kWays) {
     RunSpec spec = on_one_rank(run);

@@ -147,10 +147,10 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
       formulas_(options.formulas),
       rates_(rates_of(spec_, cluster_)),
       traits_(*spec::traits_of(spec_.pipeline)),
-      step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
-      bound_seconds_(step_flops_ / best_rate_of_all(spec, cluster)),
       used_(devices_in_use(spec, cluster)) {
-  ReplicaLayouts layouts = replica_layouts(spec_, cluster_, formulas_);
+  ReplicaLayouts layouts = replica_layouts(spec_, cluster_, formulas_, options.account);
+  step_flops_ = tokens_of_step(spec) * model_flops_per_token(*layouts.each.front().account, formulas_);
+  bound_seconds_ = step_flops_ / best_rate_of_all(spec, cluster);
   replica_of_data_rank_ = std::move(layouts.of_data_rank);
   replicas_.reserve(layouts.each.size());
   for (RunLayout& layout : layouts.each) add_replica(std::move(layout), options);

@@ -67,9 +67,9 @@ class PipelinedRun {
   const FormulaSet formulas_;
   const std::vector<DeviceRates> rates_;
   const ScheduleTraits& traits_;
-  const double step_flops_;     // operations of the model in a step, without recomputation
-  const double bound_seconds_;  // lower bound on a step with any layout
-  const DevicesInUse used_;     // devices that the ranks use
+  double step_flops_ = 0;     // operations of the model in a step, without recomputation
+  double bound_seconds_ = 0;  // lower bound on a step with any layout
+  const DevicesInUse used_;   // devices that the ranks use
   std::vector<Replica> replicas_;
   std::vector<size_t> replica_of_data_rank_;  // index into replicas_; empty: all data ranks are alike
 };

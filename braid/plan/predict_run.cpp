@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "braid/base/text.h"
+#include "braid/model/model_flops.h"
+#include "braid/model/shape.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/model_states.h"
 #include "braid/plan/pipelined_run.h"
 #include "braid/plan/rank_shards.h"
 #include "braid/plan/stage_passes.h"
-#include "braid/spec/model_flops.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -30,9 +30,9 @@ std::vector<StageLoad> parts_of(const StageLoad& all, size_t num_kinds) {
 
 }  // namespace
 
-double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   const Cluster seen = with_cores_of_ranks(cluster, spec);
-  RunLayout layout = layout_on_one_stage(spec, seen, formulas);
+  RunLayout layout = layout_on_one_stage(spec, seen, formulas, std::move(account));
   const std::vector<StageLoad> parts = parts_of(layout.stages[0], seen.devices.size());
   std::vector<double> least(parts.size(), std::numeric_limits<double>::infinity());
   layout.stages = parts;
@@ -44,8 +44,8 @@ double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSe
   return layout.microbatches * std::accumulate(least.begin(), least.end(), 0.0) / spec.mesh.pipe;
 }
 
-int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
-  const RunLayout layout = layout_on_one_stage(spec, cluster, formulas);
+int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
+  const RunLayout layout = layout_on_one_stage(spec, cluster, formulas, std::move(account));
   StateBytes bytes = held_bytes(spec, layout, formulas, stage_parameters(spec, layout, layout.stages[0]));
   if (spec.memory.offload != OffloadTo::None) bytes.optimizer = 0;
   return static_cast<int64_t>(bytes.total() / spec.mesh.pipe);
@@ -63,11 +63,12 @@ std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
 
 }  // namespace
 
-double model_flops_per_token(const ModelSpec& model, FormulaSet formulas) {
-  const double flops = spec::model_flops_per_token(model);
+double model_flops_per_token(const layout::ModelAccount& account, FormulaSet formulas) {
+  const ModelSpec& model = account.spec;
+  const double flops = account.flops_per_token;
   if (formulas != FormulaSet::Megatron) return flops;
-  const double queries = static_cast<double>(model.heads) * spec::head_width(model);
-  return flops + 12.0 * model.layers * queries * (model.context - spec::mean_tokens_seen(model));
+  const double queries = static_cast<double>(model.heads) * model::head_width(model);
+  return flops + 12.0 * model.layers * queries * (model.context - model::mean_tokens_seen(model));
 }
 
 StepRange step_range(const Cluster& cluster, FormulaSet formulas) {

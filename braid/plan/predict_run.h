@@ -23,6 +23,7 @@
 #include "braid/plan/formula_set.h"
 #include "braid/plan/pipeline_outcome.h"
 #include "braid/plan/prediction.h"
+#include "braid/plan/run_layout.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid::plan {
@@ -31,11 +32,14 @@ namespace braid::plan {
 // of all stages evenly over the pipeline ranks, and no rank waits. It is computed for the data rank with the most
 // microbatches. If `spec` has equal mesh.batch_shares, the bound also holds for unequal ones, because some data rank
 // then has more microbatches.
-double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+// `account`: as of layout_of().
+double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                          AccountPtr account = nullptr);
 
 // Returns a cheap lower bound on the memory of the fullest rank in predict_run(). It divides the model states evenly
 // over the pipeline ranks, and counts nothing else.
-int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                         AccountPtr account = nullptr);
 
 struct PredictOptions {
   FormulaSet formulas = FormulaSet::Braid;
@@ -43,6 +47,7 @@ struct PredictOptions {
   // The schedule to simulate, for a run whose schedule is not a named one; null: the run's own. REQUIRES: the spec's
   // pipeline is pipeline_like(*table).
   const Schedule* table = nullptr;
+  AccountPtr account = nullptr;  // that of the run's model; null: it is counted anew
 };
 
 // Returns the pipeline of a named schedule that resembles `table`, for a run whose schedule is a file. It has the same
@@ -69,8 +74,8 @@ Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const Predic
 StepRange step_range(const Cluster& cluster, FormulaSet formulas);
 
 // Returns the operations of the model for one token, forward and backward: model_flops_per_token() of
-// spec/model_flops.h. Under FormulaSet::Megatron attention counts all tokens of the sequence, not only the visible
+// model/model_flops.h. Under FormulaSet::Megatron attention counts all tokens of the sequence, not only the visible
 // ones: 72 l h^2 (1 + s/6h + V/12hl) (Korthikanti et al. 2022, section 6.3).
-double model_flops_per_token(const ModelSpec& model, FormulaSet formulas);
+double model_flops_per_token(const layout::ModelAccount& account, FormulaSet formulas);
 
 }  // namespace braid::plan

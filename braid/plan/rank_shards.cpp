@@ -46,6 +46,7 @@ double cores_of_replica(const PlannedRun& run, double crowd) {
 std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
+  const ActivationBytes tensors(spec, layout);
   std::vector<StageFacts> all(passes.size());
   for (size_t i = 0; i < all.size(); ++i) {
     const StageLoad& load = layout.stages[i];
@@ -57,8 +58,8 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
     if (formulas == FormulaSet::Braid) {
       all[i] = {passes[i],
                 parameters,
-                {kept_bytes(spec, layout, load), pending_kept_bytes(spec, layout, load),
-                 working_most_bytes(run, load) + constant_bytes(spec, layout, load)}};
+                {kept_bytes(tensors, load), pending_kept_bytes(tensors, load),
+                 working_most_bytes(run, tensors, load) + constant_bytes(spec, layout, load)}};
       continue;
     }
     if (is_torchtitan(formulas)) {

@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/rank_hosts.h"
 
@@ -49,7 +49,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
     return stage_loads(cut, num_stages);
   }
   const std::vector<int> first_unit = spec::stage_units(spec, num_stages);
-  const int head = spec::num_units(spec.model.layers) - 1;
+  const int head = model::num_units(spec.model.layers) - 1;
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
@@ -146,6 +146,10 @@ void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLay
   }
 }
 
+AccountPtr counted(const RunSpec& spec, AccountPtr account) {
+  return account ? std::move(account) : std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model));
+}
+
 // Returns the layout without its stages.
 RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const MeshSpec& mesh = spec.mesh;
@@ -153,7 +157,7 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.chunks = std::max(spec::chunks_per_rank(spec.pipeline), 1);
   layout.microbatches = spec::num_microbatches(spec, spec::busiest_data_rank(spec));
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
-  layout.vocab = spec::padded_vocab(spec.model, mesh.tensor);
+  layout.vocab = model::padded_vocab(spec.model, mesh.tensor);
   const auto [node_size, most] = node_sizes(spec, cluster);
   layout.most_of_node = std::min(layout.num_ranks(), most);
   const mesh::DeviceMesh sizes(mesh);
@@ -184,8 +188,15 @@ std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
   return rates;
 }
 
-RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout) {
+  layout.account = std::move(account);
+  const auto between = mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
+  layout.extents = layout::rank_extents(*layout.account, {layout.tokens, layout.tensor, layout.expert, between});
+}
+
+RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
+  set_account(counted(spec, std::move(account)), spec.mesh, layout);
   if (formulas == FormulaSet::Braid) layout.aligned_to = kBraidAlignment;
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
@@ -194,8 +205,8 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   return layout;
 }
 
-ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
-  const RunLayout of_all = layout_of(spec, cluster, formulas);
+ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
+  const RunLayout of_all = layout_of(spec, cluster, formulas, std::move(account));
   if (spec.mesh.data == 1 || (cluster.devices.size() == 1 && spec::has_equal_shares(spec.mesh))) return {{of_all}, {}};
   const KindsOfRanks devices(spec, cluster, formulas);
   const std::vector<int> first = spec::first_microbatches(spec);
@@ -214,8 +225,9 @@ ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, Form
   return replicas;
 }
 
-RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
+  set_account(counted(spec, std::move(account)), spec.mesh, layout);
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
   layout.stages = {{.blocks = static_cast<double>(spec.model.layers),

@@ -2,9 +2,12 @@
 // the part of the model that each stage holds.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "braid/layout/account.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/model/dims.h"
 #include "braid/plan/cluster.h"
 #include "braid/plan/collectives.h"
 #include "braid/plan/device_rates.h"
@@ -33,13 +36,17 @@ struct StageLoad {
   bool operator==(const StageLoad&) const = default;
 };
 
+using AccountPtr = std::shared_ptr<const layout::ModelAccount>;
+
 struct RunLayout {
   int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
-  int chunks = 1;        // stages of each pipeline rank (virtual stages)
-  int microbatches = 1;  // microbatches of a rank in a step; with unequal batch shares the most of any data rank
-  double tokens = 0;     // tokens of a microbatch on one rank
-  int64_t vocab = 0;     // vocabulary with padding
-  int aligned_to = 1;    // alignment of parameters in memory, in elements
+  int chunks = 1;               // stages of each pipeline rank (virtual stages)
+  int microbatches = 1;         // microbatches of a rank in a step; with unequal batch shares the most of any data rank
+  double tokens = 0;            // tokens of a microbatch on one rank
+  int64_t vocab = 0;            // vocabulary with padding
+  int aligned_to = 1;           // alignment of parameters in memory, in elements
+  AccountPtr account;           // of the run's model
+  layout::RankExtents extents;  // of its letters on one rank, for a microbatch
   std::vector<StageLoad> stages;
   int most_of_node = 1;  // the most ranks on a node
 
@@ -52,10 +59,14 @@ struct RunLayout {
   int num_ranks() const { return pipe * data * context * expert * tensor; }
 };
 
+// Sets the account of the run's model, and the extents that follow from it and from the layout's ranks.
+void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout);
+
 // Lays a run out on a cluster. For FormulaSet::Braid the axes from inner (neighbouring ranks) to outer are tensor,
 // context, pipe, expert, data (mesh/device_mesh.h). For all other formula sets they are Megatron-LM's: tensor, context,
-// expert, data, pipe. REQUIRES: problems() finds none in `spec` for Purpose::Plan, and its model.vocab is known.
-RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+// expert, data, pipe. `account` is that of the run's model; null: it is counted anew. REQUIRES: problems() finds none
+// in `spec` for Purpose::Plan, and its model.vocab is known.
+RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account = nullptr);
 
 // The layouts of single data ranks, each with its own number of microbatches and its own kinds of devices. Data ranks
 // that are equal in both share one layout.
@@ -63,11 +74,13 @@ struct ReplicaLayouts {
   std::vector<RunLayout> each;
   std::vector<size_t> of_data_rank;  // index into `each` by data rank; empty: all are equal
 };
-ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                               AccountPtr account = nullptr);
 
 // Returns layout_of() with the whole model on one stage and without alignment of parameters. The stage has the
 // recompute policy of the run's stages, or "none" if they differ. The axes and groups stay those of the run.
-RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
+                              AccountPtr account = nullptr);
 
 // Returns the rates of each kind of device for the run's train.dtype.
 std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster);

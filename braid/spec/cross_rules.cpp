@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "braid/base/text.h"
+#include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::spec {
 namespace {
@@ -47,12 +47,12 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return at.spec.model.head_width > 0 || at.spec.model.width % at.spec.model.heads == 0; },
        [](const View& at) { return cat("must divide model.width (", at.spec.model.width, ")"); }},
       {{"model.kv_heads", "model.heads"},
-       [](const View& at) { return at.spec.model.heads % num_kv_heads(at.spec.model) == 0; },
+       [](const View& at) { return at.spec.model.heads % model::num_kv_heads(at.spec.model) == 0; },
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
       {{"model.kv_heads", "model.family", "model.heads"},
        [](const View& at) {
-         return traits_of(at.spec.model.family).key_heads == KeyHeads::Shared ||
-                num_kv_heads(at.spec.model) == at.spec.model.heads;
+         return model::traits_of(at.spec.model.family).key_heads == model::KeyHeads::Shared ||
+                model::num_kv_heads(at.spec.model) == at.spec.model.heads;
        },
        [](const View& at) {
          return cat("must be 0 or model.heads when model.family is \"", at.spec.model.family, "\"");
@@ -68,15 +68,16 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
       {{"mesh.tensor", "model.kv_heads", "model.heads"},
        [](const View& at) { return at.spec.model.kv_heads == 0 || at.spec.model.kv_heads % at.spec.mesh.tensor == 0; },
-       [](const View& at) { return cat("must divide model.kv_heads (", num_kv_heads(at.spec.model), ")"); }},
+       [](const View& at) { return cat("must divide model.kv_heads (", model::num_kv_heads(at.spec.model), ")"); }},
       {{"mesh.tensor", "model.ffn", "model.width", "model.family"},
        [](const View& at) {
-         const bool plain = traits_of(at.spec.model.family).feed_forward == FeedForward::Plain;
+         const bool plain = model::traits_of(at.spec.model.family).feed_forward == model::FeedForward::Plain;
          const bool follows = at.spec.model.ffn == 0 && plain;  // tensor divides the width
-         return follows || ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
+         return follows || model::ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
        },
        [](const View& at) {
-         return cat("must divide the ", counted(ffn_width(at.spec.model), "feature"), " of the feed-forward branch");
+         return cat("must divide the ", counted(model::ffn_width(at.spec.model), "feature"),
+                    " of the feed-forward branch");
        }},
       {{"mesh.sequence_parallel", "mesh.tensor"},
        [](const View& at) { return !at.spec.mesh.sequence_parallel || at.spec.mesh.tensor > 1; },
@@ -105,8 +106,8 @@ std::vector<CrossRule> mesh_rules() {
        }},
       {{"model.width", "model.heads", "model.family", "model.head_width"},
        [](const View& at) {
-         return traits_of(at.spec.model.family).positions == PositionKind::Learned || at.spec.model.head_width > 0 ||
-                at.spec.model.width % (2 * at.spec.model.heads) == 0;
+         return model::traits_of(at.spec.model.family).positions == model::PositionKind::Learned ||
+                at.spec.model.head_width > 0 || at.spec.model.width % (2 * at.spec.model.heads) == 0;
        },
        [](const View& at) {
          return cat("must give each of model.heads (", at.spec.model.heads, ") an even number of features");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/spec/word.h"
+#include "braid/base/word.h"
 
 namespace braid {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
+#include "braid/model/preset.h"
+#include "braid/model/shape.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/model_shape.h"
-#include "braid/spec/preset.h"
 
 namespace braid::spec {
 
@@ -101,10 +101,11 @@ std::string presets_markdown() {
       "What `model.preset` may name. Dropout and initial values are the run's, not the preset's.\n\n"
       "| preset | family | layers | heads | key heads | width | ffn | context | vocabulary | head | figures from |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|\n";
-  for (const auto& [name, source, model] : presets()) {
+  for (const auto& [name, source, model] : model::presets()) {
     const std::string vocab = model.vocab > 0 ? cat(model.vocab) : "the tokenizer's";
     all += cat("| ", code(name), " | ", model.family, " | ", model.layers, " | ", model.heads, " | ");
-    all += cat(num_kv_heads(model), " | ", model.width, " | ", ffn_width(model), " | ", model.context, " | ");
+    all += cat(model::num_kv_heads(model), " | ", model.width, " | ", model::ffn_width(model), " | ", model.context,
+               " | ");
     all += cat(vocab, " | ", model.output_weights, " | ", source, " |\n");
   }
   return all;

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "braid/base/word.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/word.h"
 
 namespace braid::spec::field_builders {
 

@@ -162,27 +162,6 @@ std::string toml_text(const Groups& values) {
   return cat("[", joined(tables), "]");
 }
 
-std::string toml_text(const std::string& value) {
-  std::string quoted = "\"";
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      quoted += {'\\', c};
-    } else if (c == '\n') {
-      quoted += "\\n";
-    } else if (c == '\t') {
-      quoted += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04X", unsigned{byte});
-      quoted += escape;
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 std::string value_text(const Field& field, const RunSpec& spec) {
   return std::visit(Overloaded{[&](Member<bool> member) { return std::string(value(member, spec) ? "true" : "false"); },
                                [&](Member<int> member) { return toml_text(int64_t{value(member, spec)}); },

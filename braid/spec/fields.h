@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/run_spec.h"
 
@@ -100,7 +101,7 @@ Strings settings(const RunSpec& spec);
 std::string toml_text(int64_t value);
 std::string toml_text(uint64_t value);
 std::string toml_text(double value);
-std::string toml_text(const std::string& value);
+inline std::string toml_text(const std::string& value) { return quoted_text(value); }
 std::string toml_text(const Strings& values);
 std::string toml_text(const Reals& values);
 std::string toml_text(const Groups& values);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "braid/spec/word.h"
+#include "braid/base/word.h"
 
 namespace braid {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
+#include "braid/model/shape.h"
 #include "braid/spec/cross_rules.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid::spec {
 namespace {
@@ -22,7 +22,8 @@ template <class T>
 CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
   return {{key, "model.family"},
           [figure](const View& at) {
-            return at.spec.model.*figure == T() || traits_of(at.spec.model.family).heads == HeadForm::Free;
+            return at.spec.model.*figure == T() ||
+                   model::traits_of(at.spec.model.family).heads == model::HeadForm::Free;
           },
           [](const View& at) {
             const char* none = std::is_same_v<T, bool> ? "false" : "0";
@@ -47,10 +48,12 @@ std::vector<CrossRule> model_rules() {
        [](const View& at) { return at.spec.model.experts > 0 || at.spec.model.experts_per_token == 1; },
        [](const View&) { return std::string("must be 1 where model.experts is 0"); }},
       {{"model.experts_per_token", "model.experts"},
-       [](const View& at) { return branches_per_token(at.spec.model) <= std::max(at.spec.model.experts, 1); },
+       [](const View& at) { return model::branches_per_token(at.spec.model) <= std::max(at.spec.model.experts, 1); },
        [](const View& at) { return cat("must be at most model.experts (", at.spec.model.experts, ")"); }},
       {{"model.rope_scaling", "model.family"},
-       [](const View& at) { return !scaled(at) || traits_of(at.spec.model.family).positions == PositionKind::Rotary; },
+       [](const View& at) {
+         return !scaled(at) || model::traits_of(at.spec.model.family).positions == model::PositionKind::Rotary;
+       },
        [](const View& at) { return cat("must be \"none\" when model.family is \"", at.spec.model.family, "\""); }},
       {{"model.rope_high_frequency", "model.rope_low_frequency", "model.rope_scaling"},
        [](const View& at) {

@@ -9,10 +9,10 @@
 #include "braid/base/checked_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/model/hf_config.h"
 #include "braid/spec/assign.h"
-#include "braid/spec/hf_config.h"
+#include "braid/spec/described_model.h"
 #include "braid/spec/peer_names.h"
-#include "braid/spec/preset.h"
 #include "braid/spec/suggested_key.h"
 
 namespace braid::spec {
@@ -163,7 +163,7 @@ ModelSpec model_of_weights(const RunSpec& spec, const ParseOptions& options, std
   const TrainSpec& train = spec.train;
   try {
     const std::string config = train.init + "/config.json";
-    if (train.resume.empty() && path_kind(config) != PathKind::Nothing) return read_hf_config(config, faults);
+    if (train.resume.empty() && path_kind(config) != PathKind::Nothing) return model::read_hf_config(config, faults);
     if (options.model_of_checkpoint) return options.model_of_checkpoint(train, faults);
   } catch (const IoError& error) {
     faults.push_back(weights_problem(train, error.what()));

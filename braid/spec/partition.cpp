@@ -10,7 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/spec/model_shape.h"
+#include "braid/model/shape.h"
 
 namespace braid::spec {
 namespace {
@@ -77,7 +77,7 @@ std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
     before += (*blocks)[stage];
     first_unit.push_back(1 + static_cast<int>(std::lround(2 * before)));
   }
-  first_unit.push_back(num_units(layers));
+  first_unit.push_back(model::num_units(layers));
   const auto empty = std::adjacent_find(first_unit.begin(), first_unit.end(), std::greater_equal<>());
   check(empty == first_unit.end(), "every stage holds something");
   return first_unit;

@@ -36,7 +36,7 @@ std::optional<std::vector<double>> partition_list(const std::string& text);
 std::string even_partition(int layers, int num_stages);
 
 // Returns the first unit of each of `num_stages` stages, followed by the number of units (num_units() of
-// model_shape.h). The first stage holds the embedding and the last the head, in addition to their blocks. REQUIRES:
+// model/shape.h). The first stage holds the embedding and the last the head, in addition to their blocks. REQUIRES:
 // `spec` has no problems, and its partition is not "measured".
 std::vector<int> stage_units(const RunSpec& spec, int num_stages);
 

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "braid/base/text.h"
+#include "braid/model/shape.h"
 #include "braid/spec/cross_rules.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
 
@@ -30,11 +30,11 @@ CrossRule enough_parts() {
   return {{"mesh.pipe", "pipeline.schedule", "pipeline.chunks", "pipeline.partition", "model.layers"},
           [](const View& at) {
             const int stages = num_stages(at.spec), layers = at.spec.model.layers;
-            return (!even(at) || stages <= layers) && (!measured(at) || stages <= num_units(layers));
+            return (!even(at) || stages <= layers) && (!measured(at) || stages <= model::num_units(layers));
           },
           [](const View& at) {
             const int chunks = chunks_per_rank(at.spec.pipeline), layers = at.spec.model.layers;
-            const std::string most = even(at) ? cat("model.layers (", layers, ")") : cat(num_units(layers));
+            const std::string most = even(at) ? cat("model.layers (", layers, ")") : cat(model::num_units(layers));
             return cat("must be at most ", most, chunks > 1 ? cat(" / ", counted(chunks, "stage"), " per rank") : "",
                        even(at) ? ", since every stage holds a block"
                                 : ", since every stage holds half a block, the embedding or the head");

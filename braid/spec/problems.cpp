@@ -7,11 +7,11 @@
 #include <limits>
 
 #include "braid/base/text.h"
+#include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
 
@@ -111,7 +111,7 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
   }
   if (key == "memory.recompute") {
     const int stages = num_stages(at.spec);
-    return toml_text(nearest_recompute(at.spec.memory, stages <= num_units(at.spec.model.layers) ? stages : 0));
+    return toml_text(nearest_recompute(at.spec.memory, stages <= model::num_units(at.spec.model.layers) ? stages : 0));
   }
   if (key == "data.include") {
     Strings kept = at.spec.data.include;

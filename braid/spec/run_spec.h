@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "braid/base/word.h"
+#include "braid/model/model_spec.h"
 #include "braid/spec/data_spec.h"
 #include "braid/spec/launch_spec.h"
 #include "braid/spec/mesh_spec.h"
-#include "braid/spec/model_spec.h"
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
 #include "braid/spec/train_spec.h"
-#include "braid/spec/word.h"
 
 namespace braid {
 

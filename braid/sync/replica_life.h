@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "braid/optim/optimizer.h"
-#include "braid/param/param_spec.h"
+#include "braid/param/sharding.h"
 
 namespace braid::sync {
 

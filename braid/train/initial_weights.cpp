@@ -14,8 +14,8 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/data/prepared_corpus.h"
+#include "braid/model/shape.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/model_shape.h"
 #include "braid/tokenize/tokenizer.h"
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/train/resume.h"
@@ -107,16 +107,16 @@ RunSpec spec_of_checkpoint(const std::string& directory) {
 }
 
 bool is_open(const spec::Field& field, const ModelSpec& model) {
-  if (field.key == "model.context") return spec::traits_of(model.family).positions == spec::PositionKind::Rotary;
+  if (field.key == "model.context") return model::traits_of(model.family).positions == model::PositionKind::Rotary;
   return std::find(std::begin(kOpenModelKeys), std::end(kOpenModelKeys), field.key) != std::end(kOpenModelKeys);
 }
 
 // Replaces each 0, which stands for a value that follows from other keys, by that value, so that values can be
 // compared.
 ModelSpec spelled_out(ModelSpec model) {
-  model.kv_heads = spec::num_kv_heads(model);
-  model.head_width = spec::head_width(model);
-  model.ffn = spec::ffn_width(model);
+  model.kv_heads = model::num_kv_heads(model);
+  model.head_width = model::head_width(model);
+  model.ffn = model::ffn_width(model);
   return model;
 }
 

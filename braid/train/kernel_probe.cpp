@@ -13,6 +13,7 @@
 #include "braid/base/median.h"
 #include "braid/ckpt/exchange.h"
 #include "braid/comm/agree.h"
+#include "braid/layout/parameters.h"
 #include "braid/param/memory_account.h"
 #include "braid/plan/block_work.h"
 #include "braid/train/measuring.h"
@@ -33,9 +34,9 @@ RunSpec one_block_of(RunSpec spec) {
 
 // Makes all parameters zero. Drawing values would take longer than all rounds, and large values lead to infinities,
 // which are slow.
-param::ModelParams zero_params(const RunSpec& spec) {
-  param::BlockSpec block = nn::params_of(kBlock, nn::model_params(spec.model, 0, 1));
-  for (param::ParamSpec& param : block.params) param.init = {param::Init::Kind::Zeros};
+layout::ModelParams zero_params(const RunSpec& spec) {
+  layout::BlockSpec block = nn::params_of(kBlock, layout::model_params(spec.model, 0, 1));
+  for (layout::ParamSpec& param : block.params) param.init = {model::Init::Kind::Zeros};
   return {block};
 }
 
@@ -59,6 +60,7 @@ double BlockInTraining::seconds() const { return median(seconds_); }
 double BlockInTraining::streamed_bytes() const {
   plan::RunLayout layout;
   layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
+  plan::set_account(std::make_shared<const layout::ModelAccount>(layout::account_of(spec_.model)), spec_.mesh, layout);
   double bytes = 0;
   for (const plan::PartWork& half : {plan::attention_work(spec_, layout, plan::FormulaSet::Braid),
                                      plan::feed_work(spec_, layout, plan::FormulaSet::Braid)}) {

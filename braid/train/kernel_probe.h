@@ -28,13 +28,13 @@ class BlockInTraining {
 
  private:
   const RunSpec spec_;
-  const param::ModelParams params_;
+  const layout::ModelParams params_;
   ModelSample sample_;
   const ModelSample::Piece piece_;
   std::vector<double> seconds_;
 };
 
-// Rates of attention in operations per second. Only operations on visible tokens count, as in spec/model_flops.h.
+// Rates of attention in operations per second. Only operations on visible tokens count, as in model/model_flops.h.
 struct AttentionSpeed {
   double context = 0;
   double forward = 0, backward = 0;

@@ -9,12 +9,12 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/model/shape.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/param/block_cache.h"
 #include "braid/schedule/generators.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/mesh_spec.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
 #include "braid/train/resume.h"
 
@@ -164,7 +164,7 @@ at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const nn::Microbat
 at::Tensor LoadedModel::result_buffer(const nn::Microbatch& microbatch) const {
   const at::ScalarType type = scalar_type(spec_.train.dtype);
   if (microbatch.targets_bt.defined()) return at::empty({}, type == at::kDouble ? at::kDouble : at::kFloat);
-  const int64_t vocab = spec::padded_vocab(spec_.model, groups_.mesh.size(mesh::Axis::Tensor));
+  const int64_t vocab = model::padded_vocab(spec_.model, groups_.mesh.size(mesh::Axis::Tensor));
   if (microbatch.cache) return at::empty({std::ssize(microbatch.cache->stretches()), 1, vocab}, type);
   return at::empty({microbatch.tokens_bt.size(0), microbatch.tokens_bt.size(1), vocab}, type);
 }

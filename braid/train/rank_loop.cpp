@@ -13,8 +13,8 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/agree.h"
 #include "braid/comm/rank_activity.h"
+#include "braid/model/model_flops.h"
 #include "braid/plan/predict_run.h"
-#include "braid/spec/model_flops.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/compute_device.h"
@@ -143,8 +143,8 @@ void RankLoop::report_step(StepReport report) {
   if (comm::RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
   if (spec::replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
   const double tokens_of_rank = report.tokens_per_second / world_.size();
-  raise_peak(tokens_of_rank * spec::model_flops_per_token(start_.spec.model));
-  report.utilisation = spec::model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
+  raise_peak(tokens_of_rank * model::model_flops_per_token(start_.spec.model));
+  report.utilisation = model::model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
   notify([&] { shared_.observer.on_step(report); });
 }
 
@@ -235,7 +235,7 @@ void RankLoop::predict() {
 
 bool RankLoop::worth_measuring_peak() const {
   const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
-  return spec::model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
+  return model::model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
 }
 
 bool RankLoop::worth_predicting() const {

@@ -15,10 +15,10 @@ std::vector<nn::ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int 
   return nn::pieces_of(units[stage], units[stage + 1], spec.model.layers);
 }
 
-param::AuxiliarySpec auxiliaries_of(const param::ModelParams& blocks) {
-  param::AuxiliarySpec all;
-  for (const param::BlockSpec& block : blocks) {
-    const param::AuxiliarySpec& of_block = block.auxiliaries;
+layout::AuxiliarySpec auxiliaries_of(const layout::ModelParams& blocks) {
+  layout::AuxiliarySpec all;
+  for (const layout::BlockSpec& block : blocks) {
+    const layout::AuxiliarySpec& of_block = block.auxiliaries;
     all.losses.insert(all.losses.end(), of_block.losses.begin(), of_block.losses.end());
     all.counts.insert(all.counts.end(), of_block.counts.begin(), of_block.counts.end());
   }
@@ -27,7 +27,7 @@ param::AuxiliarySpec auxiliaries_of(const param::ModelParams& blocks) {
 
 }  // namespace
 
-optim::ParamOrder param_order(const param::ModelParams& params) {
+optim::ParamOrder param_order(const layout::ModelParams& params) {
   optim::ParamOrder order;
   for (const auto& block : params) {
     for (const auto& param : block.params) {
@@ -37,11 +37,11 @@ optim::ParamOrder param_order(const param::ModelParams& params) {
   return order;
 }
 
-ModelLayers model_layers(const param::ModelParams& params) {
+ModelLayers model_layers(const layout::ModelParams& params) {
   ModelLayers layers;
   std::set<std::string_view> seen;
-  for (const param::BlockSpec& block : params) {
-    for (const param::ParamSpec& param : block.params) {
+  for (const layout::BlockSpec& block : params) {
+    for (const layout::ParamSpec& param : block.params) {
       if (seen.insert(param.name).second) layers.of_param.push_back(static_cast<int>(layers.names.size()));
     }
     layers.names.push_back(block.name);
@@ -71,12 +71,12 @@ at::ScalarType scalar_type(DType dtype) {
 
 RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker)
     : groups_(groups), maker_(maker) {
-  const param::ModelParams all =
+  const layout::ModelParams all =
       maker.params(spec.model, groups.at[mesh::Axis::Tensor], groups.mesh.size(mesh::Axis::Tensor));
   order_ = param_order(all);
   layers_ = model_layers(all);
   auxiliaries_ = auxiliaries_of(all);
-  std::vector<param::BlockSpec> mine;
+  std::vector<layout::BlockSpec> mine;
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) {
     for (const nn::ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
       mine.push_back(nn::params_of(piece, all));

@@ -53,7 +53,7 @@ class RankModel {
   // Returns the layers of the whole model, the same on every rank.
   const ModelLayers& layers() const { return layers_; }
   // Returns the auxiliary losses and counts of the whole model's blocks, the same on every rank.
-  const param::AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
+  const layout::AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
 
  private:
   struct Stage {
@@ -68,7 +68,7 @@ class RankModel {
   const nn::ModelMaker& maker_;
   optim::ParamOrder order_;
   ModelLayers layers_;
-  param::AuxiliarySpec auxiliaries_;
+  layout::AuxiliarySpec auxiliaries_;
   std::unique_ptr<param::ParamStore> store_;
   std::unique_ptr<param::GradSink> sink_;
   param::UnitSink* unit_sink_ = nullptr;
@@ -81,8 +81,8 @@ class RankModel {
 param::Sharding sharding_of(const SyncSpec& spec, const Groups& groups);
 
 // Returns the names of `params` in model order, a tied parameter once.
-optim::ParamOrder param_order(const param::ModelParams& params);
-ModelLayers model_layers(const param::ModelParams& params);
+optim::ParamOrder param_order(const layout::ModelParams& params);
+ModelLayers model_layers(const layout::ModelParams& params);
 
 at::ScalarType scalar_type(DType dtype);
 

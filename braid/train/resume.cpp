@@ -8,6 +8,7 @@
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/model.h"
 #include "braid/spec/change_on_resume.h"
 #include "braid/spec/parse.h"
@@ -127,8 +128,8 @@ void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
   if (static_cast<size_t>(model.layers) > listed.size())
     refuse(cat("its configuration has ", counted(model.layers, "layer"), ", and it lists ",
                counted(listed.size(), "tensor")));
-  for (const param::BlockSpec& block : nn::model_params(model, 0, 1)) {
-    for (const param::ParamSpec& param : block.params) {
+  for (const layout::BlockSpec& block : layout::model_params(model, 0, 1)) {
+    for (const layout::ParamSpec& param : block.params) {
       const auto tensor = listed.find(param.name);
       if (tensor == listed.end()) refuse(cat("it lists no ", param.name));
       if (tensor->second.shape != param.placement.global_shape) refuse(cat(param.name, " has another shape"));

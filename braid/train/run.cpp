@@ -9,11 +9,12 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/launch/launcher.h"
+#include "braid/layout/parameters.h"
+#include "braid/model/shape.h"
 #include "braid/nn/model.h"
 #include "braid/optim/parameter_groups.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
@@ -32,7 +33,7 @@ constexpr double kGrace = 1;  // seconds
 
 // A group that matches no parameter has a misspelt pattern.
 void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
-  const optim::ParamOrder names = param_order(nn::model_params(spec.model, 0, 1));
+  const optim::ParamOrder names = param_order(layout::model_params(spec.model, 0, 1));
   for (const ParameterGroup& group : spec.optimizer.groups) {
     const auto is_in = [&](const std::string& name) { return optim::matches(group, name); };
     if (std::any_of(names.begin(), names.end(), is_in)) continue;
@@ -53,8 +54,8 @@ void refuse_problems(const RunSpec& spec, const spec::HostLimits& limits) {
 RunStart run_start(const RunSpec& spec, const data::Corpus& corpus, int num_hosts) {
   RunStart start;
   start.spec = spec;
-  start.num_params = nn::count_params(spec.model);
-  start.padded_vocab = spec::padded_vocab(spec.model, spec.mesh.tensor);
+  start.num_params = layout::count_params(spec.model);
+  start.padded_vocab = model::padded_vocab(spec.model, spec.mesh.tensor);
   start.num_documents = corpus.num_documents;
   start.train_tokens = data::num_tokens(corpus.train);
   start.validation_tokens = data::num_tokens(corpus.validation);

@@ -15,6 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/launch/launcher.h"
+#include "braid/layout/parameters.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/partition.h"
@@ -68,7 +69,7 @@ std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads) {
   return measured;
 }
 
-ModelSample::ModelSample(const RunSpec& spec, const param::ModelParams& params, Communicator& tensor)
+ModelSample::ModelSample(const RunSpec& spec, const layout::ModelParams& params, Communicator& tensor)
     : spec_(spec),
       options_(at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec))),
       store_(params, Reduction::Fast, options_, spec.train.seed),
@@ -127,7 +128,7 @@ class Profile {
  public:
   Profile(const RunSpec& spec, Communicator& tensor)
       : spec_(spec),
-        params_(nn::model_params(spec.model, tensor.rank(), tensor.size())),
+        params_(layout::model_params(spec.model, tensor.rank(), tensor.size())),
         sample_(spec, params_, tensor) {}
 
   plan::Unit measured(const nn::ModelPiece& piece) {
@@ -142,7 +143,7 @@ class Profile {
       weight_grad.push_back(seconds.weight_grad);
     }
     unit.forward = median(forward), unit.input_grad = median(input_grad), unit.weight_grad = median(weight_grad);
-    for (const param::ParamSpec& param : nn::params_of(piece, params_).params) unit.fixed_bytes += bytes_of(param);
+    for (const layout::ParamSpec& param : nn::params_of(piece, params_).params) unit.fixed_bytes += bytes_of(param);
     return unit;
   }
 
@@ -150,7 +151,7 @@ class Profile {
   // Returns the bytes of a parameter: its data, and the following in the type of the masters: the gradient, the
   // optimizer's states, the master if its type is not that of the data, and the partial sums of a reproducible step.
   // Adds snapshot_bytes().
-  int64_t bytes_of(const param::ParamSpec& param) const {
+  int64_t bytes_of(const layout::ParamSpec& param) const {
     const auto data = static_cast<int64_t>(sample_.store().flat_data().element_size());
     const auto master = static_cast<int64_t>(sample_.store().flat_master().element_size());
     int64_t num_masters = optim::num_states(spec_.optimizer, param.linear) + (data == master ? 1 : 2);
@@ -171,7 +172,7 @@ class Profile {
   }
 
   const RunSpec& spec_;
-  const param::ModelParams params_;
+  const layout::ModelParams params_;
   ModelSample sample_;
 };
 
@@ -185,8 +186,8 @@ Pieces measured_pieces(const RunSpec& one_block, Communicator& tensor) {
   Pieces pieces;
   pieces.embedding = profile.measured({0});
   pieces.whole = profile.measured({1});
-  pieces.attention = profile.measured({1, param::BlockPart::Attention});
-  pieces.feed_forward = profile.measured({1, param::BlockPart::FeedForward});
+  pieces.attention = profile.measured({1, layout::BlockPart::Attention});
+  pieces.feed_forward = profile.measured({1, layout::BlockPart::FeedForward});
   pieces.head = profile.measured({2});
   return pieces;
 }

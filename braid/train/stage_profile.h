@@ -34,7 +34,7 @@ class ModelSample {
  public:
   // `params` are those of blocks of the model of `spec`, whose vocabulary is resolved. Pieces recompute as the first
   // stage does. `spec` and `tensor` outlive this.
-  ModelSample(const RunSpec& spec, const param::ModelParams& params, Communicator& tensor);
+  ModelSample(const RunSpec& spec, const layout::ModelParams& params, Communicator& tensor);
 
   const param::ParamStore& store() const { return store_; }
 

@@ -29,14 +29,14 @@ std::map<std::string, std::vector<double>> by_name(const std::map<std::string, a
 
 void StepAuxiliaries::begin_step(int num_microbatches, const at::TensorOptions& like) {
   int64_t size = static_cast<int64_t>(all_.losses.size()) * num_microbatches, begin = 0;
-  for (const param::AuxiliarySpec::Count& count : all_.counts) size += count.size;
+  for (const layout::AuxiliarySpec::Count& count : all_.counts) size += count.size;
   flat_ = at::zeros({size}, like);
   const auto next = [&](int64_t count) {
     begin += count;
     return flat_.narrow(0, begin - count, count);
   };
   for (const std::string& name : all_.losses) losses_[name] = next(num_microbatches);
-  for (const param::AuxiliarySpec::Count& count : all_.counts) counts_[count.name] = next(count.size);
+  for (const layout::AuxiliarySpec::Count& count : all_.counts) counts_[count.name] = next(count.size);
   const bool unique = losses_.size() == all_.losses.size() && counts_.size() == all_.counts.size();
   check(unique, "two blocks that hand something in call it by different names");
 }

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "braid/layout/param_spec.h"
 #include "braid/nn/block.h"
 #include "braid/param/memory_account.h"
-#include "braid/param/param_spec.h"
 
 namespace braid::train {
 
@@ -29,7 +29,7 @@ struct AuxiliaryNumbers {
 // Collects the auxiliary losses and counts of one rank's blocks in a step, until ranks exchange them.
 class StepAuxiliaries {
  public:
-  explicit StepAuxiliaries(param::AuxiliarySpec all) : all_(std::move(all)) {}
+  explicit StepAuxiliaries(layout::AuxiliarySpec all) : all_(std::move(all)) {}
 
   // Sets all losses and counts to zero. `like` is float64, on the model's device.
   void begin_step(int num_microbatches, const at::TensorOptions& like);
@@ -42,7 +42,7 @@ class StepAuxiliaries {
  private:
   using Views = std::map<std::string, at::Tensor>;  // views of flat_, without gaps
 
-  param::AuxiliarySpec all_;
+  layout::AuxiliarySpec all_;
   at::Tensor flat_;
   Views losses_, counts_;
 };

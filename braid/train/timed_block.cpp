@@ -8,11 +8,11 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/median.h"
+#include "braid/layout/account.h"
+#include "braid/model/model_flops.h"
+#include "braid/model/shape.h"
 #include "braid/nn/kernels/activations.h"
 #include "braid/nn/kernels/product.h"
-#include "braid/plan/block_sizes.h"
-#include "braid/spec/model_flops.h"
-#include "braid/spec/model_shape.h"
 #include "braid/train/measuring.h"
 #include "braid/train/rank_model.h"
 
@@ -21,15 +21,17 @@ namespace {
 
 // Returns the linear layers of a block on a tensor rank. Projections that share their input are one layer.
 std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
-  const plan::BlockSizes z(spec.model);
-  const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
-  const auto shared = [&](double features) { return static_cast<int64_t>(features) / spec.mesh.tensor; };
-  const at::ScalarType dtype = scalar_type(spec.train.dtype);
+  const layout::ModelAccount account = layout::account_of(spec.model);
+  const double n = static_cast<double>(spec.train.microbatch) * spec.model.context;
+  const layout::RankExtents rank = layout::rank_extents(account, {.tokens = n, .tensor = spec.mesh.tensor});
   std::vector<TimedLinear> layers;
-  layers.emplace_back(n, h, shared(z.q + 2 * z.kv), dtype, device);
-  layers.emplace_back(n, shared(z.q), h, dtype, device);
-  layers.emplace_back(n, h, shared((z.gated ? 2 : 1) * z.f), dtype, device);
-  layers.emplace_back(n, shared(z.f), h, dtype, device);
+  for (const layout::PartAccount& half : {account.attention, account.feed}) {
+    for (const auto& [rows, in, out] : half.products) {
+      const auto size = [&](const model::Terms& terms) { return static_cast<int64_t>(terms.at(rank.all)); };
+      layers.emplace_back(static_cast<int64_t>(rows.at(rank)), size(in), size(out), scalar_type(spec.train.dtype),
+                          device);
+    }
+  }
   return layers;
 }
 
@@ -65,14 +67,14 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
   const ModelSpec& model = spec.model;
   const int64_t b = spec.train.microbatch, s = model.context, t = spec.mesh.tensor;
   call_.heads = model.heads / t;
-  call_.kv_heads = std::max<int64_t>(spec::num_kv_heads(model) / t, 1);
+  call_.kv_heads = std::max<int64_t>(model::num_kv_heads(model) / t, 1);
   call_.window = model.window;
-  const int64_t features = (call_.heads + 2 * call_.kv_heads) * spec::head_width(model);
-  const int64_t width = call_.heads * spec::head_width(model);
+  const int64_t features = (call_.heads + 2 * call_.kv_heads) * model::head_width(model);
+  const int64_t width = call_.heads * model::head_width(model);
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
   qkv_ = uncounted_tensor({b, s, features}, dtype, device).fill_(0.1).requires_grad_();
   dy_ = uncounted_tensor({b, s, width}, dtype, device).fill_(0.1);
-  flops_ = 4.0 * static_cast<double>(b * s) * spec::mean_tokens_seen(model) * static_cast<double>(width);
+  flops_ = 4.0 * static_cast<double>(b * s) * model::mean_tokens_seen(model) * static_cast<double>(width);
 }
 
 void TimedAttention::round() {
@@ -93,9 +95,9 @@ double TimedAttention::backward_rate() const { return 2.5 * flops_ / median(back
 double TimedAttention::seconds() const { return median(forward_) + median(backward_); }
 
 TimedElements::TimedElements(const RunSpec& spec, at::Device device)
-    : gated_(spec::traits_of(spec.model.family).feed_forward == spec::FeedForward::Gated) {
+    : gated_(model::traits_of(spec.model.family).feed_forward == model::FeedForward::Gated) {
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
-  const int64_t f = spec::ffn_width(spec.model) / spec.mesh.tensor;
+  const int64_t f = model::ffn_width(spec.model) / spec.mesh.tensor;
   const auto filled = [&](at::IntArrayRef sizes, double value) {
     return uncounted_tensor(sizes, scalar_type(spec.train.dtype), device).fill_(value);
   };

@@ -14,6 +14,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/save.h"
 #include "braid/ckpt/tensor_bytes.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/model.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/problems.h"
@@ -142,7 +143,7 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
                        .info = info,
                        .tokenizer_files = tokenizer.files},
                       files);
-  return {cat("a ", spec.model.family, " of ", counted(nn::count_params(spec.model), "parameter"), " in ",
+  return {cat("a ", spec.model.family, " of ", counted(layout::count_params(spec.model), "parameter"), " in ",
               source.is_wide() ? "float64" : "float32"),
           tokenizer.sentence};
 }

@@ -13,7 +13,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
-#include "braid/spec/hf_config.h"
+#include "braid/model/hf_config.h"
 #include "braid/spec/problems.h"
 
 namespace braid::weights {
@@ -151,7 +151,7 @@ std::vector<HfTensor> tensors_of(const ModelSpec& model, const TensorFiles& file
 ModelSpec model_in(const std::string& folder) {
   std::vector<Problem> problems;
   const std::string path = folder + "/config.json";
-  const ModelSpec model = spec::read_hf_config(path, problems);
+  const ModelSpec model = model::read_hf_config(path, problems);
   for (Problem& problem : problems) {
     if (problem.key == "model.config") problem = {path, "", "must be a model's configuration that can be read", ""};
   }

@@ -13,7 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/safetensors.h"
-#include "braid/spec/model_spec.h"
+#include "braid/model/model_spec.h"
 #include "braid/weights/hf_tensors.h"
 
 namespace braid::weights {

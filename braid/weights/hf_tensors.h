@@ -1,5 +1,5 @@
-// The tensors of a Hugging Face model, by name, and the rows of braid's tensors to which they correspond, with one
-// table for each model architecture. docs/weights.md prints it.
+// The tensors of a Hugging Face model, by name, and the rows of braid's tensors to which they correspond, read
+// from its graph and its family's names. docs/weights.md prints it.
 //
 //   blocks.3.attention.qkv.weight   rows of queries   model.layers.3.self_attn.q_proj.weight
 //                                   rows of keys      model.layers.3.self_attn.k_proj.weight
@@ -10,13 +10,11 @@
 #include <vector>
 
 #include "braid/mesh/placement.h"
-#include "braid/spec/model_spec.h"
+#include "braid/model/families.h"
 
 namespace braid::weights {
 
-// The orientation of a tensor. Transposed: Hugging Face's tensor is [inputs, outputs] (the Conv1D of GPT-2), braid's is
-// [outputs, inputs].
-enum class Orientation { Same, Transposed };
+using model::Orientation;
 
 struct HfTensor {
   std::string name;       // "model.layers.3.self_attn.k_proj.weight"

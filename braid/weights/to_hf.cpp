@@ -16,7 +16,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/tensor_bytes.h"
-#include "braid/spec/hf_config_text.h"
+#include "braid/model/hf_config_text.h"
 #include "braid/tokenize/tokenizer.h"
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/weights/from_hf.h"
@@ -199,12 +199,12 @@ WrittenTokenizer write_tokenizer(const ToHf& request, NewDirectory& directory) {
 std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& files) {
   require_empty_place("DIR", request.directory);
   std::vector<Problem> problems;
-  spec::hf_config_text(request.model, {}, problems);
+  model::hf_config_text(request.model, {}, problems);
   if (!problems.empty()) throw ConfigError(std::move(problems));
   const std::string type = type_name(request.written);
   NewDirectory directory(request.directory, files);
   const WrittenTokenizer tokenizer = write_tokenizer(request, directory);
-  directory.add("config.json", spec::hf_config_text(request.model, {type, tokenizer.end_of_text}, problems));
+  directory.add("config.json", model::hf_config_text(request.model, {type, tokenizer.end_of_text}, problems));
   const size_t num_files = write_weights(request, directory);
   directory.publish();
   return {cat("weights in ", type, ", ", counted(num_files, "file")), tokenizer.sentence};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "braid/base/file_system.h"
-#include "braid/spec/model_spec.h"
+#include "braid/model/model_spec.h"
 
 namespace braid::weights {
 

@@ -43,11 +43,11 @@ class Squared final : public Block {
   param::WeightGradQueue& queue_;
 };
 
-std::vector<param::BlockSpec> block_specs() {
-  std::vector<param::BlockSpec> specs;
+std::vector<layout::BlockSpec> block_specs() {
+  std::vector<layout::BlockSpec> specs;
   for (int block = 0; block < kNumBlocks; ++block) {
-    const param::ParamSpec weight{
-        weight_name(block), mesh::replicated({kFeatures, kFeatures}), {param::Init::Kind::Normal, 0.7}};
+    const layout::ParamSpec weight{
+        weight_name(block), mesh::replicated({kFeatures, kFeatures}), {model::Init::Kind::Normal, 0.7}};
     specs.push_back({cat("blocks.", block), {weight}});
   }
   return specs;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "braid/layout/parameters.h"
 #include "tests/nn/model_run.h"
 
 namespace braid::nn::gpt2_test {
@@ -81,17 +82,17 @@ TEST(Gpt2Padding, ARankWithoutRealEntriesIsNoTrouble) {
 }
 
 TEST(Gpt2Params, ListsEveryParameterWithItsDecayAndInit) {
-  const param::ModelParams blocks = gpt2_params(tiny_gpt2(), 0, 1);
+  const layout::ModelParams blocks = layout::model_params(tiny_gpt2(), 0, 1);
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].name, "embedding");
   EXPECT_EQ(blocks[2].name, "blocks.1");
   EXPECT_EQ(blocks[3].name, "head");
   int64_t elements = 0;
-  for (const param::BlockSpec& block : blocks) {
-    for (const param::ParamSpec& p : block.params) {
+  for (const layout::BlockSpec& block : blocks) {
+    for (const layout::ParamSpec& p : block.params) {
       const bool matrix = p.placement.global_shape.size() == 2;
-      EXPECT_EQ(p.decay, matrix ? param::WeightDecay::Yes : param::WeightDecay::No) << p.name;
-      EXPECT_EQ(p.init.kind == param::Init::Kind::Normal, matrix) << p.name;
+      EXPECT_EQ(p.decay, matrix ? model::WeightDecay::Yes : model::WeightDecay::No) << p.name;
+      EXPECT_EQ(p.init.kind == model::Init::Kind::Normal, matrix) << p.name;
       const bool residual = p.name.ends_with("projection.weight") || p.name.ends_with("down.weight");
       EXPECT_DOUBLE_EQ(p.init.std, residual ? 0.02 / 2 : matrix ? 0.02 : 0) << p.name;
       EXPECT_EQ(p.uses, p.name == "wte.weight" ? 2 : 1);
@@ -108,9 +109,9 @@ TEST(Gpt2Params, PadsTheVocabulary) {
   ModelSpec spec = tiny_gpt2();
   spec.vocab = 50257;
   spec.vocab_multiple = 64;
-  EXPECT_EQ(spec::padded_vocab(spec, 1), 50304);
-  EXPECT_EQ(spec::padded_vocab(spec, 3), 50304);
-  EXPECT_EQ(spec::padded_vocab(spec, 4), 50432);
+  EXPECT_EQ(model::padded_vocab(spec, 1), 50304);
+  EXPECT_EQ(model::padded_vocab(spec, 3), 50304);
+  EXPECT_EQ(model::padded_vocab(spec, 4), 50432);
 }
 
 }  // namespace

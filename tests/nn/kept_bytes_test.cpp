@@ -3,8 +3,11 @@
 
 #include <thread>
 
+#include "braid/layout/account.h"
+#include "braid/layout/parameters.h"
 #include "braid/param/memory_account.h"
 #include "tests/nn/two_stages.h"
+#include "tests/support/drawn_models.h"
 
 namespace braid::nn::kept_bytes_test {
 namespace {
@@ -13,9 +16,23 @@ constexpr int64_t kContext = 8, kWidth = 24, kHeads = 6, kFfn = 72, kKvHeads = 2
 constexpr int64_t kRows = kSequences * kContext, kFloat = 4;
 constexpr int64_t kHidden = kRows * kWidth * kFloat;  // bytes of a residual stream
 
+ModelSpec plain_model(ModelFamily family) {
+  ModelSpec spec;
+  spec.family = family;
+  spec.heads = kHeads;
+  spec.width = kWidth;
+  spec.context = kContext;
+  spec.vocab = 19;
+  spec.vocab_multiple = 1;
+  if (family != ModelFamily::Llama) return spec;
+  spec.kv_heads = kKvHeads;
+  spec.ffn = kFfn;
+  return spec;
+}
+
 // The first stage of a model without dropout: the embedding and `layers` blocks.
 struct StageOfBlocks {
-  ModelFamily family = ModelFamily::Gpt2;
+  ModelSpec model;
   int layers = 1;
   std::string recompute = "none";
   WeightPass weights = WeightPass::AtOnce;
@@ -31,24 +48,10 @@ struct Bytes {
 
 int64_t now() { return param::memory_use(920).bytes[static_cast<int>(param::MemoryCategory::Activations)]; }
 
-ModelSpec plain_model(const StageOfBlocks& of) {
-  ModelSpec spec;
-  spec.family = of.family;
-  spec.layers = of.layers;
-  spec.heads = kHeads;
-  spec.width = kWidth;
-  spec.context = kContext;
-  spec.vocab = 19;
-  spec.vocab_multiple = 1;
-  if (of.family != ModelFamily::Llama) return spec;
-  spec.kv_heads = kKvHeads;
-  spec.ffn = kFfn;
-  return spec;
-}
-
 Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
-  const StagesRun run{plain_model(of)};
-  param::ParamStore store(model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
+  StagesRun run{of.model};
+  run.model.layers = of.layers;
+  param::ParamStore store(layout::model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
   const auto sink = param::accumulating_sink(store);
   param::WeightGradQueue queue(*sink);
   const spec::Recompute policy = *spec::recompute_policy(of.recompute);
@@ -66,7 +69,7 @@ Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
     segments.forward({}, passages.emplace_back(stages_microbatch(run, micro)));
   }
   bytes.kept = now();
-  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext, kWidth}).to(at::kFloat);
+  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext, of.model.width}).to(at::kFloat);
   for (Passage& passage : passages) segments.backward(std::move(passage), dy, of.weights);
   bytes.waiting = now();
   queue.run_all();
@@ -88,10 +91,10 @@ Bytes bytes_of(const StageOfBlocks& of) {
 }
 
 int64_t kept_bytes(const char* recompute, int layers, int in_flight = 1) {
-  return bytes_of({ModelFamily::Gpt2, layers, recompute, WeightPass::AtOnce, in_flight}).kept;
+  return bytes_of({plain_model(ModelFamily::Gpt2), layers, recompute, WeightPass::AtOnce, in_flight}).kept;
 }
 int64_t peak_bytes(const char* recompute, int layers, int in_flight = 1) {
-  return bytes_of({ModelFamily::Gpt2, layers, recompute, WeightPass::AtOnce, in_flight}).peak;
+  return bytes_of({plain_model(ModelFamily::Gpt2), layers, recompute, WeightPass::AtOnce, in_flight}).peak;
 }
 
 // The bytes of one GPT-2 block, in units of the stream: its input, normed, qkv 3, attention, the sum, normed, up 4,
@@ -113,9 +116,51 @@ TEST(KeptBytes, OfLlamaFollowFromShapes) {
   const int64_t qkv = kHidden * (kHeads + 2 * kKvHeads) / kHeads, inner = kRows * kFfn * kFloat;
   const int64_t everything = 5 * kHidden + qkv + 3 * inner + kRows * (2 + kHeads) * kFloat;
   const int64_t selected = 2 * kHidden + qkv + 2 * inner + kRows * 2 * kFloat;
-  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "none"}).kept, 3 * everything + kHidden);
-  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "selective"}).kept, 3 * selected + kHidden);
-  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "full"}).kept, 2 * kHidden);
+  EXPECT_EQ(bytes_of({plain_model(ModelFamily::Llama), 3, "none"}).kept, 3 * everything + kHidden);
+  EXPECT_EQ(bytes_of({plain_model(ModelFamily::Llama), 3, "selective"}).kept, 3 * selected + kHidden);
+  EXPECT_EQ(bytes_of({plain_model(ModelFamily::Llama), 3, "full"}).kept, 2 * kHidden);
+}
+
+// What a block keeps by the rows of the op table, in bytes.
+class Counted {
+ public:
+  explicit Counted(const ModelSpec& model)
+      : account_(layout::account_of(model)), rank_(layout::rank_extents(account_, {.tokens = kRows})) {}
+
+  int64_t kept(const std::string& recompute) const {
+    const auto part = recompute == "selective" ? &layout::PartAccount::selected : &layout::PartAccount::everything;
+    return bytes(account_.attention.*part) + bytes(account_.feed.*part);
+  }
+  int64_t waiting() const { return bytes(account_.attention.pending) + bytes(account_.feed.pending); }
+
+ private:
+  int64_t bytes(const layout::Kept& kept) const {
+    return kFloat * static_cast<int64_t>(kept.elements.at(rank_) + kept.floats.at(rank_));
+  }
+
+  layout::ModelAccount account_;
+  layout::RankExtents rank_;
+};
+
+// The guard of the op table: a row that says something else than its kernel does is found here.
+TEST(OpTable, SaysWhatBlocksKeep) {
+  DrawnModels models;
+  for (int i = 0; i < 20; ++i) {
+    ModelSpec model = models.draw(1);
+    model.context = kContext;
+    if (model.window > 0) model.window = 5;
+    const int64_t output = kRows * model.width * kFloat;
+    for (const std::string recompute : {"none", "selective"}) {
+      // The mask of the run behind the first window: 3 tokens and the 7 keys before and among them.
+      const int64_t mask = model.window > 0 && recompute == "none" ? 3 * 7 * kFloat : 0;
+      EXPECT_EQ(bytes_of({model, 2, recompute}).kept, 2 * (Counted(model).kept(recompute) + mask) + output)
+          << recompute << " " << model.family << " " << i;
+    }
+    const auto waiting = [&](int layers) { return bytes_of({model, layers, "none", WeightPass::Later}).waiting; };
+    const int64_t more = waiting(2) - waiting(1) - Counted(model).waiting();
+    EXPECT_GE(more, 0) << model.family << " " << i;
+    EXPECT_LE(more, 4 * 2 * (model.width + 8) * kFloat) << "sums for norms wait with the products";
+  }
 }
 
 TEST(KeptBytes, EachMicrobatchInFlightKeepsItsOwn) {
@@ -150,14 +195,15 @@ TEST(PeakBytes, OfFullAreBlockInputsAndOneBlock) {
 // they came about; after it nothing is left.
 TEST(WaitingBytes, AreTheSameWhateverWasKept) {
   for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama}) {
-    const int64_t want = bytes_of({family, 4, "none", WeightPass::Later}).waiting;
+    const int64_t want = bytes_of({plain_model(family), 4, "none", WeightPass::Later}).waiting;
     EXPECT_GT(want, 0);
     for (const char* policy : {"selective", "full", "every:2"}) {
-      EXPECT_EQ(bytes_of({family, 4, policy, WeightPass::Later}).waiting, want) << family << ", " << policy;
+      EXPECT_EQ(bytes_of({plain_model(family), 4, policy, WeightPass::Later}).waiting, want)
+          << family << ", " << policy;
     }
     for (const char* policy : {"none", "selective", "full", "every:2"}) {
-      EXPECT_EQ(bytes_of({family, 4, policy, WeightPass::AtOnce}).waiting, 0) << family << ", " << policy;
-      EXPECT_EQ(bytes_of({family, 4, policy, WeightPass::Later}).left, 0) << family << ", " << policy;
+      EXPECT_EQ(bytes_of({plain_model(family), 4, policy, WeightPass::AtOnce}).waiting, 0) << family << ", " << policy;
+      EXPECT_EQ(bytes_of({plain_model(family), 4, policy, WeightPass::Later}).left, 0) << family << ", " << policy;
     }
   }
 }

@@ -39,7 +39,7 @@ struct HeadWorld {
   HeadWorld(const HeadRun& run, Communicator& group)
       : world({{"head", {table(run, group.rank())}}}, group, run.dtype), head(options(run), world.context) {}
 
-  static param::ParamSpec table(const HeadRun& run, int rank) {
+  static layout::ParamSpec table(const HeadRun& run, int rank) {
     const int64_t padded = (kVocab + run.ranks - 1) / run.ranks * run.ranks;
     return {"wte.weight", mesh::split_dim({kVocab, kWidth}, 0, padded, {rank, run.ranks, mesh::Axis::Tensor})};
   }

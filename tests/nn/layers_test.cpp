@@ -29,13 +29,13 @@ struct Cut {
   int part, parts, heads;
   int64_t width() const { return heads * 2; }
   int64_t padded_vocab() const { return (kVocab + parts - 1) / parts * parts; }
-  param::ParamSpec split(const std::string& name, const mesh::Index& shape, int dim) const {
+  layout::ParamSpec split(const std::string& name, const mesh::Index& shape, int dim) const {
     return {name, mesh::split_dim(shape, dim, shape[dim], {part, parts, mesh::Axis::Tensor})};
   }
-  param::ParamSpec whole(const std::string& name, const mesh::Index& shape) const {
+  layout::ParamSpec whole(const std::string& name, const mesh::Index& shape) const {
     return {name, mesh::replicated(shape)};
   }
-  param::ParamSpec qkv(const std::string& name, const mesh::Index& shape) const {
+  layout::ParamSpec qkv(const std::string& name, const mesh::Index& shape) const {
     return {name, mesh::split_segments(shape, 0, 3, {part, parts, mesh::Axis::Tensor})};
   }
 };
@@ -44,7 +44,7 @@ struct Cut {
 struct Case {
   std::string name;
   int64_t last;  // of x, in widths; 0: x is not an input
-  std::function<std::vector<param::ParamSpec>(const Cut&)> params;
+  std::function<std::vector<layout::ParamSpec>(const Cut&)> params;
   std::function<at::Tensor(const Cut&, RankWorld&, const at::Tensor& x, const Microbatch&)> forward;
   std::function<at::Tensor(const Cut&, Tensors&, const at::Tensor& x, const Microbatch&)> reference;
 };
@@ -90,7 +90,7 @@ Tensors run_parallel(const Case& c, int n, int heads) {
 Tensors run_reference(const Case& c, int heads) {
   const Cut cut{0, 1, heads};
   Tensors params, results;
-  for (const param::ParamSpec& p : c.params(cut)) {
+  for (const layout::ParamSpec& p : c.params(cut)) {
     params[p.name] = formula_parameter(p.name, p.placement.global_shape).requires_grad_();
   }
   for (int micro = 0; micro < kMicrobatches; ++micro) {
@@ -114,7 +114,7 @@ at::Tensor plain_linear(Tensors& p, const std::string& name, const at::Tensor& x
 
 Case column_case() {
   return {"column", 1,
-          [](const Cut& cut) -> std::vector<param::ParamSpec> {
+          [](const Cut& cut) -> std::vector<layout::ParamSpec> {
             const int64_t c = cut.width();
             return {cut.split("up.weight", {4 * c, c}, 0), cut.split("up.bias", {4 * c}, 0)};
           },
@@ -127,7 +127,7 @@ Case column_case() {
 
 Case row_case() {
   return {"row", 4,
-          [](const Cut& cut) -> std::vector<param::ParamSpec> {
+          [](const Cut& cut) -> std::vector<layout::ParamSpec> {
             const int64_t c = cut.width();
             return {cut.split("down.weight", {c, 4 * c}, 1), cut.whole("down.bias", {c})};
           },
@@ -141,8 +141,8 @@ Case row_case() {
 Case mlp_case() {
   return {"mlp", 1,
           [](const Cut& cut) {
-            std::vector<param::ParamSpec> params = column_case().params(cut);
-            for (param::ParamSpec& p : row_case().params(cut)) params.push_back(p);
+            std::vector<layout::ParamSpec> params = column_case().params(cut);
+            for (layout::ParamSpec& p : row_case().params(cut)) params.push_back(p);
             return params;
           },
           [](const Cut&, RankWorld& world, const at::Tensor& x, const Microbatch& m) {
@@ -169,7 +169,7 @@ at::Tensor plain_attention(const Cut& cut, Tensors& p, const at::Tensor& x) {
 Case attention_case() {
   return {
       "attention", 1,
-      [](const Cut& cut) -> std::vector<param::ParamSpec> {
+      [](const Cut& cut) -> std::vector<layout::ParamSpec> {
         const int64_t c = cut.width();
         return {cut.qkv("qkv.weight", {3 * c, c}), cut.qkv("qkv.bias", {3 * c}),
                 cut.split("projection.weight", {c, c}, 1), cut.whole("projection.bias", {c})};
@@ -184,7 +184,7 @@ Case attention_case() {
 
 Case layer_norm_case() {
   return {"layer_norm", 1,
-          [](const Cut& cut) -> std::vector<param::ParamSpec> {
+          [](const Cut& cut) -> std::vector<layout::ParamSpec> {
             return {cut.whole("ln_1.weight", {cut.width()}), cut.whole("ln_1.bias", {cut.width()})};
           },
           [](const Cut&, RankWorld& world, const at::Tensor& x, const Microbatch& m) {
@@ -197,7 +197,7 @@ Case layer_norm_case() {
 
 Case embedding_case() {
   return {"embedding", 0,
-          [](const Cut& cut) -> std::vector<param::ParamSpec> {
+          [](const Cut& cut) -> std::vector<layout::ParamSpec> {
             const mesh::Index shape{kVocab, cut.width()};
             return {{"wte.weight",
                      mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})},
@@ -216,7 +216,7 @@ Case embedding_case() {
 // Logits from a padded table, so that its padded rows must get no gradient.
 Case cross_entropy_case() {
   return {"cross_entropy", 1,
-          [](const Cut& cut) -> std::vector<param::ParamSpec> {
+          [](const Cut& cut) -> std::vector<layout::ParamSpec> {
             const mesh::Index shape{kVocab, cut.width()};
             return {{"wte.weight",
                      mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})}};

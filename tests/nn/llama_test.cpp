@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/layout/parameters.h"
 #include "tests/nn/model_run.h"
 
 namespace braid::nn::llama_test {
@@ -81,18 +82,18 @@ TEST(LlamaRules, EpsAndBaseAndScalingCount) {
 }
 
 TEST(LlamaParams, ListsEveryParameterWithItsDecayAndInit) {
-  const param::ModelParams blocks = llama_params(tiny_llama3(), 0, 1);
+  const layout::ModelParams blocks = layout::model_params(tiny_llama3(), 0, 1);
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].name, "embedding");
   EXPECT_EQ(blocks[2].name, "blocks.1");
   EXPECT_EQ(blocks[3].name, "head");
   EXPECT_EQ(blocks[3].params[1].name, "head.weight");
   int64_t elements = 0;
-  for (const param::BlockSpec& block : blocks) {
-    for (const param::ParamSpec& p : block.params) {
+  for (const layout::BlockSpec& block : blocks) {
+    for (const layout::ParamSpec& p : block.params) {
       const bool matrix = p.placement.global_shape.size() == 2;
-      EXPECT_EQ(p.decay, matrix ? param::WeightDecay::Yes : param::WeightDecay::No) << p.name;
-      EXPECT_EQ(p.init.kind == param::Init::Kind::Normal, matrix) << p.name;
+      EXPECT_EQ(p.decay, matrix ? model::WeightDecay::Yes : model::WeightDecay::No) << p.name;
+      EXPECT_EQ(p.init.kind == model::Init::Kind::Normal, matrix) << p.name;
       const bool residual = p.name.ends_with("projection.weight") || p.name.ends_with("down.weight");
       EXPECT_DOUBLE_EQ(p.init.std, residual ? 0.02 / 2 : matrix ? 0.02 : 0) << p.name;
       EXPECT_EQ(p.uses, 1);
@@ -101,9 +102,9 @@ TEST(LlamaParams, ListsEveryParameterWithItsDecayAndInit) {
   }
   // Queries and projection, keys and values, the gated branch, two norms per block; two tables, the last norm.
   EXPECT_EQ(elements, 2 * (2 * 48 * 48 + 2 * 24 * 48 + 3 * 72 * 48 + 2 * 48) + 2 * 19 * 48 + 48);
-  EXPECT_EQ(llama_params(tiny_llama(), 0, 1).back().params[1].name, "wte.weight");
-  EXPECT_EQ(llama_params(tiny_llama(), 0, 1).back().params[1].use, 1);
-  EXPECT_THROW(llama_params(tiny_llama(), 0, 2), InternalError) << "three key heads over two ranks";
+  EXPECT_EQ(layout::model_params(tiny_llama(), 0, 1).back().params[1].name, "wte.weight");
+  EXPECT_EQ(layout::model_params(tiny_llama(), 0, 1).back().params[1].use, 1);
+  EXPECT_THROW(layout::model_params(tiny_llama(), 0, 2), InternalError) << "three key heads over two ranks";
 }
 
 // Logits of tokens, documents as given or undefined.

@@ -1,6 +1,7 @@
 // A model cut between the branches of its blocks: the same bits, the same parameters.
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/model.h"
 #include "tests/nn/model_run.h"
 
@@ -10,7 +11,7 @@ namespace {
 using Pieces = std::vector<ModelPiece>;
 
 TEST(ModelPiece, BothHalvesOfABlockAreOnePiece) {
-  using enum param::BlockPart;
+  using enum layout::BlockPart;
   EXPECT_EQ(pieces_of(0, 6, 2), (Pieces{{0, Whole}, {1, Whole}, {2, Whole}, {3, Whole}}));
   EXPECT_EQ(pieces_of(0, 2, 2), (Pieces{{0, Whole}, {1, Attention}}));
   EXPECT_EQ(pieces_of(2, 4, 2), (Pieces{{1, FeedForward}, {2, Attention}}));
@@ -20,18 +21,18 @@ TEST(ModelPiece, BothHalvesOfABlockAreOnePiece) {
   EXPECT_THROW(pieces_of(4, 7, 2), InternalError);
 }
 
-std::vector<std::string> names(const param::BlockSpec& block) {
+std::vector<std::string> names(const layout::BlockSpec& block) {
   std::vector<std::string> all;
-  for (const param::ParamSpec& param : block.params) all.push_back(param.name);
+  for (const layout::ParamSpec& param : block.params) all.push_back(param.name);
   return all;
 }
 
 TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
   for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama()}) {
-    const param::ModelParams params = model_params(spec, 0, 1);
+    const layout::ModelParams params = layout::model_params(spec, 0, 1);
     const auto whole = names(params_of({2}, params));
-    auto first = names(params_of({2, param::BlockPart::Attention}, params));
-    const auto second = names(params_of({2, param::BlockPart::FeedForward}, params));
+    auto first = names(params_of({2, layout::BlockPart::Attention}, params));
+    const auto second = names(params_of({2, layout::BlockPart::FeedForward}, params));
     for (const auto& name : first) {
       EXPECT_TRUE(name.starts_with("blocks.1.attention.") || name.find("_1.") != std::string::npos) << name;
     }
@@ -40,22 +41,22 @@ TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
     }
     first.insert(first.end(), second.begin(), second.end());
     EXPECT_EQ(first, whole);
-    EXPECT_THROW(params_of({0, param::BlockPart::Attention}, params), InternalError);
+    EXPECT_THROW(params_of({0, layout::BlockPart::Attention}, params), InternalError);
   }
 }
 
 // Whatever they are called.
 TEST(ModelPiece, ParametersSayWhichHalfTheyBelongTo) {
-  const auto param = [](const char* name, param::BlockPart part) {
-    param::ParamSpec spec;
+  const auto param = [](const char* name, layout::BlockPart part) {
+    layout::ParamSpec spec;
     spec.name = name, spec.part = part;
     return spec;
   };
-  const param::BlockSpec block{"blocks.0",
-                               {param("a", param::BlockPart::FeedForward), param("b", param::BlockPart::Attention)}};
-  const param::ModelParams params{{"embedding", {}}, block, {"head", {}}};
-  EXPECT_EQ(names(params_of({1, param::BlockPart::Attention}, params)), std::vector<std::string>{"b"});
-  EXPECT_EQ(names(params_of({1, param::BlockPart::FeedForward}, params)), std::vector<std::string>{"a"});
+  const layout::BlockSpec block{"blocks.0",
+                                {param("a", layout::BlockPart::FeedForward), param("b", layout::BlockPart::Attention)}};
+  const layout::ModelParams params{{"embedding", {}}, block, {"head", {}}};
+  EXPECT_EQ(names(params_of({1, layout::BlockPart::Attention}, params)), std::vector<std::string>{"b"});
+  EXPECT_EQ(names(params_of({1, layout::BlockPart::FeedForward}, params)), std::vector<std::string>{"a"});
 }
 
 // Enough rows that their sums are made in several blocks.

@@ -3,8 +3,9 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "braid/layout/parameters.h"
+#include "braid/model/shape.h"
 #include "braid/nn/model.h"
-#include "braid/spec/model_shape.h"
 #include "tests/nn/rank_world.h"
 
 namespace braid {
@@ -75,8 +76,8 @@ inline ModelSpec tiny_qwen3() {
 
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
-      : world(nn::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
-    const int units = spec::num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
+      : world(layout::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
+    const int units = model::num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
     for (int unit = 0; unit < units; unit += step) {
       for (const nn::ModelPiece& piece : nn::pieces_of(unit, unit + step, run.spec.layers)) {
         blocks.push_back(nn::model_block(run.spec, piece, world.store, world.context));
@@ -116,7 +117,7 @@ inline std::map<std::string, at::Tensor> model_step(const ModelRun& run) {
       const at::Tensor logits = model.forward(m);
       EXPECT_FALSE(logits.requires_grad());
       const mesh::Index shape{run.batch, run.spec.context, run.spec.vocab};
-      const int64_t padded = spec::padded_vocab(run.spec, run.ranks);
+      const int64_t padded = model::padded_vocab(run.spec, run.ranks);
       const mesh::Placement placement = mesh::split_dim(shape, 2, padded, {r, run.ranks, mesh::Axis::Tensor});
       // Padding is -inf here; the placement's promise of zeros is for parameters.
       results.put("logits", r, placement, logits.masked_fill(logits.isneginf(), 0));

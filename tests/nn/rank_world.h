@@ -19,7 +19,7 @@
 namespace braid {
 
 struct RankWorld {
-  RankWorld(const param::ModelParams& params, Communicator& tensor, at::ScalarType dtype = at::kDouble)
+  RankWorld(const layout::ModelParams& params, Communicator& tensor, at::ScalarType dtype = at::kDouble)
       : store(params, Reduction::Fast, dtype, 1),
         sink(param::accumulating_sink(store)),
         queue(*sink),

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "braid/comm/local/run_ranks.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/model.h"
 #include "braid/nn/segments.h"
 #include "tests/nn/formula_values.h"
@@ -71,7 +72,7 @@ class TwoStages {
  public:
   TwoStages(const StagesRun& run, Communicator& tensor)
       : run_(run),
-        store_(nn::model_params(run.model, tensor.rank(), tensor.size()), run.reduction, run.dtype, 1),
+        store_(layout::model_params(run.model, tensor.rank(), tensor.size()), run.reduction, run.dtype, 1),
         sink_(run.reduction == Reduction::Fast ? param::accumulating_sink(store_) : param::tree_sink(store_)) {
     fill_parameters();
     const MemorySpec memory{run.recompute};

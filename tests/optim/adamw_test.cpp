@@ -27,14 +27,14 @@ void fill_grads(param::ParamStore& store, uint64_t key) {
   }
 }
 
-std::vector<param::BlockSpec> mixed_model() {
-  const param::Init init{param::Init::Kind::Normal, 0.5};
+std::vector<layout::BlockSpec> mixed_model() {
+  const model::Init init{model::Init::Kind::Normal, 0.5};
   return {
       {"a",
        {{"w", mesh::replicated({70, 31}), init},
-        {"b", mesh::replicated({70}), init, param::WeightDecay::No},
-        {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
-      {"d", {{"x", mesh::replicated({33, 100}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
+        {"b", mesh::replicated({70}), init, model::WeightDecay::No},
+        {"c", mesh::replicated({1500}), init, model::WeightDecay::No}}},
+      {"d", {{"x", mesh::replicated({33, 100}), init}, {"y", mesh::replicated({3}), init, model::WeightDecay::No}}}};
 }
 
 // Five steps of torch.optim.AdamW, torch 2.11.0+cu130, lr 0.01, betas (0.9, 0.95), eps 1e-8, weight_decay 0.1.
@@ -95,7 +95,7 @@ struct Reference {
   void step(const param::ParamStore& store, const OptimizerSpec& spec, const OptimizerStep& step) {
     ++t;
     for (const param::Parameter& param : store.params()) {
-      const double decay = param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0;
+      const double decay = param.decay == model::WeightDecay::Yes ? spec.weight_decay : 0;
       for (int64_t i = 0; i < param.num_elements(); ++i) {
         const double g = step.grad_scale * param.main_grad.const_data_ptr<T>()[i];
         double &w = weight[param.index][i], &m = first[param.index][i], &v = second[param.index][i];
@@ -165,7 +165,7 @@ std::vector<at::Tensor> trained(int num_threads) {
   const int before = at::get_num_threads();
   at::set_num_threads(num_threads);
   param::ParamStore store(
-      {{"big", {{"big", mesh::replicated({300, 301}), {param::Init::Kind::Normal, 1}}}}, mixed_model()[0]},
+      {{"big", {{"big", mesh::replicated({300, 301}), {model::Init::Kind::Normal, 1}}}}, mixed_model()[0]},
       Reduction::Fast, c10::CppTypeToScalarType<T>::value, 5);
   const auto optimizer = make_optimizer({}, store);
   for (int s = 0; s < 3; ++s) {
@@ -235,9 +235,9 @@ TEST(AdamW, ContinuesFromItsState) {
 
 // Extra use slices lie behind the first part of the gradients; the optimizer reads main_grad alone.
 TEST(AdamW, ReadsMainGradNotTheOtherUses) {
-  const param::Init init{param::Init::Kind::Normal, 1};
-  const param::ParamSpec first{"w", mesh::replicated({8}), init, param::WeightDecay::Yes, 0, 2};
-  param::ParamSpec second = first;
+  const model::Init init{model::Init::Kind::Normal, 1};
+  const layout::ParamSpec first{"w", mesh::replicated({8}), init, model::WeightDecay::Yes, 0, 2};
+  layout::ParamSpec second = first;
   second.use = 1;
   param::ParamStore store({{"a", {first}}, {"b", {second}}}, Reduction::Reproducible, at::kFloat, 1);
   const at::Tensor before = store.flat_data().clone();

@@ -19,12 +19,12 @@ const ParamOrder kOrder{"wte", "wpe", "up", "up.bias", "qkv", "down", "norm", "l
 constexpr int kNumBlocks = 4;
 
 // Four blocks: a padded vocabulary split by rows and tied, a replicated table, column, row and segment splits.
-std::vector<param::BlockSpec> model(int part, int parts) {
+std::vector<layout::BlockSpec> model(int part, int parts) {
   const auto split = [&](mesh::Index shape, int dim, int64_t padded) {
     return mesh::split_dim(shape, dim, padded, {part, parts, mesh::Axis::Tensor});
   };
-  const param::ParamSpec wte{"wte", split({250, 30}, 0, 252), {}, param::WeightDecay::Yes, 0, 2};
-  param::ParamSpec head = wte;
+  const layout::ParamSpec wte{"wte", split({250, 30}, 0, 252), {}, model::WeightDecay::Yes, 0, 2};
+  layout::ParamSpec head = wte;
   head.use = 1;
   return {{"embedding", {wte, {"wpe", mesh::replicated({64, 30})}}},
           {"blocks.0", {{"up", split({120, 30}, 0, 120)}, {"up.bias", split({120}, 0, 120)}}},
@@ -77,7 +77,7 @@ struct Layout {
 };
 
 // The blocks of a stage: stages of as even a size as possible, in order.
-std::vector<param::BlockSpec> stage_blocks(const std::vector<param::BlockSpec>& blocks, int stage, int num_stages) {
+std::vector<layout::BlockSpec> stage_blocks(const std::vector<layout::BlockSpec>& blocks, int stage, int num_stages) {
   return {blocks.begin() + kNumBlocks * stage / num_stages, blocks.begin() + kNumBlocks * (stage + 1) / num_stages};
 }
 

@@ -22,14 +22,14 @@ namespace {
 constexpr int kSteps = 10;
 constexpr double kScale = 0.5;  // of the gradients
 
-std::vector<param::BlockSpec> some_model() {
-  const param::Init init{param::Init::Kind::Normal, 0.5};
-  param::ParamSpec wide{"wide", mesh::replicated({12, 40}), init}, tall{"tall", mesh::replicated({40, 30}), init};
-  wide.linear = tall.linear = param::LinearMap::Yes;
+std::vector<layout::BlockSpec> some_model() {
+  const model::Init init{model::Init::Kind::Normal, 0.5};
+  layout::ParamSpec wide{"wide", mesh::replicated({12, 40}), init}, tall{"tall", mesh::replicated({40, 30}), init};
+  wide.linear = tall.linear = model::LinearMap::Yes;
   return {{"a",
            {wide,
             {"table", mesh::replicated({30, 20}), init},
-            {"vector", mesh::replicated({50}), init, param::WeightDecay::No}}},
+            {"vector", mesh::replicated({50}), init, model::WeightDecay::No}}},
           {"b", {tall}}};
 }
 
@@ -48,8 +48,8 @@ std::vector<Twin> twins_of(const param::ParamStore& store, const OptimizerSpec& 
   std::vector<Twin> twins;
   for (const param::Parameter& param : store.params()) {
     twins.push_back({param.data.detach().clone().requires_grad_(true),
-                     param.decay == param::WeightDecay::Yes ? spec.weight_decay : 0,
-                     param.linear == param::LinearMap::Yes});
+                     param.decay == model::WeightDecay::Yes ? spec.weight_decay : 0,
+                     param.linear == model::LinearMap::Yes});
   }
   return twins;
 }

@@ -22,9 +22,9 @@
 namespace braid::param::grad_sink_test {
 namespace {
 
-std::vector<BlockSpec> tied_model() {
-  const ParamSpec first{"wte", mesh::replicated({10, 3}), {}, WeightDecay::Yes, 0, 2};
-  ParamSpec second = first;
+std::vector<layout::BlockSpec> tied_model() {
+  const layout::ParamSpec first{"wte", mesh::replicated({10, 3}), {}, model::WeightDecay::Yes, 0, 2};
+  layout::ParamSpec second = first;
   second.use = 1;
   return {{"embedding", {first, {"wpe", mesh::replicated({4, 3})}}}, {"head", {second}}};
 }

@@ -132,8 +132,8 @@ TEST(MemoryAccount, ResizedStorageIsCountedOnce) {
 
 TEST(MemoryAccount, ParametersAndGradientsAreCountedAsSuch) {
   as_rank(918, [] {
-    const ParamSpec first{"w", mesh::replicated({1500}), {}, WeightDecay::Yes, 0, 2};
-    ParamSpec second = first;
+    const layout::ParamSpec first{"w", mesh::replicated({1500}), {}, model::WeightDecay::Yes, 0, 2};
+    layout::ParamSpec second = first;
     second.use = 1;
     const ParamStore store({{"a", {first}}, {"b", {second}}}, Reduction::Reproducible, at::kFloat, 1);
     EXPECT_EQ(now(918, MemoryCategory::Parameters), 2048 * 4);

@@ -13,8 +13,8 @@
 namespace braid::param::param_store_test {
 namespace {
 
-ParamSpec normal(std::string name, mesh::Placement placement) {
-  return {std::move(name), std::move(placement), {Init::Kind::Normal, 0.5}};
+layout::ParamSpec normal(std::string name, mesh::Placement placement) {
+  return {std::move(name), std::move(placement), {model::Init::Kind::Normal, 0.5}};
 }
 
 // The element of the global tensor at each local place that holds one; -1 on padding.
@@ -78,7 +78,7 @@ TEST(ParamStore, InitialValuesDependOnGlobalIndexOnly) {
 }
 
 TEST(ParamStore, InitialValuesDoNotDependOnThreads) {
-  const std::vector<BlockSpec> blocks{{"block", {normal("w", mesh::replicated({300, 333}))}}};
+  const std::vector<layout::BlockSpec> blocks{{"block", {normal("w", mesh::replicated({300, 333}))}}};
   const int before = at::get_num_threads();
   at::set_num_threads(1);
   ParamStore one(blocks, Reduction::Fast, at::kFloat, 3);
@@ -101,7 +101,7 @@ TEST(ParamStore, NormalValuesHaveTheStandardDeviationAskedFor) {
 }
 
 TEST(ParamStore, SeedAndNameChangeValues) {
-  const std::vector<BlockSpec> blocks{
+  const std::vector<layout::BlockSpec> blocks{
       {"b", {normal("a", mesh::replicated({64})), normal("b", mesh::replicated({64}))}}};
   ParamStore one(blocks, Reduction::Fast, at::kFloat, 1), two(blocks, Reduction::Fast, at::kFloat, 2);
   EXPECT_FALSE(at::equal(one["a"].data, one["b"].data));
@@ -111,8 +111,9 @@ TEST(ParamStore, SeedAndNameChangeValues) {
 TEST(ParamStore, OnesAndZerosFillPiecesAndLeavePaddingZero) {
   const mesh::Placement padded =
       mesh::split_dim({5}, 0, 8, {1, 2, mesh::Axis::Tensor});  // holds element 4, then three of padding
-  ParamStore store({{"b", {{"ones", padded, {Init::Kind::Ones}}, {"zeros", padded, {Init::Kind::Zeros}}}}},
-                   Reduction::Fast, at::kFloat, 1);
+  ParamStore store(
+      {{"b", {{"ones", padded, {model::Init::Kind::Ones}}, {"zeros", padded, {model::Init::Kind::Zeros}}}}},
+      Reduction::Fast, at::kFloat, 1);
   const float* ones = store["ones"].data.const_data_ptr<float>();
   EXPECT_EQ(std::vector<float>(ones, ones + 4), (std::vector<float>{1, 0, 0, 0}));
   const float* zeros = store["zeros"].data.const_data_ptr<float>();
@@ -139,8 +140,8 @@ TEST(ParamStore, SlicesAreAlignedViewsOfTheFlatBuffers) {
   EXPECT_EQ(store.flat_grads().numel(), 5120);
 }
 
-std::vector<BlockSpec> tied_model() {
-  ParamSpec first = normal("wte", mesh::replicated({10, 3})), second = first;
+std::vector<layout::BlockSpec> tied_model() {
+  layout::ParamSpec first = normal("wte", mesh::replicated({10, 3})), second = first;
   first.uses = second.uses = 2;
   second.use = 1;
   return {{"embedding", {first, normal("wpe", mesh::replicated({4, 3}))}}, {"head", {second}}};

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "braid/base/errors.h"
-#include "braid/param/param_spec.h"
+#include "braid/layout/param_spec.h"
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
 
@@ -17,12 +17,12 @@ namespace {
 
 constexpr int64_t kAlign = ParamStore::kAlign;
 
-ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
-  return {name, mesh::replicated({elements}), {Init::Kind::Normal, 0.5}, WeightDecay::Yes, use, uses};
+layout::ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
+  return {name, mesh::replicated({elements}), {model::Init::Kind::Normal, 0.5}, model::WeightDecay::Yes, use, uses};
 }
 
 // wte is used by the first and the last block.
-std::vector<BlockSpec> blocks() {
+std::vector<layout::BlockSpec> blocks() {
   return {{"embedding", {spec_of("wte", 1500, 0, 2), spec_of("wpe", 10)}},
           {"middle", {spec_of("a", 3000), spec_of("b", 1)}},
           {"head", {spec_of("ln", 7), spec_of("wte", 1500, 1, 2)}}};

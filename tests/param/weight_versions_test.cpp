@@ -12,9 +12,9 @@ namespace braid::param::weight_versions_test {
 namespace {
 
 std::unique_ptr<ParamStore> store_of(at::ScalarType dtype) {
-  ParamSpec weight{"weight", mesh::replicated({2, 3}), {Init::Kind::Ones}, WeightDecay::Yes};
-  ParamSpec bias{"bias", mesh::replicated({3}), {Init::Kind::Zeros}, WeightDecay::No};
-  return std::make_unique<ParamStore>(std::vector<BlockSpec>{{"block", {weight, bias}}}, Reduction::Fast,
+  layout::ParamSpec weight{"weight", mesh::replicated({2, 3}), {model::Init::Kind::Ones}, model::WeightDecay::Yes};
+  layout::ParamSpec bias{"bias", mesh::replicated({3}), {model::Init::Kind::Zeros}, model::WeightDecay::No};
+  return std::make_unique<ParamStore>(std::vector<layout::BlockSpec>{{"block", {weight, bias}}}, Reduction::Fast,
                                       at::TensorOptions(dtype), 1);
 }
 

@@ -22,7 +22,8 @@ double working(const std::vector<DeviceGroup>& kinds, DType type, double dropout
   const Cluster cluster{.devices = kinds};
   const RunLayout layout = layout_of(run, {.devices = {{.per_node = 1}}}, FormulaSet::Braid);
   const std::vector<DeviceRates> rates;
-  return working_most_bytes({run, cluster, FormulaSet::Braid, layout, rates}, {.blocks = 1}) / (kTokens * kWidth);
+  return working_most_bytes({run, cluster, FormulaSet::Braid, layout, rates}, {run, layout}, {.blocks = 1}) /
+         (kTokens * kWidth);
 }
 
 TEST(BraidMemory, ProductsOfWeightGradientsCopyNarrowFactors) {

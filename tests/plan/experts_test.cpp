@@ -1,11 +1,11 @@
 // A mixture of experts against its authors' figures and counts made by hand.
 #include <gtest/gtest.h>
 
+#include "braid/model/model_flops.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/braid_memory.h"
 #include "braid/plan/data_exchange.h"
 #include "braid/plan/predict_run.h"
-#include "braid/spec/model_flops.h"
 #include "tests/plan/a100_runs.h"
 
 namespace braid::plan::experts_test {
@@ -60,7 +60,7 @@ TEST(Experts, MixtralHasAsManyParametersAsItsAuthorsSay) {
   EXPECT_NEAR(parameters(run).count() / 46.7e9, 1, 0.01);
   // Active: 6 operations for each, but for attention's and with the embedding, which makes none.
   const double attention = 12.0 * 32 * 4096 * 2048;
-  const double active = (spec::model_flops_per_token(run.model) - attention) / 6 + 32000.0 * 4096;
+  const double active = (model::model_flops_per_token(run.model) - attention) / 6 + 32000.0 * 4096;
   EXPECT_NEAR(active / 12.9e9, 1, 0.01);
 }
 
@@ -142,16 +142,18 @@ TEST(Experts, OneForAllTokensIsADenseBranchWithARouter) {
   RunSpec dense = run;
   dense.model.experts = 0;
   const double router = 2 * kH;  // of both blocks
-  EXPECT_EQ(spec::model_flops_per_token(run.model) - spec::model_flops_per_token(dense.model), 6 * router);
+  EXPECT_EQ(model::model_flops_per_token(run.model) - model::model_flops_per_token(dense.model), 6 * router);
   const RankMemory with = predict_run(run, a100_nodes(1)).memory[0],
                    without = predict_run(dense, a100_nodes(1)).memory[0];
   EXPECT_EQ(static_cast<double>(with.parameters - without.parameters), 2 * router);
   EXPECT_EQ(static_cast<double>(with.gradients - without.gradients), 4 * router);
   EXPECT_EQ(static_cast<double>(with.moments - without.moments), 12 * router);
-  const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
-  auto products = feed_work(run, layout, FormulaSet::Braid).forward.products;
+  const auto products_of = [](const RunSpec& spec) {
+    return feed_work(spec, layout_of(spec, a100_nodes(1), FormulaSet::Braid), FormulaSet::Braid).forward.products;
+  };
+  auto products = products_of(run);
   products.erase(products.begin());  // the router's
-  const auto of_dense = feed_work(dense, layout, FormulaSet::Braid).forward.products;
+  const auto of_dense = products_of(dense);
   ASSERT_EQ(products.size(), of_dense.size());
   for (size_t i = 0; i < products.size(); ++i) {
     EXPECT_EQ(products[i].flops, of_dense[i].flops);
@@ -166,7 +168,7 @@ TEST(Experts, KeepTheirRows) {
   dense.model.experts = 0;
   const auto kept = [](const RunSpec& spec) {
     const RunLayout layout = layout_of(spec, a100_nodes(1), FormulaSet::Braid);
-    return kept_bytes(spec, layout, layout.stages[0]);
+    return kept_bytes({spec, layout}, layout.stages[0]);
   };
   const double rows = 2 * 2.0 * 256 * 2 * 1024, choice = 4.0 * 256 * 8, branch = 2.0 * 256 * 3 * 128;
   EXPECT_EQ(kept(run) - kept(dense), 2 * (rows + choice + branch));

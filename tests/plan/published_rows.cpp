@@ -143,7 +143,8 @@ PublishedRow llama3_405b() {
   run.sync.zero = 2;
   run.train.batch = 64 * 32;
   const double tokens = static_cast<double>(run.train.batch) * run.model.context;
-  const double seconds = tokens * plan::model_flops_per_token(run.model, plan::FormulaSet::Braid) / (430e12 * 8192);
+  const double seconds =
+      tokens * plan::model_flops_per_token(layout::account_of(run.model), plan::FormulaSet::Braid) / (430e12 * 8192);
   return {"Grattafiori et al. 2024, table 4",   "405B",    run, 8192, seconds, 0, false,
           plan::FormulaSet::TorchtitanCompiled, "dgx-h100"};
 }

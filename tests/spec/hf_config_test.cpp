@@ -1,14 +1,14 @@
 // config.json files as their authors publish them, and what is said to those we cannot follow.
-#include "braid/spec/hf_config.h"
+#include "braid/model/hf_config.h"
 
 #include <cstdio>
 #include <fstream>
 
+#include "braid/model/preset.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
-#include "braid/spec/preset.h"
-#include "tests/spec/hf_configs.h"
+#include "tests/model/hf_configs.h"
 
 namespace braid::spec::hf_config_test {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using namespace hf_configs;
 
 ModelSpec preset(const std::string& name) {
-  for (const auto& known : presets()) {
+  for (const auto& known : model::presets()) {
     if (known.name == name) return known.model;
   }
   ADD_FAILURE() << name;

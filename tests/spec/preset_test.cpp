@@ -1,10 +1,10 @@
 // Models by name: what wins over what, what is refused, and that a resolved run says everything itself.
-#include "braid/spec/preset.h"
+#include "braid/model/preset.h"
 
 #include <set>
 
+#include "braid/model/shape.h"
 #include "braid/spec/describe.h"
-#include "braid/spec/model_shape.h"
 #include "tests/spec/complaint.h"
 
 namespace braid::spec::preset_test {
@@ -16,7 +16,7 @@ ModelSpec model_of(const std::string& toml, const std::vector<std::string>& word
 
 TEST(Preset, EveryOneIsALegalRunUnderItsOwnName) {
   std::set<std::string> names;
-  for (const auto& preset : presets()) {
+  for (const auto& preset : model::presets()) {
     EXPECT_TRUE(names.insert(preset.name).second) << preset.name;
     EXPECT_FALSE(preset.source.empty()) << preset.name;
     EXPECT_EQ(model_of("[model]\npreset = \"" + preset.name + "\""), preset.model);
@@ -42,7 +42,7 @@ TEST(Preset, AnOverrideReplacesThePresetUnderTheFilesKeys) {
 
 // Were the name kept, the file of a finished run would name a model that an override changed.
 TEST(Preset, ResolvedRunsNameNoPresetAndReadBack) {
-  for (const auto& preset : presets()) {
+  for (const auto& preset : model::presets()) {
     const RunSpec run = parse_run("data.paths = [\"corpus.txt\"]", "run.toml", {"model.preset=" + preset.name});
     EXPECT_EQ(run.model.preset, "");
     EXPECT_EQ(parse_run(to_toml(run), "printed", {}), run);
@@ -51,7 +51,7 @@ TEST(Preset, ResolvedRunsNameNoPresetAndReadBack) {
 
 TEST(Preset, MistakesAreReportedOnce) {
   std::string all;
-  for (const auto& preset : presets()) all += (all.empty() ? "\"" : ", \"") + preset.name + "\"";
+  for (const auto& preset : model::presets()) all += (all.empty() ? "\"" : ", \"") + preset.name + "\"";
   expect_complaints({
       {"[model]\npreset = \"gpt-124m\"",
        {},
@@ -140,11 +140,11 @@ TEST(Family, HeadsOfGpt2AreAsTheyAre) {
 TEST(Family, FeedForwardWidthFollowsTheFamily) {
   ModelSpec model;
   model.width = 100;
-  EXPECT_EQ(ffn_width(model), 400);
+  EXPECT_EQ(model::ffn_width(model), 400);
   model.family = ModelFamily::Llama;
-  EXPECT_EQ(ffn_width(model), 320);
+  EXPECT_EQ(model::ffn_width(model), 320);
   model.ffn = 7;
-  EXPECT_EQ(ffn_width(model), 7);
+  EXPECT_EQ(model::ffn_width(model), 7);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "braid/base/text.h"
+#include "braid/model/preset.h"
 #include "braid/spec/peer_names.h"
-#include "braid/spec/preset.h"
 #include "tests/spec/complaint.h"
 
 namespace braid::spec::suggested_key_test {
@@ -42,7 +42,7 @@ TEST(SuggestedKey, EveryWordOfAPeerIsAnsweredWithAWordOfTheKey) {
     ASSERT_NE(field, nullptr) << key;
     Strings words;
     if (const auto* rule = std::get_if<OneOf>(&field->rule)) words = rule->words;
-    for (const Preset& preset : presets()) {
+    for (const model::Preset& preset : model::presets()) {
       if (key == "model.preset") words.push_back(preset.name);
     }
     EXPECT_EQ(std::ranges::count(words, meant), 1) << key << " = " << meant;

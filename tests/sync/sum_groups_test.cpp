@@ -10,12 +10,12 @@ namespace braid::sync::sum_groups_test {
 namespace {
 
 // Dense parameters and experts take turns.
-std::vector<param::BlockSpec> expert_blocks(int expert) {
+std::vector<layout::BlockSpec> expert_blocks(int expert) {
   const auto dense = [](const std::string& name, int64_t rows) {
-    return param::ParamSpec{name, mesh::replicated({rows})};
+    return layout::ParamSpec{name, mesh::replicated({rows})};
   };
   const auto of_experts = [&](const std::string& name, int64_t rows) {
-    return param::ParamSpec{name, mesh::split_dim({2 * rows, 3}, 0, 2 * rows, {expert, 2, mesh::Axis::Expert})};
+    return layout::ParamSpec{name, mesh::split_dim({2 * rows, 3}, 0, 2 * rows, {expert, 2, mesh::Axis::Expert})};
   };
   return {{"a", {dense("a.dense", 1500), of_experts("a.up", 700), of_experts("a.down", 300)}},
           {"b", {dense("b.dense", 3000), of_experts("b.up", 1), dense("b.norm", 10)}},

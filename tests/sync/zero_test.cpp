@@ -10,12 +10,12 @@
 namespace braid::sync::zero_test {
 namespace {
 
-param::ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
-  return {name, mesh::replicated({elements}), {param::Init::Kind::Normal, 1}, param::WeightDecay::Yes, use, uses};
+layout::ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
+  return {name, mesh::replicated({elements}), {model::Init::Kind::Normal, 1}, model::WeightDecay::Yes, use, uses};
 }
 
 // wte is used by the first and the last block.
-std::vector<param::BlockSpec> blocks() {
+std::vector<layout::BlockSpec> blocks() {
   return {{"embedding", {spec_of("wte", 1500, 0, 2), spec_of("wpe", 10)}},
           {"middle", {spec_of("a", 3000), spec_of("b", 1), spec_of("c", 1024)}},
           {"head", {spec_of("ln", 7), spec_of("wte", 1500, 1, 2)}}};

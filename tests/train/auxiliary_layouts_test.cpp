@@ -10,6 +10,7 @@
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/layout/parameters.h"
 #include "braid/nn/linear.h"
 #include "braid/schedule/generators.h"
 #include "tests/train/layout_run.h"
@@ -23,15 +24,15 @@ constexpr int64_t kExperts = 5;
 bool is_routed(const ModelSpec& spec, int block) { return block > 0 && block < spec.layers && block % 2 == 0; }
 std::string router(int block) { return cat("blocks.", block - 1, ".router"); }
 
-param::ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
-  param::ModelParams all = nn::model_params(spec, tensor_rank, tensor_size);
+layout::ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
+  layout::ModelParams all = layout::model_params(spec, tensor_rank, tensor_size);
   for (int block = 0; block <= spec.layers + 1; ++block) {
     if (!is_routed(spec, block)) continue;
     const std::string name = router(block);
     all[block].params.push_back({name + ".weight",
                                  mesh::replicated({kExperts, spec.width}),
-                                 {param::Init::Kind::Normal, 0.5},
-                                 param::WeightDecay::Yes});
+                                 {model::Init::Kind::Normal, 0.5},
+                                 model::WeightDecay::Yes});
     all[block].auxiliaries = {{name + ".squares"}, {{name + ".tokens", kExperts}}};
   }
   return all;
@@ -70,7 +71,7 @@ template <int kPercent>
 std::unique_ptr<nn::Block> routed_block(const ModelSpec& spec, nn::ModelPiece piece, param::ParamStore& store,
                                         const nn::RankContext& rank) {
   auto inner = nn::model_block(spec, piece, store, rank);
-  if (!is_routed(spec, piece.block) || piece.part == param::BlockPart::Attention) return inner;
+  if (!is_routed(spec, piece.block) || piece.part == layout::BlockPart::Attention) return inner;
   const std::string name = router(piece.block);
   const Routed::Options options{name, {&store[name + ".weight"], 0}, kPercent / 100.0};
   return std::make_unique<Routed>(std::move(inner), options, rank);
@@ -215,11 +216,11 @@ TEST(AuxiliaryReports, AreNotRecorded) {
 }
 
 TEST(AuxiliaryNames, AreListedAndUnique) {
-  StepAuxiliaries step(param::AuxiliarySpec{{"balance"}, {{"tokens", 2}}});
+  StepAuxiliaries step(layout::AuxiliarySpec{{"balance"}, {{"tokens", 2}}});
   step.begin_step(1, at::kDouble);
   EXPECT_THROW(step.add(0, {{{"other", at::zeros({}), 1}}, {}}), InternalError);
   EXPECT_THROW(step.add(0, {{}, {{"balance", at::zeros({2})}}}), InternalError);
-  EXPECT_THROW(StepAuxiliaries(param::AuxiliarySpec{{"balance", "balance"}, {}}).begin_step(1, at::kDouble),
+  EXPECT_THROW(StepAuxiliaries(layout::AuxiliarySpec{{"balance", "balance"}, {}}).begin_step(1, at::kDouble),
                InternalError);
 }
 

@@ -45,9 +45,9 @@ mesh::Placement of_experts_in_slices(const mesh::Index& shape, const mesh::Devic
   return placement;
 }
 
-std::vector<param::BlockSpec> blocks(const mesh::DeviceMesh& mesh, const mesh::Coords& at) {
+std::vector<layout::BlockSpec> blocks(const mesh::DeviceMesh& mesh, const mesh::Coords& at) {
   const auto spec = [](const std::string& name, mesh::Placement placement) {
-    return param::ParamSpec{name, std::move(placement), {param::Init::Kind::Normal, 1}};
+    return layout::ParamSpec{name, std::move(placement), {model::Init::Kind::Normal, 1}};
   };
   const mesh::Placement slices = mesh::split_dim({30, 40}, 1, 40, share(mesh, at, mesh::Axis::Tensor));
   const mesh::Placement experts = mesh::split_dim({4, 3}, 0, 4, share(mesh, at, mesh::Axis::Expert));

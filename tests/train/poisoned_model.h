@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "braid/layout/parameters.h"
 #include "braid/nn/model.h"
 
 namespace braid {
@@ -44,6 +45,6 @@ inline std::unique_ptr<nn::Block> poisoned_block(const ModelSpec& spec, nn::Mode
   return std::make_unique<PoisonedBlock>(std::move(inner));
 }
 
-inline constexpr nn::ModelMaker kPoisoned{nn::model_params, poisoned_block};
+inline constexpr nn::ModelMaker kPoisoned{layout::model_params, poisoned_block};
 
 }  // namespace braid

@@ -69,6 +69,7 @@ TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {
     plan::RunLayout layout;
     layout.tokens = 64;
     layout.tensor = 2;
+    plan::set_account(std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model)), spec.mesh, layout);
     const plan::PartWork parts[] = {plan::attention_work(spec, layout, plan::FormulaSet::Braid),
                                     plan::feed_work(spec, layout, plan::FormulaSet::Braid)};
     std::vector<double> predicted, timed;

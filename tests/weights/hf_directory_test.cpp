@@ -10,6 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/ckpt/safetensors.h"
+#include "braid/layout/parameters.h"
 #include "tests/nn/model_run.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/weights/hf_families.h"
@@ -45,7 +46,7 @@ at::Tensor logits_on(const HfDirectory& source, int ranks) {
     const at::Tensor logits = model.forward(m);
     const mesh::Index shape{2, kTokens, run.spec.vocab};
     const mesh::Placement placement =
-        mesh::split_dim(shape, 2, spec::padded_vocab(run.spec, ranks), {group.rank(), ranks, mesh::Axis::Tensor});
+        mesh::split_dim(shape, 2, model::padded_vocab(run.spec, ranks), {group.rank(), ranks, mesh::Axis::Tensor});
     results.put("logits", group.rank(), placement, logits.masked_fill(logits.isneginf(), 0));
   });
   return results.global().at("logits");
@@ -102,8 +103,8 @@ TEST(HfTensors, CoverEveryParameterOnce) {
       EXPECT_EQ(each.name.find(".."), std::string::npos);
       EXPECT_LE(rows[each.whole], each.whole_shape[0]);
     }
-    for (const param::BlockSpec& block : nn::model_params(spec, 0, 1)) {
-      for (const param::ParamSpec& param : block.params)
+    for (const layout::BlockSpec& block : layout::model_params(spec, 0, 1)) {
+      for (const layout::ParamSpec& param : block.params)
         EXPECT_EQ(rows[param.name], param.placement.global_shape[0]) << param.name;
     }
   }

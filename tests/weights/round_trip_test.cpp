@@ -5,9 +5,9 @@
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/path_look.h"
+#include "braid/model/hf_config.h"
+#include "braid/model/hf_config_text.h"
 #include "braid/param/memory_account.h"
-#include "braid/spec/hf_config.h"
-#include "braid/spec/hf_config_text.h"
 #include "braid/spec/parse.h"
 #include "braid/weights/from_hf.h"
 #include "braid/weights/hf_directory.h"
@@ -96,7 +96,7 @@ TEST_F(WideRoundTrip, OneTensorIsInMemory) {
   write(path("source/config.json"), config);
   std::vector<Problem> problems;
   std::vector<ckpt::TensorInfo> infos;
-  for (const HfTensor& each : hf_tensors(spec::parse_hf_config(config, "config.json", problems)))
+  for (const HfTensor& each : hf_tensors(model::parse_hf_config(config, "config.json", problems)))
     infos.push_back({each.name, ckpt::ElementType::F64, each.shape});
   const std::vector<ckpt::TensorEntry> entries = ckpt::laid_out(infos);
   const int64_t bytes = entries.back().end;
@@ -119,8 +119,8 @@ TEST(HfConfigText, HasWhatEveryModelIs) {
   ModelSpec llama = HfDirectory(hf_family_folder("llama")).model();
   const auto comes_back = [](const ModelSpec& model) {
     std::vector<Problem> problems;
-    const std::string text = spec::hf_config_text(model, {}, problems);
-    const ModelSpec back = spec::parse_hf_config(text, "config.json", problems);
+    const std::string text = model::hf_config_text(model, {}, problems);
+    const ModelSpec back = model::parse_hf_config(text, "config.json", problems);
     EXPECT_TRUE(problems.empty()) << ConfigError(problems).what();
     EXPECT_EQ(back, model) << text;
   };
@@ -138,7 +138,7 @@ TEST(HfConfigText, HasWhatEveryModelIs) {
   comes_back(llama);
   llama.qkv_bias = true;
   std::vector<Problem> problems;
-  spec::hf_config_text(llama, {}, problems);
+  model::hf_config_text(llama, {}, problems);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(
       text(problems[0]),

@@ -14,9 +14,10 @@
 #include "braid/base/clock.h"
 #include "braid/base/host.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/layout/parameters.h"
+#include "braid/model/model_flops.h"
 #include "braid/nn/model.h"
 #include "braid/report/metrics_file.h"
-#include "braid/spec/model_flops.h"
 #include "braid/spec/parse.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run.h"
@@ -61,9 +62,9 @@ data::Corpus text_like_corpus(const RunSpec& spec) {
 
 report::MetricsLine facts_of(const RunSpec& spec) {
   report::MetricsLine line;
-  line.add("parameters", nn::count_params(spec.model));
+  line.add("parameters", layout::count_params(spec.model));
   line.add("tokens_per_step", int64_t{spec.train.batch} * spec.model.context);
-  return line.add("flops_per_token", spec::model_flops_per_token(spec.model));
+  return line.add("flops_per_token", model::model_flops_per_token(spec.model));
 }
 
 // A step is over when the update is, which the trainer does not wait for.

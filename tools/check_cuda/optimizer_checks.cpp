@@ -13,15 +13,15 @@ namespace braid::cuda_check {
 namespace {
 
 // Sizes that do and do not fill a block of the flat buffers, with decay and without.
-std::vector<param::BlockSpec> some_parameters(Sizes sizes) {
-  const param::Init init{param::Init::Kind::Normal, 0.5};
+std::vector<layout::BlockSpec> some_parameters(Sizes sizes) {
+  const model::Init init{model::Init::Kind::Normal, 0.5};
   const int64_t many = sizes == Sizes::Full ? 3000 : 33;
   return {
       {"a",
        {{"w", mesh::replicated({70, 31}), init},
-        {"b", mesh::replicated({70}), init, param::WeightDecay::No},
-        {"c", mesh::replicated({1500}), init, param::WeightDecay::No}}},
-      {"d", {{"x", mesh::replicated({many, 1024}), init}, {"y", mesh::replicated({3}), init, param::WeightDecay::No}}}};
+        {"b", mesh::replicated({70}), init, model::WeightDecay::No},
+        {"c", mesh::replicated({1500}), init, model::WeightDecay::No}}},
+      {"d", {{"x", mesh::replicated({many, 1024}), init}, {"y", mesh::replicated({3}), init, model::WeightDecay::No}}}};
 }
 
 // The same numbers in the gradients of both; padding stays zero.

@@ -9,6 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
+#include "braid/base/word.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/option_rules.h"
@@ -16,7 +17,6 @@
 #include "braid/cli/torch/model_options.h"
 #include "braid/cli/torch/sample_prompts.h"
 #include "braid/report/metrics_file.h"
-#include "braid/spec/word.h"
 #include "braid/train/generate.h"
 #include "braid/train/loaded_model.h"
 

@@ -23,7 +23,7 @@ std::vector<KeyRange> not_decayed(const param::ParamStore& store) {
   for (const param::Parameter& param : store.params()) {
     const bool last = param.index + 1 == static_cast<int>(store.params().size());
     const int64_t end = last ? store.num_flat() : store.params()[static_cast<size_t>(param.index) + 1].offset;
-    if (param.decay == param::WeightDecay::No) ranges.push_back({param.offset, end});
+    if (param.decay == model::WeightDecay::No) ranges.push_back({param.offset, end});
   }
   return ranges;
 }

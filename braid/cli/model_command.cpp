@@ -1,0 +1,115 @@
+// braid model: prints the ops of a run's model as one rank runs them.
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/text.h"
+#include "braid/cli/arguments.h"
+#include "braid/cli/plan_request.h"
+#include "braid/layout/listing.h"
+#include "braid/layout/parameters.h"
+#include "braid/plan/block_work.h"
+#include "braid/spec/parse.h"
+
+namespace braid::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+RunSpec run_of(const std::string& file, const std::vector<std::string>& overrides) {
+  if (file.empty()) throw ConfigError({{"FILE", "", "must be given: the run as TOML", ""}});
+  RunSpec run = spec::read_run(file, overrides, spec::ParseOptions(spec::any_hosts(spec::Purpose::Plan)));
+  take_vocab_of_bytes(run);
+  if (run.model.vocab == 0) throw ConfigError({{"model.vocab", "0", "must be given: no data are read", ""}});
+  return run;
+}
+
+layout::Listing listing_of(const RunSpec& run) {
+  const double tokens = static_cast<double>(run.train.microbatch) * run.model.context / run.mesh.context;
+  const auto between = run.mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
+  return layout::listing_of(run.model, {tokens, run.mesh.tensor, run.mesh.expert, between});
+}
+
+double kept_bytes(const layout::ListedOp& op, DType type) {
+  return plan::element_bytes(type) * op.kept_elements + plan::element_bytes(DType::Float32) * op.kept_floats;
+}
+
+// A layer stands for all.
+double times(const layout::ListedOp& op, const RunSpec& run) { return op.block == "blocks.0" ? run.model.layers : 1; }
+
+std::string shape_text(const layout::ListedOp& op) {
+  std::vector<std::string> extents;
+  for (const int64_t extent : op.shape) extents.push_back(cat(extent));
+  return cat("[", joined(extents), "]");
+}
+
+std::string padded(const std::string& text, size_t width) {
+  return text + std::string(width - std::min(width, text.size()), ' ');
+}
+
+std::string text_of(const RunSpec& run, const layout::Listing& listing) {
+  std::string text;
+  const std::string* block = nullptr;
+  for (const layout::ListedOp& op : listing.ops) {
+    if (!block || *block != op.block)
+      text += cat(op.block, op.block == "blocks.0" ? cat(" of ", run.model.layers) : "", "\n");
+    block = &op.block;
+    text +=
+        cat("  ", padded(op.kind, 12), padded(op.rule, 46), padded(shape_text(op), 20), joined(op.parameters), "\n");
+  }
+  for (const layout::ListedSum& sum : listing.sums) {
+    const double bytes = sum.elements * plan::element_bytes(run.train.dtype);
+    text += cat("all-reduce over tensor in ", word(sum.pass), " of ", sum.block, " ", sum.param, ": ",
+                human_bytes(bytes), "\n");
+  }
+  return text;
+}
+
+Json json_of(const RunSpec& run, const layout::Listing& listing) {
+  Json ops = Json::array(), collectives = Json::array();
+  double flops = 0, kept = 0;
+  for (const layout::ListedOp& op : listing.ops) {
+    const double bytes = kept_bytes(op, run.train.dtype);
+    ops.push_back({{"name", op.block},
+                   {"kind", op.kind},
+                   {"rule", op.rule},
+                   {"shape", op.shape},
+                   {"parameters", op.parameters},
+                   {"flops", op.flops},
+                   {"kept_bytes", bytes}});
+    flops += times(op, run) * op.flops;
+    kept += times(op, run) * bytes;
+  }
+  for (const layout::ListedSum& sum : listing.sums) {
+    collectives.push_back({{"op", cat(sum.block, " ", sum.param)},
+                           {"axis", "tensor"},
+                           {"kind", "all-reduce"},
+                           {"pass", word(sum.pass)},
+                           {"bytes", sum.elements * plan::element_bytes(run.train.dtype)}});
+  }
+  return {{"ops", ops},
+          {"collectives", collectives},
+          {"totals", {{"parameters", layout::count_params(run.model)}, {"flops", flops}, {"kept_bytes", kept}}}};
+}
+
+}  // namespace
+
+int model_command(const Words& words) {
+  CLI::App app(
+      "Prints the ops of a run's model: shapes on one rank, parameters, sums over tensor ranks. Words after the file "
+      "override its keys.",
+      "braid model");
+  std::string file;
+  std::vector<std::string> overrides;
+  bool json = false;
+  add_run_file(app, file);
+  add_overrides(app, overrides);
+  app.add_flag("--json", json, "as one JSON object, with the operations and kept bytes of each op");
+  if (const auto code = parse_words(app, words)) return *code;
+  const RunSpec run = run_of(file, overrides);
+  const layout::Listing listing = listing_of(run);
+  std::cout << (json ? json_of(run, listing).dump() + "\n" : text_of(run, listing));
+  return 0;
+}
+
+}  // namespace braid::cli

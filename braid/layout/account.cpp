@@ -1,0 +1,137 @@
+// The interpreter of a graph that counts.
+#include "braid/layout/account.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+
+#include "braid/layout/letters.h"
+#include "braid/model/families.h"
+#include "braid/model/model_flops.h"
+#include "braid/model/op_table.h"
+#include "braid/model/shape.h"
+
+namespace braid::layout {
+namespace {
+
+ParamCount count_of(const model::OpAt& at, const model::Param& param) {
+  const auto held = at.is_among_experts() ? HeldBy::ExpertRanks : HeldBy::EveryRank;
+  const model::Dims dims(param.dims.begin() + (held == HeldBy::ExpertRanks ? 1 : 0), param.dims.end());
+  return {at.op.kind, model::Terms(dims[0]), model::Terms(model::Dims(dims.begin() + 1, dims.end())), held};
+}
+
+bool has_split_letter(const model::Dims& dims) {
+  return model::text_of(dims).find_first_of(kTensorLetters) != std::string::npos;
+}
+
+bool is_between(const model::OpAt& at) {
+  const auto is_whole = [&](int value) { return !has_split_letter(at.block.values[value]); };
+  return std::ranges::all_of(at.op.in, is_whole) && is_whole(at.op.out) &&
+         std::ranges::none_of(at.op.params, has_split_letter, &model::Param::dims);
+}
+
+void add(const model::OpAt& at, const model::Terms& terms, Count& count) {
+  (is_between(at) ? count.between : count.all) += terms;
+}
+
+void add_product(const model::OpAt& at, PartAccount& account) {
+  ProductCount product{{}, model::Terms(at.in().back()), model::Terms(at.out().back())};
+  add(at, at.rows(), product.rows);
+  (at.is_among_experts() ? account.expert_products : account.products).push_back(std::move(product));
+}
+
+void add_value(const model::BlockGraph& block, int value, Count& count) {
+  const model::Dims& dims = block.values[value];
+  (has_split_letter(dims) ? count.all : count.between) += model::Terms(dims);
+}
+
+bool is_recomputed(const model::BlockGraph& block, int value) {
+  const auto producer = std::ranges::find(block.ops, value, &model::Op::out);
+  return producer != block.ops.end() && model::row_of(producer->kind).output != model::Recomputed::No;
+}
+
+// Adds what the ops keep. A value is kept once, however many ops read it.
+void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
+  std::set<int> kept;
+  for (const model::Op& op : ops) {
+    const model::OpRow& row = model::row_of(op.kind);
+    for (Kept* part : {&account.everything, &account.selected}) {
+      if (part == &account.selected && row.output == model::Recomputed::Run) continue;
+      add({block, op}, row.copies({block, op}), part->elements);
+      add({block, op}, row.statistics({block, op}), part->floats);
+    }
+    if (row.keeps == model::KeepsInput::Yes) kept.insert(op.in[0]);
+  }
+  for (const int value : kept) {
+    add_value(block, value, account.everything.elements);
+    if (!is_recomputed(block, value)) add_value(block, value, account.selected.elements);
+  }
+}
+
+// Adds the input of a product and the gradient of its output.
+void add_pending(const model::OpAt& at, PartAccount& account) {
+  const bool scores = at.out().back() == model::dims_of("s")[0];
+  add_value(at.block, at.op.in[0], account.pending.elements);
+  add_value(at.block, at.op.out, scores ? account.pending.floats : account.pending.elements);
+}
+
+void add_op(const model::OpAt& at, PartAccount& account) {
+  const model::OpRow& row = model::row_of(at.op.kind);
+  const model::Traffic traffic = row.traffic(at);
+  add(at, traffic.forward, account.forward);
+  add(at, traffic.backward, account.backward);
+  if (at.op.kind == model::OpKind::Linear) {
+    add_product(at, account);
+    add_pending(at, account);
+  }
+  if (at.op.kind == model::OpKind::Rotary) account.tables += model::Terms(model::dims_of("pd"));
+  if (at.op.kind == model::OpKind::Dropout) add(at, model::Terms(at.out()), account.masked);
+  if (at.op.kind == model::OpKind::Attention) {
+    account.attention_flops += row.flops(at);
+    account.attention_elements += model::Terms(at.in()) + model::Terms(at.out());
+  } else if (row.output == model::Recomputed::Apply) {
+    add(at, traffic.forward, account.recomputed);
+  }
+}
+
+PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops) {
+  PartAccount account;
+  for (const model::Op& op : ops) {
+    const model::OpAt at{block, op};
+    for (const model::Param& param : op.params) account.params.push_back(count_of(at, param));
+    add_op(at, account);
+  }
+  add_kept(block, ops, account);
+  return account;
+}
+
+}  // namespace
+
+ModelAccount account_of(const ModelSpec& spec) {
+  const model::ModelGraph graph = model::graph_of(spec);
+  const model::BlockGraph &embedding = graph.kinds.front(), &layer = graph.kinds[1], &head = graph.kinds.back();
+  const model::Extents of_token = model::extents_of(spec, 1, 1);
+  const std::span at_start(embedding.ops), at_end(head.ops);
+  return {spec,
+          of_token,
+          model::model_flops_per_token(graph, of_token),
+          count(embedding, at_start.first(1)),
+          count(embedding, at_start.subspan(1)),
+          count(layer, layer.part(0)),
+          count(layer, layer.part(1)),
+          count(head, at_end.first(at_end.size() - 1))};
+}
+
+RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks) {
+  model::Extents extents = account.of_token;
+  for (const char letter : {'t', 'r'}) extents[letter] *= ranks.tokens;
+  extents['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
+  extents['e'] /= ranks.expert;
+  for (const char letter : kTensorLetters) extents[letter] /= ranks.tensor;
+  RankExtents rank{extents, extents};
+  if (ranks.between == Sequence::Whole) return rank;
+  for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;
+  return rank;
+}
+
+}  // namespace braid::layout

@@ -1,0 +1,86 @@
+// The costs of a model's parts, read from its graph. They are counted once for a model, and evaluated for each layout.
+#pragma once
+
+#include <vector>
+
+#include "braid/model/graph.h"
+#include "braid/model/model_spec.h"
+#include "braid/model/terms.h"
+
+namespace braid::layout {
+
+// The extents of a model's letters on one rank, for a microbatch. `between` is for ops and values without a letter that
+// the tensor axis splits: under sequence parallelism its ranks split their tokens.
+struct RankExtents {
+  model::Extents all, between;
+};
+
+// The ranks that share a microbatch. Sequence::Split: sequence parallelism.
+enum class Sequence { Whole, Split };
+struct SharingRanks {
+  double tokens = 1;  // of a microbatch on one rank
+  int tensor = 1, expert = 1;
+  Sequence between = Sequence::Whole;
+};
+
+// A sum over ops.
+struct Count {
+  model::Terms all, between;
+
+  double at(const RankExtents& extents) const { return all.at(extents.all) + between.at(extents.between); }
+};
+
+enum class HeldBy { EveryRank, ExpertRanks };
+
+// A parameter: an op's matrix, or with one column its vector. ExpertRanks: there is one for each expert.
+struct ParamCount {
+  model::OpKind op;
+  model::Terms rows, columns;
+  HeldBy held = HeldBy::EveryRank;
+};
+
+// A matrix product of [rows, in] and [in, out].
+struct ProductCount {
+  Count rows;
+  model::Terms in, out;
+};
+
+// What is kept of a microbatch, apart from the masks of dropout.
+struct Kept {
+  Count elements;  // of the type of the activations
+  Count floats;    // float32 numbers
+};
+
+// The costs of some ops.
+struct PartAccount {
+  std::vector<ParamCount> params;
+  std::vector<ProductCount> products;
+  std::vector<ProductCount> expert_products;         // rows: those of all experts together
+  model::Terms attention_flops, attention_elements;  // operations of forward; elements of its inputs and outputs
+  Count forward, backward;                           // elements of memory-bound kernels
+  Count recomputed;  // of these, those of forward of norms and activations that are recomputed
+  Count masked;      // elements that dropout may drop
+
+  Kept everything, selected;  // for backward, the second under selective recompute
+  Kept pending;               // of products, for a separate pass of weight gradients
+  model::Terms tables;        // float32 numbers of rotary positions
+};
+
+// The costs of a model. The halves are those of one layer.
+struct ModelAccount {
+  ModelSpec spec;
+  model::Extents of_token;  // of one token and the whole model
+  double flops_per_token;   // model::model_flops_per_token()
+  PartAccount tokens;       // the table of tokens
+  PartAccount positions;    // the rest of the embedding
+  PartAccount attention, feed;
+  PartAccount last_norm;  // the head without its table
+};
+
+// Without a vocabulary the head has no table. REQUIRES: heads form groups.
+ModelAccount account_of(const ModelSpec& spec);
+
+// Returns the extents on one of these ranks. The vocabulary is padded.
+RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks);
+
+}  // namespace braid::layout

@@ -1,0 +1,90 @@
+// The interpreter of a graph that lists.
+#include "braid/layout/listing.h"
+
+#include <algorithm>
+#include <set>
+
+#include "braid/base/text.h"
+#include "braid/layout/letters.h"
+#include "braid/model/families.h"
+#include "braid/model/op_table.h"
+
+namespace braid::layout {
+namespace {
+
+std::set<char> split_letters(const model::Dims& dims) {
+  std::set<char> letters;
+  for (const char letter : model::text_of(dims)) {
+    if (kTensorLetters.find(letter) != std::string_view::npos) letters.insert(letter);
+  }
+  return letters;
+}
+
+class BlockLister {
+ public:
+  BlockLister(const model::BlockGraph& block, std::string name, const RankExtents& rank, Listing& all)
+      : block_(block), name_(std::move(name)), rank_(rank), all_(all) {}
+
+  void list(const model::Op& op) {
+    const model::OpAt at{block_, op};
+    const model::OpRow& row = model::row_of(op.kind);
+    ListedOp listed{name_, std::string(word(op.kind)), model::rule_text(at.block, op),
+                    extents(at.out()).shape(at.out())};
+    for (const model::Param& param : op.params) listed.parameters.push_back(param.name);
+    listed.flops = row.flops(at).at(rank_.all);
+    if (row.keeps == model::KeepsInput::Yes && kept_.insert(op.in[0]).second) listed.kept_elements = size(at.in());
+    listed.kept_elements += row.copies(at).at(rank_.all);
+    listed.kept_floats = row.statistics(at).at(split_letters(at.in()).empty() ? rank_.between : rank_.all);
+    all_.ops.push_back(std::move(listed));
+  }
+
+  // Whole tensors are summed, also under sequence parallelism: a scatter and a gather send as much.
+  void list_sums(const model::Op& op) {
+    const model::OpAt at{block_, op};
+    std::set<char> letters = split_letters(at.out());
+    for (const model::Param& param : op.params) letters.merge(split_letters(param.dims));
+    const bool reads_tokens = op.kind == model::OpKind::Lookup;
+    if (!reads_tokens && lacks(at.in(), letters)) add(op.params.at(0).name, ListedSum::Pass::Backward, at.in());
+    letters.merge(split_letters(at.in()));
+    for (const model::Param& param : op.params) {
+      if (lacks(param.dims, letters)) add(param.name, ListedSum::Pass::Backward, param.dims);
+    }
+    if (!at.out().empty() && lacks(at.out(), letters)) add(op.params.at(0).name, ListedSum::Pass::Forward, at.out());
+  }
+
+ private:
+  static bool lacks(const model::Dims& dims, const std::set<char>& letters) {
+    return !std::ranges::includes(split_letters(dims), letters);
+  }
+  const model::Extents& extents(const model::Dims& dims) const {
+    return split_letters(dims).empty() ? rank_.between : rank_.all;
+  }
+  double size(const model::Dims& dims) const { return extents(dims).num_elements(dims); }
+  void add(const std::string& param, ListedSum::Pass pass, const model::Dims& dims) {
+    all_.sums.push_back({name_, param, pass, rank_.all.num_elements(dims)});
+  }
+
+  const model::BlockGraph& block_;
+  std::string name_;
+  const RankExtents& rank_;
+  Listing& all_;
+  std::set<int> kept_;
+};
+
+}  // namespace
+
+Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks) {
+  const model::ModelGraph graph = model::graph_of(spec);
+  const RankExtents rank = rank_extents(account_of(spec), ranks);
+  Listing all;
+  for (const size_t block : {size_t{0}, size_t{1}, graph.blocks.size() - 1}) {
+    BlockLister lister(graph.block(block), model::block_name(graph, block), rank, all);
+    for (const model::Op& op : graph.block(block).ops) {
+      lister.list(op);
+      if (ranks.tensor > 1) lister.list_sums(op);
+    }
+  }
+  return all;
+}
+
+}  // namespace braid::layout

@@ -1,0 +1,40 @@
+// The ops of a model as a list: shapes, work and memory on one rank, and the sums over tensor ranks between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/layout/account.h"
+
+namespace braid::layout {
+
+// An op on one rank, for a microbatch.
+struct ListedOp {
+  std::string block;           // "embedding", "blocks.0", "head"; blocks.0 stands for all layers
+  std::string kind, rule;      // "linear", "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]"
+  std::vector<int64_t> shape;  // of the output on the rank
+  std::vector<std::string> parameters;
+  double flops = 0;          // of forward
+  double kept_elements = 0;  // kept for backward: values that no op before it keeps, and copies of its own
+  double kept_floats = 0;    // float32 numbers kept for backward
+};
+
+// A sum over the tensor ranks: in forward of an op's output, in backward of the gradient of an input or a parameter. It
+// follows from the letters that the axis splits: each tensor that lacks one of the op's is a sum over it. Those inside
+// the loss are not listed.
+struct ListedSum {
+  std::string block, param;  // the parameter, or the first of the op
+  enum class Pass { Forward, Backward } pass;
+  double elements = 0;
+};
+constexpr auto words(ListedSum::Pass) { return std::to_array<std::string_view>({"forward", "backward"}); }
+
+struct Listing {
+  std::vector<ListedOp> ops;
+  std::vector<ListedSum> sums;  // empty on one tensor rank
+};
+
+Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks);
+
+}  // namespace braid::layout

@@ -1,0 +1,96 @@
+// The interpreter of a graph that lists parameters.
+#include "braid/layout/parameters.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "braid/base/errors.h"
+#include "braid/layout/letters.h"
+#include "braid/model/families.h"
+#include "braid/model/shape.h"
+
+namespace braid::layout {
+namespace {
+
+bool is_split(const model::Dim& dim) { return kTensorLetters.find(dim.segments[0][0]) != std::string_view::npos; }
+
+class Lister {
+ public:
+  Lister(const ModelSpec& spec, mesh::Share share)
+      : graph_(model::graph_of(spec)),
+        extents_(model::extents_of(spec, 1, 1)),
+        padded_vocab_(model::padded_vocab(spec, share.parts)),
+        share_(share) {
+    check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
+    check(spec.experts == 0, "a mixture of experts is planned alone, and refused before it is built");
+    check(model::num_kv_heads(spec) % share.parts == 0, "key and value heads divide over the ranks");
+  }
+
+  ModelParams list() {
+    ModelParams all;
+    for (size_t block = 0; block < graph_.blocks.size(); ++block) all.push_back(block_params(block));
+    for (BlockSpec& block : all) {
+      for (ParamSpec& param : block.params) param.uses = uses_[param.name];
+    }
+    return all;
+  }
+
+ private:
+  BlockSpec block_params(size_t block) {
+    const model::BlockGraph& ops = graph_.block(block);
+    BlockSpec params{model::block_name(graph_, block), {}};
+    for (size_t number = 0; number < ops.ops.size(); ++number) {
+      for (const model::Param& param : ops.ops[number].params) {
+        const std::string name = model::param_name(graph_, block, param);
+        params.params.push_back({name, placement(param.dims), param.init, param.decay, uses_[name]++, 1, param.linear,
+                                 part_of(ops, static_cast<int>(number))});
+      }
+    }
+    return params;
+  }
+
+  static BlockPart part_of(const model::BlockGraph& block, int op) {
+    if (block.cuts.empty()) return BlockPart::Whole;
+    return op < block.cuts[0] ? BlockPart::Attention : BlockPart::FeedForward;
+  }
+
+  mesh::Placement placement(const model::Dims& dims) const {
+    const mesh::Index shape = extents_.shape(dims);
+    const auto split = std::ranges::find_if(dims, is_split);
+    if (split == dims.end()) return mesh::replicated(shape);
+    const int dim = static_cast<int>(split - dims.begin());
+    if (split->segments.size() > 1) return mesh::split_segments(shape, dim, extents_.segments(*split), share_);
+    return mesh::split_dim(shape, dim, split->segments[0] == "v" ? padded_vocab_ : shape[dim], share_);
+  }
+
+  model::ModelGraph graph_;
+  model::Extents extents_;
+  int64_t padded_vocab_;
+  mesh::Share share_;
+  std::map<std::string, int> uses_;
+};
+
+}  // namespace
+
+ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
+  return Lister(spec, {tensor_rank, tensor_size, mesh::Axis::Tensor}).list();
+}
+
+int64_t count_params(const ModelSpec& spec) {
+  const model::ModelGraph graph = model::graph_of(spec);
+  const model::Extents extents = model::extents_of(spec, 1, 1);
+  std::set<std::string> seen;
+  double count = 0;
+  for (size_t block = 0; block < graph.blocks.size(); ++block) {
+    for (const model::Op& op : graph.block(block).ops) {
+      for (const model::Param& param : op.params) {
+        if (seen.insert(model::param_name(graph, block, param)).second) count += extents.num_elements(param.dims);
+      }
+    }
+  }
+  return static_cast<int64_t>(count);
+}
+
+}  // namespace braid::layout

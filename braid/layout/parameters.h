@@ -1,0 +1,17 @@
+// The parameters of a model as a tensor rank holds them, read from its graph.
+#pragma once
+
+#include "braid/layout/param_spec.h"
+#include "braid/model/model_spec.h"
+
+namespace braid::layout {
+
+// Returns the parameters of all layers + 2 blocks (embedding, blocks.0 .., head), in the order of their ops. The tensor
+// axis splits heads of keys and values with their queries, features of the feed-forward branch, and the vocabulary,
+// which is padded (Shoeybi et al., "Megatron-LM", 2019, section 3). REQUIRES: `spec.vocab` is resolved (> 0).
+ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+
+// Returns the number of elements of the whole model. A tied parameter counts once, and padding does not count.
+int64_t count_params(const ModelSpec& spec);
+
+}  // namespace braid::layout

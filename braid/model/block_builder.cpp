@@ -1,0 +1,116 @@
+// The ops of transformers with their parameters.
+#include "braid/model/block_builder.h"
+
+#include <cmath>
+
+#include "braid/model/shape.h"
+
+namespace braid::model {
+namespace {
+
+Dims with_last(Dims dims, Dim last) {
+  dims.back() = std::move(last);
+  return dims;
+}
+
+Param vector_of(const std::string& name, Dims dims, Init::Kind init) { return {name, std::move(dims), {init}}; }
+
+}  // namespace
+
+BlockBuilder::BlockBuilder(const ModelSpec& spec, std::string_view input) : spec_(spec) {
+  block_.values.push_back(dims_of(input));
+}
+
+BlockBuilder& BlockBuilder::add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more) {
+  std::vector<int> in{static_cast<int>(block_.values.size()) - 1};
+  in.insert(in.end(), more.begin(), more.end());
+  block_.ops.push_back({kind, std::move(in), static_cast<int>(block_.values.size()), std::move(params)});
+  block_.values.push_back(std::move(out));
+  return *this;
+}
+
+Param BlockBuilder::matrix(const std::string& name, Dims dims) const {
+  return {name + ".weight", std::move(dims), {Init::Kind::Normal, spec_.init_std}, WeightDecay::Yes};
+}
+
+BlockBuilder& BlockBuilder::dropout() { return spec_.dropout > 0 ? apply(OpKind::Dropout) : *this; }
+
+BlockBuilder& BlockBuilder::apply(OpKind kind) { return add(kind, last(), {}); }
+
+BlockBuilder& BlockBuilder::norm(OpKind kind, const std::string& name) {
+  std::vector<Param> params{vector_of(name + ".weight", {last().back()}, Init::Kind::Ones)};
+  if (kind == OpKind::LayerNorm) params.push_back(vector_of(name + ".bias", {last().back()}, Init::Kind::Zeros));
+  return add(kind, last(), std::move(params));
+}
+
+BlockBuilder& BlockBuilder::head_norms(const std::string& name) {
+  return add(OpKind::HeadNorm, last(),
+             {vector_of(name + "_q.weight", dims_of("d"), Init::Kind::Ones),
+              vector_of(name + "_k.weight", dims_of("d"), Init::Kind::Ones)});
+}
+
+BlockBuilder& BlockBuilder::linear(const std::string& name, std::string_view out) {
+  const Dim to = dims_of(out).at(0);
+  Dims dims{to, last().back()};
+  if (last().size() == 2) dims.insert(dims.begin(), dims_of("e")[0]);
+  Param weight = matrix(name, std::move(dims));
+  weight.linear = LinearMap::Yes;
+  if (out == "c") weight.init.std /= std::sqrt(2.0 * spec_.layers);
+  linear_ = name;
+  return add(OpKind::Linear, with_last(last(), to), {std::move(weight)});
+}
+
+BlockBuilder& BlockBuilder::bias() {
+  Dims dims{last().back()};
+  if (last().size() == 2) dims.insert(dims.begin(), dims_of("e")[0]);
+  return add(OpKind::Bias, last(), {vector_of(linear_ + ".bias", std::move(dims), Init::Kind::Zeros)});
+}
+
+BlockBuilder& BlockBuilder::attention() {
+  add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
+  block_.ops.back().window = spec_.window < spec_.context ? spec_.window : 0;
+  block_.ops.back().tokens_seen = mean_tokens_seen(spec_);
+  return *this;
+}
+
+BlockBuilder& BlockBuilder::swiglu() {
+  return add(OpKind::SwiGlu, with_last(last(), {{last().back().segments[0]}}), {});
+}
+
+BlockBuilder& BlockBuilder::join() {
+  add(OpKind::Residual, last(), {}, {hidden_});
+  hidden_ = block_.ops.back().out;
+  return *this;
+}
+
+BlockBuilder& BlockBuilder::cut() {
+  block_.cuts.push_back(static_cast<int>(block_.ops.size()));
+  return *this;
+}
+
+BlockBuilder& BlockBuilder::to_experts(const std::string& name) {
+  if (spec_.experts == 0) return *this;
+  tokens_ = static_cast<int>(block_.values.size()) - 1;
+  linear(name, "s").apply(OpKind::Route);
+  scores_ = block_.ops.back().out;
+  return add(OpKind::Dispatch, dims_of("rc"), {}, {tokens_});
+}
+
+BlockBuilder& BlockBuilder::from_experts() {
+  if (spec_.experts == 0) return *this;
+  return add(OpKind::Combine, dims_of("btc"), {}, {scores_});
+}
+
+BlockBuilder& BlockBuilder::lookup(const std::string& name) {
+  return add(OpKind::Lookup, dims_of("btc"), {matrix(name, dims_of("vc"))});
+}
+
+BlockBuilder& BlockBuilder::positions(const std::string& name) {
+  return add(OpKind::Positions, last(), {matrix(name, dims_of("pc"))});
+}
+
+BlockBuilder& BlockBuilder::loss(const std::string& table) {
+  return add(OpKind::Loss, {}, {matrix(table, dims_of("vc"))});
+}
+
+}  // namespace braid::model

@@ -1,0 +1,62 @@
+// Builds the graph of a block op by op. Each op reads the value that the op before it made.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "braid/model/graph.h"
+#include "braid/model/model_spec.h"
+
+namespace braid::model {
+
+// Matrices start as normal draws of model.init_std and decay. Those that write to the hidden state start with
+// init_std / sqrt(2 layers). Biases start at zero, norms at one; neither decays.
+// Source: Radford et al. 2019 (GPT-2), section 2.3.
+class BlockBuilder {
+ public:
+  // `input`: the dims of the block's input. `spec` outlives the builder.
+  BlockBuilder(const ModelSpec& spec, std::string_view input);
+
+  // Dropout, in a model that has it.
+  BlockBuilder& dropout();
+  // An op without parameters that makes a value of the same dims.
+  BlockBuilder& apply(OpKind kind);
+  // LayerNorm with NAME.weight and NAME.bias, RmsNorm with NAME.weight.
+  BlockBuilder& norm(OpKind kind, const std::string& name);
+  // RMSNorm of the heads of queries and of keys, with NAME_q.weight and NAME_k.weight.
+  BlockBuilder& head_norms(const std::string& name);
+  // A product with NAME.weight [out, the last dim]; `out` is one dim. Among experts the weight has a matrix for each.
+  BlockBuilder& linear(const std::string& name, std::string_view out);
+  // Adds the bias of the linear map before it.
+  BlockBuilder& bias();
+  BlockBuilder& attention();
+  BlockBuilder& swiglu();
+  // Adds the hidden state, which the next branch reads.
+  BlockBuilder& join();
+  // Marks a place at which the model may be cut.
+  BlockBuilder& cut();
+
+  // Sends each token to its experts, by the router NAME.weight; does nothing in a model without experts.
+  BlockBuilder& to_experts(const std::string& name);
+  // Sums the experts' rows of each token.
+  BlockBuilder& from_experts();
+
+  BlockBuilder& lookup(const std::string& name);
+  BlockBuilder& positions(const std::string& name);
+  BlockBuilder& loss(const std::string& table);
+
+  BlockGraph build() const { return block_; }
+
+ private:
+  Param matrix(const std::string& name, Dims dims) const;
+  BlockBuilder& add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more = {});
+  const Dims& last() const { return block_.values.back(); }
+
+  const ModelSpec& spec_;
+  BlockGraph block_;
+  int hidden_ = 0;               // the value that the next residual adds
+  int tokens_ = 0, scores_ = 0;  // what the router read and made
+  std::string linear_;           // the name of the last linear map
+};
+
+}  // namespace braid::model

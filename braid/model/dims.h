@@ -1,0 +1,56 @@
+// The dims of tensors in named letters, and the extents of the letters.
+//
+//   bt(kmd)         three dims. The last is merged of k, m and d; k is the major letter.
+//   [kmd|kd|kd]c    two dims. The first has segments one after another: queries, keys and values in one buffer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::model {
+
+// A dim. Each segment is a product of letters, and its first letter is the major one.
+struct Dim {
+  std::vector<std::string> segments;
+  bool operator==(const Dim&) const = default;
+};
+using Dims = std::vector<Dim>;
+
+// Reads dims in the notation above.
+Dims dims_of(std::string_view text);
+// Returns the notation of `dims`. dims_of() reads it back.
+std::string text_of(const Dims& dims);
+
+// The extent of each letter, which need not be whole: a rank may have half of a head, or as many rows of an expert as
+// are expected. A transformer has these letters:
+//
+//   b   sequences                      f   features of a feed-forward branch
+//   t   tokens of a sequence           v   entries of the vocabulary
+//   c   features of the hidden state   p   positions
+//   k   heads of keys and values       e   experts
+//   m   heads of queries for each k    r   rows of all experts: a token has one for each expert that it goes to
+//   d   features of a head             s   scores of experts, one for each
+class Extents {
+ public:
+  double& operator[](char letter) { return of_letter_[letter - 'a']; }
+  double operator[](char letter) const { return of_letter_[letter - 'a']; }
+
+  // Returns the product of the letters' extents.
+  double of(std::string_view letters) const {
+    double product = 1;
+    for (const char letter : letters) product *= (*this)[letter];
+    return product;
+  }
+  double of(const Dim& dim) const;  // the sum over its segments
+  double num_elements(const Dims& dims) const;
+  std::vector<int64_t> shape(const Dims& dims) const;
+  std::vector<int64_t> segments(const Dim& dim) const;
+
+ private:
+  std::array<double, 26> of_letter_{};
+};
+
+}  // namespace braid::model

@@ -1,0 +1,45 @@
+// The list of families, and what follows from a family's blocks.
+#include "braid/model/families.h"
+
+#include "braid/base/errors.h"
+#include "braid/model/families/gpt2.h"
+#include "braid/model/families/llama.h"
+#include "braid/model/shape.h"
+
+namespace braid::model {
+
+const Family& family_of(const ModelSpec& spec) {
+  static const Family kFamilies[] = {gpt2_family(), llama_family()};
+  static_assert(std::size(kFamilies) == words(ModelFamily()).size());
+  return kFamilies[static_cast<size_t>(spec.family)];
+}
+
+ModelGraph graph_of(const ModelSpec& spec) {
+  check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
+  check(spec.heads % num_kv_heads(spec) == 0, "heads form groups");
+  const Family& family = family_of(spec);
+  ModelGraph graph{{family.embedding(spec), family.layer(spec), family.head(spec)}, {0}};
+  graph.blocks.insert(graph.blocks.end(), spec.layers, 1);
+  graph.blocks.push_back(2);
+  return graph;
+}
+
+Extents extents_of(const ModelSpec& spec, double sequences, double tokens) {
+  Extents extents;
+  extents['b'] = sequences;
+  extents['t'] = tokens;
+  extents['c'] = spec.width;
+  extents['k'] = num_kv_heads(spec);
+  extents['m'] = static_cast<double>(spec.heads) / num_kv_heads(spec);
+  extents['d'] = head_width(spec);
+  extents['f'] = ffn_width(spec);
+  extents['v'] = spec.vocab;
+  extents['p'] = spec.context;
+  extents['e'] = extents['s'] = spec.experts;
+  extents['r'] = sequences * tokens * branches_per_token(spec);
+  return extents;
+}
+
+std::string head_table(const ModelSpec& spec) { return spec.output_weights == OutputWeights::Tied ? "wte" : "head"; }
+
+}  // namespace braid::model

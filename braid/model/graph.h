@@ -1,0 +1,96 @@
+// A model as data: blocks, their ops in order, and the values that ops read and make. Families make it
+// (families.h); parameter lists, counts and Hugging Face's names are read from it.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braid/base/word.h"
+#include "braid/model/dims.h"
+#include "braid/model/param_traits.h"
+
+namespace braid::model {
+
+// The kinds of ops. The letters that an op reads and does not make are summed over.
+enum class OpKind {
+  Lookup,     // bt,vc->btc: rows of a table of tokens
+  Positions,  // btc,pc->btc: adds a row for each place in the sequence
+  Dropout,
+  LayerNorm,
+  RmsNorm,
+  HeadNorm,  // RMSNorm of each head of queries and keys
+  Linear,    // a matrix product; with rows r, each row meets the matrix of its expert
+  Bias,
+  Rotary,     // turns queries and keys by their positions
+  Attention,  // bt[kmd|kd|kd]->bt(kmd)
+  Gelu,
+  SwiGlu,    // [f|f]->f
+  Residual,  // adds the branch to the hidden state
+  Route,     // chooses experts for each token from the router's scores
+  Dispatch,  // btc->rc: copies tokens to their experts' rows
+  Combine,   // rc->btc: sums the rows of each token
+  Loss,      // btc,vc->: logits and cross-entropy
+};
+constexpr auto words(OpKind) {
+  return std::to_array<std::string_view>({"lookup", "positions", "dropout", "layer norm", "rms norm", "head norm",
+                                          "linear", "bias", "rotary", "attention", "gelu", "swiglu", "residual",
+                                          "route", "dispatch", "combine", "loss"});
+}
+
+// A parameter of an op. `name` is that in the block: "attention.qkv.weight".
+struct Param {
+  std::string name;
+  Dims dims;
+  Init init;
+  WeightDecay decay = WeightDecay::No;
+  LinearMap linear = LinearMap::No;
+};
+
+// Ops refer to values by their number in BlockGraph::values.
+struct Op {
+  OpKind kind;
+  std::vector<int> in;
+  int out = 0;
+  std::vector<Param> params;
+  int window = 0;          // attention: the newest tokens that a token attends to, fewer than the sequence has; 0: all
+  double tokens_seen = 0;  // attention: the tokens that a token attends to, on average of a full sequence
+};
+
+// A block. Value 0 is its input and the last op makes its output.
+struct BlockGraph {
+  std::vector<Dims> values;
+  std::vector<Op> ops;
+  std::vector<int> cuts;  // numbers of the ops before which the model may be cut
+
+  // Returns the ops between two cuts; part 0 ends at the first.
+  std::span<const Op> part(size_t number) const;
+};
+
+// A model: embedding, layers, head. Layers that are alike share a kind.
+struct ModelGraph {
+  std::vector<BlockGraph> kinds;
+  std::vector<int> blocks;  // the kind of each block
+
+  // Returns the number of blocks of a kind.
+  double count_of(size_t kind) const { return std::ranges::count(blocks, static_cast<int>(kind)); }
+  const BlockGraph& block(size_t number) const { return kinds[blocks[number]]; }
+};
+
+// Returns "embedding", "blocks.0" .., "head".
+std::string block_name(const ModelGraph& graph, size_t block);
+// Returns the name of a parameter in the whole model: "blocks.3.ln_1.weight", "wte.weight".
+std::string param_name(const ModelGraph& graph, size_t block, const Param& param);
+
+// Returns one sentence for each mistake: an op that reads a value before it is made, operands whose dims do not fit, a
+// cut across which more than one value is read, a name that a block has twice. Empty if the graph is sound.
+std::vector<std::string> problems_of(const BlockGraph& block);
+
+// Returns the dims of an op's operands and result: "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]".
+std::string rule_text(const BlockGraph& block, const Op& op);
+// Returns a line for each op: "linear btc,[kmd|kd|kd]c->bt[kmd|kd|kd] attention.qkv.weight".
+std::string text_of(const BlockGraph& block);
+
+}  // namespace braid::model

@@ -1,0 +1,31 @@
+// Counts the operations of a model from its graph.
+#include "braid/model/model_flops.h"
+
+#include <limits>
+
+#include "braid/base/errors.h"
+#include "braid/model/families.h"
+#include "braid/model/op_table.h"
+
+namespace braid::model {
+
+double model_flops_per_token(const ModelSpec& spec) {
+  check(spec.vocab > 0, "the vocabulary is resolved before operations are counted");
+  return model_flops_per_token(graph_of(spec), extents_of(spec, 1, 1));
+}
+
+double model_flops_per_token(const ModelGraph& graph, const Extents& of_token) {
+  double forward = 0;
+  for (size_t kind = 0; kind < graph.kinds.size(); ++kind) {
+    forward += graph.count_of(kind) * forward_flops(graph.kinds[kind]).at(of_token);
+  }
+  // Backward has two products for each of forward: for the gradients of the input and of the weight, or of both inputs.
+  return 3 * forward;
+}
+
+double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, double peak_flops) {
+  if (!(peak_flops > 0)) return std::numeric_limits<double>::quiet_NaN();
+  return tokens_per_second * model_flops_per_token(spec) / peak_flops;
+}
+
+}  // namespace braid::model

@@ -1,0 +1,103 @@
+// The rows of the op table.
+#include "braid/model/op_table.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace braid::model {
+namespace {
+
+Terms none(const OpAt&) { return {}; }
+
+Terms product_flops(const OpAt& at) { return 2 * at.rows() * at.weights(); }
+
+// Two products: scores of queries with the keys that they see, and the sum of values by these.
+Terms attention_flops(const OpAt& at) { return 4 * at.op.tokens_seen * Terms(at.out()); }
+
+Traffic no_traffic(const OpAt&) { return {}; }
+
+// So many times the elements of the output.
+template <int Forward, int Backward>
+Traffic of_output(const OpAt& at) {
+  const Terms out(at.out());
+  return {Forward * out, Backward * out};
+}
+
+// The elements of queries and keys, without those of values.
+Terms queries_and_keys(const OpAt& at) {
+  const auto& segments = at.out().back().segments;
+  return at.rows() * Terms(Dims{{{segments[0], segments[1]}}});
+}
+
+Traffic rotary_traffic(const OpAt& at) { return {2 * queries_and_keys(at), 2 * queries_and_keys(at)}; }
+
+Traffic head_norm_traffic(const OpAt& at) { return {2 * queries_and_keys(at), 3 * queries_and_keys(at)}; }
+
+// A number for each head of queries and keys.
+Terms of_normed_head(const OpAt& at) { return queries_and_keys(at).without('d'); }
+
+// Copies each token to its experts. Backward sums what they return.
+Traffic dispatch_traffic(const OpAt& at) {
+  return {2 * Terms(at.out()), 2 * Terms(at.out()) + Terms(at.block.values[at.op.in[1]])};
+}
+
+Traffic combine_traffic(const OpAt& at) {
+  const Terms moved = Terms(at.in()) + Terms(at.out());
+  return {moved, moved};
+}
+
+// So many numbers for each row of the input.
+template <int Count>
+Terms of_row(const OpAt& at) {
+  return Count * at.rows();
+}
+
+Terms of_head(const OpAt& at) { return Terms(at.out()).without('d'); }
+
+// With a window the output is put together from those of runs of tokens, which are kept too.
+Terms outputs_of_runs(const OpAt& at) { return at.op.window > 0 ? Terms(at.out()) : Terms(); }
+
+Terms of_element(const OpAt& at) { return Terms(at.out()); }
+
+constexpr auto kKeeps = KeepsInput::Yes, kDrops = KeepsInput::No;
+constexpr auto kOnce = Recomputed::No, kAgain = Recomputed::Apply;
+
+constexpr OpRow kRows[] = {
+    {OpKind::Lookup, none, no_traffic, kDrops, none, none, kOnce},
+    {OpKind::Positions, none, no_traffic, kDrops, none, none, kOnce},
+    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, none, kOnce},
+    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, none, of_row<2>, kAgain},
+    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, none, of_row<1>, kAgain},
+    {OpKind::HeadNorm, none, head_norm_traffic, kDrops, queries_and_keys, of_normed_head, kOnce},
+    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, none, kOnce},
+    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, none, kOnce},
+    {OpKind::Rotary, none, rotary_traffic, kDrops, none, none, kOnce},
+    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, outputs_of_runs, of_head, Recomputed::Run},
+    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain},
+    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain},
+    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce},
+    {OpKind::Route, none, of_output<2, 3>, kDrops, none, of_element, kOnce},
+    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce},
+    {OpKind::Combine, none, combine_traffic, kKeeps, none, none, kOnce},
+    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, none, kOnce},
+};
+static_assert(std::size(kRows) == words(OpKind()).size());
+static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));
+
+}  // namespace
+
+Terms OpAt::weights() const {
+  Terms sum;
+  for (const Param& param : op.params) sum += Terms(param.dims);
+  return is_among_experts() ? sum.without('e') : sum;
+}
+
+const OpRow& row_of(OpKind kind) { return kRows[static_cast<size_t>(kind)]; }
+
+Terms forward_flops(const BlockGraph& block) {
+  Terms sum;
+  for (const Op& op : block.ops) sum += row_of(op.kind).flops({block, op});
+  return sum;
+}
+
+}  // namespace braid::model

@@ -1,0 +1,55 @@
+"""braid model as a user calls it: the list, JSON, what is refused."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+from braid_binary import braid
+
+RUN = """
+[model]
+layers = 3
+heads = 4
+width = 32
+context = 16
+vocab = 320
+dropout = 0.1
+[mesh]
+tensor = 2
+"""
+
+
+class ModelCommand(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+        (self.path / "run.toml").write_text(RUN)
+
+    def model(self, *words, code=0):
+        done = braid("model", "run.toml", *words, cwd=self.path)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stderr if code else done.stdout
+
+    def test_lists_each_kind_of_block_once(self):
+        text = self.model("train.microbatch=2")
+        self.assertIn("blocks.0 of 3\n", text)
+        row = next(line for line in text.splitlines() if "attention.qkv.weight" in line)
+        self.assertEqual(row.split(), ["linear", "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]", "[1,", "32,", "48]", "attention.qkv.weight"])
+        self.assertIn("all-reduce over tensor in forward of blocks.0 mlp.down.weight: 4.0 KiB\n", text)
+
+    def test_json_adds_up(self):
+        model = json.loads(self.model("--json", "mesh.tensor=1"))
+        self.assertEqual(model["collectives"], [])
+        layer = 12 * 32 * 32 + 13 * 32
+        self.assertEqual(model["totals"]["parameters"], 3 * layer + (320 + 16) * 32 + 2 * 32)
+        layers = [op for op in model["ops"] if op["name"] == "blocks.0"]
+        flops = 3 * sum(op["flops"] for op in layers) + sum(op["flops"] for op in model["ops"] if op not in layers)
+        self.assertEqual(model["totals"]["flops"], flops)
+
+    def test_a_vocabulary_is_needed(self):
+        self.assertIn("model.vocab", self.model("model.vocab=0", "data.tokenizer=other.json", code=2))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,76 @@
+// Graphs of the families: their text, and the mistakes that checks find.
+#include "braid/model/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/model/families.h"
+#include "tests/support/drawn_models.h"
+
+namespace braid::model::graph_test {
+namespace {
+
+ModelSpec qwen() {
+  return {.family = ModelFamily::Llama,
+          .heads = 4,
+          .kv_heads = 2,
+          .width = 32,
+          .qk_norm = true,
+          .vocab = 19,
+          .dropout = 0.1};
+}
+
+TEST(Dims, TextComesBack) {
+  for (const char* text : {"btc", "bt(kmd)", "[kmd|kd|kd]c", "e[f|f]c", ""}) EXPECT_EQ(text_of(dims_of(text)), text);
+  Extents extents;
+  extents['k'] = 2, extents['m'] = 3, extents['d'] = 5, extents['c'] = 7;
+  EXPECT_EQ(extents.shape(dims_of("[kmd|kd|kd]c")), (std::vector<int64_t>{50, 7}));
+  EXPECT_EQ(extents.segments(dims_of("[kmd|kd|kd]c")[0]), (std::vector<int64_t>{30, 10, 10}));
+}
+
+TEST(Graph, TextListsTheOpsOfALayer) {
+  EXPECT_EQ(text_of(graph_of(qwen()).block(1)),
+            "rms norm btc,c->btc norm_1.weight\n"
+            "linear btc,[kmd|kd|kd]c->bt[kmd|kd|kd] attention.qkv.weight\n"
+            "head norm bt[kmd|kd|kd],d,d->bt[kmd|kd|kd] attention.norm_q.weight attention.norm_k.weight\n"
+            "rotary bt[kmd|kd|kd]->bt[kmd|kd|kd]\n"
+            "attention bt[kmd|kd|kd]->bt(kmd)\n"
+            "linear bt(kmd),c(kmd)->btc attention.projection.weight\n"
+            "dropout btc->btc\n"
+            "residual btc,btc->btc\n"
+            "cut\n"
+            "rms norm btc,c->btc norm_2.weight\n"
+            "linear btc,[f|f]c->bt[f|f] mlp.gate_up.weight\n"
+            "swiglu bt[f|f]->btf\n"
+            "linear btf,cf->btc mlp.down.weight\n"
+            "dropout btc->btc\n"
+            "residual btc,btc->btc\n");
+}
+
+TEST(Graph, ThoseOfDrawnModelsAreSound) {
+  DrawnModels models;
+  for (int i = 0; i < 100; ++i) {
+    ModelSpec spec = models.draw(1);
+    spec.experts = models.one_of({0, 8});
+    for (const BlockGraph& block : graph_of(spec).kinds) EXPECT_EQ(problems_of(block), std::vector<std::string>());
+  }
+}
+
+TEST(Graph, ChecksFindEachMistake) {
+  const BlockGraph sound = graph_of(qwen()).block(1);
+  const auto problem = [&](auto change) {
+    BlockGraph block = sound;
+    change(block);
+    const auto problems = problems_of(block);
+    return problems.empty() ? "" : problems[0];
+  };
+  EXPECT_EQ(problem([](BlockGraph& block) { block.ops[0].in[0] = 5; }),
+            "rms norm bt(kmd),c->btc reads a value that is not made yet");
+  EXPECT_EQ(problem([](BlockGraph& block) { block.ops[5].params[0].dims = dims_of("cf"); }),
+            "linear bt(kmd),cf->btc has operands that do not fit");
+  EXPECT_EQ(problem([](BlockGraph& block) { block.cuts[0] = 7; }), "the cut before op 7 has 2 values across it");
+  EXPECT_EQ(problem([](BlockGraph& block) { block.ops[8].params = block.ops[0].params; }),
+            "norm_1.weight is there twice");
+}
+
+}  // namespace
+}  // namespace braid::model::graph_test
