@@ -145,6 +145,21 @@ class Chaos(unittest.TestCase):
                     self.expect_the_same_end(run, layout)
         self.expect_strikes(wanted, "(rank|run), (?!at a random)")
 
+    def test_killed_while_an_earlier_run_is_removed(self):
+        """What is left of a checkpoint is recognised, in whichever order a file system lists its files."""
+        earlier, begins = self.reference("one rank"), "train.overwrite=true"
+        log = self.folder / "removal"
+        run = self.survivor("removed", ["train.steps=1"], after=earlier)
+        self.assertEqual(run.ended(run.start(begins, log=log)), (0, ""))
+        calls = log.read_text().splitlines()
+        removals = [number for number, call in enumerate(calls, 1) if call.startswith("unlink")]
+        for number in removals:
+            self.assertRegex(calls[number - 1], r"/step-[0-9]+[.]removed/")
+        for number in removals if FULL else removals[1:2]:
+            run = self.survivor(f"removal {number}", ["train.steps=1"], after=earlier)
+            self.assertEqual(run.ended(run.start(begins, at=number, fault="kill"))[0], -9)
+            self.assertEqual(run.ended(run.start(begins)), (0, ""))
+
     def test_errors_of_the_disk_are_told_and_survived(self):
         variants = [("zero 3", [PROCESSES, BEHIND]), ("one rank", []), ("pipe 2", []), ("zero 3", [PROCESSES])]
         for layout, ranks in chosen(variants, 1):

@@ -67,9 +67,9 @@ class Survivor:
         return sorted((path.parent for path in (self.path / "run").glob("step-*/manifest.json")
                        if re.fullmatch("step-[0-9]+(.old)?", path.parent.name)), key=lambda path: path.name)
 
-    def start(self, **settings):
-        """The command that begins, or goes on where there is something to go on from."""
-        goes_on = "train.resume=run" if self.checkpoints() else "train.overwrite=true"
+    def start(self, goes_on=None, **settings):
+        """The command that begins, or goes on where there is something to go on from, unless `goes_on` says otherwise."""
+        goes_on = goes_on or ("train.resume=run" if self.checkpoints() else "train.overwrite=true")
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FILE_FAULTS")}
         if settings:
             state = self.path / "faults.state"

@@ -238,6 +238,8 @@ std::vector<std::string> RunFolder::begin(int64_t first_step) {
   PosixFileSystem files;
   if (leftovers_ == Leftovers::Resumed) done = go_back(first_step);
   if (leftovers_ == Leftovers::Removed) {
+    // Renamed first, so that what is left of one is recognised if the process dies meanwhile.
+    for (const auto& saved : ckpt::saved_checkpoints(path_)) ckpt::remove_checkpoint(saved, files);
     for (const std::string& path : removed_by_begin()) files.remove_all(path);
     done.push_back(cat("removed what an earlier run had left in ", path_));
   }
