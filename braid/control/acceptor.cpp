@@ -43,17 +43,17 @@ constexpr double kLeavingLookSeconds = 0.05;
 
 }  // namespace
 
-Acceptor::Acceptor(Authenticator gate, const TlsContext& context, size_t most_queued)
-    : gate_(std::move(gate)), context_(context), most_queued_(most_queued) {}
+Acceptor::Acceptor(Authenticator authenticator, const TlsContext& context, size_t most_queued)
+    : authenticator_(std::move(authenticator)), context_(context), most_queued_(most_queued) {}
 
 void Acceptor::watch(std::vector<pollfd>& watched) const {
-  gate_.watch(watched);
+  authenticator_.watch(watched);
   leaving_.watch(watched);
   for (const AcceptedConnection& arrival : arrivals_) watched.push_back(arrival.line->wanted());
 }
 
 double Acceptor::due() const {
-  double due = gate_.due();
+  double due = authenticator_.due();
   if (!leaving_.empty()) due = std::min(due, now_seconds() + kLeavingLookSeconds);
   for (const AcceptedConnection& arrival : arrivals_) {
     if (!arrival.hello) due = std::min(due, arrival.since + kHelloSeconds);
@@ -62,7 +62,7 @@ double Acceptor::due() const {
 }
 
 void Acceptor::advance() {
-  for (Socket& socket : gate_.advance()) {
+  for (Socket& socket : authenticator_.advance()) {
     if (!make_room()) continue;
     auto line = std::make_unique<TlsConnection>(context_, std::move(socket), TlsSide::Server, most_queued_);
     line->limit_messages(kMostHelloBytes + 1);  // and the byte of the message's kind

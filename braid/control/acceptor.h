@@ -49,7 +49,7 @@ class Acceptor {
   static constexpr double kPatienceSeconds = 1;
 
   // REQUIRES: `context` outlives this and the connections that it accepts. `most_queued` is that of TlsConnection.
-  Acceptor(Authenticator gate, const TlsContext& context, size_t most_queued);
+  Acceptor(Authenticator authenticator, const TlsContext& context, size_t most_queued);
 
   void watch(std::vector<pollfd>& watched) const;
   // Returns the time (now_seconds()) at which to call advance() even if no descriptor is ready.
@@ -59,7 +59,7 @@ class Acceptor {
   void advance();
   // Returns the authenticated connections, oldest first. The caller may remove those that it takes over.
   std::vector<AcceptedConnection>& arrivals() { return arrivals_; }
-  const Authenticator& gate() const { return gate_; }
+  const Authenticator& authenticator() const { return authenticator_; }
   // Returns the address of the last connection that failed before its hello, and the reason; empty if there is none.
   const std::string& last_fault() const { return last_fault_; }
 
@@ -74,7 +74,7 @@ class Acceptor {
   bool stays(AcceptedConnection& arrival);
   bool make_room();
 
-  Authenticator gate_;
+  Authenticator authenticator_;
   const TlsContext& context_;
   const size_t most_queued_;
   std::vector<AcceptedConnection> arrivals_;

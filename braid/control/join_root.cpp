@@ -24,7 +24,7 @@ class RootJoin {
   std::unique_ptr<JobControl> run();
 
  private:
-  Authenticator gate();
+  Authenticator make_authenticator();
   void wait_for_news();
   void send_heartbeat(const std::vector<int>& missing);
   std::vector<ReceivedHello> received_hellos() const;
@@ -44,7 +44,7 @@ class RootJoin {
   std::vector<std::string> faults_;  // faults of the connected nodes; if they have none, the last that were found
   Heartbeat heartbeat_;
   std::unique_ptr<TlsContext> context_;
-  std::unique_ptr<Acceptor> reception_;
+  std::unique_ptr<Acceptor> acceptor_;
 };
 
 RootJoin::RootJoin(const JoinOptions& options)
@@ -54,9 +54,9 @@ RootJoin::RootJoin(const JoinOptions& options)
       deadline_(wait_.deadline()),
       heartbeat_(options.heartbeat_seconds),
       context_(std::make_unique<TlsContext>(options.keys)),
-      reception_(std::make_unique<Acceptor>(gate(), *context_, options.most_queued_bytes)) {}
+      acceptor_(std::make_unique<Acceptor>(make_authenticator(), *context_, options.most_queued_bytes)) {}
 
-Authenticator RootJoin::gate() {
+Authenticator RootJoin::make_authenticator() {
   for (;;) {
     try {
       for (const SocketAddress& address : root_addresses(options_)) {
@@ -74,7 +74,7 @@ Authenticator RootJoin::gate() {
 std::unique_ptr<JobControl> RootJoin::run() {
   for (;;) {
     wait_for_news();
-    reception_->advance();
+    acceptor_->advance();
     const auto others = received_hellos();
     note(join_problems(hello_, options_.ranks_of_nodes, others));
     if (others.size() >= static_cast<size_t>(options_.num_nodes) + kMostHellosTooMany) fault_until_ = now_seconds();
@@ -91,8 +91,8 @@ std::unique_ptr<JobControl> RootJoin::run() {
 
 void RootJoin::wait_for_news() {
   std::vector<pollfd> watched;
-  reception_->watch(watched);
-  const double due = std::min({heartbeat_.due(), reception_->due(), ends_at(), wait_.due()});
+  acceptor_->watch(watched);
+  const double due = std::min({heartbeat_.due(), acceptor_->due(), ends_at(), wait_.due()});
   ::poll(watched.data(), watched.size(), milliseconds_until(due));
 }
 
@@ -100,7 +100,7 @@ void RootJoin::wait_for_news() {
 void RootJoin::send_heartbeat(const std::vector<int>& missing) {
   if (!heartbeat_.take_due()) return;
   const Frame frame = framed_message(JobHeartbeat{nodes_text(missing)});
-  for (AcceptedConnection& arrival : reception_->arrivals()) {
+  for (AcceptedConnection& arrival : acceptor_->arrivals()) {
     if (!arrival.hello) continue;
     arrival.line->send(frame);
     arrival.line->flush();
@@ -109,7 +109,7 @@ void RootJoin::send_heartbeat(const std::vector<int>& missing) {
 
 std::vector<ReceivedHello> RootJoin::received_hellos() const {
   std::vector<ReceivedHello> hellos;
-  for (const AcceptedConnection& arrival : reception_->arrivals()) {
+  for (const AcceptedConnection& arrival : acceptor_->arrivals()) {
     if (arrival.hello) hellos.push_back({*arrival.hello, arrival.line->peer()});
   }
   return hellos;
@@ -129,7 +129,7 @@ std::unique_ptr<JobControl> RootJoin::start() {
   std::vector<JobNode> nodes(static_cast<size_t>(options_.num_nodes));
   std::vector<std::unique_ptr<TlsConnection>> lines(nodes.size());
   nodes[0] = options_.self;
-  std::erase_if(reception_->arrivals(), [&](AcceptedConnection& arrival) {
+  std::erase_if(acceptor_->arrivals(), [&](AcceptedConnection& arrival) {
     if (!arrival.hello) return false;
     const auto node = static_cast<size_t>(arrival.hello->node);
     nodes[node] = arrival.hello->self;
@@ -144,42 +144,43 @@ std::unique_ptr<JobControl> RootJoin::start() {
     line->flush();
   }
   return std::make_unique<JobRoot>(
-      RootParts{std::move(context_), std::move(reception_), std::move(lines), std::move(nodes), heartbeat_});
+      RootParts{std::move(context_), std::move(acceptor_), std::move(lines), std::move(nodes), heartbeat_});
 }
 
 // Describes the refused peers, which may be the missing nodes.
 std::string RootJoin::unauthenticated_peers() const {
-  const Authenticator& gate = reception_->gate();
-  if (gate.num_refused() == 0) return "";
-  return cat("; ", gate.num_refused(), " refused: the token is another, or the attempt or an address (the last from ",
-             gate.last_refused(), ")");
+  const Authenticator& authenticator = acceptor_->authenticator();
+  if (authenticator.num_refused() == 0) return "";
+  return cat("; ", authenticator.num_refused(),
+             " refused: the token is another, or the attempt or an address (the last from ",
+             authenticator.last_refused(), ")");
 }
 
 std::string RootJoin::absence(const std::vector<int>& missing) const {
   std::string sentence = missing_sentence(missing, wait_.waited()) + unauthenticated_peers();
-  if (!reception_->last_fault().empty()) sentence += cat("; ", reception_->last_fault());
+  if (!acceptor_->last_fault().empty()) sentence += cat("; ", acceptor_->last_fault());
   return sentence;
 }
 
 // Ends the join because nodes are missing. The connected nodes have no faults.
 void RootJoin::give_up(const std::vector<int>& missing) {
   const std::string why = absence(missing);
-  for (AcceptedConnection& arrival : std::exchange(reception_->arrivals(), {})) {
+  for (AcceptedConnection& arrival : std::exchange(acceptor_->arrivals(), {})) {
     if (!arrival.hello) continue;
     arrival.line->send(framed_message(NodeFailure{missing[0], why}));
-    reception_->part(std::move(arrival.line), kRefusalsSeconds);
+    acceptor_->part(std::move(arrival.line), kRefusalsSeconds);
   }
-  reception_->finish(kRefusalsSeconds);
+  acceptor_->finish(kRefusalsSeconds);
   throw RunError(why);
 }
 
 void RootJoin::refuse(const std::vector<int>& missing) {
   std::vector<std::string> faults = faults_;
   if (!missing.empty()) faults.push_back(absence(missing));
-  for (AcceptedConnection& arrival : std::exchange(reception_->arrivals(), {})) {
-    if (arrival.hello) reception_->refuse(std::move(arrival), faults);
+  for (AcceptedConnection& arrival : std::exchange(acceptor_->arrivals(), {})) {
+    if (arrival.hello) acceptor_->refuse(std::move(arrival), faults);
   }
-  reception_->finish(kRefusalsSeconds);
+  acceptor_->finish(kRefusalsSeconds);
   std::vector<Problem> problems;
   for (const std::string& fault : faults) problems.push_back({.rule = fault});
   throw ConfigError(std::move(problems));

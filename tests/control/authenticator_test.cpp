@@ -26,24 +26,24 @@ AuthenticationBytes answer_of(const JobKeys& keys, const AuthenticationBytes& no
 
 struct OpenGate {
   int port = free_port();
-  Authenticator gate{Socket::listening("test", loopback_at(port)), test_keys()};
+  Authenticator authenticator{Socket::listening("test", loopback_at(port)), test_keys()};
 };
 
 TEST(Authenticator, who_knows_the_answer_is_let_in) {
   OpenGate open;
   Socket node = dial(open.port);
-  EXPECT_TRUE(open.gate.advance().empty());
-  EXPECT_EQ(open.gate.num_pending(), 1u);
+  EXPECT_TRUE(open.authenticator.advance().empty());
+  EXPECT_EQ(open.authenticator.num_pending(), 1u);
   AuthenticationBytes nonce;
   const std::string sent = receive(node, nonce.size());
   ASSERT_EQ(sent.size(), nonce.size());
   std::ranges::copy(sent, nonce.begin());
   const AuthenticationBytes answer = answer_of(*test_keys(), nonce, node);
   node.send(std::span(answer).first(31));
-  EXPECT_TRUE(open.gate.advance().empty());
+  EXPECT_TRUE(open.authenticator.advance().empty());
   node.send(std::span(answer).subspan(31));
-  EXPECT_EQ(open.gate.advance().size(), 1u);
-  EXPECT_EQ(open.gate.num_pending(), 0u);
+  EXPECT_EQ(open.authenticator.advance().size(), 1u);
+  EXPECT_EQ(open.authenticator.num_pending(), 0u);
   EXPECT_EQ(receive(node, 1), std::string(1, kAccepted));
 }
 
@@ -54,7 +54,7 @@ TEST(Authenticator, other_answers_are_refused_after_64_bytes_and_a_word) {
   const auto keys = test_keys(), others = keys_of(std::string(64, 'b'), 0), earlier = keys_of(kTestToken, 1);
   for (int kind = 0; kind < 5; ++kind) {
     Socket stranger = dial(open.port);
-    open.gate.advance();
+    open.authenticator.advance();
     AuthenticationBytes nonce{};
     const std::string sent = receive(stranger, nonce.size());
     if (kind > 0) std::ranges::copy(sent, nonce.begin());
@@ -62,26 +62,26 @@ TEST(Authenticator, other_answers_are_refused_after_64_bytes_and_a_word) {
     if (kind == 2) answer[31] ^= 1;
     if (kind == 4) answer = answer_of(*keys, nonce, dial(open.port));
     stranger.send(answer);
-    EXPECT_TRUE(open.gate.advance().empty());
+    EXPECT_TRUE(open.authenticator.advance().empty());
     EXPECT_EQ(receive(stranger, 100), std::string(1, kRefused));
-    EXPECT_EQ(open.gate.num_refused(), kind + 1);
+    EXPECT_EQ(open.authenticator.num_refused(), kind + 1);
   }
-  EXPECT_TRUE(holds(open.gate.last_refused(), {"127.0.0.1:"}));
+  EXPECT_TRUE(holds(open.authenticator.last_refused(), {"127.0.0.1:"}));
 }
 
 TEST(Authenticator, the_silent_have_64_places_and_not_for_long) {
   OpenGate open;
   std::vector<Socket> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(dial(open.port));
-  open.gate.advance();
-  open.gate.advance();
-  EXPECT_EQ(open.gate.num_pending(), Authenticator::kMostPending);
+  open.authenticator.advance();
+  open.authenticator.advance();
+  EXPECT_EQ(open.authenticator.num_pending(), Authenticator::kMostPending);
   const double until = now_seconds() + Authenticator::kAnswerSeconds - 1;  // those behind do not wait so long
   char byte = 0;
   while (silent[99].receive({&byte, 1}).bytes == 0 && now_seconds() < until) {
     poll(nullptr, 0, 5);
-    open.gate.advance();
-    EXPECT_LE(open.gate.num_pending(), Authenticator::kMostPending);
+    open.authenticator.advance();
+    EXPECT_LE(open.authenticator.num_pending(), Authenticator::kMostPending);
   }
   EXPECT_EQ(receive(silent[99], 31).size(), 31u);
   EXPECT_EQ(receive(silent[0], 33).size(), 32u);  // and closed

@@ -2,12 +2,11 @@
 // can ever continue. It tracks threads and queues, not operations. It has no lock of its own: WorldState calls it under
 // the world's lock.
 //
-// A rank has several lanes: its thread, and every queue with a thread of its own to which the communicator has given
-// tasks. A lane is busy until its work is done: the rank's function has returned, or all tasks have run. A lane is
-// stuck while it sleeps for an event that only a lane can cause. Only lanes cause such events: calls come from the
-// rank's thread, arrivals from that thread or its queue. So if every busy lane is stuck, none ever wakes; if one is
-// not, it may wake the others. Other threads are not counted. A lane that waits outside the communicator counts as
-// busy, and no deadlock is detected then.
+// A rank has several threads: its own, and one for each queue with a thread to which the communicator has given tasks.
+// A thread is busy until its work is done: the rank's function has returned, or all tasks have run. A thread is stuck
+// while it sleeps for an event that only one of these threads can cause: calls come from a rank's own thread, arrivals
+// from that thread or its queue. So if every busy thread is stuck, none ever wakes; if one is not, it may wake the
+// others. A thread that waits outside the communicator counts as busy, and no deadlock is detected then.
 #pragma once
 
 #include <string>
@@ -50,13 +49,13 @@ class DeadlockDetector {
   void sleep(const BlockedThread& sleeper);
   void wake(const BlockedThread& sleeper);
 
-  // Returns a sleeping rank if all busy lanes are stuck; else -1.
+  // Returns a sleeping rank if all busy threads are stuck; else -1.
   int standstill() const;
   // Returns "rank 0 waits for barrier #3 on world (missing: rank 1); rank 1 has ended".
   std::string text() const;
 
  private:
-  struct Lane {
+  struct RankThread {
     const Queue* queue;  // null: the rank's thread
     int tasks = 0;       // tasks not yet run; a rank's thread has one task
     const WaitReason* awaited = nullptr;
@@ -64,15 +63,15 @@ class DeadlockDetector {
   struct Rank {
     std::thread::id thread;
     bool ended = false;
-    std::vector<Lane> lanes;
+    std::vector<RankThread> threads;
   };
 
-  Lane* lane_of(int rank, const Queue* queue);
-  void change_tasks(Lane& lane, int change);
+  RankThread* thread_of(int rank, const Queue* queue);
+  void change_tasks(RankThread& thread, int change);
 
   std::vector<Rank> ranks_;
-  int num_busy_ = 0;      // number of lanes with tasks
-  int num_sleeping_ = 0;  // number of lanes that sleep
+  int num_busy_ = 0;      // number of threads with tasks
+  int num_sleeping_ = 0;  // number of threads that sleep
 };
 
 }  // namespace braid::comm::local

@@ -65,14 +65,14 @@ class RingStream final : public transport::ByteStream {
 
 ShmTransport::ShmTransport(SharedWorld& world, int rank) : world_(world), rank_(rank) {
   for (int peer = 0; peer < world.size(); ++peer) {
-    lanes_.emplace_back(peer, std::make_unique<RingStream>(world, rank, peer));
+    streams_.emplace_back(peer, std::make_unique<RingStream>(world, rank, peer));
   }
 }
 
 void ShmTransport::send(const transport::MessagePtr& message) {
   change([&] {
     const int peer = message->route.peer;
-    lanes_[peer].send(message);
+    streams_[peer].send(message);
     world_.pair(rank_, peer).issued.fetch_add(1);
   });
 }
@@ -82,10 +82,10 @@ void ShmTransport::fetch(int, int32_t, const transport::MessagePtr&) {
 }
 
 void ShmTransport::stop() {
-  std::vector<transport::MessageLane> dropped;
+  std::vector<transport::MessageStream> dropped;
   const auto hold = lock();
   stopped_ = true;
-  dropped.swap(lanes_);
+  dropped.swap(streams_);
 }
 
 void ShmTransport::sleep(uint64_t seen, double seconds) {
@@ -129,8 +129,8 @@ void ShmTransport::move_on() {
 
 bool ShmTransport::move(int peer) {
   if (peer == rank_) return false;
-  transport::MessageLane& lane = lanes_[peer];
-  const bool pushed = lane.push(*receiver_), pulled = lane.pull(*receiver_);
+  transport::MessageStream& stream = streams_[peer];
+  const bool pushed = stream.push(*receiver_), pulled = stream.pull(*receiver_);
   if (!pulled) look_for_end(peer);
   if (pushed || pulled) world_.notifier(peer).notify();
   return pushed || pulled;
@@ -140,7 +140,7 @@ bool ShmTransport::move(int peer) {
 void ShmTransport::look_for_end(int peer) {
   if (!world_.left(peer)) return;
   const bool ended = world_.ended(peer);
-  if (lanes_[peer].num_arrived() == world_.pair(peer, rank_).issued.load()) receiver_->left(peer);
+  if (streams_[peer].num_arrived() == world_.pair(peer, rank_).issued.load()) receiver_->left(peer);
   if (ended) receiver_->ended(peer);
 }
 

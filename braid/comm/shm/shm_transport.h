@@ -4,7 +4,7 @@
 // call, waits, or calls Work::done(). While the rank computes, they make none: peers can read what lies in shared
 // memory (its slots of two rounds of a collective, its rings of messages) and wait for the rest.
 //
-// From each rank to each other there is one ring of bytes (message_lane.h). A deadlock of all ranks ends at the
+// From each rank to each other there is one ring of bytes (message_stream.h). A deadlock of all ranks ends at the
 // deadline.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "braid/comm/shm/shared_world.h"
 #include "braid/comm/shm/slot_collectives.h"
-#include "braid/comm/transport/message_lane.h"
+#include "braid/comm/transport/message_stream.h"
 #include "braid/comm/transport/transport.h"
 
 namespace braid::comm::shm {
@@ -70,7 +70,7 @@ class ShmTransport final : public transport::Transport {
   Receiver* receiver_ = nullptr;
   std::mutex mutex_;
   bool stopped_ = false;
-  std::vector<transport::MessageLane> lanes_;  // by peer
+  std::vector<transport::MessageStream> streams_;  // by peer
   std::vector<SlotCollectives*> collectives_;
 };
 

@@ -1,4 +1,4 @@
-// Moving bytes between lanes and sockets.
+// Moving bytes between message streams and sockets.
 #include "braid/comm/tcp/tcp_transport.h"
 
 #include <sys/epoll.h>
@@ -79,7 +79,7 @@ TcpTransport::TcpTransport(int rank, std::vector<control::Socket> sockets)
     socket.be_patient();  // a peer that is stopped takes nothing; the control channel decides whether it has failed
     auto stream = std::make_unique<SocketStream>(std::move(socket));
     peer.stream = stream.get();
-    peer.lane = std::make_unique<transport::MessageLane>(static_cast<int>(peers_.size()) - 1, std::move(stream));
+    peer.messages = std::make_unique<transport::MessageStream>(static_cast<int>(peers_.size()) - 1, std::move(stream));
     event.data.u64 = peers_.size() - 1;
     epoll_ctl(poller_.descriptor(), EPOLL_CTL_ADD, peer.stream->descriptor(), &event);
   }
@@ -95,7 +95,7 @@ void TcpTransport::start(Receiver& receiver) {
 void TcpTransport::send(const transport::MessagePtr& message) {
   const std::scoped_lock hold(mutex_);
   if (stopped_) return;
-  peers_[message->route.peer].lane->send(message);
+  peers_[message->route.peer].messages->send(message);
   move_all();
 }
 
@@ -103,11 +103,11 @@ void TcpTransport::fetch(int, int32_t, const transport::MessagePtr&) {
   check(false, "messages over sockets carry their bytes");
 }
 
-void TcpTransport::send_to_all(transport::MessageLane::Notice notice) {
+void TcpTransport::send_to_all(transport::MessageStream::Notice notice) {
   const std::scoped_lock hold(mutex_);
   for (Peer& peer : peers_) {
-    if (!peer.lane || stopped_) continue;
-    peer.lane->send(notice);
+    if (!peer.messages || stopped_) continue;
+    peer.messages->send(notice);
   }
   move_all();
 }
@@ -115,7 +115,8 @@ void TcpTransport::send_to_all(transport::MessageLane::Notice notice) {
 bool TcpTransport::may_stop() const {
   const std::scoped_lock hold(mutex_);
   return std::ranges::all_of(peers_, [](const Peer& peer) {
-    return !peer.lane || peer.closed == Closed::Reported || (peer.lane->peer_has_ended() && !peer.lane->has_unsent());
+    return !peer.messages || peer.closed == Closed::Reported ||
+           (peer.messages->peer_has_ended() && !peer.messages->has_unsent());
   });
 }
 
@@ -179,7 +180,8 @@ void TcpTransport::advance() {
   move_all();
 }
 
-// REQUIRES: mutex_ is held. What the receiver sends meanwhile is moved by the outer call, so no lane is entered twice.
+// REQUIRES: mutex_ is held. What the receiver sends meanwhile is moved by the outer call, so no stream is entered
+// twice.
 void TcpTransport::move_all() {
   move_again_ = true;
   if (moving_) return;
@@ -187,7 +189,7 @@ void TcpTransport::move_all() {
   while (!stopped_ && std::exchange(move_again_, false)) {
     find_ready();
     for (Peer& peer : peers_) {
-      if (peer.lane && (peer.ready || peer.lane->has_unsent())) move(peer);
+      if (peer.messages && (peer.ready || peer.messages->has_unsent())) move(peer);
     }
   }
   moving_ = false;
@@ -208,8 +210,8 @@ void TcpTransport::find_ready() {
 // REQUIRES: mutex_ is held.
 void TcpTransport::move(Peer& peer) {
   if (peer.closed != Closed::No) return;
-  for (int turn = 0; peer.lane->push(*receiver_) && turn < kTurns; ++turn) continue;
-  for (int turn = 0; peer.lane->pull(*receiver_); ++turn) {
+  for (int turn = 0; peer.messages->push(*receiver_) && turn < kTurns; ++turn) continue;
+  for (int turn = 0; peer.messages->pull(*receiver_); ++turn) {
     if (turn < kTurns) continue;
     move_again_ = true;  // the rest comes after the other peers
     break;
@@ -219,7 +221,7 @@ void TcpTransport::move(Peer& peer) {
     epoll_ctl(poller_.descriptor(), EPOLL_CTL_DEL, peer.stream->descriptor(), nullptr);
     return;
   }
-  if (peer.lane->has_unsent() != peer.watches_room) watch(peer);
+  if (peer.messages->has_unsent() != peer.watches_room) watch(peer);
 }
 
 void TcpTransport::watch(Peer& peer) {

@@ -1,4 +1,5 @@
-// The transport over TCP sockets of braid's own: one connection to each peer, whose bytes are those of message_lane.h.
+// The transport over TCP sockets of braid's own: one connection to each peer, whose bytes are those of
+// message_stream.h.
 //
 // A thread sends and receives while the rank computes. While the rank waits, it does so itself, so that no other thread
 // has to wake it. Everything on the connections is clear text.
@@ -12,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "braid/comm/transport/message_lane.h"
+#include "braid/comm/transport/message_stream.h"
 #include "braid/comm/transport/transport.h"
 #include "braid/control/socket.h"
 
@@ -31,8 +32,8 @@ class TcpTransport final : public transport::Transport {
   void send(const transport::MessagePtr& message) override;
   void fetch(int peer, int32_t payload, const transport::MessagePtr& receive) override;
   void refuse(int, int32_t, int64_t) override {}
-  void leave() override { send_to_all(transport::MessageLane::Notice::Leave); }
-  void end() override { send_to_all(transport::MessageLane::Notice::End); }
+  void leave() override { send_to_all(transport::MessageStream::Notice::Leave); }
+  void end() override { send_to_all(transport::MessageStream::Notice::End); }
   bool may_stop() const override;
   void stop() override;
 
@@ -49,14 +50,14 @@ class TcpTransport final : public transport::Transport {
   static constexpr uint64_t kWake = ~uint64_t{0};  // identifies wake_ in the poller; a peer is identified by its rank
   enum class Closed { No, Unreported, Reported };
   struct Peer {
-    std::unique_ptr<transport::MessageLane> lane;  // null for the rank itself
-    SocketStream* stream = nullptr;                // the lane's
-    bool watches_room = false;                     // the poller waits until the socket takes bytes
-    bool ready = false;                            // the socket may have bytes, or take some
+    std::unique_ptr<transport::MessageStream> messages;  // null for the rank itself
+    SocketStream* stream = nullptr;                      // of `messages`
+    bool watches_room = false;                           // the poller waits until the socket takes bytes
+    bool ready = false;                                  // the socket may have bytes, or take some
     Closed closed = Closed::No;
   };
 
-  void send_to_all(transport::MessageLane::Notice notice);
+  void send_to_all(transport::MessageStream::Notice notice);
   void move_all();
   void find_ready();
   void move(Peer& peer);

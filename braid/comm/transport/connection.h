@@ -27,7 +27,7 @@ struct Frame {
     Message,
     Taken,    // the payload with this tag has arrived
     Refused,  // the payload with this tag has arrived, and no receive takes it
-    Leave,    // the sender makes no more calls: it begins no message on the lines Batch and First
+    Leave,    // the sender makes no more calls: it begins no message on the kinds Batch and First
     End,      // after all messages of the sender, which needs none any more
     Seen,     // carries nothing but `seen`
   };

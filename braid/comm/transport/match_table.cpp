@@ -50,7 +50,7 @@ void MatchTable::leave() {
     const std::scoped_lock hold(mutex_);
     leaving_ = true;
     for (const auto& [route, waiting] : arrivals_) {
-      if (route.line == Route::Line::Second) continue;
+      if (route.kind == Route::Kind::Second) continue;
       late.insert(late.end(), waiting.begin(), waiting.end());
     }
   }
@@ -74,7 +74,7 @@ bool MatchTable::lost(const Message& message) const {
   const Peer& peer = peers_[message.route.peer];
   // A message of the peer has matched its receive, if that was posted, before the peer is known to have left. The peer
   // may have the bytes of a send, and have ended, before the thread that issues it has noted that it is done.
-  const bool gone = peer.gone, ended = peer.ended, left = peer.left && message.route.line != Route::Line::Second;
+  const bool gone = peer.gone, ended = peer.ended, left = peer.left && message.route.kind != Route::Kind::Second;
   const bool posted = message.posted;  // before `done`, which is set first
   if (message.done) return false;
   if (message.side == Message::Side::Send) return posted && (gone || ended || message.refused);
@@ -88,7 +88,7 @@ bool MatchTable::idle() const {
   if (std::ranges::any_of(peers_, busy)) return false;
   const std::scoped_lock hold(mutex_);
   return std::ranges::all_of(receives_, [this](const auto& waiting) {
-    return waiting.first.line != Route::Line::Batch || lost(*waiting.second.front());
+    return waiting.first.kind != Route::Kind::Batch || lost(*waiting.second.front());
   });
 }
 
@@ -138,7 +138,7 @@ std::shared_ptr<Arrival> MatchTable::arrive(int peer, const MessageHeader& heade
     if (payload != 0) transport_.fetch(peer, payload, receive);
     return arrival;
   }
-  if (leaving_ && header.line != Route::Line::Second && payload != 0) {
+  if (leaving_ && header.route_kind != Route::Kind::Second && payload != 0) {
     hold.unlock();
     transport_.refuse(peer, payload, header.bytes);
     return nullptr;
@@ -171,7 +171,7 @@ void MatchTable::deliver(const Arrival& arrival) {
 bool MatchTable::agree(const Message& receive, const Arrival& arrival) {
   const Call theirs = arrival.header.call();
   if (theirs == receive.call && arrival.header.bytes == receive.bytes) return true;
-  if (receive.route.line == Route::Line::Batch) {
+  if (receive.route.kind == Route::Kind::Batch) {
     failures_.fail({rank_, rank_,
                     cat("receives ", c10::toString(receive.call.type), "[", receive.call.chunk, "] where rank ",
                         arrival.peer, " sends ", c10::toString(theirs.type), "[", theirs.chunk, "]")});
@@ -195,8 +195,8 @@ void MatchTable::refused(const MessagePtr& send) {
 }
 
 void MatchTable::count_send(const Message& message, int change) {
-  const Route::Line line = message.route.line;
-  if (line == Route::Line::Batch || line == Route::Line::Channel) peers_[message.route.peer].sends += change;
+  const Route::Kind kind = message.route.kind;
+  if (kind == Route::Kind::Batch || kind == Route::Kind::Channel) peers_[message.route.peer].sends += change;
 }
 
 void MatchTable::finish(const MessagePtr& message) {

@@ -28,7 +28,7 @@ class MatchTable final : private Transport::Receiver {
   void add(const MessagePtr& message);
   // Returns the bytes of the messages to other hosts.
   int64_t bytes_across_hosts() const { return bytes_across_hosts_; }
-  // The rank issues no more messages on the lines Batch and First. Peers get to know, and messages from them that no
+  // The rank issues no more messages on the kinds Batch and First. Peers get to know, and messages from them that no
   // receive will ever match are refused.
   void leave();
   // Returns when no thread touches a message any more. Closed connections are no failure from here on.

@@ -12,7 +12,7 @@ namespace braid::comm::transport {
 
 // Messages match by route, in the order they were issued. `peer` is the world rank of the other side.
 struct Route {
-  enum class Line : int32_t {
+  enum class Kind : int32_t {
     Batch,    // messages of Communicator::batch()
     First,    // collectives: bytes that a rank sends as soon as it issues them
     Second,   // collectives: bytes that a rank sends once it has received the first
@@ -20,7 +20,7 @@ struct Route {
   };
   int64_t group = 0;
   int peer = 0;
-  Line line = Line::Batch;
+  Kind kind = Kind::Batch;
   int tag = 0;  // of a collective, the number of its round
   auto operator<=>(const Route&) const = default;
 };
@@ -55,14 +55,14 @@ using MessagePtr = std::shared_ptr<Message>;
 
 // Lies in shared memory or travels over a network as it is: all ranks run the same program.
 struct MessageHeader {
-  Route::Line line = Route::Line::Batch;
+  Route::Kind route_kind = Route::Kind::Batch;
   int32_t tag = 0;
   int64_t group = 0, bytes = 0, chunk = 0;
   int32_t kind = 0, op = 0, root = 0, type = 0;
 
   static MessageHeader of(const Message& message) {
     const Call& call = message.call;
-    return {message.route.line,
+    return {message.route.kind,
             message.route.tag,
             message.route.group,
             message.bytes,
@@ -75,7 +75,7 @@ struct MessageHeader {
   Call call() const {
     return {static_cast<CallKind>(kind), static_cast<ReduceOp>(op), root, static_cast<at::ScalarType>(type), chunk};
   }
-  Route route(int peer) const { return {group, peer, line, tag}; }
+  Route route(int peer) const { return {group, peer, route_kind, tag}; }
 };
 
 // A message that has begun to arrive. Its bytes go to memory(): that of the receive if one was posted, else a buffer.

@@ -49,7 +49,7 @@ class PointToPoint final : public Operation, public std::enable_shared_from_this
         table_(table),
         tensor_(transfer.tensor),
         message_{.side = transfer.kind == P2p::Kind::Send ? Message::Side::Send : Message::Side::Receive,
-                 .route = {group_->id, group_->world_ranks[peer_], Route::Line::Batch, transfer.tag},
+                 .route = {group_->id, group_->world_ranks[peer_], Route::Kind::Batch, transfer.tag},
                  .call = {.type = tensor_.scalar_type(), .chunk = tensor_.numel()},
                  .data = memory_of(transfer),
                  .bytes = static_cast<int64_t>(tensor_.nbytes()),

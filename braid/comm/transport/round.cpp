@@ -9,16 +9,16 @@ Round::Round(const Collective& collective, std::vector<Exchange> exchanges, int 
              std::function<void()> done)
     : collective_(collective), tag_(tag), table_(table), done_(std::move(done)) {
   for (Exchange& exchange : exchanges) {
-    const auto line = stages_.empty() ? Route::Line::First : Route::Line::Second;
-    make_messages(stages_.emplace_back(*this, std::move(exchange)), line);
+    const auto kind = stages_.empty() ? Route::Kind::First : Route::Kind::Second;
+    make_messages(stages_.emplace_back(*this, std::move(exchange)), kind);
   }
 }
 
-void Round::make_messages(Stage& stage, Route::Line line) {
+void Round::make_messages(Stage& stage, Route::Kind kind) {
   const Group& group = collective_.group();
   const auto make = [&](std::deque<Message>& messages, Message::Side side, const std::vector<Transfer>& transfers) {
     for (const auto& [member, bytes] : transfers) {
-      const Route route{group.id, group.world_ranks[member], line, tag_};
+      const Route route{group.id, group.world_ranks[member], kind, tag_};
       messages.emplace_back(side, route, collective_.call(), bytes.data, bytes.count, &stage);
     }
   };

@@ -39,7 +39,7 @@ class Round final : public std::enable_shared_from_this<Round> {
     std::atomic<int> awaited{1};          // messages before Exchange::then, and one until the sends are posted
   };
 
-  void make_messages(Stage& stage, Route::Line line);
+  void make_messages(Stage& stage, Route::Kind kind);
   void post(std::deque<Message>& messages);
   void begin(size_t number);
   void message_done(Stage& stage, Message::Side side);

@@ -43,7 +43,7 @@ class Transport {
     virtual void sent(const MessagePtr& send) = 0;
     // The peer will never receive it.
     virtual void refused(const MessagePtr& send) = 0;
-    // The peer makes no more calls: it issues no more messages on the lines Batch and First.
+    // The peer makes no more calls: it issues no more messages on the kinds Batch and First.
     virtual void left(int peer) = 0;
     // The peer sends nothing more and receives nothing more.
     virtual void ended(int peer) = 0;

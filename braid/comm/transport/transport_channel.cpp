@@ -104,7 +104,7 @@ class ChannelLinks {
   std::unique_ptr<Channel> mailbox(int number) { return hub_.endpoint(number); }
   Channel& remote(int number) { return *remote_.at(static_cast<size_t>(number)); }
   Route route(int rank) const {
-    return {group_->id, group_->world_ranks[static_cast<size_t>(rank)], Route::Line::Channel, 0};
+    return {group_->id, group_->world_ranks[static_cast<size_t>(rank)], Route::Kind::Channel, 0};
   }
 
   std::string label() const { return cat("a message of ", group_->name); }

@@ -20,15 +20,15 @@ class ByteStream {
 };
 
 // REQUIRES: the owner calls from one thread at a time.
-class MessageLane {
+class MessageStream {
  public:
   enum class Notice : int32_t {
     None,
-    Leave,  // the sender makes no more calls: it begins no message on the lines Batch and First
+    Leave,  // the sender makes no more calls: it begins no message on the kinds Batch and First
     End,    // the sender sends nothing more and receives nothing more
   };
 
-  MessageLane(int peer, std::unique_ptr<ByteStream> stream) : peer_(peer), stream_(std::move(stream)) {}
+  MessageStream(int peer, std::unique_ptr<ByteStream> stream) : peer_(peer), stream_(std::move(stream)) {}
 
   void send(MessagePtr message);
   void send(Notice notice);

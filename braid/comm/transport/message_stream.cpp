@@ -1,18 +1,18 @@
 // Headers and payloads, in pieces of any size.
-#include "braid/comm/transport/message_lane.h"
+#include "braid/comm/transport/message_stream.h"
 
 #include <algorithm>
 
 namespace braid::comm::transport {
 
-void MessageLane::send(MessagePtr message) {
+void MessageStream::send(MessagePtr message) {
   const MessageHeader header = MessageHeader::of(*message);
   sends_.push_back({{Notice::None, header}, std::move(message)});
 }
 
-void MessageLane::send(Notice notice) { sends_.push_back({{notice}, nullptr}); }
+void MessageStream::send(Notice notice) { sends_.push_back({{notice}, nullptr}); }
 
-bool MessageLane::push(Transport::Receiver& receiver) {
+bool MessageStream::push(Transport::Receiver& receiver) {
   if (sends_.empty()) return false;
   const Send& send = sends_.front();
   const int64_t before = sent_, bytes = send.message ? send.message->bytes : 0;
@@ -33,7 +33,7 @@ bool MessageLane::push(Transport::Receiver& receiver) {
   return moved;
 }
 
-bool MessageLane::pull(Transport::Receiver& receiver) {
+bool MessageStream::pull(Transport::Receiver& receiver) {
   const int64_t before = received_;
   if (received_ < kHeaderBytes) {
     received_ += stream_->read(reinterpret_cast<std::byte*>(&incoming_) + received_, kHeaderBytes - received_);
@@ -53,7 +53,7 @@ bool MessageLane::pull(Transport::Receiver& receiver) {
 }
 
 // Returns true if the header was all.
-bool MessageLane::begin_arrival(Transport::Receiver& receiver) {
+bool MessageStream::begin_arrival(Transport::Receiver& receiver) {
   if (incoming_.notice == Notice::None) {
     arriving_ = receiver.arrive(peer_, incoming_.message, 0);
     ++num_arrived_;
