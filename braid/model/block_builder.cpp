@@ -1,6 +1,7 @@
 // The ops of transformers with their parameters.
 #include "braid/model/block_builder.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "braid/model/shape.h"
@@ -68,7 +69,10 @@ BlockBuilder& BlockBuilder::bias() {
 
 BlockBuilder& BlockBuilder::attention() {
   add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
-  block_.ops.back().window = spec_.window < spec_.context ? spec_.window : 0;
+  if (0 < spec_.window && spec_.window < spec_.context) {
+    const double run = std::min(spec_.window, spec_.context - spec_.window);  // the first run needs no mask
+    block_.ops.back().mask = run * (spec_.window - 1 + run);
+  }
   block_.ops.back().tokens_seen = mean_tokens_seen(spec_);
   return *this;
 }

@@ -55,7 +55,7 @@ struct Op {
   std::vector<int> in;
   int out = 0;
   std::vector<Param> params;
-  int window = 0;          // attention: the newest tokens that a token attends to, fewer than the sequence has; 0: all
+  double mask = 0;         // attention with a window: elements of the mask that its runs of tokens share
   double tokens_seen = 0;  // attention: the tokens that a token attends to, on average of a full sequence
 };
 

@@ -54,8 +54,8 @@ Terms of_row(const OpAt& at) {
 
 Terms of_head(const OpAt& at) { return Terms(at.out()).without('d'); }
 
-// With a window the output is put together from those of runs of tokens, which are kept too.
-Terms outputs_of_runs(const OpAt& at) { return at.op.window > 0 ? Terms(at.out()) : Terms(); }
+// With a window the output is put together from those of runs of tokens. Their outputs and their mask are kept too.
+Terms copies_of_runs(const OpAt& at) { return at.op.mask > 0 ? Terms(at.out()) + at.op.mask * Terms(Dims()) : Terms(); }
 
 Terms of_element(const OpAt& at) { return Terms(at.out()); }
 
@@ -72,7 +72,7 @@ constexpr OpRow kRows[] = {
     {OpKind::Linear, product_flops, no_traffic, kKeeps, none, none, kOnce},
     {OpKind::Bias, none, of_output<0, 1>, kDrops, none, none, kOnce},
     {OpKind::Rotary, none, rotary_traffic, kDrops, none, none, kOnce},
-    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, outputs_of_runs, of_head, Recomputed::Run},
+    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, copies_of_runs, of_head, Recomputed::Run},
     {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain},
     {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain},
     {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce},

@@ -7,10 +7,12 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -47,18 +49,22 @@ struct WidenedAttention : Function<WidenedAttention> {
                             const std::optional<at::Tensor>& mask_ts) {
     ctx->save_for_backward({q, k, v});
     keep(ctx, mask_ts);
-    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), mask_ts).to(q.scalar_type());
+    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), widened(mask_ts))
+        .to(q.scalar_type());
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const c10::AutoGradMode grad(true);
     variable_list wide = ctx->get_saved_variables();
     const at::ScalarType type = wide[0].scalar_type();
     for (at::Tensor& x : wide) x = x.detach().to(at::kFloat).requires_grad_();
-    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], kept<std::optional<at::Tensor>>(ctx));
+    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], widened(kept<std::optional<at::Tensor>>(ctx)));
     variable_list dx = torch::autograd::grad({y}, wide, {grads[0].to(at::kFloat)});
     for (at::Tensor& x : dx) x = x.to(type);
     dx.emplace_back();
     return dx;
+  }
+  static std::optional<at::Tensor> widened(const std::optional<at::Tensor>& mask_ts) {
+    return mask_ts ? std::optional(mask_ts->to(at::kFloat)) : std::nullopt;
   }
 };
 
@@ -81,9 +87,13 @@ at::Tensor causal_attention(const Heads& heads, int64_t window) {
   if (window == 0 || t <= window) return masked_attention(heads, {});
   std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {})};
   // In every run but the first, key j is window - 1 - j tokens before the run's begin. So query i attends to keys i to
-  // i + window - 1.
+  // i + window - 1. All runs keep views of one mask, in the type in which LibTorch would convert it for each.
+  const int64_t most = std::min(window, t - window);  // tokens of a run
+  const auto options = heads.q_bthd.options();
+  const at::Tensor hidden =
+      at::ones({most, window - 1 + most}, options.dtype(at::kBool)).triu().tril(window - 1).logical_not_();
   const at::Tensor band =
-      at::ones({window, 2 * window - 1}, heads.q_bthd.options().dtype(at::kBool)).triu().tril(window - 1);
+      at::zeros(hidden.sizes(), options).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   for (int64_t begin = window; begin < t; begin += window) {
     const Heads run = seen_by_run(heads, begin, window);
     const at::Tensor mask = band.narrow(0, 0, run.q_bthd.size(1)).narrow(1, 0, run.k_btkd.size(1));
