@@ -115,15 +115,21 @@ void ParameterServer::receive_push(int worker, const sync::server::Envelope& req
   if (pushes.accept(request.number, {std::move(*gradient), request.a, sync::server::double_of(request.b)}) ==
       sync::server::Arrival::Repeated) {
     ++report_.num_repeated;
-    return answer(worker, sync::server::AnswerKind::Pushed,
-                  {.number = request.number, .a = -1, .b = options_.memory_bytes()});
+    return acknowledge(worker, request.number, -1);
   }
   int64_t sequence = pushes.next();
   while (auto push = pushes.pop()) {
     const int64_t staleness = take(worker, std::move(*push));
-    answer(worker, sync::server::AnswerKind::Pushed,
-           {.number = sequence++, .a = staleness, .b = options_.memory_bytes()});
+    acknowledge(worker, sequence++, staleness);
   }
+}
+
+void ParameterServer::acknowledge(int worker, int64_t sequence, int64_t staleness) {
+  answer(worker, sync::server::AnswerKind::Pushed,
+         {.number = sequence,
+          .a = staleness,
+          .b = options_.memory_bytes(),
+          .c = static_cast<int64_t>(options_.request())});
 }
 
 // Applies or stores a push. Returns its staleness: the number of updates since the worker's pull.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "braid/comm/channel.h"
+#include "braid/sync/run_request.h"
 #include "braid/sync/server/consistency.h"
 #include "braid/sync/server/protocol.h"
 #include "braid/sync/server/sequence_book.h"
@@ -31,6 +32,8 @@ struct ServerOptions {
   std::optional<int> num_initial = {};          // workers live from the start, beginning with worker 0; nullopt: all
   // Returns the memory that workers are told with each acknowledgement of a push.
   std::function<int64_t()> memory_bytes = [] { return int64_t{0}; };
+  // Returns a request to the run, which the worker receives with the acknowledgement of its push. Called once for each.
+  std::function<sync::RunRequest()> request = [] { return sync::RunRequest::GoOn; };
 };
 
 struct ServerReport {
@@ -80,6 +83,7 @@ class ParameterServer {
   void store(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
   void fetch(int worker, const sync::server::Envelope& request);
   int64_t take(int worker, Push push);
+  void acknowledge(int worker, int64_t sequence, int64_t staleness);
   void end(int worker);
   void lose(int worker);
 
