@@ -69,6 +69,9 @@ ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, Form
 // recompute policy of the run's stages, or "none" if they differ. The axes and groups stay those of the run.
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
+// Returns the most ranks that share the cores of a node, parameter servers included.
+int ranks_of_node(const RunSpec& spec, const Cluster& cluster);
+
 // Returns the rates of each kind of device for the run's train.dtype.
 std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster);
 
