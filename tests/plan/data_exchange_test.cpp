@@ -60,6 +60,26 @@ TEST(DataExchange, ServersOfTheirOwnTakeTheirMemoryFromTheRanks) {
   EXPECT_EQ(cut.server_bytes, (2 + 2 + 4) * (cut.memory[0].parameters + cut.memory[1].parameters) / 4);
 }
 
+// Ranks that share a host's memory have equal parts of it. Servers are never in the memory of an accelerator.
+TEST(DataExchange, AServerOfItsOwnMustFitIntoTheHost) {
+  RunSpec run = on_eight_ranks();
+  run.train.dtype = DType::Float32;
+  run.sync.replication = ReplicationKind::ParameterServer;
+  run.sync.servers_on = ServersOn::Own;
+  Cluster host = node();
+  host.devices[0].shared_cores = true;
+  const Prediction roomy = predict_run(run, host);
+  EXPECT_TRUE(roomy.fits());
+  EXPECT_EQ(roomy.most_bytes(), roomy.server_bytes);
+  host.devices[0].memory_bytes *=
+      0.9 * static_cast<double>(roomy.server_bytes) / static_cast<double>(roomy.memory_bytes);
+  const Prediction tight = predict_run(run, host);
+  EXPECT_LT(tight.fullest().total(), tight.memory_bytes);
+  EXPECT_FALSE(tight.fits());
+  host.devices[0].shared_cores = false;
+  EXPECT_TRUE(predict_run(run, host).fits());
+}
+
 TEST(DataExchange, DiLoCoKeepsTwoCopiesMore) {
   RunSpec run = on_eight_ranks();
   run.sync.period = 8;
