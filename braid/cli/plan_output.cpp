@@ -52,7 +52,7 @@ constexpr PlanColumn kPlanColumns[] = {
     {"range", [](const plan::PlannedLayout& l) { return range_text(l.prediction); }},
     {"mfu", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.mfu); }},
     {"bubble", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.bubble); }},
-    {"memory", [](const plan::PlannedLayout& l) { return bytes_text(l.prediction.fullest().total()); }},
+    {"memory", [](const plan::PlannedLayout& l) { return bytes_text(l.prediction.most_bytes()); }},
     {"tokens/s/device",
      [](const plan::PlannedLayout& l) { return report::short_number(l.prediction.tokens_per_second_per_device); }},
     {"goodput", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.goodput); }},
@@ -142,7 +142,7 @@ std::string measured_text(const plan::PlannedLayout& layout) {
   return cat("   tried:   step ", report::short_number(seconds), " s where ", report::short_number(predicted),
              " were predicted (", fixed(100 * (predicted / seconds - 1), 1), " %), bubble ", report::percent(bubble),
              " (", report::percent(layout.prediction.bubble), "), ", human_bytes(peak), " on the fullest rank (",
-             bytes_text(layout.prediction.fullest().total()), ")\n");
+             bytes_text(layout.prediction.most_bytes()), ")\n");
 }
 
 std::string layout_text(size_t place, const plan::PlannedLayout& layout, const plan::Cluster& cluster) {

@@ -146,6 +146,7 @@ struct Cluster {
   HostMemory host;
   RatesFrom rates = RatesFrom::DataSheet;
   std::vector<AllReduceTime> all_reduces;  // sorted by ranks, per_node, bytes
+  int server_nodes = 0;                    // further nodes, which run only parameter servers
 
   int num_nodes() const;
   int64_t num_devices() const;

@@ -148,7 +148,8 @@ double master_bytes(const RunSpec& spec) {
 double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const ParameterSum& of_replica) {
   const int servers = num_server_ranks(spec.sync);
   if (servers == 0) return 0;
-  const double elements = (2 + layout.gradient_group.size) * of_replica.count + of_replica.moments;
+  const double pushed = layout.gradient_group.size * of_replica.count, fetched = of_replica.moments;
+  const double elements = 2 * of_replica.count + of_replica.moments + std::max(pushed, fetched);
   return master_bytes(spec) * elements * layout.tensor / layout.copies_in_pipe / servers;
 }
 

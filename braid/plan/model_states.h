@@ -89,9 +89,9 @@ double replication_bytes(const RunSpec& spec, RankGroup copies);
 // rank hold; 1 without parameter servers, and 0 if they are ranks of their own. Otherwise server s runs on rank s mod n
 // of the n ranks of `copies`.
 double served_share(const RunSpec& spec, RankGroup copies);
-// Returns the peak memory of each server that is a rank of its own; 0 if there is none. Its parameters take 2 copies,
-// the moments, and the gradient of every worker, if all push at the same time. `of_replica` has the parameters of all
-// pipeline ranks of one tensor rank.
+// Returns the peak memory of each server that is a rank of its own; 0 if there is none. Its parameters take 2 copies
+// and the moments. While it applies updates, the gradient of every worker may be there in addition; at a save, a copy
+// of the moments, which all answers share. `of_replica` has the parameters of all pipeline ranks of one tensor rank.
 double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const ParameterSum& of_replica);
 
 // Returns the tied table (the weight that embedding and head share) on one tensor rank; zero if each has its own.

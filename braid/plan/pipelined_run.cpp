@@ -256,6 +256,7 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   ParameterSum of_replica;
   for (const RankShare& share : replicas_.front().shares) of_replica += share.parameters.shared;
   prediction.server_bytes = static_cast<int64_t>(server_rank_bytes(spec_, run.layout, of_replica));
+  if (cluster_.devices.front().shared_cores) prediction.server_limit_bytes = prediction.memory_bytes;
   prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;
   prediction.range = step_range(cluster_, formulas_);
   prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;

@@ -20,7 +20,10 @@ double StepSeconds::total() const {
 
 const RankMemory& Prediction::fullest() const { return *std::ranges::max_element(memory, {}, &RankMemory::total); }
 
+int64_t Prediction::most_bytes() const { return std::max(fullest().total(), server_bytes); }
+
 bool Prediction::fits() const {
+  if (!servers_fit()) return false;
   if (host_bytes > 0 && offloaded_bytes > host_bytes) return false;
   return std::ranges::all_of(memory, [&](const RankMemory& rank) { return rank.total() <= memory_bytes; });
 }

@@ -69,15 +69,19 @@ struct Prediction {
   double mfu = 0;                  // model operations, without recomputation, over the devices' peak
   std::vector<RankMemory> memory;  // memory of each pipeline rank; the same along all other axes
   int64_t server_bytes = 0;        // memory of each parameter server that is a rank of its own; 0: there is none
+  int64_t server_limit_bytes = 0;  // limit of server_bytes if ranks share a host's memory; 0: no limit
   int64_t memory_bytes = 0;        // usable memory of the smallest device
   int64_t offloaded_bytes = 0;     // offloaded bytes of a node, if each rank offloads as much as the largest
   int64_t host_bytes = 0;          // limit of offloaded_bytes: host memory of a node; 0: no limit
   double goodput = 1;              // fraction of the time that is spent on steps that no failure undoes
 
   double step_seconds() const { return seconds.total(); }
-  // Returns the memory of the fullest rank.
+  // Returns the memory of the fullest rank of the mesh.
   const RankMemory& fullest() const;
-  bool fits() const;
+  // Returns the bytes of the fullest rank, servers included.
+  int64_t most_bytes() const;
+  bool servers_fit() const { return server_limit_bytes == 0 || server_bytes <= server_limit_bytes; }
+  bool fits() const;  // ranks, servers and what is offloaded
   bool operator==(const Prediction&) const = default;
 };
 

@@ -12,12 +12,16 @@
 
 namespace braid::plan {
 
+int cores_of_rank(const RunSpec& spec, const Cluster& cluster, int per_node) {
+  const int all = per_node * (cluster.num_nodes() + cluster.server_nodes);
+  return std::min(std::max(per_node / ranks_of_node(spec, cluster), 1), spec::threads_per_rank(spec, all));
+}
+
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   if (!cluster.devices.front().shared_cores) return cluster;
-  const int hosts = cluster.num_nodes(), ranks = spec::most_ranks_of_host(spec::num_world_ranks(spec), hosts);
+  const int ranks = ranks_of_node(spec, cluster);
   for (DeviceGroup& group : cluster.devices) {
-    const auto cores =
-        std::min(std::max(group.per_node / ranks, 1), spec::threads_per_rank(spec, group.per_node * hosts));
+    const int cores = cores_of_rank(spec, cluster, group.per_node);
     for (PeakRate& peak : group.peaks) peak.flops *= cores;
     group.memory_bytes_per_second *= cores;
     for (StreamRate& row : group.streams) row.bytes_per_second *= cores;

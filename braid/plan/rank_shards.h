@@ -30,6 +30,9 @@ namespace braid::plan {
 // meanwhile.
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
 
+// Returns the number of cores on which a rank computes, of the `per_node` cores of its node.
+int cores_of_rank(const RunSpec& spec, const Cluster& cluster, int per_node);
+
 // Returns the number of ranks per core of the host with the fewest cores; 0 if devices are not cores.
 double ranks_per_core(const PlannedRun& run);
 

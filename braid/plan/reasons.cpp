@@ -16,7 +16,7 @@ constexpr int kMostNodes = 1 << 16, kSizesBetween = 16;
 
 std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-int64_t most_held(const PlannedLayout& layout) { return layout.prediction.fullest().total(); }
+int64_t most_held(const PlannedLayout& layout) { return layout.prediction.most_bytes(); }
 
 // Returns the legal layout that needs least memory, with full recompute unless the run's own policies are kept. Its
 // memory is the larger of the closed form's and the simulator's, because a layout must fit by both.
@@ -35,7 +35,7 @@ std::optional<PlannedLayout> leanest(const SearchRequest& request, const Cluster
   }
   if (!best) return best;
   Prediction played = predict_run(best->spec, cluster, {options.formulas, PipelineDetail::Played});
-  if (played.fullest().total() > most_held(*best)) best->prediction = std::move(played);
+  if (played.most_bytes() > most_held(*best)) best->prediction = std::move(played);
   return best;
 }
 
@@ -130,13 +130,14 @@ constexpr Aspect kAspects[] = {
 // Returns true if `a` is better. Layouts that fit are better than others. They compare by time, the others by memory.
 bool better(const Prediction& a, const Prediction& b) {
   if (a.fits() != b.fits()) return a.fits();
-  return a.fits() ? a.step_seconds() < b.step_seconds() : a.fullest().total() < b.fullest().total();
+  return a.fits() ? a.step_seconds() < b.step_seconds() : a.most_bytes() < b.most_bytes();
 }
 
 constexpr double kSeenLonger = 5e-4;  // fraction of a step; a smaller difference counts as none
 
 std::string loss_text(const Prediction& is, const Prediction& other) {
   if (!other.fits()) {
+    if (!other.servers_fit()) return cat("would need ", bytes_text(other.server_bytes), " on each server");
     const RankMemory& rank = other.fullest();
     return cat("would need ", fixed(std::ldexp(static_cast<double>(rank.total()), -30), 1), " GiB on rank ",
                &rank - other.memory.data(), " of pipe, most of it ", largest(rank).name);

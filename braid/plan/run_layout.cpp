@@ -74,8 +74,7 @@ struct NodeSizes {
 NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
   const int64_t ranks = num_ranks(spec.mesh);
   const DeviceGroup& first = cluster.devices.front();
-  const int near =
-      first.shared_cores ? spec::most_ranks_of_host(spec::num_world_ranks(spec), cluster.num_nodes()) : first.per_node;
+  const int near = first.shared_cores ? ranks_of_node(spec, cluster) : first.per_node;
   NodeSizes sizes{near, near};
   if (first.shared_cores) return sizes;
   int64_t before = 0;
@@ -181,6 +180,11 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 }
 
 }  // namespace
+
+int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
+  const int64_t ranks = cluster.server_nodes > 0 ? num_ranks(spec.mesh) : spec::num_world_ranks(spec);
+  return spec::most_ranks_of_host(ranks, cluster.num_nodes());
+}
 
 std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
   std::vector<DeviceRates> rates;

@@ -82,6 +82,9 @@ ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, Form
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
                               AccountPtr account = nullptr);
 
+// Returns the most ranks that share the cores of a node, parameter servers included.
+int ranks_of_node(const RunSpec& spec, const Cluster& cluster);
+
 // Returns the rates of each kind of device for the run's train.dtype.
 std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster);
 

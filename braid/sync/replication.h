@@ -23,6 +23,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/param/param_store.h"
 #include "braid/sync/replica_life.h"
+#include "braid/sync/run_request.h"
 
 namespace braid::sync {
 
@@ -60,6 +61,8 @@ class ParameterSync {
   // Called after the masters that this rank owns were written, or left as they were. Blocks until blocks may run again.
   virtual void updated() {}
   virtual ReplicationTimes times() const { return {}; }
+  // Returns the strongest request of servers' ranks that has arrived here since the last call.
+  virtual RunRequest take_request() { return RunRequest::GoOn; }
 };
 
 // The replicas whose microbatches contribute to a step's gradients.

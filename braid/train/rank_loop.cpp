@@ -72,6 +72,11 @@ bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 
 
 }  // namespace
 
+RunRequest request_of(const RunControls& controls) {
+  if (controls.stop_requested()) return RunRequest::Stop;
+  return controls.takes_save_request() ? RunRequest::Save : RunRequest::GoOn;
+}
+
 RankLoop::RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world)
     : shared_(shared),
       start_(shared.start),
@@ -156,11 +161,11 @@ void RankLoop::raise_peak(double reached_per_rank) {
   notify([&] { shared_.observer.on_peak(peak_); });
 }
 
-// Returns this rank's own request. Clocks differ, so only rank 0 decides that a save is due by time. It requests each
-// such save once.
+// Returns the request of this rank and of its servers' ranks. Clocks differ, so only rank 0 decides that a save is due
+// by time. It requests each such save once.
 RunRequest RankLoop::request() {
-  if (shared_.controls.stop_requested()) return RunRequest::Stop;
-  if (shared_.controls.takes_save_request()) return RunRequest::Save;
+  const RunRequest called = std::max(request_of(shared_.controls), trainer_.take_request());
+  if (called != RunRequest::GoOn) return called;
   if (world_.rank() != 0 || train_.save_minutes == 0 || save_is_due_) return RunRequest::GoOn;
   save_is_due_ = now_seconds() - checkpoints_.saved_at() >= 60 * train_.save_minutes;
   return save_is_due_ ? RunRequest::Save : RunRequest::GoOn;

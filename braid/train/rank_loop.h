@@ -8,6 +8,7 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/communicator.h"
 #include "braid/comm/rank_activity.h"
+#include "braid/sync/run_request.h"
 #include "braid/train/evaluated_text.h"
 #include "braid/train/run.h"
 #include "braid/train/run_checkpoints.h"
@@ -28,8 +29,10 @@ struct SharedByRanks {
   const RunControls& controls;
 };
 
-// A rank's request for the time after a step, in ascending strength. The strongest request of all ranks is granted.
-enum class RunRequest { GoOn, Save, Stop };
+using sync::RunRequest;
+
+// Returns the caller's request to this rank. Takes a request to save.
+RunRequest request_of(const RunControls& controls);
 
 // The loop of one rank. All ranks of the world run it together.
 class RankLoop {

@@ -125,7 +125,9 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   enter_device(spec);
   if (comm::RankActivity* activity = world.activity()) activity->begin_storage("start");
   if (shared.controls.launcher) require_same_inputs(spec, shared.corpus.origin, world);
-  return on_mesh(spec, world, [&](const RunWorld& roles) { return train_on(shared, roles); });
+  const auto request = [&controls = shared.controls] { return request_of(controls); };
+  return on_mesh(spec, world, [&](const RunWorld& roles) { return train_on(shared, roles); },
+                 {shared.controls.on_begin, request});
 }
 
 }  // namespace

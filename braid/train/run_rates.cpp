@@ -10,7 +10,7 @@
 #include "braid/ckpt/exchange.h"
 #include "braid/comm/agree.h"
 #include "braid/nn/kernels/product_bf16.h"
-#include "braid/spec/rank_hosts.h"
+#include "braid/plan/rank_shards.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_probe.h"
 #include "braid/train/kernel_probe.h"
@@ -31,18 +31,6 @@ plan::Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::
     }
   }
   return {};
-}
-
-// The number of devices of a host, and the number of them that a rank computes on. On CPUs a device is a core.
-struct CoreShare {
-  int per_node = 1;
-  int of_rank = 1;
-};
-
-CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
-  const int cores = num_cores();
-  const int ranks = spec::most_ranks_of_host(spec::num_world_ranks(spec), num_hosts);
-  return {cores, std::min(std::max(cores / ranks, 1), spec::threads_per_rank(spec, cores * num_hosts))};
 }
 
 // Adds the rates of one device, or one core. A rank computes on `of_rank` of them.
@@ -78,30 +66,33 @@ plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Commun
   const at::Device device = compute_device(spec);
   const int num_all_hosts = num_hosts(hosts);
   hosts.resize(static_cast<size_t>(world.size()));  // of the mesh
-  const CoreShare share = device.is_cpu() ? share_of_cores(spec, num_all_hosts)
-                                          : CoreShare{static_cast<int>(std::ranges::count(hosts, 0)), 1};
   plan::Cluster cluster;
   cluster.rates = plan::RatesFrom::Measured;
   plan::DeviceGroup group;
   group.shared_cores = device.is_cpu();
   const bool here = device.is_cpu() && kernels::has_product_bf16();
   group.bfloat16_products = comm::agree_all(world, "bfloat16 products", here);
-  group.per_node = share.per_node;
-  group.nodes = num_all_hosts;
-  group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;
-  const bool measures = computes(hosts, world.rank(), share.per_node);
+  group.per_node = device.is_cpu() ? num_cores() : static_cast<int>(std::ranges::count(hosts, 0));
+  group.nodes = num_hosts(hosts) == 1 ? 1 : num_all_hosts;
+  group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / group.per_node;
+  cluster.server_nodes = num_all_hosts - group.nodes;
+  cluster.devices.push_back(group);
+  const int of_rank = device.is_cpu() ? plan::cores_of_rank(spec, cluster, group.per_node) : 1;
+  const bool measures = computes(hosts, world.rank(), group.per_node);
   const auto measuring = world.split(measures ? 0 : 1, world.rank(), "rates");
   const auto measure = [&] {
     if (!measures) return;
-    add_speeds(spec, device, share.of_rank, group, *measuring);
+    add_speeds(spec, device, of_rank, group, *measuring);
     if (spec.mesh.tensor == 1) return;
     const auto here = measuring->split(hosts[world.rank()], world.rank(), "rates of a host");
     group.skew = measured_skew(spec, device, *here);
   };
   ckpt::all_or_none(measure, world);
-  cluster.devices.push_back(std::move(group));
+  cluster.devices.front() = std::move(group);
   cluster.node = measured_link(hosts, true, device, world);
   cluster.network = measured_link(hosts, false, device, world);
+  // The prediction places ranks in blocks, so it may put ranks of several hosts on one node.
+  if (cluster.node == plan::Link()) cluster.node = cluster.network;
   return cluster;
 }
 

@@ -20,16 +20,17 @@ struct RunWorld {
 };
 
 // Calls `body`, which makes one Trainer, with a RunWorld on each rank of the mesh and returns its value. The other
-// ranks serve this trainer until all workers have left, and return a default value. Collective over `world`, which has
-// spec::num_world_ranks() ranks.
+// ranks serve this trainer until all workers have left, make `calls`, and return a default value. Collective over
+// `world`, which has spec::num_world_ranks() ranks.
 template <class Body>
-auto on_mesh(const RunSpec& spec, Communicator& world, const Body& body) {
+auto on_mesh(const RunSpec& spec, Communicator& world, const Body& body,
+             const sync::server::ServerRankCalls& calls = {}) {
   using Value = std::invoke_result_t<const Body&, RunWorld>;
   if (num_server_ranks(spec.sync) == 0) return body(RunWorld(world));
   const bool serves = world.rank() >= num_ranks(spec.mesh);
   const auto group = world.split(serves ? 1 : 0, world.rank(), serves ? "servers" : "mesh");
   if (!serves) return body(RunWorld(*group, &world));
-  sync::server::serve(spec.sync, spec.optimizer, world);
+  sync::server::serve(spec.sync, spec.optimizer, calls, world);
   return Value();
 }
 

@@ -87,6 +87,9 @@ class Trainer {
   // something.
   std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
 
+  // Returns the strongest request of servers' ranks that this rank has received since the last call.
+  sync::RunRequest take_request() { return replication_->take_request(); }
+
   int64_t num_steps() const { return num_steps_; }
   RankModel& model() { return *model_; }
   const Groups& groups() const { return *groups_; }

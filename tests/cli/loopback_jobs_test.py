@@ -66,6 +66,19 @@ class LoopbackJobs(TinyRun):
             self.assertIn(f"{host} has rank 0, 1; {host} has server 0, 1; inside a host data\n", out)
         self.assertEqual(self.losses(), self.losses("beside"))
 
+    def test_signals_to_a_node_that_runs_only_servers_save_and_stop_the_run(self):
+        nodes = self.by_hand(*ENDLESS, *SERVED, "sync.servers_on=own")
+        self.line_of(nodes[0], "step 1/")
+        nodes[1].send_signal(signal.SIGUSR1)
+        self.wait_for(nodes[0], self.checkpoints)
+        nodes[1].send_signal(signal.SIGTERM)
+        (said, _), (closing, why) = self.ended(nodes, 143)
+        self.assertEqual(len(self.checkpoints()), 2)
+        self.assertIn("\ninterrupted by SIGTERM: stopped cleanly after step ", said)
+        self.assertIn("\ninterrupted by SIGTERM; node 0 ", closing)
+        self.assertEqual(why, "braid: SIGUSR1: the run is saved after this step and continues\n"
+                              "braid: SIGTERM: the step is finished and saved; another signal, a moment from now, ends at once\n")
+
     def test_servers_with_which_no_equal_blocks_are_left_are_refused(self):
         job = ["--nodes", "2", "--node", "0", "--root", f"127.0.0.1:{free_port()}"]
         done = self.braid("train", "run.toml", MESH, *SERVED, "sync.servers=3", "sync.servers_on=own", *job)

@@ -40,7 +40,7 @@ TEST(DataExchange, ServersKeepTwoCopiesMore) {
 }
 
 // A mesh rank keeps weights, gradients and clipped gradients. The servers share two copies, AdamW's moments, and under
-// bsp the pushes of a clock.
+// bsp the pushes of a clock. With few workers, the moments that are copied at a save take more than the pushes.
 TEST(DataExchange, ServersOfTheirOwnTakeTheirMemoryFromTheRanks) {
   RunSpec run = on_eight_ranks();
   run.train.dtype = DType::Float32;
@@ -52,10 +52,32 @@ TEST(DataExchange, ServersOfTheirOwnTakeTheirMemoryFromTheRanks) {
   const int64_t all = served.memory[0].parameters;
   EXPECT_EQ(served.memory[0].moments, all);
   EXPECT_EQ(served.server_bytes, (2 + 2 + 8) * all / 4);
+  run.mesh.data = 1;
+  EXPECT_EQ(predict_run(run, node()).server_bytes, (2 + 2 + 2) * all / 4);
   run.mesh = {.pipe = 2, .data = 4};
   run.model.output_weights = OutputWeights::Untied;
   const Prediction cut = predict_run(run, node());
   EXPECT_EQ(cut.server_bytes, (2 + 2 + 4) * (cut.memory[0].parameters + cut.memory[1].parameters) / 4);
+}
+
+// Ranks that share a host's memory have equal parts of it. Servers are never in the memory of an accelerator.
+TEST(DataExchange, AServerOfItsOwnMustFitIntoTheHost) {
+  RunSpec run = on_eight_ranks();
+  run.train.dtype = DType::Float32;
+  run.sync.replication = ReplicationKind::ParameterServer;
+  run.sync.servers_on = ServersOn::Own;
+  Cluster host = node();
+  host.devices[0].shared_cores = true;
+  const Prediction roomy = predict_run(run, host);
+  EXPECT_TRUE(roomy.fits());
+  EXPECT_EQ(roomy.most_bytes(), roomy.server_bytes);
+  host.devices[0].memory_bytes *=
+      0.9 * static_cast<double>(roomy.server_bytes) / static_cast<double>(roomy.memory_bytes);
+  const Prediction tight = predict_run(run, host);
+  EXPECT_LT(tight.fullest().total(), tight.memory_bytes);
+  EXPECT_FALSE(tight.fits());
+  host.devices[0].shared_cores = false;
+  EXPECT_TRUE(predict_run(run, host).fits());
 }
 
 TEST(DataExchange, DiLoCoKeepsTwoCopiesMore) {

@@ -58,19 +58,23 @@ void train(Communicator& world) {
   }
   EXPECT_TRUE(at::equal(values.dense, filled(part, rank % 2 == 0 ? 10 - 2 : 11 - 3)));
   EXPECT_EQ(client.report().server_bytes.size(), 2u);
+  EXPECT_EQ(client.take_request(), RunRequest::Stop);
+  EXPECT_EQ(client.take_request(), RunRequest::GoOn);
   client.leave();
 }
 
 TEST(ServerRanks, ServeEveryPartFromTheParametersOfItsFirstWorker) {
   run_ranks(kNumWorkers + kNumServers, [](Communicator& world) {
     if (world.rank() < kNumWorkers) return train(world);
-    serve(bulk_synchronous(), plain_descent(), world);
+    const ServerRankCalls calls{
+        .request = [&] { return world.rank() == kNumWorkers ? RunRequest::Stop : RunRequest::Save; }};
+    serve(bulk_synchronous(), plain_descent(), calls, world);
   });
 }
 
 TEST(ServerRanks, EndWithTheWorldWhenAWorkerFails) {
   const auto run = [](Communicator& world) {
-    if (world.rank() >= kNumWorkers) return serve(bulk_synchronous(), plain_descent(), world);
+    if (world.rank() >= kNumWorkers) return serve(bulk_synchronous(), plain_descent(), {}, world);
     const ServedPart part = part_of_rank(world.rank());
     const auto channel = reach_servers(bulk_synchronous(), part, world.rank() / 2, filled(part, 0), world);
     if (world.rank() == 1) throw RunError("out of paper");

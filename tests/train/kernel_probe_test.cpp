@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <thread>
 
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/param/memory_account.h"
+#include "braid/plan/parallelism_table.h"
+#include "braid/plan/predict_run.h"
 #include "braid/train/run_rates.h"
 #include "tests/support/failing_communicator.h"
 
@@ -145,6 +148,30 @@ TEST(RunRates, LinksAreOfThoseWhoHaveThem) {
     EXPECT_GT(cluster.node.bytes_per_second, 0);
     EXPECT_GT(cluster.network.bytes_per_second, 0);
   });
+}
+
+// Links that no two ranks of the mesh have are not measured, so a prediction must not use them.
+TEST(RunRates, PredictionsAreFiniteWhereverServersRun) {
+  RunSpec spec = small(2);
+  spec.model.vocab = 257;
+  spec.sync.replication = ReplicationKind::ParameterServer;
+  spec.sync.servers_on = ServersOn::Own;
+  spec.sync.servers = 2;
+  const std::vector<int> servers_apart{0, 0, 1, 1}, workers_apart{0, 1, 0, 1};
+  for (const std::vector<int>& hosts : {servers_apart, workers_apart}) {
+    SCOPED_TRACE(testing::PrintToString(hosts));
+    run_ranks(2, [&](Communicator& world) {
+      const plan::Cluster rates = measured_rates(spec, hosts, world);
+      if (world.rank() != 0) return;
+      EXPECT_EQ(rates.devices[0].nodes, hosts[1] == 0 ? 1 : 2);
+      EXPECT_TRUE(std::isfinite(plan::predict_run(spec, rates).step_seconds()));
+      const std::vector<plan::ParallelismRow> rows = plan::parallelism_table(spec, rates, 2);
+      EXPECT_TRUE(rows[0].possible);
+      for (const plan::ParallelismRow& row : rows) {
+        EXPECT_TRUE(!row.possible || std::isfinite(row.prediction.step_seconds())) << row.name;
+      }
+    });
+  }
 }
 
 TEST(RunRates, OfAHostAsManyComputeAsItHasDevices) {

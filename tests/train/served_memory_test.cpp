@@ -26,6 +26,7 @@ Measured measured(const RunSpec& spec, const std::string& folder) {
     at::get_num_threads();
     at::set_num_threads(1);
     param::account_memory_to(world.rank());
+    param::reset_memory_peak(world.rank());
     Trainer trainer(spec, corpus, world);
     trainer.step();
     const StepReport before = trainer.step();
@@ -51,6 +52,7 @@ class ServedMemory : public ScratchFolder {};
 //
 //   bytes per float32 parameter      worker: 4 parameters, 4 gradients     servers: 8 sgd, 12 adagrad, 16 adamw
 //   with bfloat16 weights            worker: 2, 4, and 4 of masters        the same
+//   peak with a save                                                       8 sgd, 16 adagrad, 24 adamw
 TEST_F(ServedMemory, IsWhatTheFormulasSay) {
   const std::pair<const char*, int> rules[] = {{"sgd", 8}, {"adagrad", 12}, {"adamw", 16}};
   for (const auto& [rule, per_parameter] : rules) {
@@ -66,16 +68,19 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
         const Measured found = measured(spec, path(cat(rule, mesh.pipe, dtype)));
         ASSERT_EQ(found.after_steps.size(), found.elements.size());
         for (size_t rank = 0; rank < found.elements.size(); ++rank) {
+          const int servers = spec.sync.servers, worker = static_cast<int>(rank) / mesh.pipe;
+          const sync::server::KeyRanges ranges(found.elements[rank], servers, param::ParamStore::kAlign);
+          int64_t served = 0;  // elements of the servers beside this rank
+          for (int server = worker; server < servers; server += mesh.data) served += ranges.of(server).size();
           for (const param::MemoryUse& use : {found.after_steps[rank], found.after_saving[rank]}) {
-            const int servers = spec.sync.servers, worker = static_cast<int>(rank) / mesh.pipe;
-            const sync::server::KeyRanges ranges(found.elements[rank], servers, param::ParamStore::kAlign);
-            int64_t served = 0;  // elements of the servers beside this rank
-            for (int server = worker; server < servers; server += mesh.data) served += ranges.of(server).size();
             EXPECT_EQ(bytes(use, param::MemoryCategory::Parameters), (narrow ? 2 : 4) * found.elements[rank]);
             EXPECT_EQ(bytes(use, param::MemoryCategory::Gradients), 4 * found.elements[rank]);
             EXPECT_EQ(bytes(use, param::MemoryCategory::Optimizer), (narrow ? 4 : 0) * found.elements[rank]);
             EXPECT_EQ(bytes(use, param::MemoryCategory::Servers), per_parameter * served);
           }
+          const int at_save = per_parameter + (per_parameter - 8);
+          EXPECT_EQ(found.after_saving[rank].peak_bytes[static_cast<size_t>(param::MemoryCategory::Servers)],
+                    at_save * served);
         }
       }
     }

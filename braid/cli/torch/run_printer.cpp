@@ -164,7 +164,7 @@ void RunPrinter::on_prediction(const plan::Prediction& prediction) {
   log_->prediction(prediction);
   print_line(cat("predict step ", report::short_number(prediction.step_seconds()), " s, bubble ",
                  report::percent(prediction.bubble), ", ", human_bytes(prediction.sync_bytes), " of gradients sent, ",
-                 human_bytes(static_cast<double>(prediction.fullest().total())), " on the fullest rank"));
+                 human_bytes(static_cast<double>(prediction.most_bytes())), " on the fullest rank"));
 }
 
 void RunPrinter::on_step(const train::StepReport& report) {

@@ -115,15 +115,21 @@ void ParameterServer::receive_push(int worker, const sync::server::Envelope& req
   if (pushes.accept(request.number, {std::move(*gradient), request.a, sync::server::double_of(request.b)}) ==
       sync::server::Arrival::Repeated) {
     ++report_.num_repeated;
-    return answer(worker, sync::server::AnswerKind::Pushed,
-                  {.number = request.number, .a = -1, .b = options_.memory_bytes()});
+    return acknowledge(worker, request.number, -1);
   }
   int64_t sequence = pushes.next();
   while (auto push = pushes.pop()) {
     const int64_t staleness = take(worker, std::move(*push));
-    answer(worker, sync::server::AnswerKind::Pushed,
-           {.number = sequence++, .a = staleness, .b = options_.memory_bytes()});
+    acknowledge(worker, sequence++, staleness);
   }
+}
+
+void ParameterServer::acknowledge(int worker, int64_t sequence, int64_t staleness) {
+  answer(worker, sync::server::AnswerKind::Pushed,
+         {.number = sequence,
+          .a = staleness,
+          .b = options_.memory_bytes(),
+          .c = static_cast<int64_t>(options_.request())});
 }
 
 // Applies or stores a push. Returns its staleness: the number of updates since the worker's pull.
@@ -136,9 +142,14 @@ int64_t ParameterServer::take(int worker, Push push) {
     rounds_[clock].emplace(worker, std::move(push));
     return staleness;
   }
-  shard_.apply({&push.gradient, 1}, push.lr);
-  report_.num_updates = ++version_;
+  update({std::move(push.gradient)}, push.lr);
   return staleness;
+}
+
+void ParameterServer::update(const std::vector<KeyedTensors>& gradients, double lr) {
+  fetched_.reset();
+  shard_.apply(gradients, lr);
+  report_.num_updates = ++version_;
 }
 
 // Applies the pushes of all finished clocks. A clock is finished when every live worker has ended it.
@@ -148,8 +159,7 @@ void ParameterServer::close_rounds() {
     rounds_.erase(rounds_.begin());
     std::vector<KeyedTensors> gradients;
     for (const auto& [worker, push] : pushes) gradients.push_back(push.gradient);
-    shard_.apply(gradients, pushes.begin()->second.lr);
-    report_.num_updates = ++version_;
+    update(gradients, pushes.begin()->second.lr);
   }
 }
 
@@ -239,11 +249,14 @@ Channel::Time ParameterServer::next_deadline() const {
   return first;
 }
 
+// All workers fetch at the same time, before a checkpoint.
 void ParameterServer::fetch(int worker, const sync::server::Envelope& request) {
+  if (!fetched_) fetched_ = Fetched{shard_.state_copy()};
   ChannelMessage message = sync::server::message_of({static_cast<int64_t>(sync::server::AnswerKind::Fetched),
                                                      request.session, request.number, shard_.state().num_steps, 0});
-  sync::server::pack(sync::server::copy_of(shard_.state()), message);
+  sync::server::pack(fetched_->state, message);
   send(worker, std::move(message));
+  if (++fetched_->num_answers >= clocks_.num_live()) fetched_.reset();
 }
 
 void ParameterServer::store(int worker, const sync::server::Envelope& request, const ChannelMessage& message) {
@@ -255,6 +268,7 @@ void ParameterServer::store(int worker, const sync::server::Envelope& request, c
   if (request.number > at(worker).stored) {  // a late repetition would undo later updates
     at(worker).stored = request.number;
     state->num_steps = request.a;
+    fetched_.reset();
     shard_.set_state(std::move(*state));
   }
   answer(worker, sync::server::AnswerKind::Stored, {.number = request.number});

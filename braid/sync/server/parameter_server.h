@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "braid/comm/channel.h"
+#include "braid/sync/run_request.h"
 #include "braid/sync/server/consistency.h"
 #include "braid/sync/server/protocol.h"
 #include "braid/sync/server/sequence_book.h"
@@ -31,6 +32,8 @@ struct ServerOptions {
   std::optional<int> num_initial = {};          // workers live from the start, beginning with worker 0; nullopt: all
   // Returns the memory that workers are told with each acknowledgement of a push.
   std::function<int64_t()> memory_bytes = [] { return int64_t{0}; };
+  // Returns a request to the run, which the worker receives with the acknowledgement of its push. Called once for each.
+  std::function<sync::RunRequest()> request = [] { return sync::RunRequest::GoOn; };
 };
 
 struct ServerReport {
@@ -71,6 +74,12 @@ class ParameterServer {
     int64_t stored = 0;  // number of the last Store request
   };
 
+  // A copy of the state, which the answers to several workers share.
+  struct Fetched {
+    sync::server::ShardState state;
+    int num_answers = 0;
+  };
+
   void handle(int worker, const ChannelMessage& message);
   void dispatch(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
   void join(int worker, int64_t session);
@@ -80,6 +89,8 @@ class ParameterServer {
   void store(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
   void fetch(int worker, const sync::server::Envelope& request);
   int64_t take(int worker, Push push);
+  void update(const std::vector<KeyedTensors>& gradients, double lr);
+  void acknowledge(int worker, int64_t sequence, int64_t staleness);
   void end(int worker);
   void lose(int worker);
 
@@ -99,6 +110,7 @@ class ParameterServer {
   sync::server::WorkerClocks clocks_;
   std::vector<Worker> workers_;
   std::map<int64_t, std::map<int, Push>> rounds_;  // Bsp only: by clock, by worker
+  std::optional<Fetched> fetched_;                 // until all live workers have it, or the state changes
   int64_t version_ = 0;                            // number of updates
   std::optional<int> failed_;                      // the worker whose loss failed the run
   ServerReport report_;

@@ -1,4 +1,4 @@
-// The messages between a worker and a server (docs/parameter_server.md): a header of five fields, then the content of
+// The messages between a worker and a server (docs/parameter_server.md): a header of six fields, then the content of
 // each kind. A malformed message is ignored, and its sender sends it again.
 #pragma once
 
@@ -24,7 +24,9 @@ enum class RequestKind : int64_t {
 enum class AnswerKind : int64_t {
   Joined = 1,  // number: the worker's clock
   Started,
-  Pushed,   // number: sequence; a: updates since the push's version, -1 if repeated; b: ServerOptions::memory_bytes()
+  // number: sequence; a: updates since the push's version, -1 if repeated; b: ServerOptions::memory_bytes(); c:
+  // ServerOptions::request()
+  Pushed,
   Pulled,   // number: of the request; a: version; b: the slowest worker's clock; KeyedTensors
   Fetched,  // number: of the request; a and tensors as for Store
   Stored,   // number: of the request
@@ -34,25 +36,25 @@ enum class AnswerKind : int64_t {
 };
 
 struct Envelope {
-  static constexpr size_t kNumFields = 5;
+  static constexpr size_t kNumFields = 6;
 
   int64_t kind = 0;
   int64_t session = 0;  // session of the worker; increases each time it joins again
   int64_t number = 0;
-  int64_t a = 0, b = 0;
+  int64_t a = 0, b = 0, c = 0;
 
   RequestKind request() const { return static_cast<RequestKind>(kind); }
   AnswerKind answer() const { return static_cast<AnswerKind>(kind); }
 };
 
 inline ChannelMessage message_of(const Envelope& fields) {
-  return {{fields.kind, fields.session, fields.number, fields.a, fields.b}, {}};
+  return {{fields.kind, fields.session, fields.number, fields.a, fields.b, fields.c}, {}};
 }
 
 inline std::optional<Envelope> envelope_of(const ChannelMessage& message) {
   const auto& h = message.header;
   if (h.size() < Envelope::kNumFields) return std::nullopt;
-  return Envelope{h[0], h[1], h[2], h[3], h[4]};
+  return Envelope{h[0], h[1], h[2], h[3], h[4], h[5]};
 }
 
 inline int64_t bits_of(double value) { return std::bit_cast<int64_t>(value); }

@@ -50,6 +50,7 @@ class ServedReplica final : public Replication {
   // Returns the bytes sent to servers and to the other ranks of the replica.
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;
+  RunRequest take_request() override { return client_->take_request(); }
 
  private:
   ServedPart own_part(const Communicator& world);

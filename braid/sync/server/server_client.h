@@ -12,9 +12,11 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "braid/comm/channel.h"
+#include "braid/sync/run_request.h"
 #include "braid/sync/server/consistency.h"
 #include "braid/sync/server/protocol.h"
 #include "braid/sync/server/row_sum.h"
@@ -73,6 +75,8 @@ class ServerClient {
   void leave();
 
   const ClientReport& report() const { return report_; }
+  // Returns the strongest request to the run that servers have passed on since the last call.
+  sync::RunRequest take_request() { return std::exchange(request_, sync::RunRequest::GoOn); }
 
  private:
   using Requests = std::vector<std::optional<ChannelMessage>>;  // by server
@@ -119,6 +123,7 @@ class ServerClient {
   const Reader* read_ = nullptr;
   std::vector<std::map<int64_t, ChannelMessage>> unacked_;  // by server and sequence; empty if retry_seconds is 0
   bool leaving_ = false;
+  sync::RunRequest request_ = sync::RunRequest::GoOn;
   ClientReport report_;
 };
 

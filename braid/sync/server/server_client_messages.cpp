@@ -111,6 +111,7 @@ void ServerClient::handle(const char* what, int server, const ChannelMessage& me
     case sync::server::AnswerKind::Pushed:
       unacked_[static_cast<size_t>(server)].erase(fields->number);
       report_.server_bytes[static_cast<size_t>(server)] = fields->b;
+      request_ = std::max(request_, static_cast<sync::RunRequest>(fields->c));
       if (fields->a < 0) return;
       report_.staleness.add(fields->a);
       report_.last_staleness = fields->a;

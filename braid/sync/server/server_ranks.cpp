@@ -124,7 +124,7 @@ std::vector<std::unique_ptr<Channel>> channels_of_server(const SyncSpec& sync, c
 
 }  // namespace
 
-void serve(const SyncSpec& sync, const OptimizerSpec& optimizer, Communicator& world) {
+void serve(const SyncSpec& sync, const OptimizerSpec& optimizer, const ServerRankCalls& calls, Communicator& world) {
   const param::MemoryScope scope(param::MemoryCategory::Servers);
   const int number = world.rank() - rank_of_server(sync, 0, world);
   const std::vector<ServedPart> parts = parts_of_all({}, world);
@@ -143,10 +143,12 @@ void serve(const SyncSpec& sync, const OptimizerSpec& optimizer, Communicator& w
     ServerThread::Part part = part_of_server(sync, optimizer, parts[i], number);
     part.initial = at::empty({part.shape.num_elements}, part.shape.type);
     part.options.memory_bytes = [rank = world.rank()] { return param::memory_use(rank).peak_total_bytes; };
+    part.options.request = calls.request;
     transfer(P2p::Kind::Recv, part.initial, static_cast<int>(parts[i].first_worker), world);
     servers.push_back(std::make_unique<ServerThread>(part, std::move(channels[i]), failed));
   }
   const Serving serving(number, world);
+  calls.on_begin();
   for (const auto& server : servers) server->finish();
   error.rethrow();
 }

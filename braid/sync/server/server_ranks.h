@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -39,8 +40,14 @@ ServerThread::Part part_of_server(const SyncSpec& sync, const OptimizerSpec& opt
 std::unique_ptr<Channel> reach_servers(const SyncSpec& sync, const ServedPart& part, int worker,
                                        const at::Tensor& initial, Communicator& world);
 
+// The calls of a server's rank to the caller of the run. Any thread may make them.
+struct ServerRankCalls {
+  std::function<void()> on_begin = [] {};                                 // called once the servers answer workers
+  std::function<RunRequest()> request = [] { return RunRequest::GoOn; };  // see ServerOptions::request
+};
+
 // Called by each of the last sync.servers ranks of `world`. Runs a server of every part until all workers have left.
 // Throws the exception of a server, and CommError if the world fails.
-void serve(const SyncSpec& sync, const OptimizerSpec& optimizer, Communicator& world);
+void serve(const SyncSpec& sync, const OptimizerSpec& optimizer, const ServerRankCalls& calls, Communicator& world);
 
 }  // namespace braid::sync::server

@@ -71,16 +71,6 @@ ShardState zero_state(const KeyShape& shape, const optim::ElementRule& rule) {
   return state;
 }
 
-ShardState copy_of(const ShardState& state) {
-  ShardState copy = state;
-  for (at::Tensor& tensor : copy.elements) tensor = copied(tensor);
-  for (auto& table : copy.tables) {
-    for (at::Tensor& tensor : table.values) tensor = copied(tensor);
-    table.row_steps = copied(table.row_steps);
-  }
-  return copy;
-}
-
 bool fits(const ShardState& state, const KeyShape& shape, const optim::ElementRule& rule) {
   if (!all_fit(state.elements, rule, shape.type, shape.num_elements)) return false;
   if (state.tables.size() != shape.tables.size()) return false;
@@ -169,6 +159,17 @@ void ServerShard::apply_rows(size_t table, const TableRows& gradient, optim::Ele
 const at::Tensor& ServerShard::snapshot() {
   if (!snapshot_.defined()) snapshot_ = copied(state_.elements[0]);
   return snapshot_;
+}
+
+ShardState ServerShard::state_copy() {
+  ShardState copy = state_;
+  copy.elements[0] = snapshot();
+  for (size_t i = 1; i < copy.elements.size(); ++i) copy.elements[i] = copied(state_.elements[i]);
+  for (auto& table : copy.tables) {
+    for (at::Tensor& tensor : table.values) tensor = copied(tensor);
+    table.row_steps = copied(table.row_steps);
+  }
+  return copy;
 }
 
 at::Tensor ServerShard::rows(int table, const at::Tensor& index) const {

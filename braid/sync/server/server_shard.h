@@ -25,8 +25,6 @@ struct ShardState {
 
 // Returns a state of zeros, for a part of a model or the whole model.
 ShardState zero_state(const KeyShape& shape, const optim::ElementRule& rule);
-// Returns a copy of `state` in new memory.
-ShardState copy_of(const ShardState& state);
 // Returns true if `state` has the tensors that `shape` and `rule` require.
 bool fits(const ShardState& state, const KeyShape& shape, const optim::ElementRule& rule);
 
@@ -48,6 +46,8 @@ class ServerShard {
   at::Tensor rows(int table, const at::Tensor& index) const;
 
   const ShardState& state() const { return state_; }
+  // Returns a copy of the state, which is never written again. Its parameters are those of snapshot().
+  ShardState state_copy();
   // Copies `state`.
   void set_state(const ShardState& state);
   void set_elements(const at::Tensor& parameters);

@@ -26,6 +26,11 @@ bool WorkerClocks::all_ended() const {
   return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.state == State::Ended; });
 }
 
+int WorkerClocks::num_live() const {
+  const auto is_live = [](const Worker& worker) { return worker.state == State::Live; };
+  return static_cast<int>(std::ranges::count_if(workers_, is_live));
+}
+
 void WorkerClocks::join(int worker) {
   check(at(worker).state != State::Live, "who joins is not live");
   at(worker) = {State::Live, slowest()};

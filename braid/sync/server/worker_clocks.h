@@ -23,6 +23,7 @@ class WorkerClocks {
   // Returns the lowest clock of live workers; without any, the highest of all. Never decreases.
   int64_t slowest() const;
   bool all_ended() const;
+  int num_live() const;
 
   // Makes the worker live at the slowest clock. move_ahead() may then increase its clock.
   void join(int worker);
