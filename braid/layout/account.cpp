@@ -123,12 +123,12 @@ ModelAccount account_of(const ModelSpec& spec) {
 }
 
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks) {
-  model::Extents extents = account.of_token;
-  for (const char letter : {'t', 'r'}) extents[letter] *= ranks.tokens;
-  extents['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
-  extents['e'] /= ranks.expert;
-  for (const char letter : kTensorLetters) extents[letter] /= ranks.tensor;
-  RankExtents rank{extents, extents};
+  RankExtents rank{account.of_token, {}};
+  for (const char letter : {'t', 'r'}) rank.all[letter] *= ranks.tokens;
+  rank.all['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
+  rank.all['e'] /= ranks.expert;
+  for (const char letter : kTensorLetters) rank.all[letter] /= ranks.tensor;
+  rank.between = rank.all;
   if (ranks.between == Sequence::Whole) return rank;
   for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;
   return rank;
