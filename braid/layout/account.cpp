@@ -47,14 +47,14 @@ void add_value(const model::BlockGraph& block, int value, Count& count) {
 
 bool is_recomputed(const model::BlockGraph& block, int value) {
   const auto producer = std::ranges::find(block.ops, value, &model::Op::out);
-  return producer != block.ops.end() && model::row_of(producer->kind).output != model::Recomputed::No;
+  return producer != block.ops.end() && producer->row->output != model::Recomputed::No;
 }
 
 // Adds what the ops keep. A value is kept once, however many ops read it.
 void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
   std::set<int> kept;
   for (const model::Op& op : ops) {
-    const model::OpRow& row = model::row_of(op.kind);
+    const model::OpRow& row = *op.row;
     for (Kept* part : {&account.everything, &account.selected}) {
       if (part == &account.selected && row.output == model::Recomputed::Run) continue;
       add({block, op}, row.copies({block, op}), part->elements);
@@ -76,7 +76,7 @@ void add_pending(const model::OpAt& at, PartAccount& account) {
 }
 
 void add_op(const model::OpAt& at, PartAccount& account) {
-  const model::OpRow& row = model::row_of(at.op.kind);
+  const model::OpRow& row = *at.op.row;
   const model::Traffic traffic = row.traffic(at);
   add(at, traffic.forward, account.forward);
   add(at, traffic.backward, account.backward);
@@ -107,8 +107,9 @@ PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops
 
 }  // namespace
 
-ModelAccount account_of(const ModelSpec& spec) {
-  const model::ModelGraph graph = model::graph_of(spec);
+ModelAccount account_of(const ModelSpec& spec) { return account_of(spec, model::graph_of(spec)); }
+
+ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph) {
   const model::BlockGraph &embedding = graph.kinds.front(), &layer = graph.kinds[1], &head = graph.kinds.back();
   const model::Extents of_token = model::extents_of(spec, 1, 1);
   const std::span at_start(embedding.ops), at_end(head.ops);
@@ -123,12 +124,12 @@ ModelAccount account_of(const ModelSpec& spec) {
 }
 
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks) {
-  model::Extents extents = account.of_token;
-  for (const char letter : {'t', 'r'}) extents[letter] *= ranks.tokens;
-  extents['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
-  extents['e'] /= ranks.expert;
-  for (const char letter : kTensorLetters) extents[letter] /= ranks.tensor;
-  RankExtents rank{extents, extents};
+  RankExtents rank{account.of_token, {}};
+  for (const char letter : {'t', 'r'}) rank.all[letter] *= ranks.tokens;
+  rank.all['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
+  rank.all['e'] /= ranks.expert;
+  for (const char letter : kTensorLetters) rank.all[letter] /= ranks.tensor;
+  rank.between = rank.all;
   if (ranks.between == Sequence::Whole) return rank;
   for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;
   return rank;

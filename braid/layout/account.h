@@ -79,6 +79,7 @@ struct ModelAccount {
 
 // Without a vocabulary the head has no table. REQUIRES: heads form groups.
 ModelAccount account_of(const ModelSpec& spec);
+ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph);
 
 // Returns the extents on one of these ranks. The vocabulary is padded.
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks);

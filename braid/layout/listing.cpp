@@ -27,7 +27,7 @@ class BlockLister {
 
   void list(const model::Op& op) {
     const model::OpAt at{block_, op};
-    const model::OpRow& row = model::row_of(op.kind);
+    const model::OpRow& row = *op.row;
     ListedOp listed{name_, std::string(word(op.kind)), model::rule_text(at.block, op),
                     extents(at.out()).shape(at.out())};
     for (const model::Param& param : op.params) listed.parameters.push_back(param.name);
@@ -74,8 +74,11 @@ class BlockLister {
 }  // namespace
 
 Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks) {
-  const model::ModelGraph graph = model::graph_of(spec);
-  const RankExtents rank = rank_extents(account_of(spec), ranks);
+  return listing_of(spec, model::graph_of(spec), ranks);
+}
+
+Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const SharingRanks& ranks) {
+  const RankExtents rank = rank_extents(account_of(spec, graph), ranks);
   Listing all;
   for (const size_t block : {size_t{0}, size_t{1}, graph.blocks.size() - 1}) {
     BlockLister lister(graph.block(block), model::block_name(graph, block), rank, all);

@@ -36,5 +36,6 @@ struct Listing {
 };
 
 Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks);
+Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const SharingRanks& ranks);
 
 }  // namespace braid::layout

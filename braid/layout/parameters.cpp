@@ -18,8 +18,8 @@ bool is_split(const model::Dim& dim) { return kTensorLetters.find(dim.segments[0
 
 class Lister {
  public:
-  Lister(const ModelSpec& spec, mesh::Share share)
-      : graph_(model::graph_of(spec)),
+  Lister(const ModelSpec& spec, const model::ModelGraph& graph, mesh::Share share)
+      : graph_(graph),
         extents_(model::extents_of(spec, 1, 1)),
         padded_vocab_(model::padded_vocab(spec, share.parts)),
         share_(share) {
@@ -65,7 +65,7 @@ class Lister {
     return mesh::split_dim(shape, dim, split->segments[0] == "v" ? padded_vocab_ : shape[dim], share_);
   }
 
-  model::ModelGraph graph_;
+  const model::ModelGraph& graph_;
   model::Extents extents_;
   int64_t padded_vocab_;
   mesh::Share share_;
@@ -75,11 +75,16 @@ class Lister {
 }  // namespace
 
 ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
-  return Lister(spec, {tensor_rank, tensor_size, mesh::Axis::Tensor}).list();
+  return model_params(spec, model::graph_of(spec), {tensor_rank, tensor_size, mesh::Axis::Tensor});
 }
 
-int64_t count_params(const ModelSpec& spec) {
-  const model::ModelGraph graph = model::graph_of(spec);
+ModelParams model_params(const ModelSpec& spec, const model::ModelGraph& graph, mesh::Share share) {
+  return Lister(spec, graph, share).list();
+}
+
+int64_t count_params(const ModelSpec& spec) { return count_params(spec, model::graph_of(spec)); }
+
+int64_t count_params(const ModelSpec& spec, const model::ModelGraph& graph) {
   const model::Extents extents = model::extents_of(spec, 1, 1);
   std::set<std::string> seen;
   double count = 0;

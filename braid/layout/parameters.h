@@ -2,6 +2,8 @@
 #pragma once
 
 #include "braid/layout/param_spec.h"
+#include "braid/mesh/placement.h"
+#include "braid/model/graph.h"
 #include "braid/model/model_spec.h"
 
 namespace braid::layout {
@@ -10,8 +12,10 @@ namespace braid::layout {
 // axis splits heads of keys and values with their queries, features of the feed-forward branch, and the vocabulary,
 // which is padded (Shoeybi et al., "Megatron-LM", 2019, section 3). REQUIRES: `spec.vocab` is resolved (> 0).
 ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+ModelParams model_params(const ModelSpec& spec, const model::ModelGraph& graph, mesh::Share share);
 
 // Returns the number of elements of the whole model. A tied parameter counts once, and padding does not count.
 int64_t count_params(const ModelSpec& spec);
+int64_t count_params(const ModelSpec& spec, const model::ModelGraph& graph);
 
 }  // namespace braid::layout

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/model/op_table.h"
 #include "braid/model/shape.h"
 
 namespace braid::model {
@@ -25,7 +26,7 @@ BlockBuilder::BlockBuilder(const ModelSpec& spec, std::string_view input) : spec
 BlockBuilder& BlockBuilder::add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more) {
   std::vector<int> in{static_cast<int>(block_.values.size()) - 1};
   in.insert(in.end(), more.begin(), more.end());
-  block_.ops.push_back({kind, std::move(in), static_cast<int>(block_.values.size()), std::move(params)});
+  block_.ops.push_back({kind, &row_of(kind), std::move(in), static_cast<int>(block_.values.size()), std::move(params)});
   block_.values.push_back(std::move(out));
   return *this;
 }

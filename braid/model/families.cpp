@@ -1,24 +1,17 @@
-// The list of families, and what follows from a family's blocks.
+// The graph and the extents that follow from a family's blocks.
 #include "braid/model/families.h"
 
 #include "braid/base/errors.h"
-#include "braid/model/families/gpt2.h"
-#include "braid/model/families/llama.h"
 #include "braid/model/shape.h"
 
 namespace braid::model {
 
-const Family& family_of(const ModelSpec& spec) {
-  static const Family kFamilies[] = {gpt2_family(), llama_family()};
-  static_assert(std::size(kFamilies) == words(ModelFamily()).size());
-  return kFamilies[static_cast<size_t>(spec.family)];
-}
+ModelGraph graph_of(const ModelSpec& spec) { return graph_of(spec, family_of(spec).blocks); }
 
-ModelGraph graph_of(const ModelSpec& spec) {
+ModelGraph graph_of(const ModelSpec& spec, const FamilyBlocks& blocks) {
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
   check(spec.heads % num_kv_heads(spec) == 0, "heads form groups");
-  const Family& family = family_of(spec);
-  ModelGraph graph{{family.embedding(spec), family.layer(spec), family.head(spec)}, {0}};
+  ModelGraph graph{{blocks.embedding(spec), blocks.layer(spec), blocks.head(spec)}, {0}};
   graph.blocks.insert(graph.blocks.end(), spec.layers, 1);
   graph.blocks.push_back(2);
   return graph;

@@ -1,14 +1,29 @@
-// The model families. A family describes a model to all that reads it: its graph, and its tensors' names at Hugging
-// Face. families/ has a file for each.
+// The model families. A family describes a model to all that reads it: its properties, its graph, and its config.json
+// and tensors at Hugging Face. families/ has a file for each.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "braid/model/graph.h"
 #include "braid/model/model_spec.h"
+#include "braid/model/preset.h"
 
 namespace braid::model {
+
+// The properties of a family's blocks.
+enum class FeedForward { Plain, Gated };     // Plain: two matrices, in and out. Gated: three, gate, up and down
+enum class KeyHeads { OfEachHead, Shared };  // Shared: groups of heads share keys and values, by model.kv_heads
+enum class PositionKind { Learned, Rotary };
+enum class HeadForm { Fixed, Free };  // Free: model.head_width, qkv_bias, qk_norm and window may be set
+struct FamilyTraits {
+  FeedForward feed_forward;
+  KeyHeads key_heads;
+  PositionKind positions;
+  HeadForm heads;
+};
 
 // The orientation of a tensor. Transposed: Hugging Face's tensor is [inputs, outputs] (the Conv1D of GPT-2), braid's is
 // [outputs, inputs].
@@ -28,16 +43,45 @@ struct HfNames {
   std::vector<std::string> redundant;  // ends of the names of masks and frequencies in older files
 };
 
-struct Family {
+// The config.json of Hugging Face. A class of transformers, which "model_type" names, has keys and defaults of its own.
+class HfKeys;
+struct HfReader {
+  const char* model_type;
+  ModelSpec (*read)(const HfKeys& keys);
+};
+struct HfModelType {
+  const char *name, *architecture;
+};
+struct HfConfig {
+  std::vector<HfReader> readers;
+  // Returns the simplest model type that can express the model.
+  HfModelType (*type_of)(const ModelSpec& spec);
+  // Adds the keys that not all types have.
+  void (*put)(const ModelSpec& spec, nlohmann::ordered_json& json);
+};
+
+struct FamilyBlocks {
   BlockGraph (*embedding)(const ModelSpec& spec);
   BlockGraph (*layer)(const ModelSpec& spec);
   BlockGraph (*head)(const ModelSpec& spec);
-  HfNames names;
 };
-const Family& family_of(const ModelSpec& spec);
+
+struct Family {
+  FamilyTraits traits;
+  int (*ffn_width)(const ModelSpec& spec);  // features of the feed-forward branch where model.ffn is 0
+  FamilyBlocks blocks;
+  HfNames names;
+  HfConfig config;
+  std::vector<Preset> presets;
+};
+// In the order of ModelFamily.
+std::span<const Family> families();
+inline const Family& family_of(const ModelSpec& spec) { return families()[static_cast<size_t>(spec.family)]; }
 
 // Returns the graph of the model. REQUIRES: its heads form groups.
 ModelGraph graph_of(const ModelSpec& spec);
+// Returns the graph of a model with these blocks.
+ModelGraph graph_of(const ModelSpec& spec, const FamilyBlocks& blocks);
 
 // Returns the extents of a model's letters, for `sequences` sequences of `tokens` tokens.
 Extents extents_of(const ModelSpec& spec, double sequences, double tokens);

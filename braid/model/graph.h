@@ -49,9 +49,12 @@ struct Param {
   LinearMap linear = LinearMap::No;
 };
 
+struct OpRow;
+
 // Ops refer to values by their number in BlockGraph::values.
 struct Op {
   OpKind kind;
+  const OpRow* row;  // its costs: row_of(kind) of op_table.h
   std::vector<int> in;
   int out = 0;
   std::vector<Param> params;

@@ -1,7 +1,7 @@
-// Reads the config.json of a Hugging Face model as a ModelSpec: model_type "gpt2", "llama", "mistral", "qwen2",
-// "qwen3". It reads the settings that determine what the model computes, and initializer_range. It ignores dropout and
-// settings of the model's use: token ids, caches, types. Source: Hugging Face transformers 5, configuration_*.py of
-// these types, and the "rope_scaling" of version 4.
+// Reads the config.json of a Hugging Face model as a ModelSpec. Each family has readers of its model types
+// (families.h). They read the settings that determine what the model computes, and initializer_range. They ignore
+// dropout and settings of the model's use: token ids, caches, types. Source: Hugging Face transformers 5,
+// configuration_*.py of these types, and the "rope_scaling" of version 4.
 #pragma once
 
 #include <string>

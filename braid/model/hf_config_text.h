@@ -17,8 +17,7 @@ struct HfConfigDetails {
 };
 
 // Returns a text that parse_hf_config() reads as the same model, except for model.vocab_multiple and model.dropout. The
-// model type is the simplest that can express the model: gpt2, llama, mistral (a window, or a width that the number of
-// heads does not divide), qwen2 (qkv_bias), qwen3 (qk_norm). Adds a problem if no type can. REQUIRES: `spec.vocab` is
+// model type is the simplest that can express the model. Adds a problem if no type can. REQUIRES: `spec.vocab` is
 // resolved (> 0).
 std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details, std::vector<Problem>& problems);
 

@@ -4,11 +4,9 @@
 #include <string>
 
 #include "braid/base/word.h"
+#include "braid/model/families/list.h"
 
 namespace braid {
-
-enum class ModelFamily { Gpt2, Llama };
-constexpr auto words(ModelFamily) { return std::to_array<std::string_view>({"gpt2", "llama"}); }
 
 // Tied: the head shares the token embedding.
 enum class OutputWeights { Tied, Untied };
@@ -20,7 +18,7 @@ constexpr auto words(RopeScaling) { return std::to_array<std::string_view>({"non
 struct ModelSpec {
   std::string preset;  // a known model's sizes (preset.h); other keys of the section override it
   std::string config;  // a Hugging Face config.json to take sizes from; other keys of the section override it
-  ModelFamily family = ModelFamily::Gpt2;
+  ModelFamily family = {};
   int layers = 6;             // transformer blocks
   int heads = 6;              // attention heads per block
   int kv_heads = 0;           // key and value heads per block, shared by groups of heads; 0: as many as heads
@@ -39,7 +37,7 @@ struct ModelSpec {
   double dropout = 0;        // dropout rate on the embeddings and on both residual branches
   double init_std = 0.02;    // standard deviation of initial weights; of residual projections: this / sqrt(2 layers)
   double norm_eps = 1e-5;    // added to the variance (or mean square) in norms
-  double rope_base = 10000;  // base of the rotary positions (llama)
+  double rope_base = 10000;  // base of the rotary positions
   RopeScaling rope_scaling = RopeScaling::None;
   double rope_factor = 8;          // llama3: low frequencies are divided by this
   double rope_low_frequency = 1;   // llama3: wavelengths above rope_context / this are divided in full

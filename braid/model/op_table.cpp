@@ -96,7 +96,7 @@ const OpRow& row_of(OpKind kind) { return kRows[static_cast<size_t>(kind)]; }
 
 Terms forward_flops(const BlockGraph& block) {
   Terms sum;
-  for (const Op& op : block.ops) sum += row_of(op.kind).flops({block, op});
+  for (const Op& op : block.ops) sum += op.row->flops({block, op});
   return sum;
 }
 

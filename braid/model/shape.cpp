@@ -1,16 +1,9 @@
-// The traits of model families, and the sizes that depend on them.
+// Sizes that follow from a ModelSpec.
 #include "braid/model/shape.h"
 
-namespace braid::model {
+#include "braid/model/families.h"
 
-FamilyTraits traits_of(ModelFamily family) {
-  static constexpr FamilyTraits kFamilies[] = {
-      {FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned, HeadForm::Fixed},  // gpt2
-      {FeedForward::Gated, KeyHeads::Shared, PositionKind::Rotary, HeadForm::Free},        // llama
-  };
-  static_assert(std::size(kFamilies) == words(ModelFamily()).size());
-  return kFamilies[static_cast<int>(family)];
-}
+namespace braid::model {
 
 int num_kv_heads(const ModelSpec& spec) { return spec.kv_heads > 0 ? spec.kv_heads : spec.heads; }
 
@@ -22,13 +15,7 @@ double mean_tokens_seen(const ModelSpec& spec) {
   return window - window * window / (2 * context);
 }
 
-int ffn_width(const ModelSpec& spec) {
-  if (spec.ffn > 0) return spec.ffn;
-  if (traits_of(spec.family).feed_forward == FeedForward::Plain) return 4 * spec.width;
-  constexpr int kMultiple = 64;
-  const int64_t wanted = (int64_t{8} * spec.width + 2) / 3;
-  return static_cast<int>((wanted + kMultiple - 1) / kMultiple * kMultiple);
-}
+int ffn_width(const ModelSpec& spec) { return spec.ffn > 0 ? spec.ffn : family_of(spec).ffn_width(spec); }
 
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size) {
   const int64_t multiple = int64_t{spec.vocab_multiple} * tensor_size;

@@ -2,24 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <iterator>
 
 #include "braid/model/model_spec.h"
 
 namespace braid::model {
-
-// The properties of a model family's blocks. The table is in shape.cpp.
-enum class FeedForward { Plain, Gated };     // Plain: two matrices, in and out. Gated: three, gate, up and down
-enum class KeyHeads { OfEachHead, Shared };  // Shared: groups of heads share keys and values, by model.kv_heads
-enum class PositionKind { Learned, Rotary };
-enum class HeadForm { Fixed, Free };  // Free: model.head_width, qkv_bias, qk_norm and window may be set
-struct FamilyTraits {
-  FeedForward feed_forward;
-  KeyHeads key_heads;
-  PositionKind positions;
-  HeadForm heads;
-};
-FamilyTraits traits_of(ModelFamily family);
 
 // Returns model.kv_heads, or model.heads if that is 0.
 int num_kv_heads(const ModelSpec& spec);
@@ -28,7 +14,7 @@ int head_width(const ModelSpec& spec);
 // Returns the tokens that a token attends to on average in a full sequence: half of the sequence, or less with
 // model.window.
 double mean_tokens_seen(const ModelSpec& spec);
-// Returns model.ffn. If that is 0, returns 4 x width (gpt2), or 8/3 x width rounded up to a multiple of 64 (llama).
+// Returns model.ffn. If that is 0, returns the width that the family gives.
 int ffn_width(const ModelSpec& spec);
 // Returns the feed-forward branches that each token goes through: 1, or model.experts_per_token if there are experts.
 inline int branches_per_token(const ModelSpec& spec) { return spec.experts > 0 ? spec.experts_per_token : 1; }

@@ -26,12 +26,6 @@ void Terms::add(Term term) {
   }
 }
 
-double Terms::at(const Extents& extents) const {
-  double sum = 0;
-  for (const Term& term : terms_) sum += term.factor * extents.of(term.letters);
-  return sum;
-}
-
 Terms Terms::without(char letter) const {
   Terms rest;
   for (Term term : terms_) {

@@ -16,7 +16,11 @@ class Terms {
   explicit Terms(const Dims& dims);
   explicit Terms(const Dim& dim) : Terms(Dims{dim}) {}
 
-  double at(const Extents& extents) const;
+  double at(const Extents& extents) const {
+    double sum = 0;
+    for (const Term& term : terms_) sum += term.factor * extents.of(term.letters);
+    return sum;
+  }
   // Returns true for the number of elements of a scalar.
   bool is_one() const { return terms_.size() == 1 && terms_[0].letters.empty() && terms_[0].factor == 1; }
   // Returns the terms divided by the extent of `letter`, which is in each of them.

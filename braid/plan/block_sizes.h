@@ -1,6 +1,7 @@
 // The widths of a model's blocks, in elements, with the names that the formulas use.
 #pragma once
 
+#include "braid/model/families.h"
 #include "braid/model/shape.h"
 
 namespace braid::plan {
@@ -9,7 +10,7 @@ struct BlockSizes {
   double h;      // hidden state
   double q, kv;  // q: queries of all heads; kv: keys of all heads, or values of all heads
   double f;      // width of the feed-forward layer (MLP)
-  bool gated, rotary;
+  bool gated;
   double experts;  // number of experts; 0: a dense feed-forward layer
   double k;        // number of experts that each token uses; 1 without experts
 
@@ -18,8 +19,7 @@ struct BlockSizes {
         q(static_cast<double>(model.heads) * model::head_width(model)),
         kv(static_cast<double>(model::num_kv_heads(model)) * model::head_width(model)),
         f(model::ffn_width(model)),
-        gated(model::traits_of(model.family).feed_forward == model::FeedForward::Gated),
-        rotary(model::traits_of(model.family).positions == model::PositionKind::Rotary),
+        gated(model::family_of(model).traits.feed_forward == model::FeedForward::Gated),
         experts(model.experts),
         k(model::branches_per_token(model)) {}
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/base/word.h"
-#include "braid/model/shape.h"
+#include "braid/model/families.h"
 
 namespace braid::plan {
 
@@ -27,7 +27,7 @@ constexpr auto words(FormulaSet) {
 // Returns true if attention stores its scores in memory, as GPT models do under Megatron-LM in its papers. Llama models
 // have fused attention there (--use-flash-attn).
 inline bool stores_scores(FormulaSet formulas, const ModelSpec& model) {
-  return formulas == FormulaSet::Megatron && model::traits_of(model.family).positions != model::PositionKind::Rotary;
+  return formulas == FormulaSet::Megatron && model::family_of(model).traits.positions != model::PositionKind::Rotary;
 }
 
 constexpr bool is_torchtitan(FormulaSet formulas) { return formulas >= FormulaSet::Torchtitan; }

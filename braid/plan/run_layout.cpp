@@ -210,12 +210,14 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
 }
 
 ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
-  const RunLayout of_all = layout_of(spec, cluster, formulas, std::move(account));
-  if (spec.mesh.data == 1 || (cluster.devices.size() == 1 && spec::has_equal_shares(spec.mesh))) return {{of_all}, {}};
+  ReplicaLayouts replicas;
+  replicas.each.push_back(layout_of(spec, cluster, formulas, std::move(account)));
+  if (spec.mesh.data == 1 || (cluster.devices.size() == 1 && spec::has_equal_shares(spec.mesh))) return replicas;
+  const RunLayout of_all = std::move(replicas.each.front());
+  replicas.each.clear();
   const KindsOfRanks devices(spec, cluster, formulas);
   const std::vector<int> first = spec::first_microbatches(spec);
   std::map<std::pair<int, std::vector<size_t>>, size_t> known;
-  ReplicaLayouts replicas;
   for (int rank = 0; rank < spec.mesh.data; ++rank) {
     const int microbatches = first[rank + 1] - first[rank];
     const std::vector<size_t> kinds = devices.slowest(rank, rank + 1);

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "braid/base/text.h"
+#include "braid/model/families.h"
 #include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
 
@@ -51,7 +52,7 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
       {{"model.kv_heads", "model.family", "model.heads"},
        [](const View& at) {
-         return model::traits_of(at.spec.model.family).key_heads == model::KeyHeads::Shared ||
+         return model::family_of(at.spec.model).traits.key_heads == model::KeyHeads::Shared ||
                 model::num_kv_heads(at.spec.model) == at.spec.model.heads;
        },
        [](const View& at) {
@@ -71,7 +72,7 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return cat("must divide model.kv_heads (", model::num_kv_heads(at.spec.model), ")"); }},
       {{"mesh.tensor", "model.ffn", "model.width", "model.family"},
        [](const View& at) {
-         const bool plain = model::traits_of(at.spec.model.family).feed_forward == model::FeedForward::Plain;
+         const bool plain = model::family_of(at.spec.model).traits.feed_forward == model::FeedForward::Plain;
          const bool follows = at.spec.model.ffn == 0 && plain;  // tensor divides the width
          return follows || model::ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
        },
@@ -106,7 +107,7 @@ std::vector<CrossRule> mesh_rules() {
        }},
       {{"model.width", "model.heads", "model.family", "model.head_width"},
        [](const View& at) {
-         return model::traits_of(at.spec.model.family).positions == model::PositionKind::Learned ||
+         return model::family_of(at.spec.model).traits.positions == model::PositionKind::Learned ||
                 at.spec.model.head_width > 0 || at.spec.model.width % (2 * at.spec.model.heads) == 0;
        },
        [](const View& at) {

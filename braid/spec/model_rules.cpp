@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
+#include "braid/model/families.h"
 #include "braid/model/shape.h"
 #include "braid/spec/cross_rules.h"
 
@@ -23,7 +24,7 @@ CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
   return {{key, "model.family"},
           [figure](const View& at) {
             return at.spec.model.*figure == T() ||
-                   model::traits_of(at.spec.model.family).heads == model::HeadForm::Free;
+                   model::family_of(at.spec.model).traits.heads == model::HeadForm::Free;
           },
           [](const View& at) {
             const char* none = std::is_same_v<T, bool> ? "false" : "0";
@@ -52,7 +53,7 @@ std::vector<CrossRule> model_rules() {
        [](const View& at) { return cat("must be at most model.experts (", at.spec.model.experts, ")"); }},
       {{"model.rope_scaling", "model.family"},
        [](const View& at) {
-         return !scaled(at) || model::traits_of(at.spec.model.family).positions == model::PositionKind::Rotary;
+         return !scaled(at) || model::family_of(at.spec.model).traits.positions == model::PositionKind::Rotary;
        },
        [](const View& at) { return cat("must be \"none\" when model.family is \"", at.spec.model.family, "\""); }},
       {{"model.rope_high_frequency", "model.rope_low_frequency", "model.rope_scaling"},

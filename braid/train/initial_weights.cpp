@@ -14,6 +14,7 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/data/prepared_corpus.h"
+#include "braid/model/families.h"
 #include "braid/model/shape.h"
 #include "braid/spec/fields.h"
 #include "braid/tokenize/tokenizer.h"
@@ -107,7 +108,7 @@ RunSpec spec_of_checkpoint(const std::string& directory) {
 }
 
 bool is_open(const spec::Field& field, const ModelSpec& model) {
-  if (field.key == "model.context") return model::traits_of(model.family).positions == model::PositionKind::Rotary;
+  if (field.key == "model.context") return model::family_of(model).traits.positions == model::PositionKind::Rotary;
   return std::find(std::begin(kOpenModelKeys), std::end(kOpenModelKeys), field.key) != std::end(kOpenModelKeys);
 }
 

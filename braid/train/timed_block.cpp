@@ -9,6 +9,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/median.h"
 #include "braid/layout/account.h"
+#include "braid/model/families.h"
 #include "braid/model/model_flops.h"
 #include "braid/model/shape.h"
 #include "braid/nn/kernels/activations.h"
@@ -95,7 +96,7 @@ double TimedAttention::backward_rate() const { return 2.5 * flops_ / median(back
 double TimedAttention::seconds() const { return median(forward_) + median(backward_); }
 
 TimedElements::TimedElements(const RunSpec& spec, at::Device device)
-    : gated_(model::traits_of(spec.model.family).feed_forward == model::FeedForward::Gated) {
+    : gated_(model::family_of(spec.model).traits.feed_forward == model::FeedForward::Gated) {
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const int64_t f = model::ffn_width(spec.model) / spec.mesh.tensor;
   const auto filled = [&](at::IntArrayRef sizes, double value) {

@@ -10,7 +10,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
-#include "tests/module/counted_collectives.h"
+#include "tests/support/counted_collectives.h"
 
 namespace braid::two_pipelines {
 

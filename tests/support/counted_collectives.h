@@ -14,6 +14,7 @@ class CountedCollectives final : public Communicator {
   explicit CountedCollectives(Communicator& inner) : inner_(inner) {}
 
   int all_reduces() const { return all_reduces_; }
+  int64_t reduced_elements() const { return reduced_elements_; }
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -23,6 +24,7 @@ class CountedCollectives final : public Communicator {
   Queue& queue() override { return inner_.queue(); }
   Work all_reduce(const at::Tensor& tensor, ReduceOp op) override {
     ++all_reduces_;
+    reduced_elements_ += tensor.numel();
     return inner_.all_reduce(tensor, op);
   }
   Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
@@ -44,6 +46,7 @@ class CountedCollectives final : public Communicator {
  private:
   Communicator& inner_;
   int all_reduces_ = 0;
+  int64_t reduced_elements_ = 0;
 };
 
 }  // namespace braid
