@@ -5,8 +5,8 @@
 
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/model_drawing.h"
 #include "braid/cli/plan_request.h"
-#include "braid/layout/listing.h"
 #include "braid/layout/parameters.h"
 #include "braid/plan/block_work.h"
 #include "braid/spec/parse.h"
@@ -24,24 +24,12 @@ RunSpec run_of(const std::string& file, const std::vector<std::string>& override
   return run;
 }
 
-layout::Listing listing_of(const RunSpec& run) {
-  const double tokens = static_cast<double>(run.train.microbatch) * run.model.context / run.mesh.context;
-  const auto between = run.mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
-  return layout::listing_of(run.model, {tokens, run.mesh.tensor, run.mesh.expert, between});
-}
-
 double kept_bytes(const layout::ListedOp& op, DType type) {
   return plan::element_bytes(type) * op.kept_elements + plan::element_bytes(DType::Float32) * op.kept_floats;
 }
 
 // A layer stands for all.
 double times(const layout::ListedOp& op, const RunSpec& run) { return op.block == "blocks.0" ? run.model.layers : 1; }
-
-std::string shape_text(const layout::ListedOp& op) {
-  std::vector<std::string> extents;
-  for (const int64_t extent : op.shape) extents.push_back(cat(extent));
-  return cat("[", joined(extents), "]");
-}
 
 std::string padded(const std::string& text, size_t width) {
   return text + std::string(width - std::min(width, text.size()), ' ');
@@ -101,14 +89,15 @@ int model_command(const Words& words) {
       "braid model");
   std::string file;
   std::vector<std::string> overrides;
-  bool json = false;
+  bool json = false, dot = false;
   add_run_file(app, file);
   add_overrides(app, overrides);
   app.add_flag("--json", json, "as one JSON object, with the operations and kept bytes of each op");
+  app.add_flag("--dot", dot, "as a graph in the language of Graphviz")->excludes("--json");
   if (const auto code = parse_words(app, words)) return *code;
   const RunSpec run = run_of(file, overrides);
   const layout::Listing listing = listing_of(run);
-  std::cout << (json ? json_of(run, listing).dump() + "\n" : text_of(run, listing));
+  std::cout << (json ? json_of(run, listing).dump() + "\n" : dot ? model_dot(run, listing) : text_of(run, listing));
   return 0;
 }
 

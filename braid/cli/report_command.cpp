@@ -12,10 +12,12 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/model_drawing.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cli/torch/run_entries.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/run_page.h"
+#include "braid/spec/parse.h"
 #include "braid/spec/toml_document.h"
 
 namespace braid::cli {
@@ -38,6 +40,7 @@ class RunReader {
     }
     report::RunPage page;
     page.config_toml = config();
+    page.model_svg = picture(page.config_toml);
     page.record = record();
     if (faulty_.contains(kConfigName) && faulty_.contains(kMetricsName)) refuse();
     page.timelines = timelines();
@@ -85,6 +88,17 @@ class RunReader {
       faults_.push_back(cat(text(problem), "; it is shown as it is"));
     }
     return toml;
+  }
+
+  // Returns the model's picture; "" if the configuration is that of another version, or names no vocabulary.
+  static std::string picture(const std::string& toml) {
+    try {
+      const RunSpec run =
+          spec::parse_run(toml, kConfigName, {}, spec::ParseOptions(spec::any_hosts(spec::Purpose::Plan)));
+      return run.model.vocab > 0 ? model_svg(run, listing_of(run)) : "";
+    } catch (const ConfigError&) {
+      return "";
+    }
   }
 
   report::RunRecord record() {

@@ -2,6 +2,7 @@
 #include "braid/layout/listing.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "braid/base/text.h"
@@ -23,13 +24,19 @@ std::set<char> split_letters(const model::Dims& dims) {
 class BlockLister {
  public:
   BlockLister(const model::BlockGraph& block, std::string name, const RankExtents& rank, Listing& all)
-      : block_(block), name_(std::move(name)), rank_(rank), all_(all) {}
+      : block_(block), name_(std::move(name)), rank_(rank), all_(all) {
+    if (!all.ops.empty()) makers_[0] = all.ops.size() - 1;  // the block before makes the input
+  }
 
   void list(const model::Op& op) {
     const model::OpAt at{block_, op};
     const model::OpRow& row = *op.row;
     ListedOp listed{name_, std::string(word(op.kind)), model::rule_text(at.block, op),
                     extents(at.out()).shape(at.out())};
+    for (const int value : op.in) {
+      if (makers_.contains(value)) listed.reads.push_back(makers_[value]);
+    }
+    makers_[op.out] = all_.ops.size();
     for (const model::Param& param : op.params) listed.parameters.push_back(param.name);
     listed.flops = row.flops(at).at(rank_.all);
     if (row.keeps == model::KeepsInput::Yes && kept_.insert(op.in[0]).second) listed.kept_elements = size(at.in());
@@ -69,6 +76,7 @@ class BlockLister {
   const RankExtents& rank_;
   Listing& all_;
   std::set<int> kept_;
+  std::map<int, size_t> makers_;  // the op in the list that makes a value
 };
 
 }  // namespace

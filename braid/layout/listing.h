@@ -14,6 +14,7 @@ struct ListedOp {
   std::string block;           // "embedding", "blocks.0", "head"; blocks.0 stands for all layers
   std::string kind, rule;      // "linear", "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]"
   std::vector<int64_t> shape;  // of the output on the rank
+  std::vector<size_t> reads;   // the ops in the list whose outputs it reads
   std::vector<std::string> parameters;
   double flops = 0;          // of forward
   double kept_elements = 0;  // kept for backward: values that no op before it keeps, and copies of its own

@@ -34,7 +34,7 @@ class Page {
     all += cat("<title>", escaped(page_.name), " \u00b7 braid</title>\n<style>", kPageStyle,
                "</style>\n</head>\n<body>\n");
     all += cat("<main>\n", header(), tiles(), curves(), timeline(), predicted_html(predicted_rows(record_)),
-               compared_table(record_.compared), layers(), memory(), configuration(), environment());
+               compared_table(record_.compared), layers(), model(), memory(), configuration(), environment());
     return cat(all, "<footer>Written by braid report.</footer>\n</main>\n<script>", kPageScript,
                "</script>\n</body>\n</html>\n");
   }
@@ -250,6 +250,11 @@ class Page {
     return cat("<h2>Gradient norm by layer</h2>\n<table class=\"facts\">\n", rows,
                "</table>\n<p class=\"note\">Median of the last ", kTypical,
                " logged steps, and the most of all.</p>\n");
+  }
+
+  std::string model() const {
+    if (page_.model_svg.empty()) return "";
+    return cat("<h2>Model</h2>\n<section class=\"panel wide\">", page_.model_svg, "</section>\n");
   }
 
   std::string memory() const {

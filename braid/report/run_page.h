@@ -15,6 +15,7 @@ struct RunPage {
   RunRecord record;
   std::vector<NamedTimeline> timelines;  // timelines of one step, the first drawn on top; empty: none yet
   std::vector<std::string> faults;       // sentences about parts of the run that could not be read; shown at the top
+  std::string model_svg = {};            // picture of the model; empty: none
 };
 
 // Returns a self-contained page: no address, font or script from elsewhere. The page is readable without scripts, in

@@ -47,6 +47,15 @@ class ModelCommand(unittest.TestCase):
         flops = 3 * sum(op["flops"] for op in layers) + sum(op["flops"] for op in model["ops"] if op not in layers)
         self.assertEqual(model["totals"]["flops"], flops)
 
+    def test_dot_has_an_edge_for_each_value(self):
+        dot = self.model("--dot", "model.dropout=0")
+        self.assertEqual(dot.count("subgraph"), 3)
+        self.assertIn('label="3 layers"', dot)
+        self.assertIn('2 [label="layer norm\\nln_1.weight\\nln_1.bias\\n[1, 64, 32]"]', dot)
+        edges = [line.split() for line in dot.splitlines() if "->" in line]
+        residuals = [edge for edge in edges if int(edge[2]) - int(edge[0]) > 1]
+        self.assertEqual(residuals, [["1", "->", "8"], ["8", "->", "15"]])
+
     def test_a_vocabulary_is_needed(self):
         self.assertIn("model.vocab", self.model("model.vocab=0", "data.tokenizer=other.json", code=2))
 

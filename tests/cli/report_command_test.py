@@ -42,6 +42,13 @@ class Report(unittest.TestCase):
         self.assertIn("measured", page)
         self.assertEqual(re.findall(r"(?:src|href)=", page), [])
 
+    def test_the_model_has_a_picture_where_its_vocabulary_is_known(self):
+        (self.run_folder / "config.toml").write_text(CONFIG.replace('"gpt2"', '"gpt2"\nvocab = 512'))
+        self.assertEqual(braid("report", str(self.run_folder)).returncode, 0)
+        page = (self.run_folder / "report.html").read_text()
+        self.assertIn("<title>btc,[kmd|kd|kd]c-&gt;bt[kmd|kd|kd]</title>", page)
+        self.assertIn("6 layers", page)
+
     def test_dot_is_a_folder_with_a_name(self):
         self.assertEqual(braid("report", ".", cwd=self.run_folder).returncode, 0)
         self.assertIn("<h1>my run</h1>", (self.run_folder / "report.html").read_text())
