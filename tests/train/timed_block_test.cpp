@@ -29,19 +29,21 @@ RunSpec small(ModelFamily family) {
   return spec;
 }
 
+// Of the two families, Llama alone has gated branches, rotary positions and no biases.
+
 // Elements that predictions count for each token, there and back, and no timed kernel reads or writes: heads that are
 // gathered and turned, and what gradients of biases sum.
 double not_timed(const plan::BlockSizes& z, double tensor) {
-  const double heads = 2 * (2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0));
-  return heads / tensor + (z.rotary ? 0 : (z.q + 2 * z.kv + z.f) / tensor + 2 * z.h);
+  const double heads = 2 * (2 * z.q + (z.gated ? 2 * (z.q + z.kv) : 0));
+  return heads / tensor + (z.gated ? 0 : (z.q + 2 * z.kv + z.f) / tensor + 2 * z.h);
 }
 
 // Returns the elements of each token: two norms and two sums with the residual 10 h there and 12 h back, dropout 4 h
 // more back, the heads gathered and in Llama turned each way, the activation, and in GPT-2 what gradients of biases
 // sum; and masks, of a byte, twice there and twice back.
 double streamed_elements(const plan::BlockSizes& z) {
-  const double heads = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0),
-               biases = z.rotary ? 0 : z.q + 2 * z.kv + z.f + 2 * z.h;
+  const double heads = 2 * z.q + (z.gated ? 2 * (z.q + z.kv) : 0),
+               biases = z.gated ? 0 : z.q + 2 * z.kv + z.f + 2 * z.h;
   return 26 * z.h + 2 * heads + (z.gated ? 8 : 5) * z.f + biases;
 }
 
