@@ -34,6 +34,11 @@ HalfBytes bytes_of(const layout::PartAccount& half, const RunSpec& spec, const R
           bytes_of(half.pending, spec, layout)};
 }
 
+double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
+  const double ranks = spec.mesh.sequence_parallel ? layout.tensor : 1;
+  return element_bytes(spec.train.dtype) * layout.tokens * spec.model.width / ranks;
+}
+
 double head_bytes(const ActivationBytes& x, Keeps keeps) {
   if (!x.whole_logits) return 2 * x.hidden;  // the sum, and the gradient of the normed sum
   return x.hidden * (keeps == Keeps::Selected ? 1 : 2) + x.logits;
@@ -92,7 +97,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout)
   const BlockSizes z(model);
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
   const double g = z.gated ? 2 : 1;
-  hidden = of_row * z.h / (spec.mesh.sequence_parallel ? t : 1);
+  hidden = hidden_bytes(spec, layout);
   qkv = of_row * (z.q + 2 * z.kv) / t;
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
@@ -162,7 +167,7 @@ double passed_bytes(const PlannedRun& run) {
   if (run.layout.pipe == 1) return 0;
   const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
   const bool both_ways = several || (run.layout.pipe > 2 && !waits_in_a_line(run));
-  return (both_ways ? 4 : 2) * ActivationBytes(run.spec, run.layout).hidden;
+  return (both_ways ? 4 : 2) * hidden_bytes(run.spec, run.layout);
 }
 
 }  // namespace braid::plan
