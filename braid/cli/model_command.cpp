@@ -92,7 +92,9 @@ int model_command(const Words& words) {
   bool json = false, dot = false;
   add_run_file(app, file);
   add_overrides(app, overrides);
-  app.add_flag("--json", json, "as one JSON object, with the operations and kept bytes of each op");
+  app.add_flag("--json", json,
+               "as one JSON object: the ops of one layer, with operations of forward, and bytes kept without "
+               "recomputation, logits and masks");
   app.add_flag("--dot", dot, "as a graph in the language of Graphviz")->excludes("--json");
   if (const auto code = parse_words(app, words)) return *code;
   const RunSpec run = run_of(file, overrides);

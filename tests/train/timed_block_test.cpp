@@ -30,7 +30,7 @@ RunSpec small(ModelFamily family) {
 }
 
 // Of the two families, Llama alone has gated branches, rotary positions and no biases.
-
+//
 // Elements that predictions count for each token, there and back, and no timed kernel reads or writes: heads that are
 // gathered and turned, and what gradients of biases sum.
 double not_timed(const plan::BlockSizes& z, double tensor) {
