@@ -9,8 +9,8 @@
 
 namespace braid::layout {
 
-// The extents of a model's letters on one rank, for a microbatch. `between` is for ops and values without a letter that
-// the tensor axis splits: under sequence parallelism its ranks split their tokens.
+// The extents of a model's letters on one rank, for a microbatch. `between` is for ops and values with no letter that
+// the tensor axis splits. Under sequence parallelism the tensor ranks split the tokens of these.
 struct RankExtents {
   model::Extents all, between;
 };
@@ -45,7 +45,7 @@ struct ProductCount {
   model::Terms in, out;
 };
 
-// What is kept of a microbatch, apart from the masks of dropout.
+// The activations of a microbatch that are kept for backward, without the masks of dropout.
 struct Kept {
   Count elements;  // of the type of the activations
   Count floats;    // float32 numbers

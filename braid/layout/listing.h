@@ -21,9 +21,9 @@ struct ListedOp {
   double kept_floats = 0;    // float32 numbers kept for backward
 };
 
-// A sum over the tensor ranks: in forward of an op's output, in backward of the gradient of an input or a parameter. It
-// follows from the letters that the axis splits: each tensor that lacks one of the op's is a sum over it. Those inside
-// the loss are not listed.
+// A sum over the tensor ranks. In forward it is of an op's output, in backward of the gradient of an input or a
+// parameter. A tensor is summed if it lacks a letter of its op that the tensor axis splits. Sums inside the loss are
+// not listed.
 struct ListedSum {
   std::string block, param;  // the parameter, or the first of the op
   enum class Pass { Forward, Backward } pass;

@@ -24,8 +24,8 @@ Dims dims_of(std::string_view text);
 // Returns the notation of `dims`. dims_of() reads it back.
 std::string text_of(const Dims& dims);
 
-// The extent of each letter, which need not be whole: a rank may have half of a head, or as many rows of an expert as
-// are expected. A transformer has these letters:
+// The extent of each letter, which need not be whole: rows of experts are an expected number. A transformer has these
+// letters:
 //
 //   b   sequences                      f   features of a feed-forward branch
 //   t   tokens of a sequence           v   entries of the vocabulary

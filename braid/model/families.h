@@ -1,5 +1,5 @@
-// The model families. A family describes a model to all that reads it: its properties, its graph, and its config.json
-// and tensors at Hugging Face. families/ has a file for each.
+// The model families. A family has its properties, the graph of its blocks, and its config.json and tensors at Hugging
+// Face. families/ has a file for each.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

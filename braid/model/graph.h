@@ -1,5 +1,5 @@
 // A model as data: blocks, their ops in order, and the values that ops read and make. Families make it
-// (families.h); parameter lists, counts and Hugging Face's names are read from it.
+// (families.h). Parameter lists and counts are read from it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace braid::model {
 
-// The kinds of ops. The letters that an op reads and does not make are summed over.
+// The kinds of ops. A linear map and the loss sum over the last letter that their operands share.
 enum class OpKind {
   Lookup,     // bt,vc->btc: rows of a table of tokens
   Positions,  // btc,pc->btc: adds a row for each place in the sequence
@@ -87,8 +87,9 @@ std::string block_name(const ModelGraph& graph, size_t block);
 // Returns the name of a parameter in the whole model: "blocks.3.ln_1.weight", "wte.weight".
 std::string param_name(const ModelGraph& graph, size_t block, const Param& param);
 
-// Returns one sentence for each mistake: an op that reads a value before it is made, operands whose dims do not fit, a
-// cut across which more than one value is read, a name that a block has twice. Empty if the graph is sound.
+// Returns one sentence for each mistake: an op that reads a value before it is made, a cut across which more than one
+// value is read, a name that a block has twice, and operands of norms, linear maps, biases, activations, attention and
+// residuals whose dims do not fit. Dims of other kinds are not checked. Empty if there is no mistake.
 std::vector<std::string> problems_of(const BlockGraph& block);
 
 // Returns the dims of an op's operands and result: "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]".

@@ -1,4 +1,5 @@
-// The cost of each kind of op, in one row.
+// The costs of each kind of op, in one row. Costs of the embedding and the loss, of rotary tables, dropout masks and
+// logits are not in the table (plan/block_work.h, plan/braid_memory.h).
 #pragma once
 
 #include "braid/model/graph.h"
@@ -30,8 +31,8 @@ struct Traffic {
 // Yes: the op keeps its input for backward.
 enum class KeepsInput { No, Yes };
 
-// What selective recompute does instead of keeping the output for backward. Apply: computes it from the input and the
-// statistics. Run: runs the op again, so that it keeps nothing but its input.
+// The way in which selective recompute makes the output again in backward. No: the output is kept. Apply: it is
+// computed from the input and the statistics. Run: the op runs again, and keeps nothing but its input.
 enum class Recomputed { No, Apply, Run };
 
 struct OpRow {

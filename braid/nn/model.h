@@ -1,4 +1,4 @@
-// Makes a model from its spec. This is the only place that lists the model families.
+// Makes a model from its spec. The families are those of model/families.h.
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@
 #include "braid/base/errors.h"
 #include "braid/comm/transport/process_communicator.h"
 #include "braid/comm/transport/wire_transport.h"
-#include "tests/comm/gloo_ranks.h"
+#include "tests/comm/rank_threads.h"
 
 namespace braid::comm::tests {
 
@@ -141,36 +141,6 @@ class MemoryTransport final : public transport::WireTransport {
     set_wire(std::make_unique<MemoryWire>(medium, rank));
   }
 };
-
-using MakeWorld = std::function<std::unique_ptr<Communicator>(int rank, Queue& queue)>;
-
-// Throws what the rank that failed first has thrown.
-inline void run_ranks_on(int num_ranks, FailureState& failures, const MakeWorld& make_world,
-                         const std::function<void(Communicator&)>& body) {
-  std::vector<std::exception_ptr> errors(num_ranks);
-  const auto live = [&](int rank) {
-    try {
-      HostQueue queue;
-      const auto world = make_world(rank, queue);
-      try {
-        body(*world);
-      } catch (const std::exception& error) {
-        failures.fail({rank, rank, error.what()});
-        throw;
-      }
-    } catch (...) {
-      errors[rank] = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < num_ranks; ++rank) threads.emplace_back(live, rank);
-  }
-  if (const auto failure = failures.failure()) {
-    if (errors[failure->reporter]) std::rethrow_exception(errors[failure->reporter]);
-    throw CommError({"ranks", failure->rank, 0, failure->why});
-  }
-}
 
 inline std::unique_ptr<Communicator> world_over(std::unique_ptr<transport::Transport> transport,
                                                 transport::ProgressEngine::Options options, int rank,

@@ -8,7 +8,6 @@
 #include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/failures.h"
-#include "tests/comm/gloo_ranks.h"
 #include "tests/comm/memory_wire.h"
 #include "tests/comm/random_program.h"
 

@@ -90,7 +90,7 @@ double share_that_leaves(const Placement& nodes, int64_t bytes, const std::funct
   return static_cast<double>(moved) / static_cast<double>(bytes);
 }
 
-// 3/4 of the tensor is other nodes': each node sends that once to be summed, and its own sums to three nodes.
+// Each of 4 nodes sends 3/4 of a tensor to the nodes that sum it, and its own quarter of the sums to 3 nodes.
 TEST(TwoLevels, send_between_nodes_what_one_rank_of_each_would) {
   constexpr int64_t kCount = 1 << 20;
   const Placement nodes = {0, 0, 1, 1, 2, 2, 3, 3};

@@ -39,7 +39,7 @@ TEST(Listing, SumsFollowFromTheLetters) {
   EXPECT_TRUE(listing_of(qwen(), {.tokens = 16}).sums.empty());
 }
 
-// What the ops keep is what the account counts.
+// The bytes that ops keep add up to those of the account.
 TEST(Listing, OpsAddUpToTheAccount) {
   const SharingRanks ranks{.tokens = 16, .tensor = 2, .between = Sequence::Split};
   const ModelAccount account = account_of(qwen());

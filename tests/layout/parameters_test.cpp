@@ -39,8 +39,7 @@ std::string text_of(const ModelParams& blocks) {
   return text;
 }
 
-// The digest is that of the lists which layout::model_params() and layout::model_params() wrote down by hand, before
-// there were graphs.
+// The digest is that of the lists that gpt2_params() and llama_params() made before there were graphs.
 TEST(Parameters, OfDrawnModelsAreThoseOfTheListsByHand) {
   DrawnModels models;
   std::string text;

@@ -121,7 +121,7 @@ TEST(KeptBytes, OfLlamaFollowFromShapes) {
   EXPECT_EQ(bytes_of({plain_model(ModelFamily::Llama), 3, "full"}).kept, 2 * kHidden);
 }
 
-// What a block keeps by the rows of the op table, in bytes.
+// The bytes that a block keeps by the rows of the op table.
 class Counted {
  public:
   explicit Counted(const ModelSpec& model)

@@ -29,7 +29,7 @@ RunSpec small(ModelFamily family) {
   return spec;
 }
 
-// Of the two families, Llama alone has gated branches, rotary positions and no biases.
+// Llama has gated branches and rotary positions, GPT-2 has biases.
 //
 // Elements that predictions count for each token, there and back, and no timed kernel reads or writes: heads that are
 // gathered and turned, and what gradients of biases sum.

@@ -1,4 +1,4 @@
-// What a training run shows when it has ended.
+// The output of a training run that has ended: timelines, closing lines, a sample.
 #pragma once
 
 #include "braid/cli/torch/run_printer.h"

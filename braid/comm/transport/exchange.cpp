@@ -1,4 +1,4 @@
-// Every member exchanges with every other.
+// Makes the exchanges between all members.
 #include "braid/comm/transport/exchange.h"
 
 namespace braid::comm::transport {

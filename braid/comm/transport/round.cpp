@@ -1,4 +1,4 @@
-// From one exchange to the next.
+// Posts messages, and begins an exchange when the one before it is done.
 #include "braid/comm/transport/round.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Inside nodes and across them.
+// Makes the exchanges inside nodes and across them.
 #include "braid/comm/transport/two_levels.h"
 
 #include <algorithm>
@@ -20,7 +20,6 @@ struct Inputs {
   std::byte* begin;
   int64_t stride;  // bytes
   std::byte* at(int64_t index) const { return begin + index * stride; }
-  std::byte* end(int64_t count) const { return at(count); }
 };
 
 // Returns a function that combines `inputs` in their order into `output`.
@@ -58,7 +57,7 @@ class TwoLevelRound {
   int member(int node, int place) const { return members_.at[node][place]; }
   bool sums_as_they_are() const { return partial_bytes_ == bytes_; }
 
-  // Of full rounds. Parts and shares begin at cache lines.
+  // The strides are those of full rounds, whole cache lines each.
   int64_t part_stride() const { return whole_lines(collective_.stretch_bytes() / places_ + 2 * kLine); }
   int64_t sums_stride() const { return sums_as_they_are() ? 0 : part_stride() / bytes_ * partial_bytes_; }
   int64_t share_stride() const {
@@ -100,7 +99,7 @@ class TwoLevelRound {
 std::vector<Exchange> TwoLevelRound::all_reduce() const {
   const Bytes own = part(place_), own_share = share(place_, node_);
   const Inputs of_places{scratch_, part_stride()};
-  std::byte* const after = of_places.end(places_);
+  std::byte* const after = of_places.at(places_);
   std::byte* const sums = sums_as_they_are() ? own.data : after;
   const Inputs of_nodes{after + sums_stride(), share_stride()};
 
@@ -135,8 +134,8 @@ std::vector<Exchange> TwoLevelRound::reduce_scatter() const {
   const Bytes output = collective_.output(stretch_);
   const int64_t count = output.count / bytes_, partial = count * partial_bytes_;
   const Inputs of_members{scratch_, whole_lines(collective_.stretch_bytes())};
-  const Inputs sums{of_members.end(places_ * nodes_), chunk_stride()};
-  const Inputs of_nodes{sums.end(nodes_), chunk_stride()};
+  const Inputs sums{of_members.at(places_ * nodes_), chunk_stride()};
+  const Inputs of_nodes{sums.at(nodes_), chunk_stride()};
 
   Exchange inside, across;
   std::vector<std::function<void()>> combinations;
