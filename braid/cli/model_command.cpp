@@ -28,19 +28,15 @@ double kept_bytes(const layout::ListedOp& op, DType type) {
   return plan::element_bytes(type) * op.kept_elements + plan::element_bytes(DType::Float32) * op.kept_floats;
 }
 
-// A layer stands for all.
-double times(const layout::ListedOp& op, const RunSpec& run) { return op.block == "blocks.0" ? run.model.layers : 1; }
-
 std::string padded(const std::string& text, size_t width) {
-  return text + std::string(width - std::min(width, text.size()), ' ');
+  return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
 }
 
 std::string text_of(const RunSpec& run, const layout::Listing& listing) {
   std::string text;
   const std::string* block = nullptr;
   for (const layout::ListedOp& op : listing.ops) {
-    if (!block || *block != op.block)
-      text += cat(op.block, op.block == "blocks.0" ? cat(" of ", run.model.layers) : "", "\n");
+    if (!block || *block != op.block) text += cat(op.block, op.count > 1 ? cat(" of ", op.count) : "", "\n");
     block = &op.block;
     text +=
         cat("  ", padded(op.kind, 12), padded(op.rule, 46), padded(shape_text(op), 20), joined(op.parameters), "\n");
@@ -58,18 +54,22 @@ Json json_of(const RunSpec& run, const layout::Listing& listing) {
   double flops = 0, kept = 0;
   for (const layout::ListedOp& op : listing.ops) {
     const double bytes = kept_bytes(op, run.train.dtype);
-    ops.push_back({{"name", op.block},
+    Json split = Json::object();
+    if (!op.split.empty()) split["tensor"] = op.split;
+    ops.push_back({{"name", op.name},
+                   {"count", op.count},
                    {"kind", op.kind},
                    {"rule", op.rule},
                    {"shape", op.shape},
                    {"parameters", op.parameters},
+                   {"layout", split},
                    {"flops", op.flops},
                    {"kept_bytes", bytes}});
-    flops += times(op, run) * op.flops;
-    kept += times(op, run) * bytes;
+    flops += op.count * op.flops;
+    kept += op.count * bytes;
   }
   for (const layout::ListedSum& sum : listing.sums) {
-    collectives.push_back({{"op", cat(sum.block, " ", sum.param)},
+    collectives.push_back({{"op", listing.ops[sum.op].name},
                            {"axis", "tensor"},
                            {"kind", "all-reduce"},
                            {"pass", word(sum.pass)},
@@ -99,7 +99,7 @@ int model_command(const Words& words) {
   if (const auto code = parse_words(app, words)) return *code;
   const RunSpec run = run_of(file, overrides);
   const layout::Listing listing = listing_of(run);
-  std::cout << (json ? json_of(run, listing).dump() + "\n" : dot ? model_dot(run, listing) : text_of(run, listing));
+  std::cout << (json ? json_of(run, listing).dump() + "\n" : dot ? model_dot(listing) : text_of(run, listing));
   return 0;
 }
 

@@ -15,9 +15,7 @@ constexpr double kColumn = 380, kBox = 330;  // widths of a column and of its bo
 constexpr double kRow = 34, kHeight = 24;    // heights of a row and of a box
 constexpr double kArcs = 30, kTitle = 30;    // room beside the boxes and above them
 
-std::string title_of(const std::string& block, const RunSpec& run) {
-  return block == "blocks.0" ? cat(run.model.layers, " layers") : block;
-}
+std::string title_of(const layout::ListedOp& op) { return op.count > 1 ? cat(op.count, " layers") : op.block; }
 
 // "attention.qkv" for its weight.
 std::string param_text(const layout::ListedOp& op) {
@@ -67,7 +65,8 @@ std::string box_of(const layout::ListedOp& op, const Place& at) {
 layout::Listing listing_of(const RunSpec& run) {
   const double tokens = static_cast<double>(run.train.microbatch) * run.model.context / run.mesh.context;
   const auto between = run.mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
-  return layout::listing_of(run.model, {tokens, run.mesh.tensor, run.mesh.expert, between});
+  return layout::listing_of(
+      run.model, {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch)});
 }
 
 std::string shape_text(const layout::ListedOp& op) {
@@ -76,14 +75,13 @@ std::string shape_text(const layout::ListedOp& op) {
   return cat("[", joined(extents), "]");
 }
 
-std::string model_dot(const RunSpec& run, const layout::Listing& listing) {
+std::string model_dot(const layout::Listing& listing) {
   std::string text = "digraph model {\n  node [shape=box]\n", edges;
   const std::string* block = nullptr;
   for (size_t number = 0; number < listing.ops.size(); ++number) {
     const layout::ListedOp& op = listing.ops[number];
     if (!block || *block != op.block) {
-      text += cat(block ? "  }\n" : "", "  subgraph \"cluster ", op.block, "\" {\n    label=\"",
-                  title_of(op.block, run), "\"\n");
+      text += cat(block ? "  }\n" : "", "  subgraph \"cluster ", op.block, "\" {\n    label=\"", title_of(op), "\"\n");
     }
     block = &op.block;
     text += cat("    ", number, " [label=\"", op.kind, "\\n", joined(op.parameters, "\\n"),
@@ -93,15 +91,14 @@ std::string model_dot(const RunSpec& run, const layout::Listing& listing) {
   return cat(text, "  }\n", edges, "}\n");
 }
 
-std::string model_svg(const RunSpec& run, const layout::Listing& listing) {
+std::string model_svg(const layout::Listing& listing) {
   const std::vector<Place> places = places_of(listing);
   std::string titles, lines, boxes;
   for (size_t number = 0; number < listing.ops.size(); ++number) {
     const layout::ListedOp& op = listing.ops[number];
     const Place& at = places[number];
     if (at.y == kTitle) {
-      titles +=
-          cat("<text class=\"kind\" x=\"", coordinate(at.x), "\" y=\"18\">", title_of(op.block, run), "</text>\n");
+      titles += cat("<text class=\"kind\" x=\"", coordinate(at.x), "\" y=\"18\">", title_of(op), "</text>\n");
     }
     for (const size_t maker : op.reads) {
       const bool is_inside = listing.ops[maker].block == op.block;

@@ -15,10 +15,10 @@ layout::Listing listing_of(const RunSpec& run);
 std::string shape_text(const layout::ListedOp& op);
 
 // Returns the graph in the language of Graphviz.
-std::string model_dot(const RunSpec& run, const layout::Listing& listing);
+std::string model_dot(const layout::Listing& listing);
 
 // Returns a self-contained SVG: a column of boxes for the embedding, for a layer, which stands for all, and for the
 // head. Arcs are values that are read later than by the next op.
-std::string model_svg(const RunSpec& run, const layout::Listing& listing);
+std::string model_svg(const layout::Listing& listing);
 
 }  // namespace braid::cli

@@ -95,7 +95,7 @@ class RunReader {
     try {
       const RunSpec run =
           spec::parse_run(toml, kConfigName, {}, spec::ParseOptions(spec::any_hosts(spec::Purpose::Plan)));
-      return run.model.vocab > 0 ? model_svg(run, listing_of(run)) : "";
+      return run.model.vocab > 0 ? model_svg(listing_of(run)) : "";
     } catch (const ConfigError&) {
       return "";
     }

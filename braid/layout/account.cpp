@@ -125,7 +125,9 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph) {
 
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks) {
   RankExtents rank{account.of_token, {}};
-  for (const char letter : {'t', 'r'}) rank.all[letter] *= ranks.tokens;
+  rank.all['b'] = ranks.sequences;
+  rank.all['t'] *= ranks.tokens / ranks.sequences;
+  rank.all['r'] *= ranks.tokens;
   rank.all['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
   rank.all['e'] /= ranks.expert;
   for (const char letter : kTensorLetters) rank.all[letter] /= ranks.tensor;

@@ -21,6 +21,7 @@ struct SharingRanks {
   double tokens = 1;  // of a microbatch on one rank
   int tensor = 1, expert = 1;
   Sequence between = Sequence::Whole;
+  double sequences = 1;  // of a microbatch, to which the tokens belong
 };
 
 // A sum over ops.

@@ -23,16 +23,25 @@ std::set<char> split_letters(const model::Dims& dims) {
 
 class BlockLister {
  public:
-  BlockLister(const model::BlockGraph& block, std::string name, const RankExtents& rank, Listing& all)
-      : block_(block), name_(std::move(name)), rank_(rank), all_(all) {
+  BlockLister(const model::ModelGraph& graph, size_t block, const RankExtents& rank, Listing& all)
+      : block_(graph.block(block)),
+        name_(model::block_name(graph, block)),
+        count_(graph.count_of(graph.blocks[block])),
+        rank_(rank),
+        all_(all),
+        begin_(all.ops.size()) {
     if (!all.ops.empty()) makers_[0] = all.ops.size() - 1;  // the block before makes the input
   }
 
   void list(const model::Op& op) {
     const model::OpAt at{block_, op};
     const model::OpRow& row = *op.row;
-    ListedOp listed{name_, std::string(word(op.kind)), model::rule_text(at.block, op),
-                    extents(at.out()).shape(at.out())};
+    ListedOp listed{.name = cat(name_, ".", all_.ops.size() - begin_),
+                    .block = name_,
+                    .count = count_,
+                    .kind = std::string(word(op.kind)),
+                    .rule = model::rule_text(at.block, op),
+                    .shape = extents(at.out()).shape(at.out())};
     for (const int value : op.in) {
       if (makers_.contains(value)) listed.reads.push_back(makers_[value]);
     }
@@ -45,8 +54,9 @@ class BlockLister {
     all_.ops.push_back(std::move(listed));
   }
 
-  // Whole tensors are summed, also under sequence parallelism: a scatter and a gather send as much.
-  void list_sums(const model::Op& op) {
+  // Lists the letters of the op that tensor ranks split, and the sums that follow. Whole tensors are summed, also under
+  // sequence parallelism: a scatter and a gather send as much.
+  void list_split(const model::Op& op) {
     const model::OpAt at{block_, op};
     std::set<char> letters = split_letters(at.out());
     for (const model::Param& param : op.params) letters.merge(split_letters(param.dims));
@@ -56,6 +66,7 @@ class BlockLister {
     for (const model::Param& param : op.params) {
       if (lacks(param.dims, letters)) add(param.name, ListedSum::Pass::Backward, param.dims);
     }
+    all_.ops.back().split = std::string(letters.begin(), letters.end());
     if (!at.out().empty() && lacks(at.out(), letters)) add(op.params.at(0).name, ListedSum::Pass::Forward, at.out());
   }
 
@@ -68,13 +79,15 @@ class BlockLister {
   }
   double size(const model::Dims& dims) const { return extents(dims).num_elements(dims); }
   void add(const std::string& param, ListedSum::Pass pass, const model::Dims& dims) {
-    all_.sums.push_back({name_, param, pass, rank_.all.num_elements(dims)});
+    all_.sums.push_back({all_.ops.size() - 1, name_, param, pass, rank_.all.num_elements(dims)});
   }
 
   const model::BlockGraph& block_;
-  std::string name_;
+  const std::string name_;
+  const double count_;
   const RankExtents& rank_;
   Listing& all_;
+  const size_t begin_;  // of the block in the list
   std::set<int> kept_;
   std::map<int, size_t> makers_;  // the op in the list that makes a value
 };
@@ -89,10 +102,10 @@ Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const 
   const RankExtents rank = rank_extents(account_of(spec, graph), ranks);
   Listing all;
   for (const size_t block : {size_t{0}, size_t{1}, graph.blocks.size() - 1}) {
-    BlockLister lister(graph.block(block), model::block_name(graph, block), rank, all);
+    BlockLister lister(graph, block, rank, all);
     for (const model::Op& op : graph.block(block).ops) {
       lister.list(op);
-      if (ranks.tensor > 1) lister.list_sums(op);
+      if (ranks.tensor > 1) lister.list_split(op);
     }
   }
   return all;

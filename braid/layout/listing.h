@@ -11,9 +11,12 @@ namespace braid::layout {
 
 // An op on one rank, for a microbatch.
 struct ListedOp {
-  std::string block;           // "embedding", "blocks.0", "head"; blocks.0 stands for all layers
+  std::string name;            // "blocks.0.2", unique
+  std::string block;           // "embedding", "blocks.0", "head"
+  double count;                // number of alike blocks, for which the block stands
   std::string kind, rule;      // "linear", "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]"
   std::vector<int64_t> shape;  // of the output on the rank
+  std::string split;           // letters of its rule that the tensor axis splits: "kv"
   std::vector<size_t> reads;   // the ops in the list whose outputs it reads
   std::vector<std::string> parameters;
   double flops = 0;          // of forward
@@ -25,6 +28,7 @@ struct ListedOp {
 // parameter. A tensor is summed if it lacks a letter of its op that the tensor axis splits. Sums inside the loss are
 // not listed.
 struct ListedSum {
+  size_t op;                 // number in Listing::ops
   std::string block, param;  // the parameter, or the first of the op
   enum class Pass { Forward, Backward } pass;
   double elements = 0;

@@ -35,7 +35,7 @@ class ModelCommand(unittest.TestCase):
         text = self.model("train.microbatch=2")
         self.assertIn("blocks.0 of 3\n", text)
         row = next(line for line in text.splitlines() if "attention.qkv.weight" in line)
-        self.assertEqual(row.split(), ["linear", "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]", "[1,", "32,", "48]", "attention.qkv.weight"])
+        self.assertEqual(row.split(), ["linear", "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]", "[2,", "16,", "48]", "attention.qkv.weight"])
         self.assertIn("all-reduce over tensor in forward of blocks.0 mlp.down.weight: 4.0 KiB\n", text)
 
     def test_json_adds_up(self):
@@ -43,15 +43,23 @@ class ModelCommand(unittest.TestCase):
         self.assertEqual(model["collectives"], [])
         layer = 12 * 32 * 32 + 13 * 32
         self.assertEqual(model["totals"]["parameters"], 3 * layer + (320 + 16) * 32 + 2 * 32)
-        layers = [op for op in model["ops"] if op["name"] == "blocks.0"]
-        flops = 3 * sum(op["flops"] for op in layers) + sum(op["flops"] for op in model["ops"] if op not in layers)
-        self.assertEqual(model["totals"]["flops"], flops)
+        self.assertEqual(model["totals"]["flops"], sum(op["count"] * op["flops"] for op in model["ops"]))
+        self.assertEqual({op["count"] for op in model["ops"]}, {1, 3})
+
+    def test_json_says_what_is_split_and_summed_where(self):
+        model = json.loads(self.model("--json"))
+        ops = {op["name"]: op for op in model["ops"]}
+        self.assertEqual(len(ops), len(model["ops"]))
+        self.assertEqual(ops["blocks.0.1"]["parameters"], ["attention.qkv.weight"])
+        self.assertEqual(ops["blocks.0.1"]["layout"], {"tensor": "k"})
+        self.assertEqual(ops["blocks.0.0"]["layout"], {})
+        self.assertEqual({ops[each["op"]]["kind"] for each in model["collectives"]}, {"lookup", "linear", "loss"})
 
     def test_dot_has_an_edge_for_each_value(self):
         dot = self.model("--dot", "model.dropout=0")
         self.assertEqual(dot.count("subgraph"), 3)
         self.assertIn('label="3 layers"', dot)
-        self.assertIn('2 [label="layer norm\\nln_1.weight\\nln_1.bias\\n[1, 64, 32]"]', dot)
+        self.assertIn('2 [label="layer norm\\nln_1.weight\\nln_1.bias\\n[4, 16, 32]"]', dot)
         edges = [line.split() for line in dot.splitlines() if "->" in line]
         residuals = [edge for edge in edges if int(edge[2]) - int(edge[0]) > 1]
         self.assertEqual(residuals, [["1", "->", "8"], ["8", "->", "15"]])
