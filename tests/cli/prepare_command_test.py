@@ -64,17 +64,17 @@ class Prepare(unittest.TestCase):
 
     def test_killed_again_and_again_it_ends_in_the_same_bytes(self):
         words = ["--shard-tokens", "2000", "--weight", "1", "--weight", "2.5", "text", "lines.jsonl"]
-        begin = time.monotonic()
         self.assertEqual(self.prepare(*words).returncode, 0)
-        whole = time.monotonic() - begin
         wanted = self.contents()
         (self.path / "out").rename(self.path / "whole")
         dice, kills = random.Random(1), 0
         for attempt in range(100):
             process = subprocess.Popen([BINARY, "data", "prepare", "--out", "out", *words], cwd=self.path,
                                        stdout=subprocess.DEVNULL)
-            # Ever later, from a third of what the whole takes on: much of that is loading libraries.
-            time.sleep(whole * (0.3 + 0.04 * attempt + dice.uniform(0, 0.1)))
+            # Killed once it has one more file than the last time.
+            while process.poll() is None and len(list((self.path / "out").glob("*"))) <= attempt:
+                time.sleep(0.0005)
+            time.sleep(dice.uniform(0, 0.002))
             process.kill()
             if process.wait() == 0:
                 break
