@@ -10,7 +10,8 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/layout/parameters.h"
 #include "braid/nn/attention.h"
-#include "braid/nn/gpt2.h"
+#include "braid/nn/linear.h"
+#include "braid/nn/model.h"
 #include "braid/param/grad_sink.h"
 
 namespace braid::bench {
@@ -18,28 +19,26 @@ namespace braid::bench {
 class ComposedBlock {
  public:
   ComposedBlock(param::ParamStore& store, int heads, const nn::RankContext& rank)
-      : store_(store),
-        attention_({options("attention.qkv"), options("attention.projection"), heads}, rank),
-        up_(options("mlp.up"), rank),
-        down_(options("mlp.down"), rank) {}
+      : store_(store), heads_(heads), rank_(rank) {}
   at::Tensor forward(const at::Tensor& x, const nn::Microbatch& m) {
-    const at::Tensor y = x.add(attention_.forward(norm(x, "ln_1"), m));
-    return y.add(down_.forward(at::gelu(up_.forward(norm(y, "ln_2"), m), "tanh"), m));
+    const at::Tensor qkv = linear(norm(x, "ln_1"), "attention.qkv", m);
+    const nn::Activation heads = nn::attention_core(qkv, {.heads = heads_, .kv_heads = heads_});
+    const at::Tensor y = x.add(linear(heads, "attention.projection", m));
+    return y.add(linear(at::gelu(linear(norm(y, "ln_2"), "mlp.up", m), "tanh"), "mlp.down", m));
   }
 
  private:
   param::Parameter* param(const std::string& name) { return &store_["blocks.0." + name]; }
-  nn::ParallelLinearOptions options(const std::string& name) {
-    return {{param(name + ".weight"), 0}, param(name + ".bias")};
+  at::Tensor linear(const nn::Activation& x, const std::string& name, const nn::Microbatch& m) {
+    return nn::linear(x, {{param(name + ".weight"), 0}, param(name + ".bias"), &rank_.weight_grads, m.micro});
   }
   at::Tensor norm(const at::Tensor& x, const std::string& name) {
     return at::layer_norm(x, {x.size(-1)}, param(name + ".weight")->data, param(name + ".bias")->data, 1e-5);
   }
 
   param::ParamStore& store_;
-  nn::Attention attention_;
-  nn::ColumnParallelLinear up_;
-  nn::RowParallelLinear down_;
+  int heads_;
+  nn::RankContext rank_;
 };
 
 // The inputs of both blocks, and their gradients, once per block.
@@ -70,7 +69,7 @@ inline void add_block_case(std::vector<KernelCase>& cases, const BlockSize& size
   ModelSpec spec;
   spec.layers = 1, spec.heads = 12, spec.width = 768, spec.context = 1024, spec.vocab = 64;
   const auto world = std::make_shared<BlockWorld>(spec, alone, dtype);
-  const std::shared_ptr<nn::Block> fused = nn::gpt2_block(spec, {1}, world->store, world->context);
+  const std::shared_ptr<nn::Block> fused = nn::model_block(spec, {1}, world->store, world->context);
   const auto composed = std::make_shared<ComposedBlock>(world->store, spec.heads, world->context);
   const at::Tensor x = random({size.b, size.t, spec.width}, dtype), dy = random({size.b, size.t, spec.width}, dtype);
   cases.push_back({"GPT-2 block, both ways",

@@ -6,20 +6,12 @@
 #include <set>
 
 #include "braid/base/text.h"
-#include "braid/layout/letters.h"
+#include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/model/op_table.h"
 
 namespace braid::layout {
 namespace {
-
-std::set<char> split_letters(const model::Dims& dims) {
-  std::set<char> letters;
-  for (const char letter : model::text_of(dims)) {
-    if (kTensorLetters.find(letter) != std::string_view::npos) letters.insert(letter);
-  }
-  return letters;
-}
 
 class BlockLister {
  public:
@@ -57,23 +49,19 @@ class BlockLister {
   // Lists the letters of the op that tensor ranks split, and the sums that follow. Whole tensors are summed, also under
   // sequence parallelism: a scatter and a gather send as much.
   void list_split(const model::Op& op) {
-    const model::OpAt at{block_, op};
-    std::set<char> letters = split_letters(at.out());
-    for (const model::Param& param : op.params) letters.merge(split_letters(param.dims));
-    const bool reads_tokens = op.kind == model::OpKind::Lookup;
-    if (!reads_tokens && lacks(at.in(), letters)) add(op.params.at(0).name, ListedSum::Pass::Backward, at.in());
-    letters.merge(split_letters(at.in()));
-    for (const model::Param& param : op.params) {
-      if (lacks(param.dims, letters)) add(param.name, ListedSum::Pass::Backward, param.dims);
-    }
+    const std::set<char> letters = split_letters(block_, op);
     all_.ops.back().split = std::string(letters.begin(), letters.end());
-    if (!at.out().empty() && lacks(at.out(), letters)) add(op.params.at(0).name, ListedSum::Pass::Forward, at.out());
+    const std::string param = op.params.empty() ? "" : op.params[0].name;
+    if (sums_input_gradient(block_, op) && copied_.insert(op.in[0]).second) {
+      add(param, ListedSum::Pass::Backward, block_.values[op.in[0]]);
+    }
+    for (const model::Param& of_op : op.params) {
+      if (sums_gradient_of(block_, op, of_op)) add(of_op.name, ListedSum::Pass::Backward, of_op.dims);
+    }
+    if (summed_[op.out]) add(param, ListedSum::Pass::Forward, block_.values[op.out]);
   }
 
  private:
-  static bool lacks(const model::Dims& dims, const std::set<char>& letters) {
-    return !std::ranges::includes(split_letters(dims), letters);
-  }
   const model::Extents& extents(const model::Dims& dims) const {
     return split_letters(dims).empty() ? rank_.between : rank_.all;
   }
@@ -88,7 +76,8 @@ class BlockLister {
   const RankExtents& rank_;
   Listing& all_;
   const size_t begin_;  // of the block in the list
-  std::set<int> kept_;
+  const std::vector<bool> summed_ = summed_values(block_);
+  std::set<int> kept_, copied_;   // values that an op before keeps, or whose gradient is summed for it
   std::map<int, size_t> makers_;  // the op in the list that makes a value
 };
 

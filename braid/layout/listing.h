@@ -24,12 +24,12 @@ struct ListedOp {
   double kept_floats = 0;    // float32 numbers kept for backward
 };
 
-// A sum over the tensor ranks. In forward it is of an op's output, in backward of the gradient of an input or a
-// parameter. A tensor is summed if it lacks a letter of its op that the tensor axis splits. Sums inside the loss are
-// not listed.
+// A sum over the tensor ranks (tensor_sums.h). In forward it is of an op's output, in backward of the gradient of an
+// input or a parameter. The gradient of an input is summed once for all ops that read it. Sums inside the loss are not
+// listed.
 struct ListedSum {
   size_t op;                 // number in Listing::ops
-  std::string block, param;  // the parameter, or the first of the op
+  std::string block, param;  // the parameter, or the first of the op; empty: it has none
   enum class Pass { Forward, Backward } pass;
   double elements = 0;
 };

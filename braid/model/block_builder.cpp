@@ -74,6 +74,7 @@ BlockBuilder& BlockBuilder::attention() {
     const double run = std::min(spec_.window, spec_.context - spec_.window);  // the first run needs no mask
     block_.ops.back().mask = run * (spec_.window - 1 + run);
   }
+  block_.ops.back().window = spec_.window;
   block_.ops.back().tokens_seen = mean_tokens_seen(spec_);
   return *this;
 }

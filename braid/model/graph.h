@@ -58,6 +58,7 @@ struct Op {
   std::vector<int> in;
   int out = 0;
   std::vector<Param> params;
+  int window = 0;          // attention: number of newest tokens that a token attends to, itself included; 0: all
   double mask = 0;         // attention with a window: elements of the mask that its runs of tokens share
   double tokens_seen = 0;  // attention: the tokens that a token attends to, on average of a full sequence
 };

@@ -99,7 +99,7 @@ at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, K
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   check(b * t == cache.num_tokens(), "the forward that was begun");
   const int64_t width = qkv_btf.size(2) / (h + 2 * k);
-  const KeyValueCache::Layer& layer = cache.layer(call.layer, {k, width, qkv_btf.options()});
+  const KeyValueCache::Layer& layer = cache.layer(call.place, {k, width, qkv_btf.options()});
   const at::Tensor y_btf = at::empty({b, t, h * width}, qkv_btf.options());
   const std::vector<int64_t> others =
       attend_beginnings(qkv_btf.view({1, b * t, -1}), call, cache, y_btf.view({1, b * t, -1}));

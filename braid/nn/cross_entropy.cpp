@@ -11,56 +11,13 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
-#include "braid/nn/kept.h"
 #include "braid/nn/regions.h"
 
 namespace braid::nn {
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::Function;
-using torch::autograd::variable_list;
-
-struct LossCall {
-  at::Tensor targets_n;
-  VocabRange range;
-  Communicator* group;
-};
-
-struct LossState {
-  at::Tensor logits_btv;  // undefined once backward has run
-  kernels::SoftmaxGradient gradient;
-};
-
-struct CrossEntropy : Function<CrossEntropy> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& logits_btv, const LossCall& call) {
-    const at::Tensor x_btv = logits_btv.detach();
-    LossRows rows = cross_entropy_rows(x_btv.view({-1, x_btv.size(-1)}), call.targets_n, call.range, *call.group);
-    keep(ctx, LossState{x_btv, std::move(rows.gradient)});
-    return mean_loss(rows.loss_n);
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    LossState state = std::move(kept<LossState>(ctx));
-    check(state.logits_btv.defined(), "backward of a cross-entropy runs once: it overwrites what it saved");
-    const at::Tensor dx_nv = state.logits_btv.view({-1, state.logits_btv.size(-1)});
-    state.gradient.step = grads[0].div(dx_nv.size(0));
-    kernels::softmax_gradient_(dx_nv, state.gradient);
-    return {state.logits_btv, {}};
-  }
-};
-
-}  // namespace
 
 VocabRange vocab_range(int64_t vocab, int64_t local_extent, const Communicator& group) {
   const int64_t first = group.rank() * local_extent;
   return {vocab, first, std::clamp<int64_t>(vocab - first, 0, local_extent)};
-}
-
-at::Tensor parallel_cross_entropy_(const at::Tensor& logits_btv, const at::Tensor& targets_bt, const VocabRange& range,
-                                   Communicator& group) {
-  check(logits_btv.is_contiguous(), "the logits are contiguous, for they are worked on in place");
-  return CrossEntropy::apply(logits_btv, LossCall{checked_targets(targets_bt, range), range, &group});
 }
 
 LossRows cross_entropy_rows(const at::Tensor& logits_nv, const at::Tensor& targets_n, const VocabRange& range,

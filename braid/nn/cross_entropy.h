@@ -23,13 +23,6 @@ struct VocabRange {
 // Returns this rank's range if every rank of the group has `local_extent` columns.
 VocabRange vocab_range(int64_t vocab, int64_t local_extent, const Communicator& group);
 
-// Returns the mean over b x t of -log softmax(logits)[target], a scalar, the same on all ranks. Padded columns count as
-// -inf. Backward overwrites `logits_btv` (contiguous) with its gradient, so the loss needs one buffer of this size.
-// REQUIRES: nothing else writes the logits before backward, or has saved them for its own backward. Backward runs once.
-// targets_bt: int64, entries of the vocabulary; check() fails on a CPU if one is outside.
-at::Tensor parallel_cross_entropy_(const at::Tensor& logits_btv, const at::Tensor& targets_bt, const VocabRange& range,
-                                   Communicator& group);
-
 // The result of cross_entropy_rows().
 struct LossRows {
   at::Tensor loss_n;

@@ -4,7 +4,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
-#include "braid/nn/regions.h"
 
 namespace braid::nn {
 namespace {
@@ -66,11 +65,11 @@ struct AddPositions : Function<AddPositions> {
 
 }  // namespace
 
-at::Tensor VocabParallelEmbedding::forward(const Microbatch& microbatch) const {
-  const at::Tensor& weight = weight_.param->data;
-  LocalRows local = local_rows(microbatch.tokens_bt, weight.size(0), rank_.tensor);
-  local.target = {&rank_.weight_grads, weight_, microbatch.micro};
-  return reduce_from_(Embedding::apply(weight, microbatch.tokens_bt, local), rank_.tensor);
+at::Tensor lookup(ParamUse weight, const RankContext& rank, const Microbatch& microbatch) {
+  const at::Tensor& weight_vc = weight.param->data;
+  LocalRows local = local_rows(microbatch.tokens_bt, weight_vc.size(0), rank.tensor);
+  local.target = {&rank.weight_grads, weight, microbatch.micro};
+  return Embedding::apply(weight_vc, microbatch.tokens_bt, local);
 }
 
 at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight) {

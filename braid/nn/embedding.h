@@ -11,17 +11,9 @@
 
 namespace braid::nn {
 
-class VocabParallelEmbedding {
- public:
-  // weight: this rank's rows, [v/n, c].
-  VocabParallelEmbedding(ParamUse weight, const RankContext& rank) : weight_(weight), rank_(rank) {}
-  // Returns btc, the same on all tensor ranks. check() fails on a CPU if a token is outside the table.
-  at::Tensor forward(const Microbatch& microbatch) const;
-
- private:
-  ParamUse weight_;
-  RankContext rank_;
-};
+// Returns this rank's part of the embedding, btc. weight: this rank's rows, [v/n, c]. check() fails on a CPU if a token
+// is outside the table.
+at::Tensor lookup(ParamUse weight, const RankContext& rank, const Microbatch& microbatch);
 
 // Adds positions in place: x_btc += weight[:t]. weight: [at least t, c], replicated. REQUIRES: no backward has saved x.
 at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);

@@ -26,7 +26,7 @@ void KeyValueCache::copy(int64_t from, int64_t to) {
   const int64_t places = length(from);
   lengths_.at(static_cast<size_t>(to)) = places;
   if (from == to || places == 0) return;
-  for (auto& [name, layer] : layers_) {
+  for (auto& [place, layer] : layers_) {
     for (const auto& [x, count] : {std::pair(layer.keys_skpdp, num_key_blocks(places)), {layer.values_sktd, places}}) {
       x.select(0, to).narrow(1, 0, count).copy_(x.select(0, from).narrow(1, 0, count));
     }
@@ -58,8 +58,8 @@ void KeyValueCache::end() {
   stretches_.clear();
 }
 
-const KeyValueCache::Layer& KeyValueCache::layer(const void* layer, const LayerShape& shape) {
-  const auto [found, is_new] = layers_.try_emplace(layer);
+const KeyValueCache::Layer& KeyValueCache::layer(const Place& place, const LayerShape& shape) {
+  const auto [found, is_new] = layers_.try_emplace(place);
   if (!is_new) return found->second;
   const int64_t sequences = static_cast<int64_t>(lengths_.size()), blocks = num_key_blocks(context_);
   found->second = {param::empty_on_large_pages(

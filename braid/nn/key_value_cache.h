@@ -52,13 +52,18 @@ class KeyValueCache {
     int64_t kv_heads = 1, head_width = 1;
     at::TensorOptions options;
   };
-  // Returns the tensors of a layer. `layer` is the address that identifies it.
-  const Layer& layer(const void* layer, const LayerShape& shape);
+  // The place of an attention in its model: the numbers of its block and of its op.
+  struct Place {
+    int block = 0, op = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  // Returns the tensors of the layer at this place.
+  const Layer& layer(const Place& place, const LayerShape& shape);
 
  private:
   int64_t context_;
   std::vector<int64_t> lengths_;
-  std::map<const void*, Layer> layers_;
+  std::map<Place, Layer> layers_;
   std::vector<Stretch> stretches_;
   at::Tensor places_n_, sequences_n_, last_s_;
 };

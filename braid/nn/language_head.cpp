@@ -15,7 +15,6 @@
 #include "braid/nn/kernels/product.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/nn/linear.h"
-#include "braid/nn/regions.h"
 
 namespace braid::nn {
 namespace {
@@ -172,9 +171,8 @@ at::Tensor LanguageHead::logits(const at::Tensor& all_btc, const Microbatch& mic
 }
 
 at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  const at::Tensor all = copy_to(x_btc, rank_.tensor);
-  if (!microbatch.targets_bt.defined()) return logits(all, microbatch);
-  const at::Tensor x = last_of(all, microbatch.targets_bt.size(-1));
+  if (!microbatch.targets_bt.defined()) return logits(x_btc, microbatch);
+  const at::Tensor x = last_of(x_btc, microbatch.targets_bt.size(-1));
   const at::Tensor& weight_vc = options_.weight.param->data;
   const bool gradients = c10::GradMode::is_enabled();
   const at::Tensor targets_n = checked_targets(microbatch.targets_bt, range_);

@@ -1,4 +1,4 @@
-// The linear layers, and the bias that is added after an all-reduce.
+// The matrix products, and the bias that is added after an all-reduce.
 #include "braid/nn/linear.h"
 
 #include <ATen/ops/empty.h>
@@ -8,7 +8,6 @@
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/product.h"
-#include "braid/nn/regions.h"
 
 namespace braid::nn {
 namespace {
@@ -94,18 +93,6 @@ at::Tensor linear(const Activation& x, const LinearCall& call) {
 
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias) {
   return AddBias::apply(y, bias.param.param->data, bias);
-}
-
-at::Tensor ColumnParallelLinear::forward(const Activation& x, const Microbatch& microbatch) const {
-  const LinearCall call{options_.weight, options_.bias, &rank_.weight_grads, microbatch.micro,
-                        rows_of(x.value, microbatch)};
-  return linear({copy_to(x.value, rank_.tensor), x.again}, call);
-}
-
-at::Tensor RowParallelLinear::forward(const Activation& x, const Microbatch& microbatch) const {
-  const LinearCall call{options_.weight, nullptr, &rank_.weight_grads, microbatch.micro, rows_of(x.value, microbatch)};
-  const at::Tensor y = reduce_from_(linear(x, call), rank_.tensor);
-  return options_.bias ? add_bias_(y, {&rank_.weight_grads, {options_.bias, 0}, microbatch.micro}) : y;
 }
 
 }  // namespace braid::nn

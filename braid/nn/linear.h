@@ -35,40 +35,4 @@ at::Tensor linear(const Activation& x, const LinearCall& call);
 // saved y.
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias);
 
-// Linear layers split over the tensor axis. Each holds only its own slice of W.
-//
-//   column: W's rows (outputs) are split          row: W's columns (inputs) are split
-//     x replicated -> y split along its last dim    x split along its last dim -> y replicated
-//
-// Source: Shoeybi et al., "Megatron-LM" (2019), section 3.
-struct ParallelLinearOptions {
-  ParamUse weight;                         // this rank's slice, [o, i]
-  const param::Parameter* bias = nullptr;  // column: [o], this rank's slice; row: replicated
-};
-
-class ColumnParallelLinear {
- public:
-  ColumnParallelLinear(const ParallelLinearOptions& options, const RankContext& rank)
-      : options_(options), rank_(rank) {}
-  // x: [.., i], the same on all ranks. Returns [.., o], this rank's slice. Backward all-reduces dX over the tensor
-  // axis.
-  at::Tensor forward(const Activation& x, const Microbatch& microbatch) const;
-
- private:
-  ParallelLinearOptions options_;
-  RankContext rank_;
-};
-
-class RowParallelLinear {
- public:
-  RowParallelLinear(const ParallelLinearOptions& options, const RankContext& rank) : options_(options), rank_(rank) {}
-  // x: [.., i], this rank's slice. Returns [.., o], the same on all ranks. The bias is added once, after the
-  // all-reduce.
-  at::Tensor forward(const Activation& x, const Microbatch& microbatch) const;
-
- private:
-  ParallelLinearOptions options_;
-  RankContext rank_;
-};
-
 }  // namespace braid::nn

@@ -1,11 +1,11 @@
-// The functions of a model, dispatched to its family.
+// The pieces of a model.
 #include "braid/nn/model.h"
 
 #include "braid/base/errors.h"
 #include "braid/layout/parameters.h"
+#include "braid/model/families.h"
 #include "braid/model/shape.h"
-#include "braid/nn/gpt2.h"
-#include "braid/nn/llama.h"
+#include "braid/nn/lower.h"
 
 namespace braid::nn {
 
@@ -35,26 +35,15 @@ layout::BlockSpec params_of(const ModelPiece& piece, const layout::ModelParams& 
   return block;
 }
 
-namespace {
-
-// The makers of models, in the order of ModelFamily.
-constexpr ModelMaker kFamilies[] = {
-    {layout::model_params, gpt2_block},
-    {layout::model_params, llama_block},
-};
-
-static_assert(std::size(kFamilies) == kWords<ModelFamily>.size());
-
-}  // namespace
-
 const ModelMaker& model_maker(const ModelSpec& spec) {
   check(spec.experts == 0, "a mixture of experts is planned alone, and refused before it is built");
-  return kFamilies[static_cast<size_t>(spec.family)];
+  static constexpr ModelMaker kMaker{layout::model_params, model_block};
+  return kMaker;
 }
 
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                    const RankContext& rank) {
-  return model_maker(spec).block(spec, piece, store, rank);
+  return lower(spec, model::graph_of(spec), piece, store, rank);
 }
 
 }  // namespace braid::nn

@@ -40,6 +40,7 @@ struct ModelMaker {
   std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                   const RankContext& rank);
 };
+// Returns the maker of the models of model/families.h. check() fails on a mixture of experts, which is planned alone.
 const ModelMaker& model_maker(const ModelSpec& spec);
 
 }  // namespace braid::nn

@@ -13,6 +13,9 @@
 
 namespace braid::nn {
 
+// A norm over the features of replicated activations. Layer: (x - mean) / sqrt(var + eps) * weight + bias. Rms: x /
+// sqrt(mean x^2 + eps) * weight. The arithmetic is float32 if x is narrower, with one rounding at the end. Sources: Ba
+// et al., "Layer Normalization" (2016); Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
 struct NormCall {
   kernels::NormKind kind = kernels::NormKind::Layer;
   const param::Parameter* weight = nullptr;  // [c]

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "braid/base/errors.h"
+#include "braid/model/shape.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/rotary.h"
 
@@ -44,6 +45,15 @@ struct Rotate : Function<Rotate> {
 };
 
 }  // namespace
+
+RotaryOptions rotary_options(const ModelSpec& spec) {
+  RotaryOptions options{model::head_width(spec), spec.context, spec.rope_base, {}};
+  if (spec.rope_scaling == RopeScaling::Llama3) {
+    const auto context = static_cast<double>(spec.rope_context);
+    options.scaling = {{spec.rope_factor, spec.rope_low_frequency, spec.rope_high_frequency, context}};
+  }
+  return options;
+}
 
 std::vector<double> rotary_frequencies(const RotaryOptions& options) {
   check(options.head_width % 2 == 0 && options.scaling.size() <= 1, "heads have pairs of features and one scaling");

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "braid/model/model_spec.h"
+
 namespace braid::nn {
 
 // Scaling of low frequencies, for contexts longer than that of the model's first training. Source: Hugging Face
@@ -31,6 +33,8 @@ struct RotaryOptions {
   bool operator==(const RotaryOptions&) const = default;
 };
 
+// Returns the options of a model's keys.
+RotaryOptions rotary_options(const ModelSpec& spec);
 // Returns frequency[i] for i < d/2, in radians per token.
 std::vector<double> rotary_frequencies(const RotaryOptions& options);
 

@@ -188,7 +188,7 @@ TEST(CachedGeneration, AWindowHidesOldTokens) {
     at::Tensor y;
     for (int64_t t = first; t < kTokens; ++t) {
       cache.begin_step({0});
-      y = cached_attention(all.narrow(1, t, 1).contiguous(), {kHeads, kGroups, window, &all}, cache);
+      y = cached_attention(all.narrow(1, t, 1).contiguous(), {kHeads, kGroups, window}, cache);
       cache.end();
     }
     return y;

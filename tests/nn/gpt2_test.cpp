@@ -1,5 +1,4 @@
 // The whole model: the same on every number of tensor ranks, silent in evaluation, listed as documented.
-#include "braid/nn/gpt2.h"
 
 #include <gtest/gtest.h>
 

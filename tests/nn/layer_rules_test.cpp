@@ -35,52 +35,33 @@ TEST(Dropout, KeepsTheStatedShareScaledAndItsGradientHasTheSameMask) {
   EXPECT_TRUE(Dropout({0, 1, 0}).forward(x, m).is_same(x));
 }
 
-TEST(CrossEntropy, ReturnsItsGradientInTheLogitsOwnBuffer) {
-  alone([](Communicator& group) {
-    const at::Tensor leaf = formula_tensor("x", {1, 3, 5}).requires_grad_();
-    const at::Tensor logits = leaf.mul(1);
-    const void* buffer = logits.data_ptr();
-    const void* gradient = nullptr;
-    logits.register_hook([&](const at::Tensor& g) { gradient = g.data_ptr(); });
-    parallel_cross_entropy_(logits, formula_integers("y", {1, 3}, 5), {5, 0, 5}, group).backward();
-    EXPECT_EQ(buffer, gradient);
-  });
-}
-
 TEST(CrossEntropy, SurvivesHugeLogitsAndManyRows) {
   alone([](Communicator& group) {
-    const at::Tensor leaf = formula_tensor("x", {7, 31, 1000}).mul_(1e4).to(at::kFloat).requires_grad_();
-    const at::Tensor targets = formula_integers("y", {7, 31}, 1000);
-    const at::Tensor loss = parallel_cross_entropy_(leaf.mul(1), targets, {1000, 0, 1000}, group);
-    loss.backward();
-    const at::Tensor x = leaf.detach().to(at::kDouble).requires_grad_();
+    const at::Tensor logits = formula_tensor("x", {7 * 31, 1000}).mul_(1e4).to(at::kFloat);
+    const at::Tensor x = logits.to(at::kDouble).requires_grad_(), targets = formula_integers("y", {7 * 31}, 1000);
+    LossRows rows = cross_entropy_rows(logits, targets, {1000, 0, 1000}, group);
+    const at::Tensor loss = mean_loss(rows.loss_n);
+    rows.gradient.step = at::full({}, 1.0 / (7 * 31), at::kFloat);
+    kernels::softmax_gradient_(logits, rows.gradient);
     const at::Tensor expected = x.log_softmax(-1).gather(-1, targets.unsqueeze(-1)).mean().neg();
     expected.backward();
     EXPECT_LT(relative_error(loss, expected), 1e-6);
-    EXPECT_LT(relative_error(leaf.grad(), x.grad()), 1e-6);
+    EXPECT_LT(relative_error(logits, x.grad()), 1e-6);
   });
 }
 
-TEST(CrossEntropy, RefusesTargetsOutsideTheVocabularyAndASecondBackward) {
-  alone([](Communicator& group) {
-    const at::Tensor leaf = formula_tensor("x", {1, 2, 5}).requires_grad_();
-    for (const int64_t wrong : {int64_t{4}, int64_t{-1}}) {
-      const at::Tensor targets = at::full({1, 2}, wrong, at::kLong);
-      EXPECT_THROW(parallel_cross_entropy_(leaf.mul(1), targets, {4, 0, 4}, group), InternalError);
-    }
-    const at::Tensor loss = parallel_cross_entropy_(leaf.mul(1), at::full({1, 2}, 1, at::kLong), {4, 0, 4}, group);
-    loss.backward({}, /*retain_graph=*/true);
-    EXPECT_THROW(loss.backward(), InternalError);
-  });
+TEST(CrossEntropy, RefusesTargetsOutsideTheVocabulary) {
+  for (const int64_t wrong : {int64_t{4}, int64_t{-1}}) {
+    EXPECT_THROW(checked_targets(at::full({1, 2}, wrong, at::kLong), {4, 0, 4}), InternalError);
+  }
 }
 
 TEST(Embedding, RefusesTokensOutsideTheTable) {
   alone([](Communicator& group) {
     RankWorld world({{"embedding", {{"wte.weight", mesh::replicated({5, 4})}}}}, group);
-    const VocabParallelEmbedding layer({&world.store["wte.weight"], 0}, world.context);
     Microbatch m;
     m.tokens_bt = at::full({1, 2}, 5, at::kLong);
-    EXPECT_THROW(layer.forward(m), InternalError);
+    EXPECT_THROW(lookup({&world.store["wte.weight"], 0}, world.context, m), InternalError);
   });
 }
 
@@ -144,34 +125,16 @@ TEST(Linear, MakesItsInputAgainInBackwardOnceAndLetsGoOfHow) {
 
 // Two threads: the kernel splits the heads over them.
 TEST(Attention, GivesTheSameBitsEveryTime) {
-  alone([](Communicator& group) {
-    const int before = at::get_num_threads();
-    at::set_num_threads(2);
-    const auto run = [&] {
-      RankWorld world({{"layer",
-                        {{"qkv.weight", mesh::replicated({96, 32})},
-                         {"qkv.bias", mesh::replicated({96})},
-                         {"projection.weight", mesh::replicated({32, 32})},
-                         {"projection.bias", mesh::replicated({32})}}}},
-                      group, at::kFloat);
-      const Attention layer({{{&world.store["qkv.weight"]}, &world.store["qkv.bias"]},
-                             {{&world.store["projection.weight"]}, &world.store["projection.bias"]},
-                             4},
-                            world.context);
-      world.sink->begin_step(1);
-      const at::Tensor x = formula_tensor("x", {4, 200, 32}).to(at::kFloat).requires_grad_();
-      layer.forward(x, {}).square().sum().backward();
-      world.queue.run_all();
-      return std::pair{x.grad(), world.store["qkv.weight"].main_grad.clone()};
-    };
-    const auto first = run();
-    for (int repeat = 0; repeat < 5; ++repeat) {
-      const auto again = run();
-      EXPECT_TRUE(again.first.equal(first.first));
-      EXPECT_TRUE(again.second.equal(first.second));
-    }
-    at::set_num_threads(before);
-  });
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  const auto run = [&] {
+    const at::Tensor qkv = formula_tensor("x", {4, 200, 96}).to(at::kFloat).requires_grad_();
+    attention_core(qkv, {.heads = 4, .kv_heads = 4}).value.square().sum().backward();
+    return qkv.grad();
+  };
+  const at::Tensor first = run();
+  for (int repeat = 0; repeat < 5; ++repeat) EXPECT_TRUE(run().equal(first));
+  at::set_num_threads(before);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // The whole Llama: the same on every number of tensor ranks, listed as documented; documents apart; attention's rotary
 // positions are relative.
-#include "braid/nn/llama.h"
 
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Activation functions of feed-forward branches, in one pass over memory in each direction. mlp.h adds autograd and the
-// queue.
+// Activation functions of feed-forward branches, in one pass over memory in each direction.
+// nn/activation_functions.h adds autograd and the queue.
 //
 // All tensors are contiguous, of one dtype: float32, float64, bfloat16 or float16; check() fails on others. The
 // arithmetic is float32 (float64 for float64), with one rounding at the end. Results do not depend on the number of

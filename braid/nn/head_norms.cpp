@@ -1,5 +1,5 @@
-// The norms of the hidden state and of heads. They share one kernel.
-#include "braid/nn/norms.h"
+// The norms of heads, with the kernel of the norms of the hidden state.
+#include "braid/nn/head_norms.h"
 
 #include <ATen/ops/stack.h>
 
@@ -84,23 +84,6 @@ struct NormHeads : Function<NormHeads> {
 at::Tensor norm_heads_(const at::Tensor& qkv_btf, const HeadNormCall& call, const RankContext& rank) {
   check(qkv_btf.is_contiguous(), "heads to normalise, in rows");
   return NormHeads::apply(qkv_btf, HeadNormState{call, &rank.tensor, &rank.weight_grads});
-}
-
-NormCall Norm::call(const Microbatch& microbatch) const {
-  return {options_.kind,       options_.weight,  options_.bias, options_.eps,
-          &rank_.weight_grads, microbatch.micro, rank_.keep};
-}
-
-at::Tensor Norm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  return open(x_btc, microbatch).normed_btc.value;
-}
-
-Residual Norm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {
-  return norm_residual(residual_btc, call(microbatch));
-}
-
-Residual Norm::join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const {
-  return join_and_norm(residual_btc, branch, call(microbatch));
 }
 
 }  // namespace braid::nn

@@ -1,0 +1,61 @@
+// The autograd functions around the activation kernels.
+#include "braid/nn/activation_functions.h"
+
+#include "braid/nn/kept.h"
+#include "braid/nn/kernels/activations.h"
+
+namespace braid::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// The backwards write the gradient over the saved rows. A second backward finds them changed and fails.
+struct SwiGlu : Function<SwiGlu> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& gate_up) {
+    ctx->save_for_backward({gate_up});
+    return kernels::swiglu(gate_up.contiguous());
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const at::Tensor d_gate_up = ctx->get_saved_variables()[0].detach();
+    kernels::swiglu_backward_(d_gate_up, grads[0].contiguous());
+    d_gate_up.unsafeGetTensorImpl()->bump_version();
+    return {d_gate_up};
+  }
+};
+
+struct BiasGelu : Function<BiasGelu> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& h, const at::Tensor& bias,
+                            const GradTarget& target) {
+    keep(ctx, target);
+    ctx->save_for_backward({h, bias});
+    return kernels::bias_gelu(h, bias);
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor dh = saved[0].detach();
+    push_value(kept<GradTarget>(ctx), kernels::bias_gelu_backward_(dh, saved[1], grads[0].contiguous()));
+    dh.unsafeGetTensorImpl()->bump_version();
+    return {dh, {}, {}};
+  }
+};
+
+}  // namespace
+
+Activation swiglu(const at::Tensor& gate_up_btf, Keep keep) {
+  Activation y = SwiGlu::apply(gate_up_btf);
+  if (keep == Keep::Selected) y.again = [x = gate_up_btf.detach()] { return kernels::swiglu(x); };
+  return y;
+}
+
+Activation bias_gelu(const at::Tensor& h_btf, const GradTarget& bias, Keep keep) {
+  const at::Tensor& bias_f = bias.param.param->data;
+  Activation y = BiasGelu::apply(h_btf, bias_f, bias);
+  if (keep == Keep::Selected) {
+    y.again = [h = h_btf.detach(), b = bias_f.detach()] { return kernels::bias_gelu(h, b); };
+  }
+  return y;
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,40 @@
+// The calls of a piece in their order, with the sums over tensor ranks between them (layout/tensor_sums.h).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "braid/model/graph.h"
+#include "braid/nn/graph_block.h"
+
+namespace braid::nn {
+
+class CallList {
+ public:
+  // `tensor` outlives the blocks.
+  CallList(const model::BlockGraph& block, Communicator& tensor);
+
+  // Returns true if the value is summed over tensor ranks after it is made.
+  bool sums(int value) const { return splits_ && summed_[value]; }
+
+  // Returns the value that the op reads: its input, or a copy of it whose gradient is summed over tensor ranks. All ops
+  // that need a copy of a value share it.
+  int input_of(const model::Op& op);
+
+  // Adds a call that uses these values, and the sum of `out`, which it makes.
+  void add(std::vector<int> uses, int out, Call::Run run);
+
+  std::unique_ptr<Block> block(int input, int output) &&;
+
+ private:
+  const model::BlockGraph& block_;
+  Communicator& tensor_;
+  const bool splits_;
+  const std::vector<bool> summed_;
+  int num_values_;
+  std::map<int, int> copies_;  // by value
+  std::vector<Call> calls_;
+};
+
+}  // namespace braid::nn

@@ -1,0 +1,307 @@
+// The pass over the ops of a piece.
+#include "braid/nn/lower.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/model/families.h"
+#include "braid/model/shape.h"
+#include "braid/nn/activation_functions.h"
+#include "braid/nn/attention.h"
+#include "braid/nn/cached_attention.h"
+#include "braid/nn/call_list.h"
+#include "braid/nn/dropout.h"
+#include "braid/nn/embedding.h"
+#include "braid/nn/head_norms.h"
+#include "braid/nn/key_value_cache.h"
+#include "braid/nn/language_head.h"
+#include "braid/nn/linear.h"
+#include "braid/nn/residual_norm.h"
+#include "braid/nn/rotary.h"
+
+namespace braid::nn {
+namespace {
+
+using model::Op;
+using model::OpKind;
+
+NormCall at(NormCall call, const Microbatch& microbatch) {
+  call.micro = microbatch.micro;
+  return call;
+}
+
+bool is_norm(const Op& op) { return op.kind == OpKind::LayerNorm || op.kind == OpKind::RmsNorm; }
+
+class Lowering {
+ public:
+  Lowering(const ModelSpec& spec, const model::ModelGraph& graph, const ModelPiece& piece, param::ParamStore& store,
+           const RankContext& rank)
+      : spec_(spec),
+        graph_(graph),
+        block_(graph.block(piece.block)),
+        number_(piece.block),
+        store_(store),
+        rank_(rank),
+        calls_(block_, rank.tensor) {
+    const bool second = piece.part == layout::BlockPart::FeedForward;
+    if (second) next_ = block_.cuts.at(0);
+    end_ = piece.part == layout::BlockPart::Attention ? block_.cuts.at(0) : static_cast<int>(block_.ops.size());
+  }
+
+  std::unique_ptr<Block> block() {
+    const int input = block_.ops.at(next_).in[0], output = block_.ops.at(end_ - 1).out;
+    while (next_ < end_) lower(block_.ops[next_++]);
+    return std::move(calls_).block(input, output);
+  }
+
+ private:
+  void lower(const Op& op) {
+    switch (op.kind) {
+      case OpKind::Lookup:
+        return lookup(op);
+      case OpKind::Positions:
+        return positions(op);
+      case OpKind::Dropout:
+        return dropout(op);
+      case OpKind::Residual:
+        return join({op.in[0]}, op);
+      case OpKind::LayerNorm:
+      case OpKind::RmsNorm:
+        return norm(op);
+      case OpKind::HeadNorm:
+        return head_norm(op);
+      case OpKind::Linear:
+        return linear(op);
+      case OpKind::Bias:
+        return bias(op);
+      case OpKind::Rotary:
+        return rotary(op);
+      case OpKind::Attention:
+        return attention(op);
+      case OpKind::SwiGlu:
+        return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
+          frame[y] = swiglu(frame[x].value, keep);
+        });
+      case OpKind::Loss:
+        return loss(op);
+      case OpKind::Gelu:
+      case OpKind::Route:
+      case OpKind::Dispatch:
+      case OpKind::Combine:
+        break;
+    }
+    check(false, cat("an op that is executed, not ", op.kind));
+  }
+
+  // Adds a call that reads the op's inputs and writes its output.
+  void emit(const Op& op, Call::Run run) { calls_.add({op.in[0], op.out}, op.out, std::move(run)); }
+
+  // The ops that follow.
+
+  // Returns the next op if it is of this kind and alone reads `value`; else null.
+  const Op* next_reader(int value, OpKind kind, int skipped = 0) const {
+    if (next_ + skipped >= end_) return nullptr;
+    const Op& op = block_.ops[next_ + skipped];
+    const auto reads = [&](const Op& reader) { return std::ranges::count(reader.in, value) > 0; };
+    const bool alone = std::ranges::count_if(block_.ops, reads) == 1;
+    return op.kind == kind && op.in[0] == value && alone ? &op : nullptr;
+  }
+  const Op* take(int value, OpKind kind) {
+    const Op* const op = next_reader(value, kind);
+    if (op) ++next_;
+    return op;
+  }
+
+  // Parameters.
+
+  const param::Parameter& param(const model::Param& param) const {
+    return store_[model::param_name(graph_, number_, param)];
+  }
+  // The head's uses of parameters come after all others.
+  ParamUse use(const model::Param& of_op) const {
+    const param::Parameter& found = param(of_op);
+    return number_ + 1 == graph_.blocks.size() ? last_use(found) : ParamUse{&found, 0};
+  }
+
+  // The ops.
+
+  void lookup(const Op& op) {
+    emit(op, [y = op.out, rows = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
+      frame[y] = nn::lookup(rows, rank, m);
+    });
+  }
+
+  void positions(const Op& op) {
+    emit(op, [x = op.in[0], y = op.out, table = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
+      const at::Tensor& x_btc = frame[x].value;
+      frame[y] = m.cache ? add_positions_at_(x_btc, table.param->data, m.cache->places_n())
+                         : add_positions_(x_btc, {&rank.weight_grads, table, m.micro});
+    });
+  }
+
+  // What a residual adds to the hidden state: a value with a bias and dropout, or without.
+  struct BranchOps {
+    int value = 0;
+    const param::Parameter* bias = nullptr;
+    Dropout dropout = Dropout({});
+  };
+
+  // Returns true if the op `skipped` ops behind the next is the only reader of `value` and a residual, perhaps after
+  // dropout.
+  bool leads_to_residual(int value, int skipped) const {
+    const Op* const drop = next_reader(value, OpKind::Dropout, skipped);
+    return drop ? next_reader(drop->out, OpKind::Residual, skipped + 1) : next_reader(value, OpKind::Residual, skipped);
+  }
+
+  void dropout(const Op& op) {
+    if (const Op* const residual = take(op.out, OpKind::Residual)) {
+      return join({op.in[0], nullptr, Dropout(dropout_of(op))}, *residual);
+    }
+    emit(op, [x = op.in[0], y = op.out, drop = Dropout(dropout_of(op))](Frame& frame, const Microbatch& m) {
+      frame[y] = drop.forward(frame[x].value, m);
+    });
+  }
+
+  // Lowers the residual, and the norm behind it.
+  void join(const BranchOps& branch, const Op& residual) {
+    const int x = residual.in[1], sum = residual.out;
+    const auto added = [=, rank = rank_](Frame& frame, const Microbatch& m) {
+      return dropped({frame[branch.value].value, branch.bias}, branch.dropout, rank, m);
+    };
+    const bool normed = next_ < end_ && is_norm(block_.ops[next_]) && block_.ops[next_].in[0] == sum;
+    if (!normed || calls_.sums(sum)) {
+      return calls_.add({branch.value, x, sum}, sum, [=, rank = rank_](Frame& frame, const Microbatch& m) {
+        frame[sum] = nn::join(frame[x].value, added(frame, m), rank, m);
+      });
+    }
+    const Op& norm = block_.ops[next_++];
+    const auto run = [=, y = norm.out, call = norm_call(norm)](Frame& frame, const Microbatch& m) {
+      Residual joined = join_and_norm(frame[x].value, added(frame, m), at(call, m));
+      frame[sum] = std::move(joined.sum_btc);
+      frame[y] = std::move(joined.normed_btc);
+    };
+    calls_.add({branch.value, x, sum, norm.out}, norm.out, run);
+  }
+
+  Dropout::Options dropout_of(const Op& op) const {
+    const auto is_dropout = [](const Op& other) { return other.kind == OpKind::Dropout; };
+    const auto before = std::span(block_.ops).first(&op - block_.ops.data());
+    return {spec_.dropout, static_cast<int>(number_), static_cast<int>(std::ranges::count_if(before, is_dropout))};
+  }
+
+  void norm(const Op& op) {
+    emit(op, [x = op.in[0], y = op.out, call = norm_call(op)](Frame& frame, const Microbatch& m) {
+      Residual opened = norm_residual(frame[x].value, at(call, m));
+      frame[x] = std::move(opened.sum_btc);
+      frame[y] = std::move(opened.normed_btc);
+    });
+  }
+
+  NormCall norm_call(const Op& op) const {
+    const bool layer = op.kind == OpKind::LayerNorm;
+    return {layer ? kernels::NormKind::Layer : kernels::NormKind::Rms,
+            &param(op.params[0]),
+            layer ? &param(op.params[1]) : nullptr,
+            spec_.norm_eps,
+            &rank_.weight_grads,
+            0,
+            rank_.keep};
+  }
+
+  void linear(const Op& op) {
+    const int x = calls_.input_of(op);
+    int y = op.out;
+    const param::Parameter* added = nullptr;
+    const Op* const bias = next_reader(y, OpKind::Bias);
+    const bool is_taken = bias && (next_reader(bias->out, OpKind::Gelu, 1) || leads_to_residual(bias->out, 1));
+    if (bias && !is_taken && !calls_.sums(y)) {
+      ++next_;
+      y = bias->out;
+      added = &param(bias->params[0]);
+    }
+    calls_.add({x, y}, y, [=, weight = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
+      frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro, rows_of(frame[x].value, m)});
+    });
+  }
+
+  void bias(const Op& op) {
+    const param::Parameter* const added = &param(op.params[0]);
+    if (const Op* const gelu = take(op.out, OpKind::Gelu)) {
+      return calls_.add({op.in[0], gelu->out}, gelu->out,
+                        [=, x = op.in[0], y = gelu->out, rank = rank_](Frame& frame, const Microbatch& m) {
+                          frame[y] = bias_gelu(frame[x].value, {&rank.weight_grads, {added, 0}, m.micro}, rank.keep);
+                        });
+    }
+    if (leads_to_residual(op.out, 0)) {
+      const Op* const drop = take(op.out, OpKind::Dropout);
+      const Op* const residual = take(drop ? drop->out : op.out, OpKind::Residual);
+      return join({op.in[0], added, Dropout(drop ? dropout_of(*drop) : Dropout::Options{})}, *residual);
+    }
+    emit(op, [=, x = op.in[0], y = op.out, rank = rank_](Frame& frame, const Microbatch& m) {
+      frame[y] = add_bias_(frame[x].value, {&rank.weight_grads, {added, 0}, m.micro});
+    });
+  }
+
+  // The heads of this rank.
+  int heads() const { return spec_.heads / rank_.tensor.size(); }
+  int kv_heads() const { return model::num_kv_heads(spec_) / rank_.tensor.size(); }
+
+  void head_norm(const Op& op) {
+    const HeadNorms norms{&param(op.params[0]), &param(op.params[1]), spec_.norm_eps};
+    emit(op,
+         [=, x = op.in[0], y = op.out, h = heads(), k = kv_heads(), rank = rank_](Frame& frame, const Microbatch& m) {
+           frame[y] = norm_heads_(frame[x].value, {norms, h, k, m.micro}, rank);
+         });
+  }
+
+  void rotary(const Op& op) {
+    const auto turned = std::make_shared<const Rotary>(rotary_options(spec_), store_.flat_data().options());
+    emit(op, [=, x = op.in[0], y = op.out, heads = heads() + kv_heads()](Frame& frame, const Microbatch& m) {
+      const at::Tensor& x_btf = frame[x].value;
+      if (m.cache) turned->rotate_at_(x_btf, heads, m.cache->places_n());
+      frame[y] = m.cache ? x_btf : turned->rotate_(x_btf, heads);
+    });
+  }
+
+  void attention(const Op& op) {
+    const CoreCall core{heads(), kv_heads(), {}, rank_.keep, op.window};
+    const CachedCall cached{
+        core.heads, core.kv_heads, core.window, {static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())}};
+    emit(op, [=, x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
+      if (m.cache) {
+        frame[y] = cached_attention(frame[x].value, cached, *m.cache);
+      } else {
+        frame[y] = attention_core(frame[x].value, {core.heads, core.kv_heads, m.documents_bt, core.keep, core.window});
+      }
+    });
+  }
+
+  void loss(const Op& op) {
+    const LanguageHead head({use(op.params[0]), spec_.vocab}, rank_);
+    const int x = calls_.input_of(op);
+    calls_.add({x, op.out}, op.out,
+               [=, y = op.out](Frame& frame, const Microbatch& m) { frame[y] = head.forward(frame[x].value, m); });
+  }
+
+  const ModelSpec& spec_;
+  const model::ModelGraph& graph_;
+  const model::BlockGraph& block_;
+  const size_t number_;
+  param::ParamStore& store_;
+  const RankContext rank_;
+  int next_ = 0, end_ = 0;  // the ops that are not lowered yet
+  CallList calls_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> lower(const ModelSpec& spec, const model::ModelGraph& graph, const ModelPiece& piece,
+                             param::ParamStore& store, const RankContext& rank) {
+  check(0 <= piece.block && piece.block < std::ssize(graph.blocks), "a block of the model");
+  return Lowering(spec, graph, piece, store, rank).block();
+}
+
+}  // namespace braid::nn
