@@ -130,6 +130,17 @@ class Engines(TinyRun):
                 self.assertRegex(self.output(), f"(?m)^.*braid train run.toml .*train.resume={name}$")
                 self.assertEqual(self.output().count("inside a host data"), 1, "only node 0 prints the placement")
 
+    def test_a_plug_in_that_is_cut_short_is_refused(self):
+        program = shutil.copy(BINARY, self.path)
+        (self.path / "libbraid_mpi_openmpi.so").write_bytes(pathlib.Path(BINARY).read_bytes()[:4096])
+        variables = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0",
+                     "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+        done = subprocess.run([program, "train", "run.toml", "mesh.data=2", "run.engine=mpi"], cwd=self.path, text=True,
+                              env=os.environ | variables, capture_output=True, timeout=100)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        path = self.path.resolve() / "libbraid_mpi_openmpi.so"
+        self.assertRegex(done.stderr, f'^run.engine = "mpi": cannot be used: {path} is cut short: it has 4096 of [0-9]+ bytes')
+
     def test_engines_that_do_not_fit_are_refused(self):
         for words, message in [
             (["run.engine=shm"], 'run.engine = "shm": needs run.ranks = "processes"'),
