@@ -2,6 +2,7 @@
 # (scripts/setup --mpi). The braid binary itself links no MPI.
 
 find_package(PkgConfig QUIET)
+set(mpi_plugins "")
 foreach(implementation openmpi:ompi-c:Open\ MPI mpich:mpich:MPICH)
   string(REPLACE ":" ";" implementation ${implementation})
   list(GET implementation 0 name)
@@ -21,5 +22,6 @@ foreach(implementation openmpi:ompi-c:Open\ MPI mpich:mpich:MPICH)
   target_compile_definitions(braid_mpi_${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX BRAID_MPI_LIBRARY="${title} ${mpi_${name}_VERSION}")
   target_link_directories(braid_mpi_${name} PRIVATE ${mpi_${name}_LIBRARY_DIRS})
   target_link_libraries(braid_mpi_${name} PRIVATE ${mpi_${name}_LIBRARIES})
+  list(APPEND mpi_plugins braid_mpi_${name})
   message(STATUS "MPI: libbraid_mpi_${name}.so for ${title} ${mpi_${name}_VERSION}")
 endforeach()

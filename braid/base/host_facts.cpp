@@ -164,6 +164,7 @@ HostFacts host_facts(const std::string& root) {
   facts.host = host_name();
   facts.processor = value_of_line(root + "/proc/cpuinfo", "model name");
   facts.cores = num_cores();
+  facts.host_cores = std::max(facts.cores, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
   read_memory(root, facts);
   read_limit(RLIMIT_NOFILE, facts.open_files, facts.most_open_files);
   read_limit(RLIMIT_MEMLOCK, facts.locked_bytes, facts.most_locked_bytes);

@@ -17,6 +17,7 @@ struct HostFacts {
   std::string host;       // name of the host
   std::string processor;  // model of the processor; empty if unknown
   int cores = 1;          // number of cores that this process may run on
+  int host_cores = 1;     // number of cores of the host
   // Total memory: that of the machine, or the limit of this container if that is less. Free memory: as
   // available_memory_bytes().
   int64_t memory_bytes = 0, free_memory_bytes = 0;
@@ -31,8 +32,9 @@ void members(Pack& pack, HostInterface& interface) {
 }
 template <class Pack>
 void members(Pack& pack, HostFacts& facts) {
-  pack(facts.host, facts.processor, facts.cores, facts.memory_bytes, facts.free_memory_bytes, facts.shared_memory_bytes,
-       facts.open_files, facts.most_open_files, facts.locked_bytes, facts.most_locked_bytes, facts.interfaces);
+  pack(facts.host, facts.processor, facts.cores, facts.host_cores, facts.memory_bytes, facts.free_memory_bytes,
+       facts.shared_memory_bytes, facts.open_files, facts.most_open_files, facts.locked_bytes, facts.most_locked_bytes,
+       facts.interfaces);
 }
 
 // Reads the facts of this host. `root` is put in front of the paths of /proc, /sys and /dev that are read.

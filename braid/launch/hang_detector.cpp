@@ -13,7 +13,9 @@
 namespace braid::launch {
 namespace {
 
-constexpr int kFieldsBeforeTime = 10;  // number of fields between the state and utime
+constexpr int kFieldsBeforeTime = 10;   // number of fields between the state and utime
+constexpr int kFlagsField = 5;          // the flags' place among them
+constexpr uint64_t kExitingFlag = 0x4;  // PF_EXITING of the kernel's include/linux/sched.h
 
 std::string content_of(const std::string& path) {
   std::ostringstream content;
@@ -39,8 +41,12 @@ std::optional<ProcessStatus> process_status(pid_t process) {
   std::istringstream fields(stat.substr(name_end + 1));
   ProcessStatus signs;
   fields >> signs.state;
-  std::string passed;
-  for (int field = 0; field < kFieldsBeforeTime; ++field) fields >> passed;
+  int64_t passed = 0;  // a field may be negative
+  for (int field = 0; field < kFieldsBeforeTime; ++field) {
+    fields >> passed;
+    if (field == kFlagsField) signs.exits = (static_cast<uint64_t>(passed) & kExitingFlag) != 0;
+  }
+  signs.exits |= signs.state == 'Z' || signs.state == 'X';
   double user = 0, system = 0;
   fields >> user >> system;
   signs.cpu_seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));

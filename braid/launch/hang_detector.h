@@ -14,6 +14,7 @@ namespace braid::launch {
 // A process's status from /proc.
 struct ProcessStatus {
   char state = '?';        // the letter that ps shows: R, S, D, T
+  bool exits = false;      // the kernel is ending the process: it frees its memory, or no one has reaped it yet
   double cpu_seconds = 0;  // CPU time of all threads
   int64_t io_bytes = 0;    // bytes read and written by system calls; 0 if the kernel does not report them
 };

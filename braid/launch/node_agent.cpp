@@ -18,6 +18,7 @@ constexpr size_t kMostValueBytes = size_t{64} << 20;  // limit of all values tha
 constexpr size_t kValueBytes = 128;                   // memory that a value uses beside its bytes
 constexpr size_t kMostSetBytes = size_t{1} << 20;     // limit of one value and its key
 constexpr size_t kMostStateBytes = 1024;              // limit of the text of one rank's state
+constexpr double kExitSeconds = 1;                    // limit of the wait for ranks that are exiting
 
 }  // namespace
 
@@ -143,13 +144,25 @@ void NodeAgent::send_end(const Supervisor& supervisor) {
 // A failure that another node reports may be the consequence of the death of a rank here. That death has happened
 // before the message was sent, so the ranks that have died are reaped and reported before the message is handled.
 void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
-  std::vector<RoundEvent> events = rounds_.take_events();
+  for (RoundEvent& event : rounds_.take_events()) events_.push_back(std::move(event));
   supervisor.reap();
   send_failure();
-  for (RoundEvent& event : events) {
+  if (awaits_exits(supervisor)) return;
+  for (RoundEvent& event : std::exchange(events_, {})) {
     const std::string fault = take(supervisor, event);
     if (!fault.empty()) rounds_.fail_node(event.node, fault);
   }
+}
+
+// Returns true, for at most kExitSeconds, if another node has reported a failure while a rank here is exiting. Peers
+// notice that a killed process has lost its memory (process_vm_readv) before its parent can reap it.
+bool NodeAgent::awaits_exits(const Supervisor& supervisor) {
+  const bool reported = std::ranges::any_of(events_, [this](const RoundEvent& event) {
+    return event.node != rounds_.node() && std::holds_alternative<RanksFailed>(event.body);
+  });
+  if (!reported || failure_ || failure_sent_ || !supervisor.any_exits()) return false;
+  if (held_since_ < 0) held_since_ = now_seconds();
+  return now_seconds() - held_since_ < kExitSeconds;
 }
 
 // Returns the fault of the message; empty if it is valid. The functions below do the same.

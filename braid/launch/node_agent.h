@@ -59,6 +59,7 @@ class NodeAgent final : public SupervisorDelegate {
   void take_end(int place, EndReport& ends);
   void take_question(Supervisor& supervisor, int place, const GetRequest& asks);
   void listen_to_nodes(Supervisor& supervisor);
+  bool awaits_exits(const Supervisor& supervisor);
   std::string take(Supervisor& supervisor, RoundEvent& event);
   std::string take_value(Supervisor& supervisor, int node, ValueSet& set);
   std::string take_failure(int node, const comm::Failure& failure);
@@ -80,6 +81,8 @@ class NodeAgent final : public SupervisorDelegate {
   std::map<std::string, std::string> values_;
   std::vector<size_t> value_bytes_;  // by node: memory of the values that the node has set
   std::multimap<std::string, Question> open_;
+  std::vector<RoundEvent> events_;  // messages of all nodes that have not been handled
+  double held_since_ = -1;          // when awaits_exits() first returned true (now_seconds()); -1: it has not
   std::vector<std::string> outcomes_;
   std::optional<comm::Failure> failure_;
   std::vector<comm::Failure> later_failures_;  // other ranks' own failures, received after failure_

@@ -90,6 +90,13 @@ bool Supervisor::any_runs() const {
   return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.process->runs(); });
 }
 
+bool Supervisor::any_exits() const {
+  return std::ranges::any_of(ranks_, [](const Rank& rank) {
+    const auto seen = rank.process->runs() ? process_status(rank.process->pid()) : std::nullopt;
+    return seen && seen->exits;
+  });
+}
+
 void Supervisor::leave_to_child() {
   for (const Rank& rank : ranks_) rank.process->forget();
   parts_.signals.leave_to_child();

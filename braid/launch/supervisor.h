@@ -106,6 +106,8 @@ class Supervisor {
   // Writes `bytes` to the rank without blocking. If they do not fit into the stream's buffer, the world fails.
   void send(int place, const std::string& bytes);
   bool any_runs() const;
+  // Returns true if the kernel is ending a rank that cannot be reaped yet.
+  bool any_exits() const;
   // Reaps the ranks that have ended. One that ends without an outcome fails the world.
   void reap();
   // Fails the world because of the rank at `place`. The reason is `how`, with the rank's process, host and activity.

@@ -94,7 +94,10 @@ void note_host(const MeasuredJob& job, size_t number, std::vector<std::string>& 
     notes.push_back(cat(name, ": a process may open ", counted(host.facts.open_files, "file"), ", and a rank of ",
                         num_ranks, " may need ", open_files, ": ulimit -n ", open_files));
   }
-  if (host.num_ranks > host.facts.cores) {
+  if (!host.unbind.empty() && host.facts.cores < host.facts.host_cores) {
+    notes.push_back(cat(name, ": the launcher has bound a rank to ", host.facts.cores, " of ", host.facts.host_cores,
+                        " cores: ", host.unbind));
+  } else if (host.num_ranks > host.facts.cores) {
     notes.push_back(cat(name, ": ", counted(host.num_ranks, "rank"), " share ", counted(host.facts.cores, "core"),
                         ", and wait for each other"));
   }

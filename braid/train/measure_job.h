@@ -52,10 +52,11 @@ struct JobHost {
   std::string version;          // version of braid and of its engines
   int num_ranks = 0;            // number of measured ranks on this host
   int64_t free_disk_bytes = 0;  // in the folder where its disk is measured
+  std::string unbind;           // option of its launcher that binds no rank to cores: "srun --cpu-bind=none"; or empty
 };
 template <class Pack>
 void members(Pack& pack, JobHost& host) {
-  pack(host.facts, host.version, host.num_ranks, host.free_disk_bytes);
+  pack(host.facts, host.version, host.num_ranks, host.free_disk_bytes, host.unbind);
 }
 
 struct MeasuredJob {

@@ -81,6 +81,7 @@ TEST_F(HostFactsOf, this_host) {
   const HostFacts facts = host_facts();
   EXPECT_EQ(facts.host, host_name());
   EXPECT_EQ(facts.cores, num_cores());
+  EXPECT_GE(facts.host_cores, facts.cores);
   EXPECT_GT(facts.memory_bytes, 0);
   EXPECT_GT(facts.open_files, 0);
 }

@@ -1,6 +1,7 @@
 """braid doctor: on one host, on two nodes of a job, under a launcher; its lines, its JSON, its cluster file. What it measures is
 not judged."""
 import json
+import os
 import pathlib
 import re
 import socket
@@ -123,6 +124,21 @@ class Doctor(unittest.TestCase):
         self.assertRegex(ends[0][0], r"; 2 ranks\n")
         self.assertRegex(ends[0][0], r"\npairs +1 in a host: ")
         self.assertEqual(ends[1][0], "")
+
+    @unittest.skipIf(os.sysconf("SC_NPROCESSORS_ONLN") < 2, "the host has one core")
+    def test_cores_to_which_mpirun_binds_a_rank_are_not_those_of_the_host(self):
+        variables = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+        ranks = [self.started("--out", "/proc", env={"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_LOCAL_RANK": rank, **variables},
+                              preexec_fn=self.bound_to_a_core) for rank in "01"]
+        said = [rank.communicate(timeout=120)[0] for rank in ranks][0]
+        cores = os.sysconf("SC_NPROCESSORS_ONLN")
+        self.assertIn(f"host      {socket.gethostname()}: 1 of {cores} cores", said)
+        self.assertIn(f"{socket.gethostname()}: the launcher has bound a rank to 1 of {cores} cores: mpirun --bind-to none\n", said)
+        self.assertNotIn("wait for each other", said)
+
+    @staticmethod
+    def bound_to_a_core():
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 
     def test_what_looks_wrong_is_a_note(self):
         done = braid("doctor", "--ranks", "2", "--out", "/proc", preexec_fn=self.few_files)

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from braid_binary import BINARY
-from tiny_run import ENDLESS, TinyRun
+from tiny_run import ENDLESS, TinyRun, let_signals_through
 
 MPIRUN = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"], "mpich": ["mpirun.mpich"]}
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -82,25 +82,34 @@ class Engines(TinyRun):
                 pass
         return ours
 
-    def ended(self, name, number, out):
-        """Standard output and error of a run into `out` that is endless but for a signal to rank 1."""
+    def endless(self, name, out):
+        """A run into `out`, after its first checkpoint."""
         words = [*MPIRUN[name], "-np", "2", BINARY, "train", "run.toml", "mesh.data=2", "run.engine=mpi", *ENDLESS,
                  "train.save_every=10", "run.progress_seconds=1", "train.out=" + out]
         with open(self.path / "output", "w") as output:
-            run = subprocess.Popen(words, cwd=self.path, env=os.environ | AS_ROOT, stdout=output, stderr=output)
-            self.addCleanup(run.kill)
-            while not (self.path / out / "step-10").exists() and run.poll() is None:
-                time.sleep(0.05)
-            ours = self.ranks_of_this_test()
-            self.assertEqual(len(ours), 1)
-            os.kill(ours[0], number)
-            code, said = run.wait(timeout=60), (self.path / "output").read_text(errors="replace")
-            # Until it has the code of a process whose connection is closed, MPICH's mpirun takes the wait status 1 for
-            # it, which it calls a hangup. A process that ends with 1 has the status 256.
-            hangup = name == "mpich" and "EXIT STRING: Hangup (signal 1)" in said
-            self.assertEqual(code, 1 if hangup else 3, said)
-        self.assertFalse(pathlib.Path(f"/proc/{ours[0]}").exists())
+            run = subprocess.Popen(words, cwd=self.path, env=os.environ | AS_ROOT, stdout=output, stderr=output,
+                                   preexec_fn=let_signals_through)
+        self.addCleanup(run.kill)
+        while not (self.path / out / "step-10").exists() and run.poll() is None:
+            time.sleep(0.05)
+        return run
+
+    def output(self):
         return (self.path / "output").read_text(errors="replace")
+
+    def ended(self, name, number, out):
+        """Standard output and error of a run into `out` that is endless but for a signal to rank 1."""
+        run = self.endless(name, out)
+        ours = self.ranks_of_this_test()
+        self.assertEqual(len(ours), 1)
+        os.kill(ours[0], number)
+        code, said = run.wait(timeout=60), self.output()
+        # Until it has the code of a process whose connection is closed, MPICH's mpirun takes the wait status 1 for
+        # it, which it calls a hangup. A process that ends with 1 has the status 256.
+        hangup = name == "mpich" and "EXIT STRING: Hangup (signal 1)" in said
+        self.assertEqual(code, 1 if hangup else 3, said)
+        self.assertFalse(pathlib.Path(f"/proc/{ours[0]}").exists())
+        return said
 
     def test_a_rank_of_mpirun_that_dies_or_stops_is_named_with_the_command_that_resumes(self):
         for name in installed_mpis():
@@ -110,6 +119,27 @@ class Engines(TinyRun):
                     said = self.ended(name, number, out)
                     self.assertIn(f"rank 1: {why}", said)
                     self.assertRegex(said, f"(?m)^.*braid train run.toml .*train.resume={out}/step-[0-9]+$")
+
+    def test_a_signal_to_mpirun_prints_the_command_that_resumes(self):
+        """Open MPI's mpirun kills the ranks a second later. MPI_Finalize waits for it meanwhile."""
+        for name in installed_mpis():
+            with self.subTest(mpi=name):
+                run = self.endless(name, name)
+                run.send_signal(signal.SIGTERM)
+                self.assertNotEqual(run.wait(timeout=60), 0)
+                self.assertRegex(self.output(), f"(?m)^.*braid train run.toml .*train.resume={name}$")
+                self.assertEqual(self.output().count("inside a host data"), 1, "only node 0 prints the placement")
+
+    def test_a_plug_in_that_is_cut_short_is_refused(self):
+        program = shutil.copy(BINARY, self.path)
+        (self.path / "libbraid_mpi_openmpi.so").write_bytes(pathlib.Path(BINARY).read_bytes()[:4096])
+        variables = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0",
+                     "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+        done = subprocess.run([program, "train", "run.toml", "mesh.data=2", "run.engine=mpi"], cwd=self.path, text=True,
+                              env=os.environ | variables, capture_output=True, timeout=100)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        path = self.path.resolve() / "libbraid_mpi_openmpi.so"
+        self.assertRegex(done.stderr, f'^run.engine = "mpi": cannot be used: {path} is cut short: it has 4096 of [0-9]+ bytes')
 
     def test_engines_that_do_not_fit_are_refused(self):
         for words, message in [

@@ -6,6 +6,9 @@ import subprocess
 import tempfile
 import unittest
 
+from engines_test import AS_ROOT, MPIRUN
+from tiny_run import write_inputs
+
 SOURCE = pathlib.Path(os.environ["BRAID_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["BRAID_BUILD_DIR"])
 TORCH = pathlib.Path(os.environ["BRAID_TORCH"])
@@ -49,6 +52,26 @@ class Installed(unittest.TestCase):
     def test_what_the_command_opens_is_installed_beside_it(self):
         opened = {path.name for path in (BUILD / "bin").glob("libbraid_*.so")}
         self.assertEqual({path.name for path in (self.prefix / "lib/braid").glob("libbraid_*.so")}, opened)
+
+    @unittest.skipUnless(shutil.which("dpkg-shlibdeps"), "no dpkg-shlibdeps here")
+    def test_a_debian_package_of_a_plug_in_has_it_where_the_command_looks(self):
+        names = [path.stem.removeprefix("libbraid_mpi_") for path in (BUILD / "bin").glob("libbraid_mpi_*.so")]
+        if not names:
+            self.skipTest("no MPI was installed when braid was built")
+        done = run("cpack", "--config", BUILD / "CPackConfig.cmake", "-D", f"CPACK_COMPONENTS_ALL={';'.join(names)}", "-B",
+                   self.folder / "packages")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        root = self.folder / "root"
+        (root / "usr/bin").mkdir(parents=True)
+        shutil.copy(self.prefix / "bin/braid", root / "usr/bin")
+        write_inputs(self.folder)
+        for name in names:
+            package, = (self.folder / "packages").glob(f"braid-torch-{name}_*.deb")
+            self.assertRegex(run("dpkg-deb", "-f", package, "Depends").stdout, rf"braid-torch \(= .*lib{name}")
+            self.assertEqual(run("dpkg-deb", "-x", package, root).returncode, 0)
+            done = run(*MPIRUN[name], "-np", "2", root / "usr/bin/braid", "train", "run.toml", "mesh.data=2", "run.engine=mpi",
+                       "train.steps=1", f"train.out={name}", cwd=self.folder, env=os.environ | AS_ROOT)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def configured(self, name, components, targets="", torch=TORCH):
         """A project that uses braid, configured: the finished process and the build folder."""

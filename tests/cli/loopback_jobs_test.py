@@ -6,6 +6,7 @@ import signal
 import socket
 import unittest
 
+from braid_binary import BINARY
 from job_options_test import LAUNCHERS, TORCHRUN
 from tiny_run import ENDLESS, TinyRun
 
@@ -36,6 +37,12 @@ class LoopbackJobs(TinyRun):
         return [self.started(MESH, *words, env=kept | said | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
                 for rank in range(2)]
 
+    def by_mpirun(self, *words):
+        """As mpirun of Open MPI starts them, which this program is."""
+        said = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+        return [self.started(MESH, *words, env=self.without_launchers() | said | {
+            "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank)}) for rank in range(2)]
+
     def ended(self, nodes, code):
         """What each has said on standard output and standard error."""
         told = [node.communicate(timeout=120) for node in nodes]
@@ -46,8 +53,8 @@ class LoopbackJobs(TinyRun):
         self.ended(self.by_torchrun("first", 0), 0)
         told = self.ended(self.by_torchrun("first", 1, "train.steps=9"), 0)
         self.assertIn("resumed at step 6 from ", told[0][0])
-        for said, _ in told:
-            self.assertIn(f"{socket.gethostname()} has rank 0, 1; inside a host data\n", said)
+        placement = f"{socket.gethostname()} has rank 0, 1; inside a host data\n"
+        self.assertEqual([placement in said for said, _ in told], [True, False], "a launcher shows both")
         self.assertTrue(told[1][0].endswith(f"\nthe run has ended; node 0 on {socket.gethostname()} says how\n"), told[1])
         for said, why in self.ended(self.by_torchrun("second", 1, "train.steps=12"), 2):
             self.assertIn('train.out = "run": holds an earlier run', why)
@@ -78,6 +85,24 @@ class LoopbackJobs(TinyRun):
         self.assertIn("\ninterrupted by SIGTERM; node 0 ", closing)
         self.assertEqual(why, "braid: SIGUSR1: the run is saved after this step and continues\n"
                               "braid: SIGTERM: the step is finished and saved; another signal, a moment from now, ends at once\n")
+
+    def test_a_signal_prints_the_command_that_resumes_before_anything_is_saved(self):
+        """mpirun may kill the ranks while they save, and reads no output meanwhile."""
+        nodes = self.by_mpirun(*ENDLESS)
+        self.line_of(nodes[0], "step 1/")
+        for node in nodes:
+            node.send_signal(signal.SIGTERM)
+        (_, told), (_, told_by_other) = self.ended(nodes, 143)
+        head, note, command = told.splitlines()
+        self.assertEqual(told_by_other.splitlines(), [head])
+        self.assertIn("ends the ranks first, this resumes from the newest whole checkpoint:", note)
+        self.assertEqual(shlex.split(command)[:3], [BINARY, "train", "run.toml"])
+        self.assertEqual(shlex.split(command)[-1], "train.resume=run")
+        command = [word for word in shlex.split(command)[1:] if word != "train.steps=100000"]
+        step = int(self.checkpoints()[0].removeprefix("step-"))
+        done = self.braid(*command, f"train.steps={step + 1}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"resumed at step {step} from run/step-{step}", done.stdout)
 
     def test_servers_with_which_no_equal_blocks_are_left_are_refused(self):
         job = ["--nodes", "2", "--node", "0", "--root", f"127.0.0.1:{free_port()}"]

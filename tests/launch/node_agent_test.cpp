@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,27 +156,78 @@ TEST(NodeAgent, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
   EXPECT_TRUE(told == std::string(8 << 20, 'a')) << told.size();
 }
 
-// An MPI aborts a rank because its peer, a rank of this node, has died. The abort is reported first.
+// The second of two nodes. Its only rank runs `life`. The first node reports that its own rank was aborted, as an MPI
+// does when a peer has died.
+class PeerOfAbortedRank {
+ public:
+  explicit PeerOfAbortedRank(void (*life)(int line) noexcept) {
+    rounds_.begin();
+    node_.emplace(rounds_, board_, node_of_rank_, 0);
+    supervisor_.emplace(Supervisor::Parts{board_, board_, signals_, *node_}, Supervisor::Patience{1});
+    supervisor_->start(1, life);
+  }
+
+  // Returns when the kernel is ending the rank.
+  void await_exit() const {
+    while (!supervisor_->any_exits()) poll(nullptr, 0, 1);
+  }
+  // Returns the failure of the job once the node has received the report.
+  comm::Failure failure() {
+    const comm::Failure abort{0, 0, "killed by signal 6 (Aborted)"};
+    job_.receive(0, unframed(control::framed_message(
+                        control::JobBroadcast{0, round_message_bytes({rounds_.number(), RanksFailed{abort}})})));
+    while (!node_->failure()) advance();
+    for (int turn = 0; turn < 2; ++turn) advance();  // this node's own failure comes back to it
+    return *node_->failure();
+  }
+
+ private:
+  void advance() {
+    node_->advance(*supervisor_);
+    poll(nullptr, 0, 1);
+  }
+
+  CarriedJob job_{1, {{"h0", 1}, {"h1", 1}}};
+  JobRounds rounds_{job_};
+  comm::RankBoard board_{1};
+  const std::vector<int> node_of_rank_{0, 1};
+  SignalRelay signals_{std::vector<int>()};
+  std::optional<NodeAgent> node_;
+  std::optional<Supervisor> supervisor_;
+};
+
+constexpr const char* kBoth = "killed by signal 6 (Aborted); rank 1: killed by signal 9 (Killed), process ";
+
 TEST(NodeAgent, a_rank_that_died_is_named_though_another_node_reports_first) {
-  CarriedJob job(1, {{"h0", 1}, {"h1", 1}});
-  JobRounds rounds(job);
-  rounds.begin();
-  comm::RankBoard board(1);
-  const std::vector<int> node_of_rank{0, 1};
-  NodeAgent node(rounds, board, node_of_rank, 0);
-  SignalRelay signals({});
-  Supervisor supervisor({board, board, signals, node}, {1});
-  supervisor.start(1, [](int) noexcept { raise(SIGKILL); });
+  PeerOfAbortedRank peer([](int) noexcept { raise(SIGKILL); });
   siginfo_t ended;
   ASSERT_EQ(waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
-  const comm::Failure abort{0, 0, "killed by signal 6 (Aborted)"};
-  job.receive(0, unframed(control::framed_message(
-                     control::JobBroadcast{0, round_message_bytes({rounds.number(), RanksFailed{abort}})})));
-  for (int turn = 0; turn < 2; ++turn) node.advance(supervisor);
-  ASSERT_TRUE(node.failure());
-  EXPECT_EQ(node.failure()->rank, 0);
-  const std::string both = "killed by signal 6 (Aborted); rank 1: killed by signal 9 (Killed), process ";
-  EXPECT_EQ(node.failure()->why.substr(0, both.size()), both);
+  const comm::Failure failure = peer.failure();
+  EXPECT_EQ(failure.rank, 0);
+  EXPECT_TRUE(failure.why.starts_with(kBoth)) << failure.why;
+}
+
+// Ends the calling thread, the first of its process, and then the process after `milliseconds`. Meanwhile the kernel
+// shows the process as exiting. A process with much memory is in that state while the kernel frees it.
+void exit_for(int milliseconds) {
+  std::thread([milliseconds] {
+    poll(nullptr, 0, milliseconds);
+    raise(SIGKILL);
+  }).detach();
+  syscall(SYS_exit, 0);
+}
+
+TEST(NodeAgent, a_rank_that_is_exiting_is_named_though_another_node_reports_first) {
+  PeerOfAbortedRank peer([](int) noexcept { exit_for(200); });
+  peer.await_exit();
+  const comm::Failure failure = peer.failure();
+  EXPECT_TRUE(failure.why.starts_with(kBoth)) << failure.why;
+}
+
+TEST(NodeAgent, a_rank_that_exits_for_ever_holds_up_no_failure) {
+  PeerOfAbortedRank peer([](int) noexcept { exit_for(-1); });
+  peer.await_exit();
+  EXPECT_EQ(peer.failure().why, "killed by signal 6 (Aborted)");
 }
 
 }  // namespace

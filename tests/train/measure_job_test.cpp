@@ -201,5 +201,15 @@ TEST(JobNotes, hosts) {
                 "the clock of h1 is 2.5 s behind that of h0: times in files of the two do not compare"}));
 }
 
+// Ranks that share the cores to which they are bound would not be helped by fewer ranks.
+TEST(JobNotes, a_launcher_that_binds_ranks_to_cores_is_noted) {
+  MeasuredJob job = sound_job({0, 1});
+  for (JobHost& host : job.hosts) host.facts.host_cores = 64;
+  job.hosts[1].num_ranks = 9;
+  job.hosts[1].unbind = "mpirun --bind-to none";
+  EXPECT_EQ(job_notes(job),
+            std::vector<std::string>{"h1: the launcher has bound a rank to 8 of 64 cores: mpirun --bind-to none"});
+}
+
 }  // namespace
 }  // namespace braid::train::measure_job_test

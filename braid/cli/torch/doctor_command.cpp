@@ -30,7 +30,15 @@ struct DoctorRequest {
   int ranks = 0;  // 0: one for each core
   std::string folder = ".", cluster;
   bool as_json = false;
+  std::string unbind;  // as in train::JobHost
 };
+
+// Returns the launcher's option that lets a rank run on all cores of its host; empty if it binds no ranks.
+std::string unbind_option(const std::string& launcher) {
+  if (launcher == "Open MPI") return "mpirun --bind-to none";
+  if (launcher == "hydra") return "mpirun -bind-to none";
+  return launcher == "srun" ? "srun --cpu-bind=none" : "";
+}
 
 train::ClusterRates cluster_rates(const DoctorRequest& request) {
   return request.cluster.empty() ? train::ClusterRates::Skipped : train::ClusterRates::Measured;
@@ -43,7 +51,7 @@ std::string version_here() {
 }
 
 train::JobHost this_host(const DoctorRequest& request, int num_ranks) {
-  return {host_facts(), version_here(), num_ranks, PosixFileSystem().free_bytes(request.folder)};
+  return {host_facts(), version_here(), num_ranks, PosixFileSystem().free_bytes(request.folder), request.unbind};
 }
 
 train::MeasuredJob on_one_host(const DoctorRequest& request, int num_ranks) {
@@ -108,6 +116,7 @@ int doctor_command(const Words& words) {
   JobPlace place = job_place(request.job);
   if (!place.note.empty()) std::cerr << "braid: " << shown_on_line(place.note) << std::endl;
   if (place.node == 0) refuse_unwritable(request.cluster);
+  request.unbind = unbind_option(place.launcher);
   JobWork work;
   work.ranks_here = request.ranks > 0 ? request.ranks : std::min(num_cores(), kMaxProcessRanks);
   if (place.num_nodes == 1) {

@@ -25,15 +25,20 @@ std::string interface_text(const HostInterface& interface) {
   return cat(name, " ", joined(interface.addresses, " "));
 }
 
+std::string cores_text(const HostFacts& facts) {
+  if (facts.cores == facts.host_cores) return counted(facts.cores, "core");
+  return cat(facts.cores, " of ", counted(facts.host_cores, "core"));
+}
+
 std::string host_text(const train::JobHost& host) {
   const HostFacts& facts = host.facts;
   std::vector<std::string> interfaces;
   for (const HostInterface& interface : facts.interfaces) interfaces.push_back(interface_text(interface));
   const std::string files = facts.open_files < 0 ? "no limit" : cat(facts.open_files);
-  return report_line("host", cat(facts.host, ": ", counted(facts.cores, "core"),
-                                 facts.processor.empty() ? "" : " of " + facts.processor, ", memory ",
-                                 limit_text(facts.memory_bytes), ", free ", limit_text(facts.free_memory_bytes),
-                                 "; disk free ", limit_text(host.free_disk_bytes))) +
+  return report_line("host",
+                     cat(facts.host, ": ", cores_text(facts), facts.processor.empty() ? "" : " of " + facts.processor,
+                         ", memory ", limit_text(facts.memory_bytes), ", free ", limit_text(facts.free_memory_bytes),
+                         "; disk free ", limit_text(host.free_disk_bytes))) +
          report_line("", joined(interfaces, "; ")) +
          report_line("", cat("limits: open files ", files, ", locked memory ", limit_text(facts.locked_bytes),
                              "; /dev/shm ", limit_text(facts.shared_memory_bytes))) +
@@ -116,6 +121,7 @@ Json host_json(const train::JobHost& host, const train::HostSpeed& speed) {
           {"version", host.version},
           {"processor", facts.processor},
           {"cores", facts.cores},
+          {"host_cores", facts.host_cores},
           {"ranks", host.num_ranks},
           {"memory_bytes", facts.memory_bytes},
           {"free_memory_bytes", facts.free_memory_bytes},

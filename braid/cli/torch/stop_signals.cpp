@@ -1,10 +1,13 @@
 // The signal handlers of a run. They only use the clock, lock-free atomics, write(), kill() and _exit().
 #include "braid/cli/torch/stop_signals.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -12,6 +15,7 @@
 #include <ctime>
 #include <iterator>
 #include <new>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -37,6 +41,7 @@ static_assert(std::atomic<Training>::is_always_lock_free && std::atomic<uint64_t
 
 // Global, because a signal handler can reach nothing else.
 KnownToRanks* known = nullptr;
+std::atomic<const char*> resume_text = nullptr;  // of this process and the ranks that it forks; null: none
 struct sigaction actions_before[std::size(kStopSignals)], save_before, others_before[std::size(kIgnoredSignals)];
 
 // Returns the time in nanoseconds, modulo 2^56, and the signal in one number, so that both are stored atomically.
@@ -54,14 +59,24 @@ bool is_soon_after(uint64_t first, uint64_t event) {
   return later <= static_cast<int64_t>(StopSignals::kSameEventSeconds * kNanoseconds);
 }
 
+// Writes to standard error. Drops the rest if nobody reads it: the handler must not block the save. A pipe that poll()
+// reports as writable takes PIPE_BUF bytes.
+void write_text(const char* text) {
+  for (size_t left = std::strlen(text); left > 0;) {
+    pollfd out{STDERR_FILENO, POLLOUT, 0};
+    const ssize_t count = ::poll(&out, 1, 0) == 1 ? ::write(STDERR_FILENO, text, std::min<size_t>(left, PIPE_BUF)) : 0;
+    if (count <= 0) return;
+    text += count;
+    left -= static_cast<size_t>(count);
+  }
+}
+
 void print_signal(int signal, const char* what) {
   const char* name = signal == SIGINT    ? "SIGINT"
                      : signal == SIGTERM ? "SIGTERM"
                      : signal == SIGUSR1 ? "SIGUSR1"
                                          : "SIGHUP";
-  for (const char* part : {"braid: ", name, what, "\n"}) {
-    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, part, std::strlen(part));
-  }
+  for (const char* part : {"braid: ", name, what, "\n"}) write_text(part);
 }
 
 [[noreturn]] void end_at_once(int signal, const char* why) {
@@ -91,6 +106,8 @@ void on_stop_signal(int signal) {
                  then == Training::OthersHear
                      ? ": all hosts end before the first step; another signal, a moment from now, ends this one at once"
                      : ": the step is finished and saved; another signal, a moment from now, ends at once");
+    const char* const text = resume_text;
+    if (text && then == Training::Unsaved) write_text(text);
   } else if (!is_same) {
     end_at_once(signal, ", the second: nothing more is saved");
   }
@@ -135,9 +152,16 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  resume_text = nullptr;
   sigaction(SIGUSR1, &save_before, nullptr);
   for (size_t i = 0; i < std::size(kStopSignals); ++i) sigaction(kStopSignals[i], &actions_before[i], nullptr);
   for (size_t i = 0; i < std::size(kIgnoredSignals); ++i) sigaction(kIgnoredSignals[i], &others_before[i], nullptr);
+}
+
+void StopSignals::set_resume_text(std::string text) {
+  resume_text = nullptr;
+  resume_text_ = std::move(text);
+  resume_text = resume_text_.c_str();
 }
 
 void StopSignals::others_hear() { known->training = Training::OthersHear; }

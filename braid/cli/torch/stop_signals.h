@@ -27,6 +27,10 @@ class StopSignals {
   ~StopSignals();  // restores the earlier handlers
   StopSignals(const StopSignals&) = delete;
 
+  // Sets the text that follows the report of a signal that is kept, on standard error. A launcher may end the process
+  // before the run is saved and anything else can be printed. Ranks forked later have the text too.
+  void set_resume_text(std::string text);
+
   // From now on other hosts end together with this process, so they must be notified of a signal first. The signal is
   // kept as if work would be lost.
   void others_hear();
@@ -37,6 +41,9 @@ class StopSignals {
   static int received();
   // Returns true if SIGUSR1 has requested a save since the last call, in any process that shares this state.
   static bool takes_save_request();
+
+ private:
+  std::string resume_text_;
 };
 
 // Returns the name of a signal: "SIGTERM".

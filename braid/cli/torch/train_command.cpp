@@ -70,15 +70,27 @@ std::vector<std::string> words_of_job(const Start& start) {
   return job_words(start.options);
 }
 
-// Returns the command that resumes the run.
-std::string command_from(const std::string& checkpoint, const Start& start, RunPrinter& printer) {
+// Returns the command that resumes the run of this folder from `checkpoint`.
+std::string command_of(const std::filesystem::path& folder, const std::string& checkpoint, const Start& start) {
   std::vector<std::string> words = words_of_job(start);
-  if (!words.empty()) printer.note("every host takes it up with its own --node");
   words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
-  const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path();
   const bool is_there = path_kind(start.request.path) == PathKind::File;  // a pipe has been read to its end
-  return resume_command(program_invocation_name, is_there ? start.request.path : (run / kConfigName).string(), words,
+  return resume_command(program_invocation_name, is_there ? start.request.path : (folder / kConfigName).string(), words,
                         checkpoint);
+}
+
+std::string command_from(const std::string& checkpoint, const Start& start, RunPrinter& printer) {
+  if (!words_of_job(start).empty()) printer.note("every host takes it up with its own --node");
+  return command_of(std::filesystem::path(checkpoint).parent_path(), checkpoint, start);
+}
+
+// Returns the text that a signal prints at once. A launcher that has passed a signal on kills the ranks after a time,
+// perhaps before they have saved: mpirun of Open MPI after a second. Empty if nothing may end the run early.
+std::string text_after_signal(const Start& start, const std::string& out) {
+  if (!start.place.one_rank_each || start.place.launcher_restarts) return "";
+  return cat("braid: if ", start.place.launcher,
+             " ends the ranks first, this resumes from the newest whole checkpoint:\n", command_of(out, out, start),
+             "\n");
 }
 
 // Prints the command that resumes a failed run. Prints nothing if a launcher restarts it.
@@ -161,11 +173,12 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
 }
 
 // Trains on a node other than node 0. Node 0 prints the run's progress and writes its metrics.
-int take_part(RunSpec spec, StopSignals& signals, Job& job) {
+int take_part(const Start& start, RunSpec spec, StopSignals& signals, Job& job) {
   spec.train.overwrite = false;
   RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
   spec = agreed_spec(spec, job);
-  printer.note(placement_text(job, spec));
+  // A launcher of ranks shows the output of all of them in one place.
+  if (!start.place.one_rank_each) printer.note(placement_text(job, spec));
   try {
     restarting_run(spec, {nullptr, printer, &job});
   } catch (const CommError&) {
@@ -205,9 +218,10 @@ int train_on_hosts(Start& start, RunSpec spec) {
   std::cout << "waits for all " << counted(start.place.num_nodes, "node") << " at " << control::text(start.place.root)
             << std::endl;
   Job job(start.place, work);
+  if (job.leads()) signals.set_resume_text(text_after_signal(start, spec.train.out));
   signals.others_hear();
   try {
-    return job.leads() ? train(start, spec, signals, &job) : take_part(spec, signals, job);
+    return job.leads() ? train(start, spec, signals, &job) : take_part(start, spec, signals, job);
   } catch (const StoppedBeforeRanks& stop) {
     std::cerr << "braid: " << stop.what() << std::endl;
     return 128 + stop.signal;

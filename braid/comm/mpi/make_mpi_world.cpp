@@ -1,6 +1,8 @@
 // The transport over MPI.
 #include "braid/comm/mpi/make_mpi_world.h"
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
 #include "braid/comm/mpi/mpi_plugin_file.h"
 #include "braid/comm/mpi/mpi_wire.h"
@@ -27,7 +29,8 @@ class MpiTransport final : public transport::WireTransport {
                            .plugin = find_plugin().path,
                            .store = options.store,
                            .prefix = options.prefix,
-                           .given_up = [failures = options.failures] { return failures->failure().has_value(); }});
+                           .given_up = [failures = options.failures] { return failures->failure().has_value(); },
+                           .start_seconds = std::min(options.deadline_seconds, MpiWire::kStartSeconds)});
       wire_ = wire.get();
       set_wire(std::move(wire));
     });
@@ -41,7 +44,11 @@ class MpiTransport final : public transport::WireTransport {
 
   // MPI ends only if all ranks end it.
   void stop() override {
-    if (wire_ && has_ended_ && !given_up()) wire_->finish();
+    if (wire_ && has_ended_ && !given_up()) {
+      BackgroundActivity ending(options_.activity);
+      ending.begin("ending MPI");
+      wire_->finish();
+    }
     WireTransport::stop();
   }
 

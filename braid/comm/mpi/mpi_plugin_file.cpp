@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "braid/base/library_file.h"
 #include "braid/base/text.h"
 
 namespace braid::comm::mpi {
@@ -20,7 +21,11 @@ PluginFile find_plugin() {
     const auto program = std::filesystem::read_symlink("/proc/self/exe", failure).parent_path();
     const std::string shown = cat("MPI (", name, ")"), file = cat("libbraid_mpi_", name, ".so");
     for (const auto& folder : {program, program / "../lib/braid"}) {
-      if (std::filesystem::exists(folder / file, failure)) return {shown, (folder / file).string(), ""};
+      const std::string path = (folder / file).lexically_normal().string();
+      if (!std::filesystem::exists(path, failure)) continue;
+      const std::string fault = library_fault(path);
+      if (fault.empty()) return {shown, path, ""};
+      return {shown, "", cat("cannot be used: ", printable(path, 4096), " ", fault, "; build or install it again")};
     }
     return {shown, "",
             cat("needs ", file, ", which is built where Debian's package ", package,

@@ -7,8 +7,8 @@ namespace braid::comm::mpi {
 
 struct PluginFile {
   std::string name;     // "MPI (openmpi)"; empty without a launcher
-  std::string path;     // empty if there is none
-  std::string missing;  // if there is none, the reason: "must be used under mpirun ..."
+  std::string path;     // empty if there is none, or if its file is damaged
+  std::string missing;  // if `path` is empty, the reason: "must be used under mpirun ..."
 };
 
 // Returns the plug-in for the MPI whose launcher has set its variables. Looks beside the program and in ../lib/braid.

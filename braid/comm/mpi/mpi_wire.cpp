@@ -51,10 +51,11 @@ class MpiWire::Thread : public std::enable_shared_from_this<Thread> {
   void start() {
     started_thread("MPI", [self = shared_from_this()] { self->run(); }).detach();
     std::unique_lock hold(mutex_);
-    while (phase_ == Phase::Starting && !options_.given_up()) wait_for_change(hold);
+    await(hold, options_.start_seconds, [this] { return phase_ != Phase::Starting || options_.given_up(); });
     if (phase_ == Phase::Starting) {
       phase_ = Phase::Over;
-      throw WireError("given up");
+      if (options_.given_up()) throw WireError("given up");
+      throw WireError(cat("is in MPI_Init of ", mpi_.library, " for ", exact(options_.start_seconds), " s"));
     }
     if (!error_.empty()) throw WireError(error_);
     hold.unlock();
@@ -80,12 +81,12 @@ class MpiWire::Thread : public std::enable_shared_from_this<Thread> {
 
   int max_tag() const { return max_tag_; }
 
-  // Returns when MPI has ended, or when the world has failed.
+  // Returns when MPI has ended, when the world has failed, or at the deadline.
   void finish() {
     std::unique_lock hold(mutex_);
     if (phase_ == Phase::Running) phase_ = Phase::Finishing;
     changed_.notify_all();
-    while (phase_ != Phase::Over && !options_.given_up()) wait_for_change(hold);
+    await(hold, options_.finish_seconds, [this] { return phase_ == Phase::Over || options_.given_up(); });
   }
 
   // Returns when the thread uses no memory of transfers any more, or stays in a call of MPI.
@@ -109,6 +110,15 @@ class MpiWire::Thread : public std::enable_shared_from_this<Thread> {
 
   void wait_for_change(std::unique_lock<std::mutex>& hold) {
     changed_.wait_for(hold, std::chrono::duration<double>(kNapSeconds));
+  }
+
+  // Blocks until is_done() returns true, or for `seconds`. A long nap is one in which the process was stopped.
+  void await(std::unique_lock<std::mutex>& hold, double seconds, const std::function<bool()>& is_done) {
+    for (double waited = 0; !is_done() && waited < seconds;) {
+      const double begin = now_seconds();
+      wait_for_change(hold);
+      waited += std::min(now_seconds() - begin, 2 * kNapSeconds);
+    }
   }
 
   void enter(Phase phase) {

@@ -24,9 +24,15 @@ class MpiWire final : public transport::Wire {
     control::KeyValueStore* store = nullptr;  // has each rank's number in MPI's world; used by the constructor only
     std::string prefix;                       // of its keys
     std::function<bool()> given_up;           // if it returns true, the start and the end do not wait any longer
+    double start_seconds = kStartSeconds;     // deadline of MPI_Init
+    double finish_seconds = kFinishSeconds;   // deadline of finish()
   };
+  // All ranks have arrived before MPI_Init, which then connects them: on a thousand hosts that takes a minute.
+  static constexpr double kStartSeconds = 300;
+  static constexpr double kFinishSeconds = 10;
 
-  // Collective: blocks until all ranks have initialised MPI. Throws WireError. A process constructs at most one.
+  // Collective: blocks until all ranks have initialised MPI. Throws WireError, also if this rank is in MPI_Init at the
+  // deadline. Time in which the process is stopped does not count. A process constructs at most one.
   explicit MpiWire(const Options& options);
   // Aborts unless finish() was called.
   ~MpiWire() override;
@@ -38,7 +44,8 @@ class MpiWire final : public transport::Wire {
   void end_wait() override;
   // Returns when the thread makes no more calls of MPI, or is stuck in one.
   void abort() override;
-  // Ends MPI. Collective: blocks until all ranks end MPI. REQUIRES: no peer sends anything any more.
+  // Ends MPI. Collective: blocks until all ranks end MPI. At the deadline it leaves the thread in MPI_Finalize, for the
+  // process to end by _exit. REQUIRES: no peer sends anything any more.
   void finish();
 
  private:
