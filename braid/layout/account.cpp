@@ -119,7 +119,7 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph) {
           count(embedding, at_start.first(1)),
           count(embedding, at_start.subspan(1)),
           count(layer, layer.part(0)),
-          count(layer, layer.part(1)),
+          layer.cuts.empty() ? PartAccount() : count(layer, layer.part(1)),
           count(head, at_end.first(at_end.size() - 1))};
 }
 

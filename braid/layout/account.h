@@ -67,7 +67,8 @@ struct PartAccount {
   model::Terms tables;        // float32 numbers of rotary positions
 };
 
-// The costs of a model. The halves are those of one layer.
+// The costs of a model. `attention` and `feed` are the parts of one layer, before and after its cut; without a cut all is
+// in the first.
 struct ModelAccount {
   ModelSpec spec;
   model::Extents of_token;  // of one token and the whole model

@@ -11,9 +11,6 @@
 
 namespace braid::layout {
 
-// The halves of a transformer block, between which a model may be cut. Embedding and head are whole.
-enum class BlockPart { Whole, Attention, FeedForward };
-
 struct ParamSpec {
   std::string name;  // "blocks.3.attention.qkv.weight"; equal names are one parameter (tied)
   mesh::Placement placement;
@@ -22,7 +19,7 @@ struct ParamSpec {
   int use = 0;   // the number of this use, 0 .. uses - 1
   int uses = 1;  // number of uses in the whole model: 2 for a tied embedding
   model::LinearMap linear = model::LinearMap::No;
-  BlockPart part = BlockPart::Whole;  // the part of the block that it belongs to
+  int part = 0;  // the part of its block, between cuts (model/graph.h), that it belongs to
 };
 
 // The auxiliary losses and counts that blocks contribute (nn/block.h). Every rank has those of the whole model, so that

@@ -51,9 +51,8 @@ class Lister {
     return params;
   }
 
-  static BlockPart part_of(const model::BlockGraph& block, int op) {
-    if (block.cuts.empty()) return BlockPart::Whole;
-    return op < block.cuts[0] ? BlockPart::Attention : BlockPart::FeedForward;
+  static int part_of(const model::BlockGraph& block, int op) {
+    return static_cast<int>(std::ranges::count_if(block.cuts, [&](int cut) { return cut <= op; }));
   }
 
   mesh::Placement placement(const model::Dims& dims) const {

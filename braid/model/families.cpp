@@ -6,7 +6,11 @@
 
 namespace braid::model {
 
-ModelGraph graph_of(const ModelSpec& spec) { return graph_of(spec, family_of(spec).blocks); }
+ModelGraph graph_of(const ModelSpec& spec) {
+  ModelGraph graph = graph_of(spec, family_of(spec).blocks);
+  check(std::ssize(graph.kinds[1].cuts) + 1 == parts_of_layer(spec), "the layers of a family have its number of parts");
+  return graph;
+}
 
 ModelGraph graph_of(const ModelSpec& spec, const FamilyBlocks& blocks) {
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");

@@ -23,6 +23,7 @@ struct FamilyTraits {
   KeyHeads key_heads;
   PositionKind positions;
   HeadForm heads;
+  int parts = 2;  // of a layer: 2 if its graph has a cut, else 1
 };
 
 // The orientation of a tensor. Transposed: Hugging Face's tensor is [inputs, outputs] (the Conv1D of GPT-2), braid's is

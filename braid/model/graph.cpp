@@ -71,6 +71,14 @@ std::string block_name(const ModelGraph& graph, size_t block) {
   return block + 1 == graph.blocks.size() ? "head" : cat("blocks.", block - 1);
 }
 
+std::string part_name(const BlockGraph& block, size_t part) {
+  const std::span<const Op> ops = block.part(part);
+  const auto first = std::ranges::find(ops, OpKind::Linear, &Op::kind);
+  if (first == ops.end()) return "";
+  const std::string& name = first->params.at(0).name;
+  return name.substr(0, name.find('.'));
+}
+
 std::string param_name(const ModelGraph& graph, size_t block, const Param& param) {
   const bool is_layer = block > 0 && block + 1 < graph.blocks.size();
   return is_layer ? cat(block_name(graph, block), ".", param.name) : param.name;

@@ -15,6 +15,8 @@ double mean_tokens_seen(const ModelSpec& spec) {
   return window - window * window / (2 * context);
 }
 
+int parts_of_layer(const ModelSpec& spec) { return family_of(spec).traits.parts; }
+
 int ffn_width(const ModelSpec& spec) { return spec.ffn > 0 ? spec.ffn : family_of(spec).ffn_width(spec); }
 
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size) {

@@ -18,9 +18,10 @@ double mean_tokens_seen(const ModelSpec& spec);
 int ffn_width(const ModelSpec& spec);
 // Returns the feed-forward branches that each token goes through: 1, or model.experts_per_token if there are experts.
 inline int branches_per_token(const ModelSpec& spec) { return spec.experts > 0 ? spec.experts_per_token : 1; }
-// Returns the number of units that a model may be cut into: its embedding, the two halves of each of `layers`
-// transformer blocks, and its head.
-inline int num_units(int layers) { return 2 * layers + 2; }
+// Returns the number of parts into which cuts divide a layer (BlockGraph::cuts).
+int parts_of_layer(const ModelSpec& spec);
+// Returns the number of units that a model may be cut into: its embedding, the parts of its layers, and its head.
+inline int num_units(const ModelSpec& spec) { return parts_of_layer(spec) * spec.layers + 2; }
 // Returns vocab rounded up to a multiple of vocab_multiple * tensor_size. REQUIRES: vocab is resolved (> 0).
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
 

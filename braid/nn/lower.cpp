@@ -35,6 +35,12 @@ NormCall at(NormCall call, const Microbatch& microbatch) {
 
 bool is_norm(const Op& op) { return op.kind == OpKind::LayerNorm || op.kind == OpKind::RmsNorm; }
 
+// Returns the number of the first op of a part, or of all ops if the block has fewer parts.
+int first_op(const model::BlockGraph& block, int part) {
+  if (part == 0) return 0;
+  return part <= std::ssize(block.cuts) ? block.cuts[part - 1] : static_cast<int>(block.ops.size());
+}
+
 class Lowering {
  public:
   Lowering(const ModelSpec& spec, const model::ModelGraph& graph, const ModelPiece& piece, param::ParamStore& store,
@@ -45,11 +51,9 @@ class Lowering {
         number_(piece.block),
         store_(store),
         rank_(rank),
-        calls_(block_, rank.tensor) {
-    const bool second = piece.part == layout::BlockPart::FeedForward;
-    if (second) next_ = block_.cuts.at(0);
-    end_ = piece.part == layout::BlockPart::Attention ? block_.cuts.at(0) : static_cast<int>(block_.ops.size());
-  }
+        next_(first_op(block_, piece.begin)),
+        end_(first_op(block_, piece.end)),
+        calls_(block_, rank.tensor) {}
 
   std::unique_ptr<Block> block() {
     const int input = block_.ops.at(next_).in[0], output = block_.ops.at(end_ - 1).out;
@@ -292,7 +296,7 @@ class Lowering {
   const size_t number_;
   param::ParamStore& store_;
   const RankContext rank_;
-  int next_ = 0, end_ = 0;  // the ops that are not lowered yet
+  int next_, end_;  // the ops that are not lowered yet
   CallList calls_;
 };
 

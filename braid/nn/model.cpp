@@ -9,29 +9,26 @@
 
 namespace braid::nn {
 
-std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
-  const int last = model::num_units(layers) - 1;
+std::vector<ModelPiece> pieces_of(const ModelSpec& spec, int begin, int end) {
+  const int parts = model::parts_of_layer(spec), last = model::num_units(spec) - 1;
   check(0 <= begin && begin <= end && end <= last + 1, "units of the model");
   std::vector<ModelPiece> pieces;
   for (int unit = begin; unit < end; ++unit) {
-    const int block = (unit + 1) / 2;
-    const bool at_an_end = unit == 0 || unit == last, second = !at_an_end && unit % 2 == 0;
-    if (second && !pieces.empty()) {
-      pieces.back().part = layout::BlockPart::Whole;
-    } else {
-      pieces.push_back({block, at_an_end ? layout::BlockPart::Whole
-                               : second  ? layout::BlockPart::FeedForward
-                                         : layout::BlockPart::Attention});
+    if (unit == 0 || unit == last) {
+      pieces.push_back({unit == 0 ? 0 : spec.layers + 1});
+      continue;
     }
+    const int block = 1 + (unit - 1) / parts, part = (unit - 1) % parts;
+    if (pieces.empty() || pieces.back().block != block) pieces.push_back({block, part});
+    pieces.back().end = part + 1 == parts ? ModelPiece::kLast : part + 1;
   }
   return pieces;
 }
 
 layout::BlockSpec params_of(const ModelPiece& piece, const layout::ModelParams& params) {
   layout::BlockSpec block = params.at(piece.block);
-  if (piece.part == layout::BlockPart::Whole) return block;
-  std::erase_if(block.params, [&](const layout::ParamSpec& param) { return param.part != piece.part; });
-  check(!block.params.empty(), "transformer blocks alone have halves");
+  std::erase_if(block.params, [&](const auto& param) { return param.part < piece.begin || param.part >= piece.end; });
+  check(!block.params.empty(), "layers alone have parts");
   return block;
 }
 

@@ -1,6 +1,7 @@
 // Makes a model from its spec. The families are those of model/families.h.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -10,21 +11,22 @@
 
 namespace braid::nn {
 
-// A block of the model's list (embedding, blocks.0 .., head), or one half of a block. A model may be cut before and
-// after every block, and between the two branches of a transformer block. The parts between possible cuts are its
-// units:
+// A block of the model's list (embedding, blocks.0 .., head), or some of its parts. A model may be cut before and after
+// every block, and at the cuts within a layer. The parts between possible cuts are its units. With one cut in a layer:
 //
 //   unit    0           1                    2              ...   2 layers        2 layers + 1
 //           embedding | blocks.0 attention | blocks.0 mlp | ... | blocks.N mlp  | head
 struct ModelPiece {
+  static constexpr int kLast = std::numeric_limits<int>::max();
+
   int block = 0;
-  layout::BlockPart part = layout::BlockPart::Whole;  // embedding and head are whole
+  int begin = 0, end = kLast;  // its parts; kLast: to the end of the block
   bool operator==(const ModelPiece&) const = default;
 };
 
-// Returns the pieces that make up units [begin, end) of a model of `layers` transformer blocks, which has num_units()
-// units. Both halves of a block become one piece, which is faster than two.
-std::vector<ModelPiece> pieces_of(int begin, int end, int layers);
+// Returns the pieces that make up units [begin, end) of a model, which has num_units(). All parts of a block become one
+// piece, since the ops of neighbouring parts are fused.
+std::vector<ModelPiece> pieces_of(const ModelSpec& spec, int begin, int end);
 
 // Returns the parameters of `piece`, under their names in the whole model.
 layout::BlockSpec params_of(const ModelPiece& piece, const layout::ModelParams& params);

@@ -49,15 +49,15 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
     return stage_loads(cut, num_stages);
   }
   const std::vector<int> first_unit = spec::stage_units(spec, num_stages);
-  const int head = model::num_units(spec.model.layers) - 1;
+  const int head = model::num_units(spec.model) - 1, parts = model::parts_of_layer(spec.model);
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
     StageLoad& load = loads[stage];
     const int begin = first_unit[stage], end = first_unit[stage + 1];
-    const int halves = std::min(end, head) - std::max(begin, 1);
-    load.blocks = halves / 2.0;
-    if (halves % 2 == 1) load.more_feeds = std::max(begin, 1) % 2 == 1 ? -1 : 1;  // units 1, 3, 5 .. are attention
+    const int held = std::min(end, head) - std::max(begin, 1);
+    load.blocks = static_cast<double>(held) / parts;
+    if (held % parts == 1) load.more_feeds = std::max(begin, 1) % 2 == 1 ? -1 : 1;  // units 1, 3, 5 .. are attention
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];

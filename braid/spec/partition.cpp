@@ -67,7 +67,7 @@ std::optional<std::vector<double>> partition_list(const std::string& text) {
 std::string even_partition(int layers, int num_stages) { return list_text(even_blocks(layers, num_stages)); }
 
 std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
-  const int layers = spec.model.layers;
+  const int layers = spec.model.layers, parts = model::parts_of_layer(spec.model);
   const std::optional<std::vector<double>> blocks =
       is_even(spec.pipeline) ? even_blocks(layers, num_stages) : partition_list(spec.pipeline.partition);
   check(blocks && static_cast<int>(blocks->size()) == num_stages, "the partition is known, with an entry per stage");
@@ -75,19 +75,20 @@ std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
   double before = 0;
   for (int stage = 0; stage + 1 < num_stages; ++stage) {
     before += (*blocks)[stage];
-    first_unit.push_back(1 + static_cast<int>(std::lround(2 * before)));
+    first_unit.push_back(1 + static_cast<int>(std::lround(parts * before)));
   }
-  first_unit.push_back(model::num_units(layers));
+  first_unit.push_back(model::num_units(spec.model));
   const auto empty = std::adjacent_find(first_unit.begin(), first_unit.end(), std::greater_equal<>());
   check(empty == first_unit.end(), "every stage holds something");
   return first_unit;
 }
 
-std::string partition_text(const std::vector<int>& first_unit) {
+std::string partition_text(const ModelSpec& model, const std::vector<int>& first_unit) {
   std::vector<double> blocks;
   const int last = first_unit.back() - 1;  // index of the head
+  const double parts = model::parts_of_layer(model);
   for (size_t stage = 0; stage + 1 < first_unit.size(); ++stage) {
-    blocks.push_back((std::min(first_unit[stage + 1], last) - std::max(first_unit[stage], 1)) / 2.0);
+    blocks.push_back((std::min(first_unit[stage + 1], last) - std::max(first_unit[stage], 1)) / parts);
   }
   return list_text(blocks);
 }

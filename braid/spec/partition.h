@@ -41,6 +41,6 @@ std::string even_partition(int layers, int num_stages);
 std::vector<int> stage_units(const RunSpec& spec, int num_stages);
 
 // Returns the list of blocks per stage from which stage_units() makes `first_unit`.
-std::string partition_text(const std::vector<int>& first_unit);
+std::string partition_text(const ModelSpec& model, const std::vector<int>& first_unit);
 
 }  // namespace braid::spec

@@ -26,18 +26,25 @@ std::string stages_text(const View& at) {
   return cat("mesh.pipe = ", at.spec.mesh.pipe, chunks > 1 ? cat(" x ", chunks) : "");
 }
 
+// Returns the smallest part of a layer that a stage may hold.
+std::string smallest(const View& at) {
+  const int parts = model::parts_of_layer(at.spec.model);
+  return parts == 1 ? "a block" : parts == 2 ? "half a block" : cat("1/", parts, " of a block");
+}
+
 CrossRule enough_parts() {
   return {{"mesh.pipe", "pipeline.schedule", "pipeline.chunks", "pipeline.partition", "model.layers"},
           [](const View& at) {
             const int stages = num_stages(at.spec), layers = at.spec.model.layers;
-            return (!even(at) || stages <= layers) && (!measured(at) || stages <= model::num_units(layers));
+            return (!even(at) || stages <= layers) && (!measured(at) || stages <= model::num_units(at.spec.model));
           },
           [](const View& at) {
             const int chunks = chunks_per_rank(at.spec.pipeline), layers = at.spec.model.layers;
-            const std::string most = even(at) ? cat("model.layers (", layers, ")") : cat(model::num_units(layers));
+            const std::string most =
+                even(at) ? cat("model.layers (", layers, ")") : cat(model::num_units(at.spec.model));
             return cat("must be at most ", most, chunks > 1 ? cat(" / ", counted(chunks, "stage"), " per rank") : "",
                        even(at) ? ", since every stage holds a block"
-                                : ", since every stage holds half a block, the embedding or the head");
+                                : cat(", since every stage holds ", smallest(at), ", the embedding or the head"));
           }};
 }
 
@@ -54,11 +61,15 @@ std::vector<CrossRule> list_rules() {
          const Reals blocks = given(at);
          return std::all_of(blocks.begin(), blocks.end(), [&](const double& count) {
            const bool at_an_end = blocks.size() > 1 && (&count == &blocks.front() || &count == &blocks.back());
-           return count >= (at_an_end ? 0 : 0.5) && 2 * count == std::floor(2 * count);
+           const double held = model::parts_of_layer(at.spec.model) * count;
+           return held >= (at_an_end ? 0 : 1) && held == std::floor(held);
          });
        },
-       [](const View&) {
-         return std::string("must give every stage whole and half blocks, at least 0.5 but for the first and the last");
+       [](const View& at) {
+         const bool halves = model::parts_of_layer(at.spec.model) == 2;
+         return cat("must give every stage ",
+                    halves ? "whole and half blocks, at least 0.5" : cat("multiples of ", smallest(at)),
+                    " but for the first and the last");
        }},
       {{"pipeline.partition", "model.layers"},
        [](const View& at) {

@@ -111,7 +111,7 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
   }
   if (key == "memory.recompute") {
     const int stages = num_stages(at.spec);
-    return toml_text(nearest_recompute(at.spec.memory, stages <= model::num_units(at.spec.model.layers) ? stages : 0));
+    return toml_text(nearest_recompute(at.spec.memory, stages <= model::num_units(at.spec.model) ? stages : 0));
   }
   if (key == "data.include") {
     Strings kept = at.spec.data.include;

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<nn::ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
   const std::vector<int> units = spec::stage_units(spec, num_stages);
-  return nn::pieces_of(units[stage], units[stage + 1], spec.model.layers);
+  return nn::pieces_of(spec.model, units[stage], units[stage + 1]);
 }
 
 layout::AuxiliarySpec auxiliaries_of(const layout::ModelParams& blocks) {

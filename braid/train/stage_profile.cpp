@@ -16,6 +16,8 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/launch/launcher.h"
 #include "braid/layout/parameters.h"
+#include "braid/model/families.h"
+#include "braid/model/shape.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/partition.h"
@@ -65,7 +67,7 @@ std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads) {
   spec.pipeline.partition = saved_partition(spec, num_stages);
   if (!spec.pipeline.partition.empty()) return {};
   const plan::Partition measured = best_partition(spec, profiled_units(spec, threads));
-  spec.pipeline.partition = spec::partition_text(measured.first_unit);
+  spec.pipeline.partition = spec::partition_text(spec.model, measured.first_unit);
   return measured;
 }
 
@@ -178,39 +180,39 @@ class Profile {
 
 // The measured pieces of a model of one block.
 struct Pieces {
-  plan::Unit embedding, whole, attention, feed_forward, head;
+  plan::Unit embedding, whole, head;
+  std::vector<plan::Unit> parts;  // of the block
 };
+
+// Splits the whole block's time in proportion to the times of its parts.
+void share_out(double plan::Unit::*seconds, Pieces& pieces) {
+  double sum = 0;
+  for (const plan::Unit& part : pieces.parts) sum += part.*seconds;
+  if (sum <= 0) return;
+  for (plan::Unit& part : pieces.parts) part.*seconds *= pieces.whole.*seconds / sum;
+}
 
 Pieces measured_pieces(const RunSpec& one_block, Communicator& tensor) {
   Profile profile(one_block, tensor);
-  Pieces pieces;
-  pieces.embedding = profile.measured({0});
-  pieces.whole = profile.measured({1});
-  pieces.attention = profile.measured({1, layout::BlockPart::Attention});
-  pieces.feed_forward = profile.measured({1, layout::BlockPart::FeedForward});
-  pieces.head = profile.measured({2});
+  Pieces pieces{profile.measured({0}), profile.measured({1}), profile.measured({2}), {}};
+  for (int part = 0; part < model::parts_of_layer(one_block.model); ++part) {
+    pieces.parts.push_back(profile.measured({1, part, part + 1}));
+  }
+  for (const auto seconds : {&plan::Unit::forward, &plan::Unit::input_grad, &plan::Unit::weight_grad}) {
+    share_out(seconds, pieces);
+  }
   return pieces;
 }
 
-// Splits the whole block's time in proportion to the times of its halves.
-void share_out(double whole, double& first, double& second) {
-  const double both = first + second;
-  if (both <= 0) return;
-  first *= whole / both;
-  second = whole - first;
-}
-
-std::vector<plan::Unit> units_of(Pieces pieces, int layers) {
-  share_out(pieces.whole.forward, pieces.attention.forward, pieces.feed_forward.forward);
-  share_out(pieces.whole.input_grad, pieces.attention.input_grad, pieces.feed_forward.input_grad);
-  share_out(pieces.whole.weight_grad, pieces.attention.weight_grad, pieces.feed_forward.weight_grad);
+std::vector<plan::Unit> units_of(const Pieces& pieces, const ModelSpec& model) {
+  const model::BlockGraph layer = model::graph_of(model).kinds[1];
   std::vector<plan::Unit> units{pieces.embedding};
   units.back().name = "embedding";
-  for (int block = 0; block < layers; ++block) {
-    units.push_back(pieces.attention);
-    units.back().name = cat("blocks.", block, ".attention");
-    units.push_back(pieces.feed_forward);
-    units.back().name = cat("blocks.", block, ".mlp");
+  for (int block = 0; block < model.layers; ++block) {
+    for (size_t part = 0; part < pieces.parts.size(); ++part) {
+      units.push_back(pieces.parts[part]);
+      units.back().name = cat("blocks.", block, ".", model::part_name(layer, part));
+    }
   }
   units.push_back(pieces.head);
   units.back().name = "head";
@@ -225,7 +227,7 @@ std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
   const auto measured = [&](Communicator& tensor) {
     param::account_memory_to(tensor.rank());
     enter_device(spec);
-    return units_of(measured_pieces(one_block, tensor), spec.model.layers);
+    return units_of(measured_pieces(one_block, tensor), spec.model);
   };
   return values_by_rank(launcher(spec.run), spec.mesh.tensor, measured,
                         {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];

@@ -10,15 +10,19 @@ namespace {
 
 using Pieces = std::vector<ModelPiece>;
 
-TEST(ModelPiece, BothHalvesOfABlockAreOnePiece) {
-  using enum layout::BlockPart;
-  EXPECT_EQ(pieces_of(0, 6, 2), (Pieces{{0, Whole}, {1, Whole}, {2, Whole}, {3, Whole}}));
-  EXPECT_EQ(pieces_of(0, 2, 2), (Pieces{{0, Whole}, {1, Attention}}));
-  EXPECT_EQ(pieces_of(2, 4, 2), (Pieces{{1, FeedForward}, {2, Attention}}));
-  EXPECT_EQ(pieces_of(4, 6, 2), (Pieces{{2, FeedForward}, {3, Whole}}));
-  EXPECT_EQ(pieces_of(5, 6, 2), (Pieces{{3, Whole}}));
-  EXPECT_EQ(pieces_of(1, 5, 2), (Pieces{{1, Whole}, {2, Whole}}));
-  EXPECT_THROW(pieces_of(4, 7, 2), InternalError);
+constexpr int kLast = ModelPiece::kLast;
+constexpr ModelPiece attention_of(int block) { return {block, 0, 1}; }
+constexpr ModelPiece mlp_of(int block) { return {block, 1, kLast}; }
+
+TEST(ModelPiece, AllPartsOfABlockAreOnePiece) {
+  const ModelSpec spec = tiny_gpt2();  // two layers
+  EXPECT_EQ(pieces_of(spec, 0, 6), (Pieces{{0}, {1}, {2}, {3}}));
+  EXPECT_EQ(pieces_of(spec, 0, 2), (Pieces{{0}, attention_of(1)}));
+  EXPECT_EQ(pieces_of(spec, 2, 4), (Pieces{mlp_of(1), attention_of(2)}));
+  EXPECT_EQ(pieces_of(spec, 4, 6), (Pieces{mlp_of(2), {3}}));
+  EXPECT_EQ(pieces_of(spec, 5, 6), (Pieces{{3}}));
+  EXPECT_EQ(pieces_of(spec, 1, 5), (Pieces{{1}, {2}}));
+  EXPECT_THROW(pieces_of(spec, 4, 7), InternalError);
 }
 
 std::vector<std::string> names(const layout::BlockSpec& block) {
@@ -31,8 +35,8 @@ TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
   for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama()}) {
     const layout::ModelParams params = layout::model_params(spec, 0, 1);
     const auto whole = names(params_of({2}, params));
-    auto first = names(params_of({2, layout::BlockPart::Attention}, params));
-    const auto second = names(params_of({2, layout::BlockPart::FeedForward}, params));
+    auto first = names(params_of(attention_of(2), params));
+    const auto second = names(params_of(mlp_of(2), params));
     for (const auto& name : first) {
       EXPECT_TRUE(name.starts_with("blocks.1.attention.") || name.find("_1.") != std::string::npos) << name;
     }
@@ -41,22 +45,21 @@ TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
     }
     first.insert(first.end(), second.begin(), second.end());
     EXPECT_EQ(first, whole);
-    EXPECT_THROW(params_of({0, layout::BlockPart::Attention}, params), InternalError);
+    EXPECT_THROW(params_of(mlp_of(0), params), InternalError);
   }
 }
 
 // Whatever they are called.
 TEST(ModelPiece, ParametersSayWhichHalfTheyBelongTo) {
-  const auto param = [](const char* name, layout::BlockPart part) {
+  const auto param = [](const char* name, int part) {
     layout::ParamSpec spec;
     spec.name = name, spec.part = part;
     return spec;
   };
-  const layout::BlockSpec block{"blocks.0",
-                                {param("a", layout::BlockPart::FeedForward), param("b", layout::BlockPart::Attention)}};
+  const layout::BlockSpec block{"blocks.0", {param("a", 1), param("b", 0)}};
   const layout::ModelParams params{{"embedding", {}}, block, {"head", {}}};
-  EXPECT_EQ(names(params_of({1, layout::BlockPart::Attention}, params)), std::vector<std::string>{"b"});
-  EXPECT_EQ(names(params_of({1, layout::BlockPart::FeedForward}, params)), std::vector<std::string>{"a"});
+  EXPECT_EQ(names(params_of(attention_of(1), params)), std::vector<std::string>{"b"});
+  EXPECT_EQ(names(params_of(mlp_of(1), params)), std::vector<std::string>{"a"});
 }
 
 // Enough rows that their sums are made in several blocks.

@@ -77,9 +77,9 @@ inline ModelSpec tiny_qwen3() {
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
       : world(layout::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
-    const int units = model::num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
+    const int units = model::num_units(run.spec), step = run.cut == Cut::HalfBlocks ? 1 : units;
     for (int unit = 0; unit < units; unit += step) {
-      for (const nn::ModelPiece& piece : nn::pieces_of(unit, unit + step, run.spec.layers)) {
+      for (const nn::ModelPiece& piece : nn::pieces_of(run.spec, unit, unit + step)) {
         blocks.push_back(nn::model_block(run.spec, piece, world.store, world.context));
       }
     }

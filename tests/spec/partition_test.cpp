@@ -62,7 +62,7 @@ TEST(StageUnits, CutBetweenAndInsideBlocks) {
 TEST(StageUnits, ReadBackAsTheirText) {
   for (const char* text : {"6", "3,3", "2.5,0.5,3", "0,6,0", "0.5,5.5"}) {
     const RunSpec spec = cut(6, text);
-    EXPECT_EQ(partition_text(stage_units(spec, static_cast<int>(partition_list(text)->size()))), text);
+    EXPECT_EQ(partition_text(spec.model, stage_units(spec, static_cast<int>(partition_list(text)->size()))), text);
   }
 }
 

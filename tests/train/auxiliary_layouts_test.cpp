@@ -71,7 +71,7 @@ template <int kPercent>
 std::unique_ptr<nn::Block> routed_block(const ModelSpec& spec, nn::ModelPiece piece, param::ParamStore& store,
                                         const nn::RankContext& rank) {
   auto inner = nn::model_block(spec, piece, store, rank);
-  if (!is_routed(spec, piece.block) || piece.part == layout::BlockPart::Attention) return inner;
+  if (!is_routed(spec, piece.block) || piece.end != nn::ModelPiece::kLast) return inner;
   const std::string name = router(piece.block);
   const Routed::Options options{name, {&store[name + ".weight"], 0}, kPercent / 100.0};
   return std::make_unique<Routed>(std::move(inner), options, rank);

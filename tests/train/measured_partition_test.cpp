@@ -97,7 +97,7 @@ TEST_F(MeasuredPartition, KeepsLessWhereActivationsAreMadeAgain) {
 
 TEST_F(MeasuredPartition, FollowsCostsSpeedsScheduleAndLimit) {
   RunSpec spec = measured_spec(2);
-  const auto cut = [&] { return spec::partition_text(best_partition(spec, plain_units(8)).first_unit); };
+  const auto cut = [&] { return spec::partition_text(spec.model, best_partition(spec, plain_units(8)).first_unit); };
   EXPECT_EQ(cut(), "4.5,3.5");  // 9.5 and 10
   spec.pipeline.speeds = {1, 3};
   EXPECT_EQ(cut(), "2,6");  // 4.5, and 15 / 3
