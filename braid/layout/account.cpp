@@ -6,6 +6,7 @@
 #include <span>
 
 #include "braid/layout/letters.h"
+#include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/model/model_flops.h"
 #include "braid/model/op_table.h"
@@ -94,8 +95,20 @@ void add_op(const model::OpAt& at, PartAccount& account) {
   }
 }
 
+// Counts the sums over tensor ranks. The gradient of a value is summed once for all ops that read it.
+void count_sums(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
+  const std::vector<bool> summed = summed_values(block);
+  std::set<int> copied;
+  for (const model::Op& op : ops) {
+    if (sums_input_gradient(block, op)) copied.insert(op.in[0]);
+    if (summed[op.out]) ++account.forward_sums;
+  }
+  account.backward_sums = static_cast<int>(copied.size());
+}
+
 PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops) {
   PartAccount account;
+  count_sums(block, ops, account);
   for (const model::Op& op : ops) {
     const model::OpAt at{block, op};
     for (const model::Param& param : op.params) account.params.push_back(count_of(at, param));

@@ -62,13 +62,14 @@ struct PartAccount {
   Count recomputed;  // of these, those of forward of norms and activations that are recomputed
   Count masked;      // elements that dropout may drop
 
-  Kept everything, selected;  // for backward, the second under selective recompute
-  Kept pending;               // of products, for a separate pass of weight gradients
-  model::Terms tables;        // float32 numbers of rotary positions
+  Kept everything, selected;                // for backward, the second under selective recompute
+  Kept pending;                             // of products, for a separate pass of weight gradients
+  model::Terms tables;                      // float32 numbers of rotary positions
+  int forward_sums = 0, backward_sums = 0;  // sums of a hidden state over tensor ranks (tensor_sums.h)
 };
 
-// The costs of a model. `attention` and `feed` are the parts of one layer, before and after its cut; without a cut all is
-// in the first.
+// The costs of a model. `attention` and `feed` are the parts of one layer, before and after its cut; without a cut all
+// is in the first.
 struct ModelAccount {
   ModelSpec spec;
   model::Extents of_token;  // of one token and the whole model

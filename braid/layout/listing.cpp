@@ -51,7 +51,7 @@ class BlockLister {
   void list_split(const model::Op& op) {
     const std::set<char> letters = split_letters(block_, op);
     all_.ops.back().split = std::string(letters.begin(), letters.end());
-    const std::string param = op.params.empty() ? "" : op.params[0].name;
+    const std::string param = op.params.empty() ? std::string(word(op.kind)) : op.params[0].name;
     if (sums_input_gradient(block_, op) && copied_.insert(op.in[0]).second) {
       add(param, ListedSum::Pass::Backward, block_.values[op.in[0]]);
     }

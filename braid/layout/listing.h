@@ -29,7 +29,7 @@ struct ListedOp {
 // listed.
 struct ListedSum {
   size_t op;                 // number in Listing::ops
-  std::string block, param;  // the parameter, or the first of the op; empty: it has none
+  std::string block, param;  // the parameter, or the first of the op; without one, the op's kind
   enum class Pass { Forward, Backward } pass;
   double elements = 0;
 };

@@ -24,9 +24,10 @@ BlockBuilder::BlockBuilder(const ModelSpec& spec, std::string_view input) : spec
 }
 
 BlockBuilder& BlockBuilder::add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more) {
-  std::vector<int> in{static_cast<int>(block_.values.size()) - 1};
+  std::vector<int> in{last_};
   in.insert(in.end(), more.begin(), more.end());
-  block_.ops.push_back({kind, &row_of(kind), std::move(in), static_cast<int>(block_.values.size()), std::move(params)});
+  last_ = static_cast<int>(block_.values.size());
+  block_.ops.push_back({kind, &row_of(kind), std::move(in), last_, std::move(params)});
   block_.values.push_back(std::move(out));
   return *this;
 }
@@ -84,8 +85,26 @@ BlockBuilder& BlockBuilder::swiglu() {
 }
 
 BlockBuilder& BlockBuilder::join() {
-  add(OpKind::Residual, last(), {}, {hidden_});
-  hidden_ = block_.ops.back().out;
+  plus(hidden_);
+  hidden_ = last_;
+  return *this;
+}
+
+BlockBuilder& BlockBuilder::plus(int value) { return add(OpKind::Residual, last(), {}, {value}); }
+
+BlockBuilder& BlockBuilder::from(int value) {
+  last_ = value;
+  return *this;
+}
+
+BlockBuilder& BlockBuilder::opaque(std::shared_ptr<const OpaqueFunction> function, std::string_view out,
+                                   const std::vector<std::pair<std::string, std::string_view>>& params) {
+  std::vector<Param> all;
+  for (const auto& [name, dims] : params) {
+    all.push_back({name, dims_of(dims), {Init::Kind::Normal, spec_.init_std}, WeightDecay::Yes});
+  }
+  add(OpKind::Opaque, dims_of(out), std::move(all));
+  block_.ops.back().function = std::move(function);
   return *this;
 }
 
@@ -96,7 +115,7 @@ BlockBuilder& BlockBuilder::cut() {
 
 BlockBuilder& BlockBuilder::to_experts(const std::string& name) {
   if (spec_.experts == 0) return *this;
-  tokens_ = static_cast<int>(block_.values.size()) - 1;
+  tokens_ = last_;
   linear(name, "s").apply(OpKind::Route);
   scores_ = block_.ops.back().out;
   return add(OpKind::Dispatch, dims_of("rc"), {}, {tokens_});

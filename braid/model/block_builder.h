@@ -1,4 +1,5 @@
-// Builds the graph of a block op by op. Each op reads the value that the op before it made.
+// Builds the graph of a block op by op. Each op reads the value that the op before it made, unless from() names
+// another.
 #pragma once
 
 #include <string>
@@ -33,8 +34,20 @@ class BlockBuilder {
   BlockBuilder& swiglu();
   // Adds the hidden state, which the next branch reads.
   BlockBuilder& join();
+  // Adds `value` to the last one.
+  BlockBuilder& plus(int value);
   // Marks a place at which the model may be cut.
   BlockBuilder& cut();
+
+  // A function of the program's own, with parameters NAME of these dims that start as normal draws. Where tensor ranks
+  // split a letter, each calls the function with its part of the tensors.
+  BlockBuilder& opaque(std::shared_ptr<const OpaqueFunction> function, std::string_view out,
+                       const std::vector<std::pair<std::string, std::string_view>>& params = {});
+
+  // Returns the number of the last value, for from() and plus().
+  int value() const { return last_; }
+  // Lets the next op read `value`.
+  BlockBuilder& from(int value);
 
   // Sends each token to its experts, by the router NAME.weight; does nothing in a model without experts.
   BlockBuilder& to_experts(const std::string& name);
@@ -50,10 +63,11 @@ class BlockBuilder {
  private:
   Param matrix(const std::string& name, Dims dims) const;
   BlockBuilder& add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more = {});
-  const Dims& last() const { return block_.values.back(); }
+  const Dims& last() const { return block_.values[last_]; }
 
   const ModelSpec& spec_;
   BlockGraph block_;
+  int last_ = 0;                 // the value that the next op reads
   int hidden_ = 0;               // the value that the next residual adds
   int tokens_ = 0, scores_ = 0;  // what the router read and made
   std::string linear_;           // the name of the last linear map

@@ -56,9 +56,9 @@ struct HfModelType {
 struct HfConfig {
   std::vector<HfReader> readers;
   // Returns the simplest model type that can express the model.
-  HfModelType (*type_of)(const ModelSpec& spec);
+  HfModelType (*type_of)(const ModelSpec& spec) = nullptr;
   // Adds the keys that not all types have.
-  void (*put)(const ModelSpec& spec, nlohmann::ordered_json& json);
+  void (*put)(const ModelSpec& spec, nlohmann::ordered_json& json) = nullptr;
 };
 
 struct FamilyBlocks {
@@ -67,16 +67,23 @@ struct FamilyBlocks {
   BlockGraph (*head)(const ModelSpec& spec);
 };
 
+// REQUIRES: the embedding begins with a lookup, and the head ends with a loss.
 struct Family {
+  std::string name;  // the word of model.family
   FamilyTraits traits;
   int (*ffn_width)(const ModelSpec& spec);  // features of the feed-forward branch where model.ffn is 0
   FamilyBlocks blocks;
-  HfNames names;
-  HfConfig config;
-  std::vector<Preset> presets;
+  HfNames names = {};    // left out: the model has no form at Hugging Face
+  HfConfig config = {};  // left out with the names
+  std::vector<Preset> presets = {};
 };
 // In the order of ModelFamily.
 std::span<const Family> families();
+std::vector<std::string> family_names();
+// Adds a family of the program's own. Its name is then a word of model.family, in configurations, checkpoints and on
+// the command line. REQUIRES: nothing of braid has been called before.
+ModelFamily add_family(Family family);
+bool is_added(ModelFamily family);
 inline const Family& family_of(const ModelSpec& spec) { return families()[static_cast<size_t>(spec.family)]; }
 
 // Returns the graph of the model. REQUIRES: its heads form groups.

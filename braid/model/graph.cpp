@@ -5,6 +5,7 @@
 #include <set>
 
 #include "braid/base/text.h"
+#include "braid/model/op_table.h"
 
 namespace braid::model {
 namespace {
@@ -37,6 +38,10 @@ bool fits(const BlockGraph& block, const Op& op) {
     default:
       return true;
   }
+}
+
+std::ptrdiff_t readers_of(const BlockGraph& block, int value) {
+  return std::ranges::count_if(block.ops, [&](const Op& op) { return std::ranges::count(op.in, value) > 0; });
 }
 
 // Returns the values that are made before op `cut` and read from it on.
@@ -92,6 +97,9 @@ std::vector<std::string> problems_of(const BlockGraph& block) {
     const std::string text = cat(op.kind, " ", rule_text(block, op));
     if (!std::ranges::all_of(op.in, [&](int value) { return made.contains(value); })) {
       problems.push_back(text + " reads a value that is not made yet");
+    }
+    if (op.row->overwrites == OverwritesInput::Yes && readers_of(block, op.in[0]) > 1) {
+      problems.push_back(text + " overwrites a value that another op reads");
     }
     if (!fits(block, op)) problems.push_back(text + " has operands that do not fit");
     if (!made.insert(op.out).second) problems.push_back(text + " makes a value that is there already");

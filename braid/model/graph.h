@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,12 +33,13 @@ enum class OpKind {
   Route,     // chooses experts for each token from the router's scores
   Dispatch,  // btc->rc: copies tokens to their experts' rows
   Combine,   // rc->btc: sums the rows of each token
+  Opaque,    // a function of the program's own (nn/opaque.h)
   Loss,      // btc,vc->: logits and cross-entropy
 };
 constexpr auto words(OpKind) {
   return std::to_array<std::string_view>({"lookup", "positions", "dropout", "layer norm", "rms norm", "head norm",
                                           "linear", "bias", "rotary", "attention", "gelu", "swiglu", "residual",
-                                          "route", "dispatch", "combine", "loss"});
+                                          "route", "dispatch", "combine", "opaque", "loss"});
 }
 
 // A parameter of an op. `name` is that in the block: "attention.qkv.weight".
@@ -50,6 +52,7 @@ struct Param {
 };
 
 struct OpRow;
+struct OpaqueFunction;  // nn/opaque.h
 
 // Ops refer to values by their number in BlockGraph::values.
 struct Op {
@@ -58,8 +61,9 @@ struct Op {
   std::vector<int> in;
   int out = 0;
   std::vector<Param> params;
-  int window = 0;          // attention: number of newest tokens that a token attends to, itself included; 0: all
-  double mask = 0;         // attention with a window: elements of the mask that its runs of tokens share
+  int window = 0;   // attention: number of newest tokens that a token attends to, itself included; 0: all
+  double mask = 0;  // attention with a window: elements of the mask that its runs of tokens share
+  std::shared_ptr<const OpaqueFunction> function = nullptr;  // of an opaque op
   double tokens_seen = 0;  // attention: the tokens that a token attends to, on average of a full sequence
 };
 
@@ -90,9 +94,10 @@ std::string part_name(const BlockGraph& block, size_t part);
 // Returns the name of a parameter in the whole model: "blocks.3.ln_1.weight", "wte.weight".
 std::string param_name(const ModelGraph& graph, size_t block, const Param& param);
 
-// Returns one sentence for each mistake: an op that reads a value before it is made, a cut across which more than one
-// value is read, a name that a block has twice, and operands of norms, linear maps, biases, activations, attention and
-// residuals whose dims do not fit. Dims of other kinds are not checked. Empty if there is no mistake.
+// Returns one sentence for each mistake: an op that reads a value before it is made, a value that an op overwrites and
+// another one reads, a cut across which more than one value is read, a name that a block has twice, and operands of
+// norms, linear maps, biases, activations, attention and residuals whose dims do not fit. Dims of other kinds are not
+// checked. Empty if there is no mistake.
 std::vector<std::string> problems_of(const BlockGraph& block);
 
 // Returns the dims of an op's operands and result: "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]".

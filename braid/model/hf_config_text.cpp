@@ -10,6 +10,10 @@ namespace braid::model {
 std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details, std::vector<Problem>& problems) {
   using OrderedJson = nlohmann::ordered_json;
   const HfConfig& config = family_of(spec).config;
+  if (!config.type_of) {
+    problems.push_back({"model.family", cat(spec.family), "must be a family that has a form at Hugging Face", ""});
+    return "";
+  }
   const HfModelType type = config.type_of(spec);
   if (spec.qk_norm && spec.qkv_bias) {
     problems.push_back(

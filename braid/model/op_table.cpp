@@ -62,24 +62,27 @@ Terms of_element(const OpAt& at) { return Terms(at.out()); }
 constexpr auto kKeeps = KeepsInput::Yes, kDrops = KeepsInput::No;
 constexpr auto kOnce = Recomputed::No, kAgain = Recomputed::Apply;
 
+constexpr auto kOverwrites = OverwritesInput::Yes, kLeaves = OverwritesInput::No;
+
 constexpr OpRow kRows[] = {
-    {OpKind::Lookup, none, no_traffic, kDrops, none, none, kOnce},
-    {OpKind::Positions, none, no_traffic, kDrops, none, none, kOnce},
-    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, none, kOnce},
-    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, none, of_row<2>, kAgain},
-    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, none, of_row<1>, kAgain},
-    {OpKind::HeadNorm, none, head_norm_traffic, kDrops, queries_and_keys, of_normed_head, kOnce},
-    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, none, kOnce},
-    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, none, kOnce},
-    {OpKind::Rotary, none, rotary_traffic, kDrops, none, none, kOnce},
-    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, copies_of_runs, of_head, Recomputed::Run},
-    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain},
-    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain},
-    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce},
-    {OpKind::Route, none, of_output<2, 3>, kDrops, none, of_element, kOnce},
-    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce},
-    {OpKind::Combine, none, combine_traffic, kKeeps, none, none, kOnce},
-    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, none, kOnce},
+    {OpKind::Lookup, none, no_traffic, kDrops, none, none, kOnce, kLeaves},
+    {OpKind::Positions, none, no_traffic, kDrops, none, none, kOnce, kOverwrites},
+    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, none, kOnce, kLeaves},
+    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, none, of_row<2>, kAgain, kLeaves},
+    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, none, of_row<1>, kAgain, kLeaves},
+    {OpKind::HeadNorm, none, head_norm_traffic, kDrops, queries_and_keys, of_normed_head, kOnce, kOverwrites},
+    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves},
+    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, none, kOnce, kOverwrites},
+    {OpKind::Rotary, none, rotary_traffic, kDrops, none, none, kOnce, kOverwrites},
+    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, copies_of_runs, of_head, Recomputed::Run, kLeaves},
+    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain, kOverwrites},
+    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain, kOverwrites},
+    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce, kLeaves},
+    {OpKind::Route, none, of_output<2, 3>, kDrops, none, of_element, kOnce, kLeaves},
+    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce, kLeaves},
+    {OpKind::Combine, none, combine_traffic, kKeeps, none, none, kOnce, kLeaves},
+    {OpKind::Opaque, none, of_output<2, 3>, kKeeps, none, none, kOnce, kLeaves},
+    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves},
 };
 static_assert(std::size(kRows) == words(OpKind()).size());
 static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));

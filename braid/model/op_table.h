@@ -35,6 +35,9 @@ enum class KeepsInput { No, Yes };
 // computed from the input and the statistics. Run: the op runs again, and keeps nothing but its input.
 enum class Recomputed { No, Apply, Run };
 
+// Yes: forward or backward writes over the input, which no other op may read.
+enum class OverwritesInput { No, Yes };
+
 struct OpRow {
   OpKind kind;
   // The floating-point operations of forward. A multiply-add counts as two.
@@ -44,6 +47,7 @@ struct OpRow {
   Terms (*copies)(const OpAt& at);      // elements of its own that it keeps for backward
   Terms (*statistics)(const OpAt& at);  // float32 numbers that it keeps for backward
   Recomputed output;
+  OverwritesInput overwrites;
 };
 
 const OpRow& row_of(OpKind kind);

@@ -19,6 +19,8 @@
 #include "braid/nn/key_value_cache.h"
 #include "braid/nn/language_head.h"
 #include "braid/nn/linear.h"
+#include "braid/nn/op_cursor.h"
+#include "braid/nn/opaque.h"
 #include "braid/nn/residual_norm.h"
 #include "braid/nn/rotary.h"
 
@@ -33,14 +35,6 @@ NormCall at(NormCall call, const Microbatch& microbatch) {
   return call;
 }
 
-bool is_norm(const Op& op) { return op.kind == OpKind::LayerNorm || op.kind == OpKind::RmsNorm; }
-
-// Returns the number of the first op of a part, or of all ops if the block has fewer parts.
-int first_op(const model::BlockGraph& block, int part) {
-  if (part == 0) return 0;
-  return part <= std::ssize(block.cuts) ? block.cuts[part - 1] : static_cast<int>(block.ops.size());
-}
-
 class Lowering {
  public:
   Lowering(const ModelSpec& spec, const model::ModelGraph& graph, const ModelPiece& piece, param::ParamStore& store,
@@ -51,13 +45,12 @@ class Lowering {
         number_(piece.block),
         store_(store),
         rank_(rank),
-        next_(first_op(block_, piece.begin)),
-        end_(first_op(block_, piece.end)),
+        ops_(block_, piece),
         calls_(block_, rank.tensor) {}
 
   std::unique_ptr<Block> block() {
-    const int input = block_.ops.at(next_).in[0], output = block_.ops.at(end_ - 1).out;
-    while (next_ < end_) lower(block_.ops[next_++]);
+    const int input = ops_.input(), output = ops_.output();
+    while (const Op* const op = ops_.take()) lower(*op);
     return std::move(calls_).block(input, output);
   }
 
@@ -89,6 +82,8 @@ class Lowering {
         return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
           frame[y] = swiglu(frame[x].value, keep);
         });
+      case OpKind::Opaque:
+        return opaque(op);
       case OpKind::Loss:
         return loss(op);
       case OpKind::Gelu:
@@ -102,22 +97,6 @@ class Lowering {
 
   // Adds a call that reads the op's inputs and writes its output.
   void emit(const Op& op, Call::Run run) { calls_.add({op.in[0], op.out}, op.out, std::move(run)); }
-
-  // The ops that follow.
-
-  // Returns the next op if it is of this kind and alone reads `value`; else null.
-  const Op* next_reader(int value, OpKind kind, int skipped = 0) const {
-    if (next_ + skipped >= end_) return nullptr;
-    const Op& op = block_.ops[next_ + skipped];
-    const auto reads = [&](const Op& reader) { return std::ranges::count(reader.in, value) > 0; };
-    const bool alone = std::ranges::count_if(block_.ops, reads) == 1;
-    return op.kind == kind && op.in[0] == value && alone ? &op : nullptr;
-  }
-  const Op* take(int value, OpKind kind) {
-    const Op* const op = next_reader(value, kind);
-    if (op) ++next_;
-    return op;
-  }
 
   // Parameters.
 
@@ -153,15 +132,8 @@ class Lowering {
     Dropout dropout = Dropout({});
   };
 
-  // Returns true if the op `skipped` ops behind the next is the only reader of `value` and a residual, perhaps after
-  // dropout.
-  bool leads_to_residual(int value, int skipped) const {
-    const Op* const drop = next_reader(value, OpKind::Dropout, skipped);
-    return drop ? next_reader(drop->out, OpKind::Residual, skipped + 1) : next_reader(value, OpKind::Residual, skipped);
-  }
-
   void dropout(const Op& op) {
-    if (const Op* const residual = take(op.out, OpKind::Residual)) {
+    if (const Op* const residual = ops_.take(op.out, OpKind::Residual)) {
       return join({op.in[0], nullptr, Dropout(dropout_of(op))}, *residual);
     }
     emit(op, [x = op.in[0], y = op.out, drop = Dropout(dropout_of(op))](Frame& frame, const Microbatch& m) {
@@ -175,19 +147,18 @@ class Lowering {
     const auto added = [=, rank = rank_](Frame& frame, const Microbatch& m) {
       return dropped({frame[branch.value].value, branch.bias}, branch.dropout, rank, m);
     };
-    const bool normed = next_ < end_ && is_norm(block_.ops[next_]) && block_.ops[next_].in[0] == sum;
-    if (!normed || calls_.sums(sum)) {
+    const Op* const norm = calls_.sums(sum) ? nullptr : ops_.take_norm(sum);
+    if (!norm) {
       return calls_.add({branch.value, x, sum}, sum, [=, rank = rank_](Frame& frame, const Microbatch& m) {
         frame[sum] = nn::join(frame[x].value, added(frame, m), rank, m);
       });
     }
-    const Op& norm = block_.ops[next_++];
-    const auto run = [=, y = norm.out, call = norm_call(norm)](Frame& frame, const Microbatch& m) {
+    const auto run = [=, y = norm->out, call = norm_call(*norm)](Frame& frame, const Microbatch& m) {
       Residual joined = join_and_norm(frame[x].value, added(frame, m), at(call, m));
       frame[sum] = std::move(joined.sum_btc);
       frame[y] = std::move(joined.normed_btc);
     };
-    calls_.add({branch.value, x, sum, norm.out}, norm.out, run);
+    calls_.add({branch.value, x, sum, norm->out}, norm->out, run);
   }
 
   Dropout::Options dropout_of(const Op& op) const {
@@ -219,10 +190,11 @@ class Lowering {
     const int x = calls_.input_of(op);
     int y = op.out;
     const param::Parameter* added = nullptr;
-    const Op* const bias = next_reader(y, OpKind::Bias);
-    const bool is_taken = bias && (next_reader(bias->out, OpKind::Gelu, 1) || leads_to_residual(bias->out, 1));
+    const Op* const bias = ops_.next_reader(y, OpKind::Bias);
+    const bool is_taken =
+        bias && (ops_.next_reader(bias->out, OpKind::Gelu, 1) || ops_.leads_to_residual(bias->out, 1));
     if (bias && !is_taken && !calls_.sums(y)) {
-      ++next_;
+      ops_.take();
       y = bias->out;
       added = &param(bias->params[0]);
     }
@@ -233,15 +205,15 @@ class Lowering {
 
   void bias(const Op& op) {
     const param::Parameter* const added = &param(op.params[0]);
-    if (const Op* const gelu = take(op.out, OpKind::Gelu)) {
+    if (const Op* const gelu = ops_.take(op.out, OpKind::Gelu)) {
       return calls_.add({op.in[0], gelu->out}, gelu->out,
                         [=, x = op.in[0], y = gelu->out, rank = rank_](Frame& frame, const Microbatch& m) {
                           frame[y] = bias_gelu(frame[x].value, {&rank.weight_grads, {added, 0}, m.micro}, rank.keep);
                         });
     }
-    if (leads_to_residual(op.out, 0)) {
-      const Op* const drop = take(op.out, OpKind::Dropout);
-      const Op* const residual = take(drop ? drop->out : op.out, OpKind::Residual);
+    if (ops_.leads_to_residual(op.out, 0)) {
+      const Op* const drop = ops_.take(op.out, OpKind::Dropout);
+      const Op* const residual = ops_.take(drop ? drop->out : op.out, OpKind::Residual);
       return join({op.in[0], added, Dropout(drop ? dropout_of(*drop) : Dropout::Options{})}, *residual);
     }
     emit(op, [=, x = op.in[0], y = op.out, rank = rank_](Frame& frame, const Microbatch& m) {
@@ -283,6 +255,17 @@ class Lowering {
     });
   }
 
+  void opaque(const Op& op) {
+    std::vector<GradTarget> targets;
+    for (const model::Param& of_op : op.params) targets.push_back({&rank_.weight_grads, use(of_op)});
+    const int x = calls_.input_of(op);
+    calls_.add({x, op.out}, op.out, [=, y = op.out, function = op.function](Frame& frame, const Microbatch& m) {
+      std::vector<GradTarget> of_micro = targets;
+      for (GradTarget& target : of_micro) target.micro = m.micro;
+      frame[y] = nn::opaque(*function, frame[x].value, of_micro);
+    });
+  }
+
   void loss(const Op& op) {
     const LanguageHead head({use(op.params[0]), spec_.vocab}, rank_);
     const int x = calls_.input_of(op);
@@ -296,7 +279,7 @@ class Lowering {
   const size_t number_;
   param::ParamStore& store_;
   const RankContext rank_;
-  int next_, end_;  // the ops that are not lowered yet
+  OpCursor ops_;
   CallList calls_;
 };
 

@@ -86,12 +86,12 @@ PartWork counted_work(const layout::PartAccount& half, const Sizes& z, const Run
   return work;
 }
 
-// Adds one all-reduce over tensor ranks to each pass (Narayanan et al. 2021, section 3.2).
-void add_sums(PartWork& work, const Sizes& z, const RunLayout& layout) {
-  for (PassWork* pass : {&work.forward, &work.input_grad}) {
-    pass->reduced_bytes = z.e * z.n * z.h;
-    pass->num_reductions = layout.tensor > 1 ? 1 : 0;
-  }
+// Adds the all-reduces over tensor ranks (Narayanan et al. 2021, section 3.2).
+void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, const RunLayout& layout) {
+  for (PassWork* pass : {&work.forward, &work.input_grad}) pass->reduced_bytes = z.e * z.n * z.h;
+  if (layout.tensor == 1) return;
+  work.forward.num_reductions = half.forward_sums;
+  work.input_grad.num_reductions = half.backward_sums;
 }
 
 // Adds the all-gathers of keys and values over context ranks.
@@ -125,7 +125,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
   } else {
     add_fused_attention(work, z, layout);
   }
-  add_sums(work, z, layout);
+  add_sums(work, layout.account->attention, z, layout);
   add_gathers(work, z, layout);
   work.full = work.forward;
   if (is_torchtitan(formulas)) count_torchtitan_attention(spec, layout, formulas, work);
@@ -136,7 +136,7 @@ PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   const Sizes z(spec, layout);
   PartWork work = counted_work(layout.account->feed, z, layout, formulas);
   if (z.experts > 0) add_routes(work, z, layout);
-  add_sums(work, z, layout);
+  add_sums(work, layout.account->feed, z, layout);
   work.full = work.forward;
   if (is_torchtitan(formulas)) count_torchtitan_feed(spec, layout, formulas, work);
   return work;

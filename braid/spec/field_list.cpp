@@ -1,4 +1,5 @@
 // The list of fields: key, meaning, place and rule of every value a user can set. The structs hold the defaults.
+#include "braid/model/families.h"
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
@@ -17,7 +18,7 @@ std::vector<Field> model_fields() {
                         "A known model's sizes by name, such as \"gpt2-124m\"; other keys of the section override it."),
       model<&M::config>("model.config", Anything{},
                         "A Hugging Face config.json to take sizes from; other keys of the section override it."),
-      model<&M::family>("model.family", one_of<ModelFamily>(), "Architecture of the model."),
+      model<&M::family>("model.family", OneOf{model::family_names()}, "Architecture of the model."),
       model<&M::layers>("model.layers", IntRange{1, 1 << 16}, "Number of transformer blocks."),
       model<&M::heads>("model.heads", at_least(1),
                        "Attention heads per block; divides model.width, unless model.head_width is given."),

@@ -32,10 +32,29 @@ CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
           }};
 }
 
+// Returns the mistakes of the blocks of a family that the program has added.
+std::vector<std::string> problems_of_family(const ModelSpec& spec) {
+  std::vector<std::string> problems;
+  if (!model::is_added(spec.family) || spec.heads % model::num_kv_heads(spec) != 0) return problems;
+  const model::FamilyBlocks& blocks = model::family_of(spec).blocks;
+  for (const auto& block : {blocks.embedding(spec), blocks.layer(spec), blocks.head(spec)}) {
+    for (std::string& problem : model::problems_of(block)) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+CrossRule sound_family() {
+  return {
+      {"model.family"},
+      [](const View& at) { return problems_of_family(at.spec.model).empty(); },
+      [](const View& at) { return cat("must have sound blocks: ", joined(problems_of_family(at.spec.model), "; ")); }};
+}
+
 }  // namespace
 
 std::vector<CrossRule> model_rules() {
   return {
+      sound_family(),
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
       of_free_heads("model.head_width", &ModelSpec::head_width),

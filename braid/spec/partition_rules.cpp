@@ -67,8 +67,7 @@ std::vector<CrossRule> list_rules() {
        },
        [](const View& at) {
          const bool halves = model::parts_of_layer(at.spec.model) == 2;
-         return cat("must give every stage ",
-                    halves ? "whole and half blocks, at least 0.5" : cat("multiples of ", smallest(at)),
+         return cat("must give every stage ", halves ? "whole and half blocks, at least 0.5" : "whole blocks",
                     " but for the first and the last");
        }},
       {{"pipeline.partition", "model.layers"},

@@ -20,9 +20,10 @@ std::string text_of(const mesh::Index& index) {
 }
 
 std::string text_of(const ParamSpec& param) {
-  std::string text = cat(param.name, " use ", param.use, "/", param.uses, " init ", static_cast<int>(param.init.kind),
-                         " ", exact(param.init.std), " decay ", static_cast<int>(param.decay), " linear ",
-                         static_cast<int>(param.linear), " part ", param.name.starts_with("blocks.") ? param.part + 1 : 0, " of ");
+  std::string text =
+      cat(param.name, " use ", param.use, "/", param.uses, " init ", static_cast<int>(param.init.kind), " ",
+          exact(param.init.std), " decay ", static_cast<int>(param.decay), " linear ", static_cast<int>(param.linear),
+          " part ", param.name.starts_with("blocks.") ? param.part + 1 : 0, " of ");
   text += text_of(param.placement.global_shape) + "in " + text_of(param.placement.local_shape);
   for (const mesh::Piece& piece : param.placement.pieces) {
     text += cat("[", text_of(piece.global.begin), text_of(piece.global.end), "at ", text_of(piece.local_begin), "]");

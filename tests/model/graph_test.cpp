@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "braid/base/errors.h"
 #include "braid/model/families.h"
 #include "tests/support/drawn_models.h"
 
@@ -70,6 +71,26 @@ TEST(Graph, ChecksFindEachMistake) {
   EXPECT_EQ(problem([](BlockGraph& block) { block.cuts[0] = 7; }), "the cut before op 7 has 2 values across it");
   EXPECT_EQ(problem([](BlockGraph& block) { block.ops[8].params = block.ops[0].params; }),
             "norm_1.weight is there twice");
+  EXPECT_EQ(problem([](BlockGraph& block) {
+              Op second = block.ops[5];
+              second.in[0] = block.ops[3].in[0], second.params[0].name = "second";
+              block.ops.push_back(second);
+            }),
+            "rotary bt[kmd|kd|kd]->bt[kmd|kd|kd] overwrites a value that another op reads");
+}
+
+TEST(Families, OneThatIsAddedHasItsWord) {
+  const Family own{"own", {.parts = 1}, nullptr, {}};
+  EXPECT_FALSE(value_of<ModelFamily>("own"));
+  const ModelFamily added = add_family(own);
+  EXPECT_EQ(value_of<ModelFamily>("own"), added);
+  EXPECT_EQ(word(added), "own");
+  EXPECT_TRUE(is_added(added));
+  EXPECT_FALSE(is_added(ModelFamily::Llama));
+  EXPECT_EQ(family_names().back(), "own");
+  EXPECT_THROW(add_family(own), InternalError);
+  EXPECT_THROW(add_family({"gpt2", {.parts = 1}, nullptr, {}}), InternalError);
+  EXPECT_THROW(add_family({"other", {.parts = 3}, nullptr, {}}), InternalError);
 }
 
 }  // namespace

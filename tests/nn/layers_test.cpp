@@ -13,6 +13,7 @@
 #include "braid/model/block_builder.h"
 #include "braid/model/families.h"
 #include "braid/nn/lower.h"
+#include "braid/nn/opaque.h"
 #include "braid/nn/regions.h"
 #include "tests/nn/rank_world.h"
 
@@ -103,7 +104,8 @@ Tensors run_reference(const Case& c, const ModelSpec& spec) {
 }
 
 at::Tensor plain_linear(Tensors& p, const std::string& name, const at::Tensor& x) {
-  return at::linear(x, p[name + ".weight"], p[name + ".bias"]);
+  const auto bias = p.find(name + ".bias");
+  return at::linear(x, p[name + ".weight"], bias == p.end() ? at::Tensor() : bias->second);
 }
 
 Case column_case() {
@@ -118,14 +120,16 @@ Case row_case() {
       [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) { return plain_linear(p, "down", x); }};
 }
 
+at::Tensor plain_mlp(Tensors& p, const at::Tensor& x) {
+  return plain_linear(p, "down", at::gelu(plain_linear(p, "up", x), "tanh"));
+}
+
 Case mlp_case() {
   return {[](const ModelSpec& spec) {
             BlockBuilder block(spec, "btc");
             return block.linear("up", "f").bias().apply(OpKind::Gelu).linear("down", "c").bias().build();
           },
-          [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) {
-            return plain_linear(p, "down", at::gelu(plain_linear(p, "up", x), "tanh"));
-          }};
+          [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) { return plain_mlp(p, x); }};
 }
 
 at::Tensor plain_attention(const ModelSpec& spec, Tensors& p, const at::Tensor& x) {
@@ -166,6 +170,37 @@ Case embedding_case() {
           }};
 }
 
+// Attention and feed-forward layer read one norm and are added, as in PaLM.
+Case parallel_case() {
+  return {[](const ModelSpec& spec) {
+            BlockBuilder block(spec, "btc");
+            const int normed = block.norm(OpKind::LayerNorm, "ln").value();
+            block.linear("qkv", "[kmd|kd|kd]").bias().attention();
+            const int attended = block.linear("projection", "c").value();
+            block.from(normed).linear("up", "f").bias().apply(OpKind::Gelu).linear("down", "c");
+            return block.plus(attended).join().build();
+          },
+          [](const ModelSpec& spec, Tensors& p, const at::Tensor& x, const Microbatch&) {
+            const at::Tensor normed = at::layer_norm(x, {spec.width}, p["ln.weight"], p["ln.bias"], 1e-5);
+            return x.add(plain_attention(spec, p, normed)).add(plain_mlp(p, normed));
+          }};
+}
+
+// Squared ReLU with a scale for each feature, which tensor ranks split.
+Case opaque_case() {
+  static const auto kScaledSquare = std::make_shared<const model::OpaqueFunction>(model::OpaqueFunction{
+      [](const at::Tensor& x, const std::vector<at::Tensor>& params) { return x.relu().square().mul(params[0]); }});
+  return {[](const ModelSpec& spec) {
+            BlockBuilder block(spec, "btc");
+            block.linear("up", "f").bias().opaque(kScaledSquare, "btf", {{"scale", "f"}});
+            return block.linear("down", "c").join().build();
+          },
+          [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) {
+            const at::Tensor inner = plain_linear(p, "up", x).relu().square().mul(p["scale"]);
+            return x.add(at::linear(inner, p["down.weight"]));
+          }};
+}
+
 // With a padded table, whose padded rows must get no gradient.
 Case loss_case() {
   return {[](const ModelSpec& spec) { return BlockBuilder(spec, "btc").loss("wte").build(); },
@@ -196,6 +231,8 @@ TEST_P(Layers, Mlp) { expect_transparent(mlp_case()); }
 TEST_P(Layers, Attention) { expect_transparent(attention_case()); }
 TEST_P(Layers, LayerNorm) { expect_transparent(layer_norm_case()); }
 TEST_P(Layers, Embeddings) { expect_transparent(embedding_case()); }
+TEST_P(Layers, InParallel) { expect_transparent(parallel_case()); }
+TEST_P(Layers, Opaque) { expect_transparent(opaque_case()); }
 TEST_P(Layers, Loss) { expect_transparent(loss_case()); }
 
 }  // namespace

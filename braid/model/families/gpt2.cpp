@@ -96,11 +96,9 @@ std::vector<Preset> gpt2_presets() {
 }  // namespace
 
 Family gpt2_family() {
-  return {{FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned, HeadForm::Fixed},
-          gpt2_ffn,
-          {gpt2_embedding, gpt2_layer, gpt2_head},
-          gpt2_names(),
-          {{{"gpt2", gpt2_model}}, gpt2_type, put_gpt2},
+  return {"gpt2",        {FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned, HeadForm::Fixed},
+          gpt2_ffn,      {gpt2_embedding, gpt2_layer, gpt2_head},
+          gpt2_names(),  {{{"gpt2", gpt2_model}}, gpt2_type, put_gpt2},
           gpt2_presets()};
 }
 

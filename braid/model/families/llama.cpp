@@ -247,7 +247,8 @@ std::vector<Preset> llama_presets() {
 }  // namespace
 
 Family llama_family() {
-  return {{FeedForward::Gated, KeyHeads::Shared, PositionKind::Rotary, HeadForm::Free},
+  return {"llama",
+          {FeedForward::Gated, KeyHeads::Shared, PositionKind::Rotary, HeadForm::Free},
           llama_ffn,
           {llama_embedding, llama_layer, llama_head},
           llama_names(),
