@@ -24,6 +24,10 @@ Dims dims_of(std::string_view text);
 // Returns the notation of `dims`. dims_of() reads it back.
 std::string text_of(const Dims& dims);
 
+// The letters that the tensor axis splits: heads of keys and values with their queries, features of the feed-forward
+// branch, and the vocabulary. Source: Shoeybi et al., "Megatron-LM" (2019), section 3.
+inline constexpr std::string_view kTensorLetters = "kfv";
+
 // The extent of each letter, which need not be whole: rows of experts are an expected number. A transformer has these
 // letters:
 //

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "braid/base/text.h"
+
 namespace braid::model {
 namespace {
 
@@ -62,30 +64,47 @@ Terms of_element(const OpAt& at) { return Terms(at.out()); }
 constexpr auto kKeeps = KeepsInput::Yes, kDrops = KeepsInput::No;
 constexpr auto kOnce = Recomputed::No, kAgain = Recomputed::Apply;
 
+std::string no_letter(const OpAt&) { return ""; }
+std::string all_letters(const OpAt& at) { return text_of(at.out()); }
+std::string last_letters(const OpAt& at) { return text_of({at.in().back()}); }
+std::string features_of_head(const OpAt&) { return "d"; }
+std::string head_and_tokens(const OpAt&) { return "dt"; }
+std::string places(const OpAt&) { return "tp"; }
+
 constexpr auto kOverwrites = OverwritesInput::Yes, kLeaves = OverwritesInput::No;
 
 constexpr OpRow kRows[] = {
-    {OpKind::Lookup, none, no_traffic, kDrops, none, none, kOnce, kLeaves},
-    {OpKind::Positions, none, no_traffic, kDrops, none, none, kOnce, kOverwrites},
-    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, none, kOnce, kLeaves},
-    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, none, of_row<2>, kAgain, kLeaves},
-    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, none, of_row<1>, kAgain, kLeaves},
-    {OpKind::HeadNorm, none, head_norm_traffic, kDrops, queries_and_keys, of_normed_head, kOnce, kOverwrites},
-    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves},
-    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, none, kOnce, kOverwrites},
-    {OpKind::Rotary, none, rotary_traffic, kDrops, none, none, kOnce, kOverwrites},
-    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, copies_of_runs, of_head, Recomputed::Run, kLeaves},
-    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain, kOverwrites},
-    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain, kOverwrites},
-    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce, kLeaves},
-    {OpKind::Route, none, of_output<2, 3>, kDrops, none, of_element, kOnce, kLeaves},
-    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce, kLeaves},
-    {OpKind::Combine, none, combine_traffic, kKeeps, none, none, kOnce, kLeaves},
-    {OpKind::Opaque, none, of_output<2, 3>, kKeeps, none, none, kOnce, kLeaves},
-    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves},
+    {OpKind::Lookup, none, no_traffic, kDrops, none, none, kOnce, kLeaves, no_letter},
+    {OpKind::Positions, none, no_traffic, kDrops, none, none, kOnce, kOverwrites, places},
+    {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, none, kOnce, kLeaves, all_letters},
+    {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, none, of_row<2>, kAgain, kLeaves, last_letters},
+    {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, none, of_row<1>, kAgain, kLeaves, last_letters},
+    {OpKind::HeadNorm, none, head_norm_traffic, kDrops, queries_and_keys, of_normed_head, kOnce, kOverwrites,
+     features_of_head},
+    {OpKind::Linear, product_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves, no_letter},
+    {OpKind::Bias, none, of_output<0, 1>, kDrops, none, none, kOnce, kOverwrites, no_letter},
+    {OpKind::Rotary, none, rotary_traffic, kDrops, none, none, kOnce, kOverwrites, head_and_tokens},
+    {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, copies_of_runs, of_head, Recomputed::Run, kLeaves,
+     head_and_tokens},
+    {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
+    {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
+    {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce, kLeaves, no_letter},
+    {OpKind::Route, none, of_output<2, 3>, kDrops, none, of_element, kOnce, kLeaves, all_letters},
+    {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce, kLeaves, all_letters},
+    {OpKind::Combine, none, combine_traffic, kKeeps, none, none, kOnce, kLeaves, all_letters},
+    {OpKind::Opaque, none, of_output<2, 3>, kKeeps, none, none, kOnce, kLeaves, no_letter},
+    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves, last_letters},
 };
 static_assert(std::size(kRows) == words(OpKind()).size());
 static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));
+
+// Returns true if two dims of a parameter have the letter, of which ranks can split one.
+bool is_in_two_dims(const Op& op, char letter) {
+  return std::ranges::any_of(op.params, [&](const Param& param) {
+    const auto has = [&](const Dim& dim) { return text_of({dim}).find(letter) != std::string::npos; };
+    return std::ranges::count_if(param.dims, has) > 1;
+  });
+}
 
 }  // namespace
 
@@ -93,6 +112,19 @@ Terms OpAt::weights() const {
   Terms sum;
   for (const Param& param : op.params) sum += Terms(param.dims);
   return is_among_experts() ? sum.without('e') : sum;
+}
+
+std::vector<std::string> problems_of_split(const BlockGraph& block, std::string_view split_letters) {
+  std::vector<std::string> problems;
+  for (const Op& op : block.ops) {
+    const std::string whole = op.row->whole({block, op}), used = rule_text(block, op);
+    for (const char letter : split_letters) {
+      const bool is_whole = whole.find(letter) != std::string::npos && used.find(letter) != std::string::npos;
+      if (!is_whole && !is_in_two_dims(op, letter)) continue;
+      problems.push_back(cat(op.kind, " ", used, " needs ", std::string(1, letter), " whole"));
+    }
+  }
+  return problems;
 }
 
 const OpRow& row_of(OpKind kind) { return kRows[static_cast<size_t>(kind)]; }

@@ -2,6 +2,10 @@
 // logits are not in the table (plan/block_work.h, plan/braid_memory.h).
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "braid/model/graph.h"
 #include "braid/model/terms.h"
 
@@ -48,9 +52,15 @@ struct OpRow {
   Terms (*statistics)(const OpAt& at);  // float32 numbers that it keeps for backward
   Recomputed output;
   OverwritesInput overwrites;
+  // The letters that each rank needs whole: with a part of one, the op computes something else. Ranks may split all
+  // other letters.
+  std::string (*whole)(const OpAt& at);
 };
 
 const OpRow& row_of(OpKind kind);
+
+// Returns one sentence for each op that needs a letter whole which ranks split.
+std::vector<std::string> problems_of_split(const BlockGraph& block, std::string_view split_letters);
 
 // Returns the operations of all ops of the block in forward.
 Terms forward_flops(const BlockGraph& block);

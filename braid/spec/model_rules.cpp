@@ -32,22 +32,18 @@ CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
           }};
 }
 
-// Returns the mistakes of the blocks of a family that the program has added.
-std::vector<std::string> problems_of_family(const ModelSpec& spec) {
-  std::vector<std::string> problems;
-  if (!model::is_added(spec.family) || spec.heads % model::num_kv_heads(spec) != 0) return problems;
-  const model::FamilyBlocks& blocks = model::family_of(spec).blocks;
-  for (const auto& block : {blocks.embedding(spec), blocks.layer(spec), blocks.head(spec)}) {
-    for (std::string& problem : model::problems_of(block)) problems.push_back(std::move(problem));
-  }
-  return problems;
+// Returns the mistakes of a family that the program has added.
+std::vector<std::string> problems_of_family(const View& at) {
+  const ModelSpec& model = at.spec.model;
+  const bool has_heads = model.head_width > 0 || model.width % model.heads == 0;
+  if (!model::is_added(model.family) || !has_heads || model.heads % model::num_kv_heads(model) != 0) return {};
+  return model::problems_of(model::family_of(model), model, at.spec.mesh.tensor);
 }
 
 CrossRule sound_family() {
-  return {
-      {"model.family"},
-      [](const View& at) { return problems_of_family(at.spec.model).empty(); },
-      [](const View& at) { return cat("must have sound blocks: ", joined(problems_of_family(at.spec.model), "; ")); }};
+  return {{"model.family"},
+          [](const View& at) { return problems_of_family(at).empty(); },
+          [](const View& at) { return cat("must have sound blocks: ", joined(problems_of_family(at), "; ")); }};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
+#include "braid/model/block_builder.h"
 #include "braid/model/families.h"
 #include "tests/support/drawn_models.h"
 
@@ -77,6 +78,40 @@ TEST(Graph, ChecksFindEachMistake) {
               block.ops.push_back(second);
             }),
             "rotary bt[kmd|kd|kd]->bt[kmd|kd|kd] overwrites a value that another op reads");
+}
+
+// An embedding, a layer and a head, of which each test has one wrong.
+Family sound_family() {
+  const auto embedding = [](const ModelSpec& spec) { return BlockBuilder(spec, "bt").lookup("wte").build(); };
+  const auto layer = [](const ModelSpec& spec) {
+    return BlockBuilder(spec, "btc").linear("up", "f").linear("down", "c").join().build();
+  };
+  const auto head = [](const ModelSpec& spec) { return BlockBuilder(spec, "btc").loss("wte").build(); };
+  return {"sound", {.parts = 1}, [](const ModelSpec&) { return 4; }, {embedding, layer, head}};
+}
+
+TEST(Families, ChecksFindEachMistake) {
+  const auto problems = [](auto change, int tensor_size = 1) {
+    Family family = sound_family();
+    change(family);
+    return problems_of(family, ModelSpec(), tensor_size);
+  };
+  using Problems = std::vector<std::string>;
+  EXPECT_EQ(problems([](Family&) {}, 2), Problems());
+  EXPECT_EQ(problems([](Family& family) { family.traits.parts = 2; }),
+            Problems{"the layer has 0 cuts, and FamilyTraits::parts is 2; embedding and head have none"});
+  EXPECT_EQ(problems([](Family& family) { std::swap(family.blocks.embedding, family.blocks.head); }).size(), 4u);
+  EXPECT_EQ(problems([](Family& family) {
+              family.blocks.layer = [](const ModelSpec& spec) { return BlockBuilder(spec, "btc").build(); };
+            }),
+            Problems{"a block has no ops"});
+  const auto norm_inside = [](Family& family) {
+    family.blocks.layer = [](const ModelSpec& spec) {
+      return BlockBuilder(spec, "btc").linear("up", "f").norm(OpKind::RmsNorm, "n").linear("down", "c").join().build();
+    };
+  };
+  EXPECT_EQ(problems(norm_inside), Problems());
+  EXPECT_EQ(problems(norm_inside, 2), Problems{"rms norm btf,f->btf needs f whole"});
 }
 
 TEST(Families, OneThatIsAddedHasItsWord) {
