@@ -95,7 +95,7 @@ int64_t count_params(const ModelSpec& spec, const model::ModelGraph& graph) {
       }
     }
   }
-  return static_cast<int64_t>(count);
+  return static_cast<int64_t>(std::min(count, 0x1p62));
 }
 
 }  // namespace braid::layout

@@ -14,7 +14,8 @@ namespace braid::layout {
 ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 ModelParams model_params(const ModelSpec& spec, const model::ModelGraph& graph, mesh::Share share);
 
-// Returns the number of elements of the whole model. A tied parameter counts once, and padding does not count.
+// Returns the number of elements of the whole model. A tied parameter counts once, and padding does not count. At
+// most 2^62.
 int64_t count_params(const ModelSpec& spec);
 int64_t count_params(const ModelSpec& spec, const model::ModelGraph& graph);
 

@@ -69,13 +69,14 @@ struct FamilyBlocks {
 
 // REQUIRES: the embedding begins with a lookup, and the head ends with a loss.
 struct Family {
-  std::string name;  // the word of model.family
+  std::string name;  // the word of model.family; other programs may use other_names, or a model type of `config`
   FamilyTraits traits;
   int (*ffn_width)(const ModelSpec& spec);  // features of the feed-forward branch where model.ffn is 0
   FamilyBlocks blocks;
   HfNames names = {};    // left out: the model has no form at Hugging Face
   HfConfig config = {};  // left out with the names
   std::vector<Preset> presets = {};
+  std::vector<std::string> other_names = {};
 };
 // In the order of ModelFamily.
 std::span<const Family> families();
@@ -84,6 +85,9 @@ std::vector<std::string> family_names();
 // the command line. REQUIRES: nothing of braid has been called before.
 ModelFamily add_family(Family family);
 bool is_added(ModelFamily family);
+// Returns the name of the family, or of the preset, that a word of other programs means; "" if there is none.
+std::string_view family_meant(std::string_view word);
+std::string_view preset_meant(std::string_view word);
 inline const Family& family_of(const ModelSpec& spec) { return families()[static_cast<size_t>(spec.family)]; }
 
 // Returns one sentence for each mistake in the family's blocks for this model, on so many tensor ranks. Empty if there

@@ -11,8 +11,9 @@ namespace braid::model {
 
 struct Preset {
   std::string name;
-  std::string source;  // publication of the sizes
-  ModelSpec model;     // preset and config are empty; vocab is 0 if the tokenizer determines it
+  std::string source;                         // publication of the sizes
+  ModelSpec model;                            // preset and config are empty; vocab is 0 if the tokenizer determines it
+  std::vector<std::string> other_names = {};  // those that other programs use
 };
 
 const std::vector<Preset>& presets();

@@ -101,12 +101,13 @@ std::string presets_markdown() {
       "What `model.preset` may name. Dropout and initial values are the run's, not the preset's.\n\n"
       "| preset | family | layers | heads | key heads | width | ffn | context | vocabulary | head | figures from |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|\n";
-  for (const auto& [name, source, model] : model::presets()) {
+  for (const model::Preset& preset : model::presets()) {
+    const ModelSpec& model = preset.model;
     const std::string vocab = model.vocab > 0 ? cat(model.vocab) : "the tokenizer's";
-    all += cat("| ", code(name), " | ", model.family, " | ", model.layers, " | ", model.heads, " | ");
+    all += cat("| ", code(preset.name), " | ", model.family, " | ", model.layers, " | ", model.heads, " | ");
     all += cat(model::num_kv_heads(model), " | ", model.width, " | ", model::ffn_width(model), " | ", model.context,
                " | ");
-    all += cat(vocab, " | ", model.output_weights, " | ", source, " |\n");
+    all += cat(vocab, " | ", model.output_weights, " | ", preset.source, " |\n");
   }
   return all;
 }

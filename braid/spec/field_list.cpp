@@ -12,7 +12,21 @@ using M = ModelSpec;
 using D = DataSpec;
 using O = OptimizerSpec;
 
+// Returns "Only of model.family ..." with the families that a key is for.
+template <class Trait>
+std::string only_of(Trait model::FamilyTraits::*trait, Trait value) {
+  std::vector<std::string> names;
+  for (const model::Family& family : model::families()) {
+    if (family.traits.*trait == value) names.push_back(quoted_text(family.name));
+  }
+  return cat(" Only of model.family ", joined(names, " and "), ".");
+}
+
 std::vector<Field> model_fields() {
+  using Traits = model::FamilyTraits;
+  const std::string grouped = only_of(&Traits::key_heads, model::KeyHeads::Shared);
+  const std::string free_heads = only_of(&Traits::heads, model::HeadForm::Free);
+  const std::string rotary = only_of(&Traits::positions, model::PositionKind::Rotary);
   return {
       model<&M::preset>("model.preset", Anything{},
                         "A known model's sizes by name, such as \"gpt2-124m\"; other keys of the section override it."),
@@ -22,23 +36,26 @@ std::vector<Field> model_fields() {
       model<&M::layers>("model.layers", IntRange{1, 1 << 16}, "Number of transformer blocks."),
       model<&M::heads>("model.heads", at_least(1),
                        "Attention heads per block; divides model.width, unless model.head_width is given."),
-      model<&M::kv_heads>("model.kv_heads", at_least(0),
-                          "Key and value heads per block, each shared by a group of heads; 0 takes model.heads. "
-                          "Llama only."),
+      model<&M::kv_heads>(
+          "model.kv_heads", at_least(0),
+          "Key and value heads per block, each shared by a group of heads; 0 takes model.heads." + grouped),
       model<&M::width>("model.width", IntRange{1, 1 << 20}, "Features of the residual stream."),
       model<&M::head_width>("model.head_width", IntRange{0, 1 << 16},
-                            "Features of one attention head; 0 takes model.width / model.heads. Llama only."),
+                            "Features of one attention head; 0 takes model.width / model.heads." + free_heads),
       model<&M::qkv_bias>("model.qkv_bias", Anything{},
-                          "Whether queries, keys and values have biases, as in Qwen 2. Llama only."),
+                          "Whether queries, keys and values have biases, as in Qwen 2." + free_heads),
       model<&M::qk_norm>("model.qk_norm", Anything{},
                          "Whether queries and keys are normalised (RMSNorm) within each head before they are rotated, "
-                         "as in Qwen 3. Llama only."),
+                         "as in Qwen 3." +
+                             free_heads),
       model<&M::window>("model.window", at_least(0),
                         "Sliding window attention: the newest tokens that a token sees, itself among them, as in "
-                        "Mistral; 0: all. Llama only."),
-      model<&M::ffn>("model.ffn", at_least(0),
-                     "Features inside the feed-forward branch; 0 takes 4 x model.width (gpt2) or 8/3 x model.width "
-                     "rounded up to a multiple of 64 (llama). With experts: of each of them."),
+                        "Mistral; 0: all." +
+                            free_heads),
+      model<&M::ffn>(
+          "model.ffn", at_least(0),
+          "Features inside the feed-forward branch; 0 takes the family's width, which braid model prints. With "
+          "experts: of each of them."),
       model<&M::experts>("model.experts", IntRange{0, 1 << 16},
                          "Feed-forward branches of a block, of which a router chooses model.experts_per_token for each "
                          "token; 0: one branch for all tokens. 0 for now: more are planned, not trained."),
@@ -55,9 +72,9 @@ std::vector<Field> model_fields() {
       model<&M::init_std>("model.init_std", more_than(0),
                           "Standard deviation of initial weights; residual projections use it / sqrt(2 model.layers)."),
       model<&M::norm_eps>("model.norm_eps", from(1e-12), "Added to the variance or mean square in norms."),
-      model<&M::rope_base>("model.rope_base", more_than(1), "Base of the rotary positions' wavelengths. Llama only."),
+      model<&M::rope_base>("model.rope_base", more_than(1), "Base of the rotary positions' wavelengths." + rotary),
       model<&M::rope_scaling>("model.rope_scaling", one_of<RopeScaling>(),
-                              "How rotary frequencies are stretched to longer contexts. Llama only."),
+                              "How rotary frequencies are stretched to longer contexts." + rotary),
       model<&M::rope_factor>("model.rope_factor", from(1), "llama3 scaling: low frequencies are divided by this."),
       model<&M::rope_low_frequency>("model.rope_low_frequency", more_than(0),
                                     "llama3 scaling: wavelengths above model.rope_context / this are divided in full."),

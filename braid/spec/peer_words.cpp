@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "braid/base/text.h"
+#include "braid/model/families.h"
 #include "braid/spec/peer_names.h"
 
 namespace braid::spec {
@@ -24,16 +25,6 @@ constexpr PeerWord kPeerWords[] = {
     {"train.dtype", "double", "float64"},
     {"train.device", "gpu", "cuda"},
     {"train.device", "cuda:0", "cuda"},
-    {"model.preset", "gpt2", "gpt2-124m"},
-    {"model.preset", "gpt2-small", "gpt2-124m"},
-    {"model.preset", "gpt2-medium", "gpt2-350m"},
-    {"model.preset", "gpt2-large", "gpt2-774m"},
-    {"model.preset", "gpt2-xl", "gpt2-1.5b"},
-    {"model.family", "gpt", "gpt2"},
-    {"model.family", "llama3", "llama"},
-    {"model.family", "mistral", "llama"},
-    {"model.family", "qwen2", "llama"},
-    {"model.family", "qwen3", "llama"},
     {"optimizer.kind", "adam", "adamw"},
     {"optimizer.kind", "adamw_torch", "adamw"},
     {"optimizer.kind", "adamw_torch_fused", "adamw"},
@@ -49,7 +40,6 @@ constexpr PeerWord kPeerWords[] = {
     {"optimizer.schedule", "warmup-stable-decay", "wsd"},
     {"memory.offload", "cpu", "host"},
     {"train.reduction", "deterministic", "reproducible"},
-    {"model.preset", "llama-7b", "llama-8b"},
     {"sync.replication", "ddp", "all-reduce"},
     {"sync.compression", "bf16", "bfloat16"},
     {"sync.compression", "fp16", "float16"},
@@ -89,6 +79,8 @@ std::string_view word_of_peer(std::string_view key, std::string_view word) {
   const std::string lower = lower_case(word);
   const auto found =
       std::ranges::find_if(kPeerWords, [&](const PeerWord& row) { return row.key == key && row.word == lower; });
+  if (key == "model.family") return model::family_meant(lower);
+  if (key == "model.preset") return model::preset_meant(lower);
   return found == std::end(kPeerWords) ? std::string_view() : found->meant;
 }
 

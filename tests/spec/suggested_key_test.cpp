@@ -42,13 +42,21 @@ TEST(SuggestedKey, EveryWordOfAPeerIsAnsweredWithAWordOfTheKey) {
     ASSERT_NE(field, nullptr) << key;
     Strings words;
     if (const auto* rule = std::get_if<OneOf>(&field->rule)) words = rule->words;
-    for (const model::Preset& preset : model::presets()) {
-      if (key == "model.preset") words.push_back(preset.name);
-    }
     EXPECT_EQ(std::ranges::count(words, meant), 1) << key << " = " << meant;
     EXPECT_EQ(std::ranges::count(words, word), 0) << key << " = " << word;
     EXPECT_EQ(word_of_peer(key, word), meant);
   }
+}
+
+// Families say by which other names they and their presets are known.
+TEST(SuggestedKey, EveryOtherNameOfAModelMeansIt) {
+  for (const model::Preset& preset : model::presets()) {
+    for (const std::string& other : preset.other_names) EXPECT_EQ(word_of_peer("model.preset", other), preset.name);
+  }
+  EXPECT_EQ(word_of_peer("model.preset", "gpt2-XL"), "gpt2-1.5b");
+  EXPECT_EQ(word_of_peer("model.family", "mistral"), "llama");
+  EXPECT_EQ(word_of_peer("model.family", "gpt"), "gpt2");
+  EXPECT_EQ(word_of_peer("model.family", "bert"), "");
 }
 
 // Keys that hold strings and have a list of words know peers' words too.

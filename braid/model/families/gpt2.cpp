@@ -86,20 +86,32 @@ std::vector<Preset> gpt2_presets() {
   constexpr int kContext = 1024, kVocab = 50257;
   return {
       {"gpt2-tiny", "ours, for trials", {.layers = 4, .heads = 4, .width = 128, .context = 256}},
-      {"gpt2-124m", kPaper, {.layers = 12, .heads = 12, .width = 768, .context = kContext, .vocab = kVocab}},
-      {"gpt2-350m", kPaper, {.layers = 24, .heads = 16, .width = 1024, .context = kContext, .vocab = kVocab}},
-      {"gpt2-774m", kPaper, {.layers = 36, .heads = 20, .width = 1280, .context = kContext, .vocab = kVocab}},
-      {"gpt2-1.5b", kPaper, {.layers = 48, .heads = 25, .width = 1600, .context = kContext, .vocab = kVocab}},
+      {"gpt2-124m",
+       kPaper,
+       {.layers = 12, .heads = 12, .width = 768, .context = kContext, .vocab = kVocab},
+       {"gpt2", "gpt2-small"}},
+      {"gpt2-350m",
+       kPaper,
+       {.layers = 24, .heads = 16, .width = 1024, .context = kContext, .vocab = kVocab},
+       {"gpt2-medium"}},
+      {"gpt2-774m",
+       kPaper,
+       {.layers = 36, .heads = 20, .width = 1280, .context = kContext, .vocab = kVocab},
+       {"gpt2-large"}},
+      {"gpt2-1.5b",
+       kPaper,
+       {.layers = 48, .heads = 25, .width = 1600, .context = kContext, .vocab = kVocab},
+       {"gpt2-xl"}},
   };
 }
 
 }  // namespace
 
 Family gpt2_family() {
-  return {"gpt2",        {FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned, HeadForm::Fixed},
-          gpt2_ffn,      {gpt2_embedding, gpt2_layer, gpt2_head},
-          gpt2_names(),  {{{"gpt2", gpt2_model}}, gpt2_type, put_gpt2},
-          gpt2_presets()};
+  return {"gpt2",         {FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned, HeadForm::Fixed},
+          gpt2_ffn,       {gpt2_embedding, gpt2_layer, gpt2_head},
+          gpt2_names(),   {{{"gpt2", gpt2_model}}, gpt2_type, put_gpt2},
+          gpt2_presets(), {"gpt"}};
 }
 
 }  // namespace braid::model

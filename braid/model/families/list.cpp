@@ -36,6 +36,23 @@ ModelFamily add_family(Family family) {
   return static_cast<ModelFamily>(list().size() - 1);
 }
 
+std::string_view family_meant(std::string_view word) {
+  for (const Family& family : list()) {
+    const auto is_type = [&](const HfReader& reader) { return reader.model_type == word; };
+    if (std::ranges::count(family.other_names, word) > 0 || std::ranges::any_of(family.config.readers, is_type)) {
+      return family.name;
+    }
+  }
+  return {};
+}
+
+std::string_view preset_meant(std::string_view word) {
+  for (const Preset& preset : presets()) {
+    if (std::ranges::count(preset.other_names, word) > 0) return preset.name;
+  }
+  return {};
+}
+
 bool is_added(ModelFamily family) { return family > ModelFamily::Llama; }
 
 }  // namespace model

@@ -202,7 +202,7 @@ HfNames llama_names() {
 }
 
 // The sizes of a model of Llama 3, with the rotary scaling of Llama 3.1 and later.
-Preset llama3(const char* name, double rope_factor, ModelSpec sizes) {
+Preset llama3(const char* name, double rope_factor, ModelSpec sizes, std::vector<std::string> other_names = {}) {
   sizes.family = ModelFamily::Llama;
   sizes.kv_heads = 8;
   sizes.context = 8192;
@@ -213,7 +213,7 @@ Preset llama3(const char* name, double rope_factor, ModelSpec sizes) {
   return {name,
           "config.json of meta-llama, with the 8192 tokens of the first training (Grattafiori et al. 2024, section "
           "3.4.1)",
-          sizes};
+          sizes, std::move(other_names)};
 }
 
 std::vector<Preset> llama_presets() {
@@ -240,7 +240,8 @@ std::vector<Preset> llama_presets() {
         .output_weights = kUntied}},
       llama3("llama-1b", 32, {.layers = 16, .heads = 32, .width = 2048, .ffn = 8192}),
       llama3("llama-3b", 32, {.layers = 28, .heads = 24, .width = 3072, .ffn = 8192}),
-      llama3("llama-8b", 8, {.layers = 32, .heads = 32, .width = 4096, .ffn = 14336, .output_weights = kUntied}),
+      llama3("llama-8b", 8, {.layers = 32, .heads = 32, .width = 4096, .ffn = 14336, .output_weights = kUntied},
+             {"llama-7b"}),
   };
 }
 
@@ -260,7 +261,8 @@ Family llama_family() {
             {"qwen3_moe", qwen3_moe_model}},
            llama_type,
            put_llama_shaped},
-          llama_presets()};
+          llama_presets(),
+          {"llama3"}};
 }
 
 }  // namespace braid::model
