@@ -35,8 +35,9 @@ CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
 // Returns the mistakes of a family that the program has added.
 std::vector<std::string> problems_of_family(const View& at) {
   const ModelSpec& model = at.spec.model;
-  const bool has_heads = model.head_width > 0 || model.width % model.heads == 0;
-  if (!model::is_added(model.family) || !has_heads || model.heads % model::num_kv_heads(model) != 0) return {};
+  if (!model::is_added(model.family) || model.heads < 1 || model::num_kv_heads(model) < 1) return {};
+  const bool has_width = model.head_width > 0 || model.width % model.heads == 0;
+  if (!has_width || model.heads % model::num_kv_heads(model) != 0) return {};
   return model::problems_of(model::family_of(model), model, at.spec.mesh.tensor);
 }
 

@@ -60,6 +60,9 @@ with tempfile.TemporaryDirectory() as place:
         difference = max(abs(a - b) / a for a, b in zip(alone, found, strict=True))
         print(f"{' '.join(layout)}: largest difference of a loss {difference:.1e}")
         assert difference <= (0 if layout in EQUAL else 1e-12), layout
+    for wrong in [["model.heads=0", "model.kv_heads=0"], ["mesh.pipe=2", "pipeline.partition=1.5,2.5"], ["mesh.tensor=4"]]:
+        done = subprocess.run([PROGRAM, "train", "run.toml", *wrong, "train.out=wrong"], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 2, f"{wrong}: {done.returncode} {done.stderr}"
     listed = json.loads(braid(folder, "model", "run.toml", "mesh.tensor=2", "--json"))
     sums = [each["op"] for each in listed["collectives"] if each["op"].startswith("blocks.")]
     assert len(sums) == 2, f"attention and feed-forward layer share a sum in each direction, but: {sums}"
