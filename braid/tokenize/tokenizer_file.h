@@ -5,7 +5,7 @@
 #include <string>
 
 #include "braid/tokenize/bpe_tokenizer.h"
-#include "braid/tokenize/bpe_vocabulary.h"
+#include "braid/tokenize/faults.h"
 
 namespace braid::tokenize {
 
