@@ -57,7 +57,7 @@ class ByteLevelReader {
     // Old files of BPE models have no type.
     const bool untyped = type.empty() && member(model, "merges").is_array();
     if (type != "BPE" && !untyped) {
-      return faults_.add("model.type", cat("must be BPE, is ", type.empty() ? "missing" : type));
+      return faults_.add("model.type", cat("must be BPE or WordPiece, is ", type.empty() ? "missing" : type));
     }
     const auto empty = [&](const char* key) {
       const Json& value = member(model, key);

@@ -1,4 +1,4 @@
-// Finds and reads tokenizer files, such as tokenizer.json. bpe_vocabulary.h interprets vocabulary and merges.
+// Finds and reads tokenizer files, such as tokenizer.json, and chooses the end-of-text token.
 #include "braid/tokenize/tokenizer_file.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/bpe_vocabulary.h"
 #include "braid/tokenize/json_parts.h"
-#include "braid/tokenize/marked_spaces_tokenizer.h"
 #include "braid/tokenize/pattern_scanner.h"
 #include "braid/tokenize/tokenizer_identity.h"
+#include "braid/tokenize/wordpiece_file.h"
 
 namespace braid::tokenize {
 namespace {
@@ -65,15 +65,26 @@ BpeModel read_two_files(const fs::path& folder, Faults& faults) {
   return model;
 }
 
-// Returns the value of "eos_token", which is a string or an object with "content"; empty if there is none.
-std::string configured_end(const fs::path& folder, Faults& faults) {
+// Returns the value of `key` in tokenizer_config.json, which is a string or an object with "content"; empty if there is
+// none.
+std::string configured(const char* key, const fs::path& folder, Faults& faults) {
   const fs::path path = folder / "tokenizer_config.json";
   if (path_kind(path) == PathKind::Nothing) return "";
   const auto json = json_of(path, faults);
   if (!json || !json->is_object()) return "";
-  Json end = json->value("eos_token", Json());
-  if (end.is_object()) end = end.value("content", Json());
-  return end.is_string() ? end.get<std::string>() : "";
+  const Json& value = member(*json, key);
+  const Json& name = value.is_object() ? member(value, "content") : value;
+  return name.is_string() ? name.get<std::string>() : "";
+}
+
+std::vector<std::string> usual_ends() {
+  return {"<|endoftext|>",
+          "<|end_of_text|>",
+          "</s>",
+          "<eos>",
+          "<|im_end|>",
+          "<\xEF\xBD\x9C"
+          "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};  // the last is DeepSeek's
 }
 
 // Returns true if some text is encoded as this token: the token is a single byte, or a merge forms it.
@@ -84,50 +95,97 @@ bool stands_for_text(const BpeModel& model, size_t id) {
                      [id](const BpeMerge& merge) { return merge.result == id; });
 }
 
-// Makes the end-of-text token special, so that its name in a text is encoded as ordinary text.
-void choose_end_of_text(BpeModel& model, const std::string& configured, Faults& faults) {
-  std::vector<std::string> names = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>"};
-  names.push_back(
-      "<\xEF\xBD\x9C"
-      "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>");  // DeepSeek
-  if (!configured.empty()) names = {configured};
+// Returns the token that ends texts: the last with the first of `names` that is a token and does not stand for text.
+// Adds a fault and returns nothing if there is none.
+template <class Tokens, class NameOf, class StandsForText>
+std::optional<size_t> end_among(const std::vector<std::string>& names, const Tokens& tokens, const NameOf& name_of,
+                                const StandsForText& stands_for_text, Faults& faults) {
   for (const auto& name : names) {
-    for (size_t id = model.tokens.size(); id-- > 0;) {
-      if (model.tokens[id].kind == TokenKind::Hole || model.tokens[id].bytes != name) continue;
-      if (stands_for_text(model, id)) {
-        return faults.add("end of text",
-                          cat("must be a token of its own, and \"", name, "\" is one that texts become"));
-      }
-      model.end_of_text = static_cast<int>(id);
-      model.tokens[id].kind = TokenKind::Special;
-      return;
+    for (size_t id = tokens.size(); id-- > 0;) {
+      if (tokens[id].kind == TokenKind::Hole || name_of(tokens[id]) != name) continue;
+      if (!stands_for_text(id)) return id;
+      faults.add("end of text", cat("must be a token of its own, and \"", name, "\" is one that texts become"));
+      return std::nullopt;
     }
   }
   faults.add("end of text", cat("the vocabulary has none of the tokens ", joined(names)));
+  return std::nullopt;
+}
+
+// Makes the end-of-text token special, so that its name in a text is encoded as ordinary text.
+void choose_end_of_text(BpeModel& model, const fs::path& folder, Faults& faults) {
+  const std::string given = configured("eos_token", folder, faults);
+  const auto names = given.empty() ? usual_ends() : std::vector{given};
+  const auto end = end_among(
+      names, model.tokens, [](const BpeToken& token) { return token.bytes; },
+      [&](size_t id) { return stands_for_text(model, id); }, faults);
+  if (!end) return;
+  model.end_of_text = static_cast<int>(*end);
+  model.tokens[*end].kind = TokenKind::Special;
+}
+
+void choose_end_of_text(WordPieceModel& model, const fs::path& folder, Faults& faults) {
+  std::string given = configured("eos_token", folder, faults);
+  if (given.empty()) given = configured("sep_token", folder, faults);
+  auto names = given.empty() ? usual_ends() : std::vector{given};
+  if (given.empty()) names.emplace_back("[SEP]");
+  const auto end = end_among(
+      names, model.tokens, [](const WordPieceToken& token) { return token.spelling; },
+      [&](size_t id) { return static_cast<int>(id) == model.unknown; }, faults);
+  if (!end) return;
+  model.end_of_text = static_cast<int>(*end);
+  model.tokens[*end] = {model.tokens[*end].spelling, TokenKind::Special, false};
+}
+
+}  // namespace
+
+namespace {
+
+// The files of a tokenizer: a folder, and the tokenizer.json to read unless the folder has the two files of BPE.
+struct TokenizerPlace {
+  fs::path folder;
+  fs::path json;  // empty: vocab.json and merges.txt
+};
+
+TokenizerPlace place_of(const std::string& path, Faults& faults) {
+  const fs::path given(path);
+  if (path_kind(path) != PathKind::Folder) return {given.parent_path(), given};
+  const auto is_there = [&](const char* file) { return path_kind(given / file) != PathKind::Nothing; };
+  if (is_there("tokenizer.json")) return {given, given / "tokenizer.json"};
+  if (!is_there("vocab.json") && !is_there("merges.txt")) {
+    faults.add("", "the folder has neither tokenizer.json nor vocab.json and merges.txt");
+    faults.throw_any();
+  }
+  return {given, {}};
+}
+
+// Completes a model that was read.
+template <class Model>
+Model completed(Model model, const TokenizerPlace& place, Faults& faults) {
+  if (!model.tokens.empty()) choose_end_of_text(model, place.folder, faults);
+  faults.throw_any();
+  return model;
 }
 
 }  // namespace
 
 BpeModel read_bpe(const std::string& path) {
   Faults faults(path);
-  const fs::path given(path);
-  const bool is_folder = path_kind(path) == PathKind::Folder;
-  const fs::path json_path = is_folder ? given / "tokenizer.json" : given;
-  const fs::path folder = is_folder ? given : given.parent_path();
-  BpeModel model;
-  const auto is_there = [](const fs::path& file) { return path_kind(file) != PathKind::Nothing; };
-  if (is_folder && !is_there(json_path)) {
-    if (!is_there(given / "vocab.json") && !is_there(given / "merges.txt")) {
-      faults.add("", "the folder has neither tokenizer.json nor vocab.json and merges.txt");
-      faults.throw_any();
-    }
-    model = read_two_files(given, faults);
-  } else if (const auto json = json_of(json_path, faults)) {
-    model = bpe_of_json(*json, faults);
+  const TokenizerPlace place = place_of(path, faults);
+  if (place.json.empty()) return completed(read_two_files(place.folder, faults), place, faults);
+  const auto json = json_of(place.json, faults);
+  return completed(json ? bpe_of_json(*json, faults) : BpeModel(), place, faults);
+}
+
+std::unique_ptr<Tokenizer> read_tokenizer(const std::string& path) {
+  Faults faults(path);
+  const TokenizerPlace place = place_of(path, faults);
+  if (place.json.empty()) return bpe_tokenizer(completed(read_two_files(place.folder, faults), place, faults));
+  const auto json = json_of(place.json, faults);
+  if (json && is_wordpiece(*json)) {
+    return wordpiece_tokenizer(completed(wordpiece_of_json(*json, faults), place, faults));
   }
-  if (!model.tokens.empty()) choose_end_of_text(model, configured_end(folder, faults), faults);
-  faults.throw_any();
-  return model;
+  return bpe_tokenizer(completed(json ? bpe_of_json(*json, faults) : BpeModel(), place, faults));
 }
 
 }  // namespace braid::tokenize
