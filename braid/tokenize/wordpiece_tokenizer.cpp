@@ -81,6 +81,9 @@ class WordPieceTokenizer final : public Tokenizer {
         piece_rules_(added_to_form_.empty() ? rules_ : kNoRules),
         pool_([this] { return std::make_unique<WordWorkspace>(piece_rules_); }) {
     check(model_.unknown >= 0 && model_.unknown < vocab(), "the unknown token lies inside the vocabulary");
+    for (WordPieceToken& token : model_.tokens) {  // they are decoded to their normalized text, as in the reference
+      if (token.kind == TokenKind::AddedToForm) token.spelling = bert_form(token.spelling, rules_);
+    }
   }
 
   int vocab() const override { return static_cast<int>(model_.tokens.size()); }

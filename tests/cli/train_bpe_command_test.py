@@ -86,7 +86,7 @@ class TrainBpe(unittest.TestCase):
         done = self.train("--vocab", 270, "--out", self.path / "bad", lines)
         self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
                          (2, f'{lines}:1: must be a JSON object with a string "text"'))
-        self.assertIn("braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them", done.stderr)
+        self.assertIn("braid data prepare, train-bpe and train-wordpiece pass over such lines with --skip-bad-lines, and count them", done.stderr)
         self.assertFalse((self.path / "bad").exists())
         done = self.train("--vocab", 270, "--out", self.path / "good", "--skip-bad-lines", lines, text)
         self.assertEqual(done.returncode, 0, done.stderr)
