@@ -43,9 +43,9 @@ class TrainBpe(unittest.TestCase):
             "--frob: is not an option of braid data train-bpe",
             "--vocab = 256: must be a whole number from 257 to 16777216; nearest valid is 257",
             "--min-frequency = x: must be a whole number from 1 to 1099511627776; nearest valid is 1",
-            "--pattern = gpt3: must be one of gpt2, llama3, qwen2; nearest valid is gpt2",
             f"--out = {self.path}: has a tokenizer.json already; remove it or name another folder",
             f"INPUT = {self.path}/nothing: does not exist",
+            "--pattern = gpt3: must be one of gpt2, llama3, qwen2; nearest valid is gpt2",
         ])
 
     def test_names_what_is_missing(self):
