@@ -42,7 +42,7 @@ std::optional<WordPieceRequest> read_wordpiece_request(const Words& words) {
   app.add_flag("--cased", is_cased, "keep upper case and accents");
   app.add_option("--special", special,
                  cat("a special token after ", joined(training.special_tokens), "; may be repeated"))
-      ->expected(1);
+      ->allow_extra_args(false);
   app.add_option("--alphabet", alphabet, cat("most characters to have as tokens (", training.max_characters, ")"));
   if (parse_words(app, words)) return std::nullopt;
   std::vector<Problem> problems;

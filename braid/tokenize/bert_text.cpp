@@ -175,16 +175,14 @@ BertPieces::BertPieces(const BertRules& rules)
       alone_(kPunctuation | kLoneSpace | (rules.handle_chinese_chars ? kIdeograph : uint8_t{0})) {}
 
 size_t BertPieces::next() {
-  if (is_bert_blank(text_[at_])) {
-    while (at_ < text_.size() && is_bert_blank(text_[at_])) ++at_;
-    return at_;
-  }
+  if (is_bert_blank(text_[at_])) return skip_blanks();
   const size_t begin = at_;
   uint32_t bytes = 1;
   for (; at_ < text_.size(); at_ += bytes) {
-    if (!stands_alone(code_at(text_, at_, bytes))) continue;
-    if (at_ == begin) at_ += bytes;
-    break;
+    const auto byte = static_cast<unsigned char>(text_[at_]);
+    bytes = 1;
+    if (!stands_alone(byte < 0x80 ? byte : code_at(text_, at_, bytes))) continue;
+    return at_ == begin ? at_ += bytes : at_;
   }
   return at_;
 }

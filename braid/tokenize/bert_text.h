@@ -38,6 +38,9 @@ class BertWords {
   size_t at_ = 0;
 };
 
+// Returns true for the white space that BertPieces joins to runs.
+inline bool is_bert_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
 // A cursor that cuts text which is not normalized. The words of the whole text are those of its pieces, each normalized
 // by itself. A piece is a run of ASCII white space, one character that is never part of a longer word, or a run of
 // other characters.
@@ -49,6 +52,11 @@ class BertPieces final : public PieceCursor {
     at_ = 0;
   }
   size_t next() override;
+  // Passes over a run of ASCII white space. Returns the begin of the next piece, or the text's size.
+  size_t skip_blanks() {
+    while (at_ < text_.size() && is_bert_blank(text_[at_])) ++at_;
+    return at_;
+  }
 
  private:
   bool stands_alone(uint32_t code) const { return (flags_of_[code] & alone_) != 0; }
@@ -58,8 +66,5 @@ class BertPieces final : public PieceCursor {
   std::string_view text_;
   size_t at_ = 0;
 };
-
-// Returns true for the white space that BertPieces joins to runs.
-inline bool is_bert_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 }  // namespace braid::tokenize

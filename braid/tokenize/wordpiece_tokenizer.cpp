@@ -2,6 +2,7 @@
 // cached, so that most text is neither normalized nor looked up in the trie.
 #include "braid/tokenize/wordpiece_tokenizer.h"
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -61,8 +62,17 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
+// Returns true if clean_up() changes nothing, for most tokens.
+bool is_surely_clean(std::string_view text) {
+  for (size_t at = text.find(' '); at != text.npos; at = text.find(' ', at + 1)) {
+    if (at + 1 < text.size() && std::string_view(".?!,'nd").find(text[at + 1]) != std::string_view::npos) return false;
+  }
+  return true;
+}
+
 // Undoes the spaces that stand in front of most punctuation and contractions.
 void clean_up(std::string& text) {
+  if (is_surely_clean(text)) return;
   constexpr std::string_view kReplaced[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
                                                {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
                                                {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
@@ -83,6 +93,12 @@ class WordPieceTokenizer final : public Tokenizer {
     check(model_.unknown >= 0 && model_.unknown < vocab(), "the unknown token lies inside the vocabulary");
     for (WordPieceToken& token : model_.tokens) {  // they are decoded to their normalized text, as in the reference
       if (token.kind == TokenKind::AddedToForm) token.spelling = bert_form(token.spelling, rules_);
+    }
+    std::vector<uint32_t> tokens;
+    for (char byte = 0x20; byte < 0x7F; ++byte) {
+      tokens.clear();
+      spell_piece(std::string(1, byte), tokens);
+      if (tokens.size() == 1) token_of_ascii_[static_cast<unsigned char>(byte)] = tokens[0];
     }
   }
 
@@ -129,14 +145,17 @@ class WordPieceTokenizer final : public Tokenizer {
   // Encodes text without added tokens. It is normalized if piece_rules_ changes nothing.
   void encode_part(std::string_view text, WordWorkspace& workspace, std::vector<uint32_t>& tokens) const {
     workspace.pieces.reset(text);
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = workspace.pieces.next();
-      if (!is_bert_blank(text[begin])) encode_piece(text.substr(begin, end - begin), workspace, tokens);
-      begin = end;
+    while (true) {
+      const size_t begin = workspace.pieces.skip_blanks();
+      if (begin == text.size()) return;
+      encode_piece(text.substr(begin, workspace.pieces.next() - begin), workspace, tokens);
     }
   }
 
   void encode_piece(std::string_view piece, WordWorkspace& workspace, std::vector<uint32_t>& tokens) const {
+    if (piece.size() == 1) {
+      if (const auto token = token_of_ascii_[static_cast<unsigned char>(piece[0])]) return tokens.push_back(*token);
+    }
     if (piece.size() > PieceCache::kMaxBytes) return spell_piece(piece, tokens);
     const PieceCache::Key key = PieceCache::key_of(piece);
     std::span<const uint32_t> found = workspace.cache.get(key);
@@ -197,7 +216,8 @@ class WordPieceTokenizer final : public Tokenizer {
   BertRules rules_;
   TokenTrie begins_, continues_;
   AddedTokens added_, added_to_form_;
-  BertRules piece_rules_;  // the normalizer of a piece
+  BertRules piece_rules_;                                    // the normalizer of a piece
+  std::array<std::optional<uint32_t>, 256> token_of_ascii_;  // of pieces of one character
   mutable WorkspacePool<WordWorkspace> pool_;
 };
 
