@@ -48,9 +48,9 @@ int train_bpe_command(const Words& words) {
     line.show(cat("merging  ", tokens, " of ", counted(training.vocab, "token")));
   });
   line.end();
-  const std::string learned =
+  const std::string counts =
       cat(counted(model.tokens.size(), "token"), " (", counted(model.merges.size(), "merge"), ")");
-  write_vocabulary(vocabulary, pieces, tokenize::tokenizer_json(model), learned, model.tokens.size());
+  write_vocabulary(vocabulary, pieces, {tokenize::tokenizer_json(model), model.tokens.size(), counts});
   return 0;
 }
 

@@ -85,8 +85,8 @@ int train_wordpiece_command(const Words& words) {
       counted_pieces(request->vocabulary, std::make_unique<tokenize::BertPieces>(request->training.normalizer), line);
   const tokenize::WordPieceModel model = learned_model(*request, pieces.counts, line);
   line.end();
-  write_vocabulary(request->vocabulary, pieces, tokenize::wordpiece_json(model), counted(model.tokens.size(), "token"),
-                   model.tokens.size());
+  write_vocabulary(request->vocabulary, pieces,
+                   {tokenize::wordpiece_json(model), model.tokens.size(), counted(model.tokens.size(), "token")});
   return 0;
 }
 

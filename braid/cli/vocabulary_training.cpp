@@ -87,7 +87,6 @@ int64_t whole_number_of(const char* key, const std::string& text, WholeRange ran
 VocabularyRequest read_vocabulary_request(const CLI::App& app, const VocabularyOptions& options, int64_t least_vocab,
                                           std::vector<Problem>& problems) {
   VocabularyRequest request;
-  request.command = app.get_name();
   const auto paths = input_paths(app, problems);
   request.vocab = static_cast<int>(whole_number_of("--vocab", options.vocab, {least_vocab, kMaxVocab}, problems));
   if (!options.min_frequency.empty()) {
@@ -124,12 +123,12 @@ tokenize::DocumentPieces counted_pieces(const VocabularyRequest& request, std::u
 }
 
 void write_vocabulary(const VocabularyRequest& request, const tokenize::DocumentPieces& pieces,
-                      const std::string& tokenizer_json, const std::string& learned, size_t num_tokens) {
+                      const LearnedVocabulary& learned) {
   PosixFileSystem().create_directories(request.out.parent_path().string());
-  write_named_file(request.out.string(), tokenizer_json);
-  std::cout << learned << " from " << pieces.counts.table().size() << " distinct pieces of "
+  write_named_file(request.out.string(), learned.tokenizer_json);
+  std::cout << learned.counts << " from " << pieces.counts.table().size() << " distinct pieces of "
             << counted(pieces.num_documents, "document") << "\n";
-  if (num_tokens < static_cast<size_t>(request.vocab)) {
+  if (learned.num_tokens < static_cast<size_t>(request.vocab)) {
     std::cout << "fewer than asked for: no other pair occurs " << counted(request.min_frequency, "time") << "\n";
   }
   if (pieces.num_bad_lines > 0) std::cout << "skipped " << counted(pieces.num_bad_lines, "bad line") << "\n";

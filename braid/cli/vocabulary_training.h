@@ -25,7 +25,6 @@ struct VocabularyOptions {
 void add_vocabulary_options(CLI::App& app, VocabularyOptions& options, const std::string& vocab_help);
 
 struct VocabularyRequest {
-  std::string command;  // "braid data train-bpe"
   int vocab = 0;
   int64_t min_frequency = 2;
   std::filesystem::path out;  // tokenizer.json to write
@@ -61,9 +60,14 @@ class ProgressLine {
 tokenize::DocumentPieces counted_pieces(const VocabularyRequest& request, std::unique_ptr<tokenize::PieceCursor> cursor,
                                         ProgressLine& line);
 
-// Writes the tokenizer.json and prints a report. `learned` is the line's part that both commands word differently, such
-// as "300 tokens (43 merges)".
+struct LearnedVocabulary {
+  std::string tokenizer_json;
+  size_t num_tokens = 0;
+  std::string counts;  // "300 tokens (43 merges)"
+};
+
+// Writes the tokenizer.json and prints a report.
 void write_vocabulary(const VocabularyRequest& request, const tokenize::DocumentPieces& pieces,
-                      const std::string& tokenizer_json, const std::string& learned, size_t num_tokens);
+                      const LearnedVocabulary& learned);
 
 }  // namespace braid::cli

@@ -95,15 +95,19 @@ bool stands_for_text(const BpeModel& model, size_t id) {
                      [id](const BpeMerge& merge) { return merge.result == id; });
 }
 
-// Returns the token that ends texts: the last with the first of `names` that is a token and does not stand for text.
-// Adds a fault and returns nothing if there is none.
-template <class Tokens, class NameOf, class StandsForText>
-std::optional<size_t> end_among(const std::vector<std::string>& names, const Tokens& tokens, const NameOf& name_of,
-                                const StandsForText& stands_for_text, Faults& faults) {
+bool stands_for_text(const WordPieceModel& model, size_t id) { return static_cast<int>(id) == model.unknown; }
+
+const std::string& name_of(const BpeToken& token) { return token.bytes; }
+const std::string& name_of(const WordPieceToken& token) { return token.spelling; }
+
+// Returns the token that ends texts: the last with the first of `names` that is a token. Adds a fault and returns
+// nothing if there is none, or if texts are encoded as that token.
+template <class Model>
+std::optional<size_t> end_among(const std::vector<std::string>& names, const Model& model, Faults& faults) {
   for (const auto& name : names) {
-    for (size_t id = tokens.size(); id-- > 0;) {
-      if (tokens[id].kind == TokenKind::Hole || name_of(tokens[id]) != name) continue;
-      if (!stands_for_text(id)) return id;
+    for (size_t id = model.tokens.size(); id-- > 0;) {
+      if (model.tokens[id].kind == TokenKind::Hole || name_of(model.tokens[id]) != name) continue;
+      if (!stands_for_text(model, id)) return id;
       faults.add("end of text", cat("must be a token of its own, and \"", name, "\" is one that texts become"));
       return std::nullopt;
     }
@@ -115,10 +119,7 @@ std::optional<size_t> end_among(const std::vector<std::string>& names, const Tok
 // Makes the end-of-text token special, so that its name in a text is encoded as ordinary text.
 void choose_end_of_text(BpeModel& model, const fs::path& folder, Faults& faults) {
   const std::string given = configured("eos_token", folder, faults);
-  const auto names = given.empty() ? usual_ends() : std::vector{given};
-  const auto end = end_among(
-      names, model.tokens, [](const BpeToken& token) { return token.bytes; },
-      [&](size_t id) { return stands_for_text(model, id); }, faults);
+  const auto end = end_among(given.empty() ? usual_ends() : std::vector{given}, model, faults);
   if (!end) return;
   model.end_of_text = static_cast<int>(*end);
   model.tokens[*end].kind = TokenKind::Special;
@@ -129,9 +130,7 @@ void choose_end_of_text(WordPieceModel& model, const fs::path& folder, Faults& f
   if (given.empty()) given = configured("sep_token", folder, faults);
   auto names = given.empty() ? usual_ends() : std::vector{given};
   if (given.empty()) names.emplace_back("[SEP]");
-  const auto end = end_among(
-      names, model.tokens, [](const WordPieceToken& token) { return token.spelling; },
-      [&](size_t id) { return static_cast<int>(id) == model.unknown; }, faults);
+  const auto end = end_among(names, model, faults);
   if (!end) return;
   model.end_of_text = static_cast<int>(*end);
   model.tokens[*end] = {model.tokens[*end].spelling, TokenKind::Special, false};
