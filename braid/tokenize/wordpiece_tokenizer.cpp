@@ -72,7 +72,6 @@ bool is_surely_clean(std::string_view text) {
 
 // Undoes the spaces that stand in front of most punctuation and contractions.
 void clean_up(std::string& text) {
-  if (is_surely_clean(text)) return;
   constexpr std::string_view kReplaced[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
                                                {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
                                                {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
@@ -196,20 +195,21 @@ class WordPieceTokenizer final : public Tokenizer {
       check(id >= 0 && id < vocab(), "a token lies inside the tokenizer's vocabulary");
       const WordPieceToken& token = model_.tokens[static_cast<size_t>(id)];
       if (token.kind == TokenKind::Hole || token.kind == TokenKind::Special || id == model_.end_of_text) continue;
-      text += joined_token(token.spelling, place);
+      append_joined(token.spelling, place, text);
       place = Place::Continuation;
     }
     return text;
   }
 
-  std::string joined_token(const std::string& spelling, Place place) const {
-    std::string text = spelling;
-    if (place == Place::Continuation) {
-      const bool continues = model_.decoding && spelling.starts_with(model_.decoding->prefix);
-      text = continues ? spelling.substr(model_.decoding->prefix.size()) : " " + spelling;
-    }
-    if (model_.decoding && model_.decoding->cleanup) clean_up(text);
-    return text;
+  void append_joined(const std::string& spelling, Place place, std::string& text) const {
+    const size_t before = text.size();
+    const bool continues = model_.decoding && spelling.starts_with(model_.decoding->prefix);
+    if (place == Place::Continuation && !continues) text.push_back(' ');
+    text.append(spelling, place == Place::Continuation && continues ? model_.decoding->prefix.size() : 0);
+    if (!model_.decoding || !model_.decoding->cleanup || is_surely_clean(std::string_view(text).substr(before))) return;
+    std::string token = text.substr(before);
+    clean_up(token);
+    text.replace(before, text.npos, token);
   }
 
   WordPieceModel model_;
