@@ -26,9 +26,10 @@ int config_command(const Words& words);
 int completion_command(const Words& words);
 int man_command(const Words& words);
 int token_command(const Words& words);
-int prepare_command(const Words& words);    // braid data prepare
-int inspect_command(const Words& words);    // braid data inspect
-int train_bpe_command(const Words& words);  // braid data train-bpe
+int prepare_command(const Words& words);          // braid data prepare
+int inspect_command(const Words& words);          // braid data inspect
+int train_bpe_command(const Words& words);        // braid data train-bpe
+int train_wordpiece_command(const Words& words);  // braid data train-wordpiece
 #ifdef BRAID_TORCH
 int train_command(const Words& words);
 int sample_command(const Words& words);

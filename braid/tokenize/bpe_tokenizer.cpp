@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,105 +12,30 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/tokenize/bpe_vocabulary.h"
+#include "braid/tokenize/added_tokens.h"
 #include "braid/tokenize/marked_spaces_tokenizer.h"
 #include "braid/tokenize/normal_form.h"
+#include "braid/tokenize/piece_cache.h"
+#include "braid/tokenize/workspace_pool.h"
 
 namespace braid::tokenize {
 namespace {
 
-// A cache of the tokens of pieces, for one thread at a time. It takes 2 MiB.
-class PieceCache {
- public:
-  static constexpr size_t kMaxBytes = 31;  // longer pieces are not cached
-  static constexpr size_t kMaxTokens = 7;  // pieces with more tokens are not cached
-
-  PieceCache() : slots_(kNumSlots) {}
-
-  // The lookup key of a piece. key_of() REQUIRES: `piece` is not empty and has at most kMaxBytes.
-  struct Key {
-    std::array<uint64_t, 4> words{};  // the piece's bytes, zeros, and the length in the last byte
-    size_t place = 0;
-  };
-  static Key key_of(std::string_view piece) {
-    Key key;
-    std::memcpy(key.words.data(), piece.data(), piece.size());
-    key.words[3] |= static_cast<uint64_t>(piece.size()) << 56;
-    uint64_t hash = 0;
-    for (const uint64_t word : key.words) hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL, hash ^= hash >> 32;
-    key.place = hash & (kNumSlots - 1);
-    return key;
-  }
-
-  // Returns the tokens, or an empty span if the piece is not cached. The span is valid until the next put().
-  std::span<const uint32_t> get(const Key& key) const {
-    const Slot& slot = slots_[key.place];
-    return slot.words == key.words ? std::span(slot.tokens.data(), slot.num_tokens) : std::span<const uint32_t>();
-  }
-
-  void put(const Key& key, std::span<const uint32_t> tokens) {
-    if (tokens.size() > kMaxTokens) return;
-    Slot& slot = slots_[key.place];
-    slot.words = key.words;
-    slot.num_tokens = static_cast<uint32_t>(tokens.size());
-    std::copy(tokens.begin(), tokens.end(), slot.tokens.begin());
-  }
-
- private:
-  static constexpr size_t kNumSlots = size_t{1} << 15;
-  struct alignas(64) Slot {  // one cache line
-    std::array<uint64_t, 4> words{};
-    std::array<uint32_t, kMaxTokens> tokens{};
-    uint32_t num_tokens = 0;
-  };
-  static_assert(sizeof(Slot) == 64);
-
-  std::vector<Slot> slots_;
-};
-
-struct Workspace {
+struct BpeWorkspace {
   std::unique_ptr<PieceCursor> cursor;
   PieceCache cache;
   MergeScratch scratch;
   std::vector<uint32_t> piece;
 };
 
-class WorkspacePool {
- public:
-  explicit WorkspacePool(PretokenizerSpec spec) : spec_(std::move(spec)) { give_back(make()); }
-
-  std::unique_ptr<Workspace> borrow() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        auto workspace = std::move(idle_.back());
-        idle_.pop_back();
-        return workspace;
-      }
-    }
-    return make();
-  }
-
-  void give_back(std::unique_ptr<Workspace> workspace) {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(workspace));
-  }
-
- private:
-  std::unique_ptr<Workspace> make() const {
-    auto workspace = std::make_unique<Workspace>();
-    workspace->cursor = cut_by(spec_);
-    return workspace;
-  }
-
-  PretokenizerSpec spec_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Workspace>> idle_;
-};
-
 class BpeTokenizer final : public Tokenizer {
  public:
-  explicit BpeTokenizer(BpeModel model) : model_(std::move(model)), merges_(model_.merges), pool_(model_.pretokenizer) {
+  explicit BpeTokenizer(BpeModel model)
+      : model_(std::move(model)), merges_(model_.merges), pool_([this] {
+          auto workspace = std::make_unique<BpeWorkspace>();
+          workspace->cursor = cut_by(model_.pretokenizer);
+          return workspace;
+        }) {
     std::array<bool, 256> known{};
     std::vector<AddedToken> added, to_form;
     for (size_t id = 0; id < model_.tokens.size(); ++id) {
@@ -175,7 +98,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   // Encodes text that is in the normal form.
-  void encode_form(std::string_view text, Workspace& workspace, std::vector<uint32_t>& tokens) const {
+  void encode_form(std::string_view text, BpeWorkspace& workspace, std::vector<uint32_t>& tokens) const {
     for (size_t at = 0; at < text.size();) {
       const auto found = added_to_form_->find(text, at);
       encode_part(text.substr(at, found.begin - at), workspace, tokens);
@@ -185,7 +108,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   // Encodes text without added tokens.
-  void encode_part(std::string_view text, Workspace& workspace, std::vector<uint32_t>& tokens) const {
+  void encode_part(std::string_view text, BpeWorkspace& workspace, std::vector<uint32_t>& tokens) const {
     if (text.empty()) return;
     workspace.cursor->reset(text);
     for (size_t begin = 0; begin < text.size();) {
@@ -195,7 +118,7 @@ class BpeTokenizer final : public Tokenizer {
     }
   }
 
-  void encode_piece(std::string_view piece, Workspace& workspace, std::vector<uint32_t>& tokens) const {
+  void encode_piece(std::string_view piece, BpeWorkspace& workspace, std::vector<uint32_t>& tokens) const {
     if (piece.size() > PieceCache::kMaxBytes) {
       merge_piece(piece, workspace);
       tokens.insert(tokens.end(), workspace.piece.begin(), workspace.piece.end());
@@ -212,7 +135,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   // Writes the piece's tokens to workspace.piece.
-  void merge_piece(std::string_view piece, Workspace& workspace) const {
+  void merge_piece(std::string_view piece, BpeWorkspace& workspace) const {
     workspace.piece.clear();
     if (model_.whole_pieces == WholePieces::Lookup) {
       if (const auto whole = whole_pieces_.find(piece); whole != whole_pieces_.end()) {
@@ -229,7 +152,7 @@ class BpeTokenizer final : public Tokenizer {
   std::array<uint32_t, 256> token_of_byte_{};
   std::unordered_map<std::string_view, uint32_t> whole_pieces_;  // views into model_
   std::optional<AddedTokens> added_, added_to_form_;
-  mutable WorkspacePool pool_;
+  mutable WorkspacePool<BpeWorkspace> pool_;
 };
 
 }  // namespace

@@ -5,20 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "braid/tokenize/added_tokens.h"
 #include "braid/tokenize/bpe_merges.h"
 #include "braid/tokenize/pretokenizer.h"
 #include "braid/tokenize/tokenizer.h"
 
 namespace braid::tokenize {
-
-enum class TokenKind : uint8_t {
-  Hole,         // no token has this id
-  Text,         // a token of the vocabulary
-  Added,        // cut out of the raw text first, wherever it stands ("normalized": false)
-  AddedToForm,  // its normal form is cut out of the normal form of the remaining text
-  Special,      // never found in text
-  Byte,         // only with FirstTokens::Characters: a byte of a character that is no token
-};
 
 struct BpeToken {
   std::string bytes;  // with FirstTokens::Characters the spelling, with U+2581 for spaces; for a Byte the byte itself

@@ -9,34 +9,7 @@
 
 namespace braid::tokenize {
 
-AddedTokens::AddedTokens(std::vector<AddedToken> added) : longest_first_(std::move(added)) {
-  std::stable_sort(longest_first_.begin(), longest_first_.end(),
-                   [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
-  for (const auto& token : longest_first_) begins_[static_cast<unsigned char>(token.content[0])] = true;
-}
-
-AddedTokens::Found AddedTokens::find(std::string_view text, size_t at) const {
-  if (longest_first_.empty()) return {text.size(), text.size(), 0};
-  for (; at < text.size(); ++at) {
-    if (!begins_[static_cast<unsigned char>(text[at])]) continue;
-    for (const auto& token : longest_first_) {
-      if (text.substr(at).starts_with(token.content)) return {at, at + token.content.size(), token.token};
-    }
-  }
-  return {text.size(), text.size(), 0};
-}
-
 namespace {
-
-constexpr int64_t kMaxTokens = int64_t{1} << 24;
-constexpr int64_t kMostHoles = int64_t{1} << 20;  // limits the memory that one large id can cost
-
-// Returns "7: a, b, c, d, e, ...": the number of names, and at most five of them.
-std::string first_few(const std::vector<std::string>& all) {
-  const std::vector<std::string> named(all.begin(),
-                                       all.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(all.size(), 5)));
-  return cat(all.size(), ": ", joined(named), all.size() > named.size() ? ", ..." : "");
-}
 
 // Returns the byte that a name stands for, 10 for "<0x0A>"; -1 if the name stands for no byte.
 int byte_of_name(const std::string& name) {
@@ -59,39 +32,18 @@ bool is_name(const std::string& bytes) {
 
 }  // namespace
 
-void Faults::add(const std::string& where, const std::string& rule) {
-  problems_.push_back({"data.tokenizer", path_, where.empty() ? rule : cat(where, ": ", rule), ""});
-}
-
-void Faults::throw_any() const {
-  if (any()) throw ConfigError(problems_);
-}
-
-bool BpeVocabulary::take(int64_t id, const std::string& name) {
-  if (id < 0 || id >= std::min(kMaxTokens, num_listed_ + kMostHoles)) {
-    bad_ids_.push_back(cat(name, " (", id, ")"));
-    return false;
-  }
-  if (static_cast<size_t>(id) >= model_.tokens.size()) model_.tokens.resize(id + 1);
-  if (model_.tokens[id].kind != TokenKind::Hole) {
-    bad_ids_.push_back(cat(name, " (", id, ", taken)"));
-    return false;
-  }
-  return true;
-}
-
 void BpeVocabulary::add_tokens(const nlohmann::json& vocab, const std::string& where) {
   if (!vocab.is_object()) return faults_.add(where, "must be an object of tokens and ids");
   id_of_.reserve(vocab.size());
-  num_listed_ = static_cast<int64_t>(vocab.size());
+  ids_.set_num_listed(static_cast<int64_t>(vocab.size()));
   for (const auto& [name, id] : vocab.items()) {
     if (!id.is_number_integer()) {
-      bad_ids_.push_back(name);
+      ids_.refuse(name);
       continue;
     }
-    if (!take(id.get<int64_t>(), name)) continue;
+    if (!ids_.take(id.get<int64_t>(), name)) continue;
     const auto number = id.get<uint32_t>();
-    model_.tokens[number] = token_of(name);
+    set_token(number, token_of(name));
     id_of_.emplace(name, number);
   }
 }
@@ -107,11 +59,16 @@ BpeToken BpeVocabulary::token_of(const std::string& name) const {
   return {bytes ? std::move(*bytes) : name, bytes ? TokenKind::Text : TokenKind::Special};
 }
 
+void BpeVocabulary::set_token(uint32_t id, BpeToken token) {
+  if (id >= model_.tokens.size()) model_.tokens.resize(id + 1);
+  model_.tokens[id] = std::move(token);
+}
+
 void BpeVocabulary::add_added(const std::string& content, int64_t id, TokenKind kind) {
   const auto known = id_of_.find(content);
   const bool repeats = known != id_of_.end() && known->second == id;
-  if (!repeats && !take(id, content)) return;
-  model_.tokens[id] = {content, kind};
+  if (!repeats && !ids_.take(id, content)) return;
+  set_token(static_cast<uint32_t>(id), {content, kind});
 }
 
 void BpeVocabulary::add_merge(const std::string& merge, const std::string& place) {
@@ -137,9 +94,7 @@ void BpeVocabulary::add_merge_of(const std::string& left, const std::string& rig
 }
 
 BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
-  if (!bad_ids_.empty())
-    faults_.add("vocabulary", cat("ids must be distinct whole numbers below 2^24 that leave at most 2^20 out; not so ",
-                                  first_few(bad_ids_)));
+  ids_.add_faults(faults_);
   if (!bad_merges_.empty()) {
     faults_.add("merges", cat("both sides and the result must be tokens; not so ", first_few(bad_merges_)));
   }

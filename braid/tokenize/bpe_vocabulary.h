@@ -1,7 +1,6 @@
 // A vocabulary and its merges, read in the spelling of files, checked and converted to ids.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -10,49 +9,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "braid/base/errors.h"
 #include "braid/tokenize/bpe_tokenizer.h"
+#include "braid/tokenize/faults.h"
+#include "braid/tokenize/token_ids.h"
 
 namespace braid::tokenize {
-
-// A string that is one token wherever it stands in a text.
-struct AddedToken {
-  std::string content;  // must not be empty
-  uint32_t token = 0;
-};
-
-class AddedTokens {
- public:
-  explicit AddedTokens(std::vector<AddedToken> added);
-
-  struct Found {
-    size_t begin = 0;
-    size_t end = 0;
-    uint32_t token = 0;
-  };
-  // Returns the leftmost added token in text[at, ...), and the longest of those that begin there. If there is none,
-  // begin == end == text.size().
-  Found find(std::string_view text, size_t at) const;
-
- private:
-  std::vector<AddedToken> longest_first_;
-  std::array<bool, 256> begins_{};  // whether an added token begins with this byte
-};
-
-// The list of faults in a tokenizer's files.
-class Faults {
- public:
-  explicit Faults(std::string path) : path_(std::move(path)) {}
-  // Adds a fault at `where` in the files. Of many faults of one kind, add only the first few.
-  void add(const std::string& where, const std::string& rule);
-  bool any() const { return !problems_.empty(); }
-  // Throws ConfigError if there are faults.
-  void throw_any() const;
-
- private:
-  std::string path_;
-  std::vector<Problem> problems_;
-};
 
 // The spelling of tokens in a file.
 enum class Spelling {
@@ -79,19 +40,19 @@ class BpeVocabulary {
   BpeModel finish(WholePieces whole_pieces);
 
  private:
-  bool take(int64_t id, const std::string& name);
   void find_bytes_without_token();
   void find_tokens_without_merge();
 
   BpeToken token_of(const std::string& name) const;
+  void set_token(uint32_t id, BpeToken token);
 
   Faults& faults_;
   Spelling spelling_;
   std::unordered_map<std::string, uint32_t> id_of_;  // key: the file's spelling
   BpeModel model_;
-  int64_t num_listed_ = 0;  // number of tokens added by add_tokens()
+  TokenIds ids_;
   std::unordered_set<uint64_t> merged_pairs_;
-  std::vector<std::string> bad_merges_, equal_merges_, bad_ids_;
+  std::vector<std::string> bad_merges_, equal_merges_;
 };
 
 }  // namespace braid::tokenize

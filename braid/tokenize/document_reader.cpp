@@ -161,7 +161,9 @@ void DocumentReader::add_bad_line(const std::string& rule) {
 
 void DocumentReader::refuse_bad_lines() {
   problems_.push_back(
-      {"", "", "braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them", ""});
+      {"", "",
+       "braid data prepare, train-bpe and train-wordpiece pass over such lines with --skip-bad-lines, and count them",
+       ""});
   throw ConfigError(std::move(problems_));
 }
 

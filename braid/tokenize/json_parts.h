@@ -1,12 +1,15 @@
 // Access to the parts of a tokenizer.json, of whatever types they are.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "braid/base/text.h"
+#include "braid/tokenize/added_tokens.h"
 #include "braid/tokenize/bpe_vocabulary.h"
+#include "braid/tokenize/faults.h"
 
 namespace braid::tokenize {
 
@@ -38,21 +41,11 @@ inline std::vector<nlohmann::json> steps_of(const nlohmann::json& part, const ch
 }
 
 // Adds the list "merges" of a model. Each merge is "left right" or [left, right].
-inline void add_merges_of(const nlohmann::json& merges, BpeVocabulary& vocabulary, Faults& faults) {
-  if (!merges.is_array()) return faults.add("model.merges", "must be a list");
-  size_t malformed = 0;
-  for (size_t i = 0; i < merges.size(); ++i) {
-    const nlohmann::json& merge = merges[i];
-    const std::string place = cat("model.merges[", i, "] ");
-    if (merge.is_string()) {
-      vocabulary.add_merge(merge.get<std::string>(), place);
-    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-      vocabulary.add_merge_of(merge[0].get<std::string>(), merge[1].get<std::string>(), place);
-    } else {
-      ++malformed;
-    }
-  }
-  if (malformed > 0) faults.add("model.merges", cat(malformed, " are neither \"left right\" nor [left, right]"));
-}
+void add_merges_of(const nlohmann::json& merges, BpeVocabulary& vocabulary, Faults& faults);
+
+// Calls `add` with content, id and kind of each token of the list "added_tokens", which may be null. Adds faults for
+// malformed tokens, and for tokens that are not special and set one of the keys `refused`.
+void read_added_tokens(const nlohmann::json& added, const std::vector<const char*>& refused, Faults& faults,
+                       const std::function<void(const std::string&, int64_t, TokenKind)>& add);
 
 }  // namespace braid::tokenize

@@ -31,7 +31,9 @@ class MarkedReader {
       faults_.add("normalizer", "spaces must become U+2581 once, by Replace or by the pre-tokenizer Metaspace");
     }
     read_model(member(json, "model"));
-    read_added(member(json, "added_tokens"));
+    read_added_tokens(
+        member(json, "added_tokens"), {"single_word", "lstrip", "rstrip", "normalized"}, faults_,
+        [this](const std::string& content, int64_t id, TokenKind kind) { vocabulary_.add_added(content, id, kind); });
     BpeModel model = vocabulary_.finish(whole_pieces_);
     model.first_tokens = FirstTokens::Characters;
     model.spaces = spaces_;
@@ -88,26 +90,6 @@ class MarkedReader {
     if (is_true(member(model, "ignore_merges"))) whole_pieces_ = WholePieces::Lookup;
     vocabulary_.add_tokens(member(model, "vocab"), "model.vocab");
     add_merges_of(member(model, "merges"), vocabulary_, faults_);
-  }
-
-  void read_added(const Json& added) {
-    if (added.is_null()) return;
-    if (!added.is_array()) return faults_.add("added_tokens", "must be a list");
-    for (const Json& token : added) {
-      const Json &content = member(token, "content"), &id = member(token, "id");
-      if (!content.is_string() || content == "" || !id.is_number_integer()) {
-        faults_.add("added_tokens", cat("must have content and id, one is ", shown(token)));
-        continue;
-      }
-      const bool special = is_true(member(token, "special"));
-      for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"}) {
-        if (!special && is_true(member(token, key))) {
-          faults_.add("added_tokens", cat(key, " is not supported, has it: ", shown(content)));
-        }
-      }
-      vocabulary_.add_added(content.get<std::string>(), id.get<int64_t>(),
-                            special ? TokenKind::Special : TokenKind::Added);
-    }
   }
 
   Faults& faults_;

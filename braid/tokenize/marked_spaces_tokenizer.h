@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "braid/tokenize/bpe_tokenizer.h"
-#include "braid/tokenize/bpe_vocabulary.h"
+#include "braid/tokenize/faults.h"
 
 namespace braid::tokenize {
 

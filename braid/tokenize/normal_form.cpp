@@ -1,6 +1,6 @@
-// Normal form C: decomposes, orders and composes one stretch at a time. A stretch is a character that does not change
-// and the following characters that may join it. utf8proc decomposes and composes. Marks are ordered here, because
-// utf8proc's ordering takes time quadratic in their number.
+// Normal forms. Form C decomposes, orders and composes one stretch at a time. A stretch is a character that does not
+// change and the following characters that may join it. utf8proc decomposes and composes. Marks are ordered here,
+// because utf8proc's ordering takes time quadratic in their number.
 #include "braid/tokenize/normal_form.h"
 
 #include <utf8proc.h>
@@ -68,11 +68,20 @@ bool may_change(const Utf8Char& c) {
   return c.code != kNotUtf8 && kCodes[c.code];
 }
 
-void write_stretch(Codes& codes, std::string& out) {
-  put_in_order(codes);
-  compose(codes);
+void write(Codes& codes, std::string& out) {
   for (const auto code : codes) append_utf8(out, static_cast<uint32_t>(code));
   codes.clear();
+}
+
+void write_composed(Codes& codes, std::string& out) {
+  put_in_order(codes);
+  compose(codes);
+  write(codes, out);
+}
+
+void write_decomposed(Codes& codes, std::string& out) {
+  put_in_order(codes);
+  write(codes, out);
 }
 
 }  // namespace
@@ -96,7 +105,7 @@ std::string normal_form_c(std::string_view text) {
   Codes stretch;  // codes not yet written
   for (size_t at = 0; at < text.size();) {
     const Utf8Char c = utf8_at(text, at);
-    if (!may_change(c)) write_stretch(stretch, out);
+    if (!may_change(c)) write_composed(stretch, out);
     if (c.code == kNotUtf8) {
       out.push_back(text[at]);
     } else {
@@ -104,7 +113,24 @@ std::string normal_form_c(std::string_view text) {
     }
     at += c.bytes;
   }
-  write_stretch(stretch, out);
+  write_composed(stretch, out);
+  return out;
+}
+
+std::string normal_form_d(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  Codes stretch, parts;  // a starter with its marks, not yet written; the parts of one character
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = utf8_at(text, at);
+    parts.clear();
+    if (c.code != kNotUtf8) decompose(c.code, parts);
+    if (parts.empty() || combining_class(parts[0]) == 0) write_decomposed(stretch, out);
+    if (parts.empty()) out.push_back(text[at]);
+    stretch.insert(stretch.end(), parts.begin(), parts.end());
+    at += c.bytes;
+  }
+  write_decomposed(stretch, out);
   return out;
 }
 

@@ -73,11 +73,11 @@ int64_t add_lines(const std::vector<Document>& files, const ReaderOptions& optio
 
 }  // namespace
 
-DocumentPieces document_pieces(const std::vector<Document>& files, const PretokenizerSpec& spec,
+DocumentPieces document_pieces(const std::vector<Document>& files, std::unique_ptr<PieceCursor> cursor,
                                const ReaderOptions& options, const std::function<void(int64_t)>& progress) {
   std::vector<Document> lines, texts;
   for (const auto& file : files) (has_lines(file) ? lines : texts).push_back(file);
-  DocumentPieces pieces{PieceCounts(spec)};
+  DocumentPieces pieces{PieceCounts(std::move(cursor))};
   int64_t done = add_lines(lines, options, pieces, progress);
   for (const auto& file : texts) {
     pieces.counts.add_file(file.path, [&](int64_t bytes) { progress(done + bytes); });

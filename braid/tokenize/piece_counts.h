@@ -16,7 +16,9 @@ namespace braid::tokenize {
 
 class PieceCounts {
  public:
-  explicit PieceCounts(const PretokenizerSpec& spec) : cursor_(cut_by(spec)) {}
+  explicit PieceCounts(const PretokenizerSpec& spec) : PieceCounts(cut_by(spec)) {}
+  // REQUIRES: `cursor` is not null.
+  explicit PieceCounts(std::unique_ptr<PieceCursor> cursor) : cursor_(std::move(cursor)) {}
 
   // Adds one text. Pieces do not reach from one text into another.
   void add(std::string_view text);
@@ -47,11 +49,11 @@ struct DocumentPieces {
   int64_t num_documents = 0, num_bad_lines = 0;  // num_bad_lines: lines of .jsonl files that were passed over
 };
 
-// Counts the pieces of every document of `files`, on both sides. No piece reaches from one document into another. Calls
-// `progress` from time to time with the number of bytes read. Memory: a block of a text file (PieceCounts::add_file),
-// or the longest line of a .jsonl file. Unless bad lines are skipped, throws ConfigError naming them, before any text
-// file is read. Throws IoError.
-DocumentPieces document_pieces(const std::vector<Document>& files, const PretokenizerSpec& spec,
+// Counts the pieces that `cursor` cuts from every document of `files`, on both sides. No piece reaches from one
+// document into another. Calls `progress` from time to time with the number of bytes read. Memory: a block of a text
+// file (PieceCounts::add_file), or the longest line of a .jsonl file. Unless bad lines are skipped, throws ConfigError
+// naming them, before any text file is read. Throws IoError.
+DocumentPieces document_pieces(const std::vector<Document>& files, std::unique_ptr<PieceCursor> cursor,
                                const ReaderOptions& options, const std::function<void(int64_t)>& progress);
 
 }  // namespace braid::tokenize

@@ -46,7 +46,7 @@ std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokeni
 
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == kByteTokenizer) return byte_tokenizer();
-  if (path_kind(name) != PathKind::Nothing) return bpe_tokenizer(read_bpe(name));
+  if (path_kind(name) != PathKind::Nothing) return read_tokenizer(name);
   const bool is_bytes = nearest(name, {"bytes"}) == "bytes";
   throw ConfigError(
       {{"data.tokenizer", spec::toml_text(name),

@@ -18,10 +18,10 @@ class Tokenizer {
   virtual int end_of_text() const = 0;
   // Returns true if a token has this id. Files may leave ids out. REQUIRES: 0 <= id < vocab().
   virtual bool has(int /*token*/) const { return true; }
-  // Encodes `text`, bytes that may not be UTF-8. decode_text() returns the same bytes, with two exceptions: a tokenizer
-  // with a normalizer returns the normal form C, and one that marks spaces as U+2581 returns spaces for such
-  // characters. The names of special tokens in `text` ("<|endoftext|>") are plain text, so a document cannot end
-  // itself.
+  // Encodes `text`, bytes that may not be UTF-8. decode_text() returns the same bytes, with three exceptions: a BPE
+  // tokenizer with a normalizer returns the normal form C, one that marks spaces as U+2581 returns spaces for such
+  // characters, and WordPiece returns normalized words. The names of special tokens in `text` ("<|endoftext|>") are
+  // plain text, so a document cannot end itself.
   virtual std::vector<int> encode(std::string_view text) const = 0;
   // Like encode(), but appends to `tokens` instead of returning a new vector.
   virtual void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const;

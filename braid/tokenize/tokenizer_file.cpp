@@ -1,4 +1,4 @@
-// Finds and reads tokenizer files, such as tokenizer.json. bpe_vocabulary.h interprets vocabulary and merges.
+// Finds and reads tokenizer files, such as tokenizer.json, and chooses the end-of-text token.
 #include "braid/tokenize/tokenizer_file.h"
 
 #include <algorithm>
@@ -14,163 +14,11 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/bpe_vocabulary.h"
 #include "braid/tokenize/json_parts.h"
-#include "braid/tokenize/marked_spaces_tokenizer.h"
 #include "braid/tokenize/pattern_scanner.h"
 #include "braid/tokenize/tokenizer_identity.h"
+#include "braid/tokenize/wordpiece_file.h"
 
 namespace braid::tokenize {
-namespace {
-
-using Json = nlohmann::json;
-
-// Returns a regular expression that matches only `text`.
-std::string matching_alone(const std::string& text) {
-  std::string regex;
-  for (const char c : text) {
-    if (std::string_view("\\^$.[]|()?*+{}-").find(c) != std::string_view::npos) regex.push_back('\\');
-    regex.push_back(c);
-  }
-  return regex;
-}
-
-class Reader {
- public:
-  explicit Reader(Faults& faults) : faults_(faults), vocabulary_(faults) {}
-
-  BpeModel read(const Json& json) {
-    read_normalizer(member(json, "normalizer"));
-    read_pretokenizer(member(json, "pre_tokenizer"));
-    read_model(member(json, "model"));
-    read_added(member(json, "added_tokens"));
-    BpeModel model = vocabulary_.finish(whole_pieces_);
-    model.pretokenizer = std::move(pretokenizer_);
-    model.normalizer = normalizer_;
-    return model;
-  }
-
- private:
-  void read_normalizer(const Json& normalizer) {
-    for (const Json& step : steps_of(normalizer, "normalizers")) {
-      if (type_of(step) == "NFC") {
-        normalizer_ = Normalizer::FormC;
-      } else {
-        faults_.add("normalizer", cat("must be null or NFC, is ", shown(step)));
-      }
-    }
-  }
-
-  void read_model(const Json& model) {
-    const std::string type = type_of(model);
-    // Old files of BPE models have no type.
-    const bool untyped = type.empty() && member(model, "merges").is_array();
-    if (type != "BPE" && !untyped) {
-      return faults_.add("model.type", cat("must be BPE, is ", type.empty() ? "missing" : type));
-    }
-    const auto empty = [&](const char* key) {
-      const Json& value = member(model, key);
-      const bool is_empty = value.is_null() || value == "" || value == false || value == 0.0;
-      if (!is_empty) faults_.add(cat("model.", key), cat("is not supported, is ", shown(value)));
-    };
-    for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) empty(key);
-    if (is_true(member(model, "ignore_merges"))) whole_pieces_ = WholePieces::Lookup;
-    vocabulary_.add_tokens(member(model, "vocab"), "model.vocab");
-    add_merges_of(member(model, "merges"), vocabulary_, faults_);
-  }
-
-  void read_added(const Json& added) {
-    if (added.is_null()) return;
-    if (!added.is_array()) return faults_.add("added_tokens", "must be a list");
-    for (const Json& token : added) {
-      const Json& content = member(token, "content");
-      const Json& id = member(token, "id");
-      if (!content.is_string() || content == "" || !id.is_number_integer()) {
-        faults_.add("added_tokens", cat("must have content and id, one is ", shown(token)));
-        continue;
-      }
-      const bool special = is_true(member(token, "special"));
-      for (const char* key : {"single_word", "lstrip", "rstrip"}) {
-        if (!special && is_true(member(token, key))) {
-          faults_.add("added_tokens", cat(key, " is not supported, has it: ", shown(content)));
-        }
-      }
-      const TokenKind cut = is_true(member(token, "normalized")) ? TokenKind::AddedToForm : TokenKind::Added;
-      vocabulary_.add_added(content.get<std::string>(), id.get<int64_t>(), special ? TokenKind::Special : cut);
-    }
-  }
-
-  void read_pretokenizer(const Json& part) {
-    const std::vector<Json> steps = steps_of(part, "pretokenizers");
-    for (size_t i = 0; i < steps.size(); ++i) read_step(steps[i], i + 1 == steps.size());
-    if (steps.empty() || type_of(steps.back()) != "ByteLevel") {
-      faults_.add("pre_tokenizer",
-                  "must be ByteLevel, or a Sequence that ends in it: only byte-level BPE is supported");
-    }
-  }
-
-  void read_step(const Json& step, bool is_last) {
-    const std::string type = type_of(step);
-    if (type == "ByteLevel" && is_last) return read_byte_level(step);
-    if (type == "Split") return read_split(step);
-    if (type == "Digits") {
-      return add_stage(is_true(member(step, "individual_digits")) ? R"(\p{N})" : R"(\p{N}+)");
-    }
-    faults_.add("pre_tokenizer", cat("only Split, Digits and a last ByteLevel are supported, is ", shown(step)));
-  }
-
-  void read_byte_level(const Json& step) {
-    const Json& prefix = member(step, "add_prefix_space");
-    if (prefix.is_null() || is_true(prefix)) {  // the default is true
-      faults_.add("pre_tokenizer", "ByteLevel.add_prefix_space must be false: text would not come back as it was");
-    }
-    const Json& use_regex = member(step, "use_regex");
-    if (use_regex.is_null() || is_true(use_regex)) add_stage(std::string(kGpt2Regex));
-  }
-
-  void read_split(const Json& step) {
-    const Json& pattern = member(step, "pattern");
-    const Json& regex = member(pattern, "Regex");
-    const Json& literal = member(pattern, "String");
-    if (!regex.is_string() && !literal.is_string()) {
-      return faults_.add("pre_tokenizer", cat("Split must have a Regex or String, is ", shown(step)));
-    }
-    const std::string expression =
-        regex.is_string() ? regex.get<std::string>() : matching_alone(literal.get<std::string>());
-    const Json& behavior = member(step, "behavior");
-    // "Removed" with invert keeps the matches and drops the text between them. The known patterns leave no such text.
-    const bool keeps_matches = behavior == "Removed" && is_true(member(step, "invert")) && pattern_scanner(expression);
-    if (behavior != "Isolated" && !keeps_matches) {
-      faults_.add("pre_tokenizer", cat("the behavior of Split must be \"Isolated\", is ", shown(behavior)));
-    }
-    add_stage(expression);
-  }
-
-  void add_stage(const std::string& regex) {
-    try {
-      cut_by({{regex}});
-      pretokenizer_.regexes.push_back(regex);
-    } catch (const ConfigError& error) {
-      for (const Problem& problem : error.problems()) faults_.add("pre_tokenizer", text(problem));
-    }
-  }
-
-  Faults& faults_;
-  BpeVocabulary vocabulary_;
-  PretokenizerSpec pretokenizer_;
-  WholePieces whole_pieces_ = WholePieces::Merge;
-  Normalizer normalizer_ = Normalizer::None;
-};
-
-}  // namespace
-
-BpeModel bpe_of_json(const Json& json, Faults& faults) {
-  if (!json.is_object()) {
-    faults.add("tokenizer.json", "must be an object");
-    return {};
-  }
-  if (is_true(member(member(json, "model"), "byte_fallback"))) return marked_spaces_of_json(json, faults);
-  return Reader(faults).read(json);
-}
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -217,15 +65,26 @@ BpeModel read_two_files(const fs::path& folder, Faults& faults) {
   return model;
 }
 
-// Returns the value of "eos_token", which is a string or an object with "content"; empty if there is none.
-std::string configured_end(const fs::path& folder, Faults& faults) {
+// Returns the value of `key` in tokenizer_config.json, which is a string or an object with "content"; empty if there is
+// none.
+std::string configured(const char* key, const fs::path& folder, Faults& faults) {
   const fs::path path = folder / "tokenizer_config.json";
   if (path_kind(path) == PathKind::Nothing) return "";
   const auto json = json_of(path, faults);
   if (!json || !json->is_object()) return "";
-  Json end = json->value("eos_token", Json());
-  if (end.is_object()) end = end.value("content", Json());
-  return end.is_string() ? end.get<std::string>() : "";
+  const Json& value = member(*json, key);
+  const Json& name = value.is_object() ? member(value, "content") : value;
+  return name.is_string() ? name.get<std::string>() : "";
+}
+
+std::vector<std::string> usual_ends() {
+  return {"<|endoftext|>",
+          "<|end_of_text|>",
+          "</s>",
+          "<eos>",
+          "<|im_end|>",
+          "<\xEF\xBD\x9C"
+          "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};  // the last is DeepSeek's
 }
 
 // Returns true if some text is encoded as this token: the token is a single byte, or a merge forms it.
@@ -236,50 +95,96 @@ bool stands_for_text(const BpeModel& model, size_t id) {
                      [id](const BpeMerge& merge) { return merge.result == id; });
 }
 
-// Makes the end-of-text token special, so that its name in a text is encoded as ordinary text.
-void choose_end_of_text(BpeModel& model, const std::string& configured, Faults& faults) {
-  std::vector<std::string> names = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>"};
-  names.push_back(
-      "<\xEF\xBD\x9C"
-      "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>");  // DeepSeek
-  if (!configured.empty()) names = {configured};
+bool stands_for_text(const WordPieceModel& model, size_t id) { return static_cast<int>(id) == model.unknown; }
+
+const std::string& name_of(const BpeToken& token) { return token.bytes; }
+const std::string& name_of(const WordPieceToken& token) { return token.spelling; }
+
+// Returns the token that ends texts: the last with the first of `names` that is a token. Adds a fault and returns
+// nothing if there is none, or if texts are encoded as that token.
+template <class Model>
+std::optional<size_t> end_among(const std::vector<std::string>& names, const Model& model, Faults& faults) {
   for (const auto& name : names) {
     for (size_t id = model.tokens.size(); id-- > 0;) {
-      if (model.tokens[id].kind == TokenKind::Hole || model.tokens[id].bytes != name) continue;
-      if (stands_for_text(model, id)) {
-        return faults.add("end of text",
-                          cat("must be a token of its own, and \"", name, "\" is one that texts become"));
-      }
-      model.end_of_text = static_cast<int>(id);
-      model.tokens[id].kind = TokenKind::Special;
-      return;
+      if (model.tokens[id].kind == TokenKind::Hole || name_of(model.tokens[id]) != name) continue;
+      if (!stands_for_text(model, id)) return id;
+      faults.add("end of text", cat("must be a token of its own, and \"", name, "\" is one that texts become"));
+      return std::nullopt;
     }
   }
   faults.add("end of text", cat("the vocabulary has none of the tokens ", joined(names)));
+  return std::nullopt;
+}
+
+// Makes the end-of-text token special, so that its name in a text is encoded as ordinary text.
+void choose_end_of_text(BpeModel& model, const fs::path& folder, Faults& faults) {
+  const std::string given = configured("eos_token", folder, faults);
+  const auto end = end_among(given.empty() ? usual_ends() : std::vector{given}, model, faults);
+  if (!end) return;
+  model.end_of_text = static_cast<int>(*end);
+  model.tokens[*end].kind = TokenKind::Special;
+}
+
+void choose_end_of_text(WordPieceModel& model, const fs::path& folder, Faults& faults) {
+  std::string given = configured("eos_token", folder, faults);
+  if (given.empty()) given = configured("sep_token", folder, faults);
+  auto names = given.empty() ? usual_ends() : std::vector{given};
+  if (given.empty()) names.emplace_back("[SEP]");
+  const auto end = end_among(names, model, faults);
+  if (!end) return;
+  model.end_of_text = static_cast<int>(*end);
+  model.tokens[*end] = {model.tokens[*end].spelling, TokenKind::Special, false};
+}
+
+}  // namespace
+
+namespace {
+
+// The files of a tokenizer: a folder, and the tokenizer.json to read unless the folder has the two files of BPE.
+struct TokenizerPlace {
+  fs::path folder;
+  fs::path json;  // empty: vocab.json and merges.txt
+};
+
+TokenizerPlace place_of(const std::string& path, Faults& faults) {
+  const fs::path given(path);
+  if (path_kind(path) != PathKind::Folder) return {given.parent_path(), given};
+  const auto is_there = [&](const char* file) { return path_kind(given / file) != PathKind::Nothing; };
+  if (is_there("tokenizer.json")) return {given, given / "tokenizer.json"};
+  if (!is_there("vocab.json") && !is_there("merges.txt")) {
+    faults.add("", "the folder has neither tokenizer.json nor vocab.json and merges.txt");
+    faults.throw_any();
+  }
+  return {given, {}};
+}
+
+// Completes a model that was read.
+template <class Model>
+Model completed(Model model, const TokenizerPlace& place, Faults& faults) {
+  if (!model.tokens.empty()) choose_end_of_text(model, place.folder, faults);
+  faults.throw_any();
+  return model;
 }
 
 }  // namespace
 
 BpeModel read_bpe(const std::string& path) {
   Faults faults(path);
-  const fs::path given(path);
-  const bool is_folder = path_kind(path) == PathKind::Folder;
-  const fs::path json_path = is_folder ? given / "tokenizer.json" : given;
-  const fs::path folder = is_folder ? given : given.parent_path();
-  BpeModel model;
-  const auto is_there = [](const fs::path& file) { return path_kind(file) != PathKind::Nothing; };
-  if (is_folder && !is_there(json_path)) {
-    if (!is_there(given / "vocab.json") && !is_there(given / "merges.txt")) {
-      faults.add("", "the folder has neither tokenizer.json nor vocab.json and merges.txt");
-      faults.throw_any();
-    }
-    model = read_two_files(given, faults);
-  } else if (const auto json = json_of(json_path, faults)) {
-    model = bpe_of_json(*json, faults);
+  const TokenizerPlace place = place_of(path, faults);
+  if (place.json.empty()) return completed(read_two_files(place.folder, faults), place, faults);
+  const auto json = json_of(place.json, faults);
+  return completed(json ? bpe_of_json(*json, faults) : BpeModel(), place, faults);
+}
+
+std::unique_ptr<Tokenizer> read_tokenizer(const std::string& path) {
+  Faults faults(path);
+  const TokenizerPlace place = place_of(path, faults);
+  if (place.json.empty()) return bpe_tokenizer(completed(read_two_files(place.folder, faults), place, faults));
+  const auto json = json_of(place.json, faults);
+  if (json && is_wordpiece(*json)) {
+    return wordpiece_tokenizer(completed(wordpiece_of_json(*json, faults), place, faults));
   }
-  if (!model.tokens.empty()) choose_end_of_text(model, configured_end(folder, faults), faults);
-  faults.throw_any();
-  return model;
+  return bpe_tokenizer(completed(json ? bpe_of_json(*json, faults) : BpeModel(), place, faults));
 }
 
 }  // namespace braid::tokenize

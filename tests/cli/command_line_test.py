@@ -213,7 +213,7 @@ class Completion(unittest.TestCase):
     def test_commands_and_options_where_they_may_stand(self):
         self.assertEqual(self.offered(""), commands())
         self.assertEqual(self.offered("da"), ["data"])
-        self.assertEqual(self.offered("data", ""), ["prepare", "inspect", "train-bpe"])
+        self.assertEqual(self.offered("data", ""), ["prepare", "inspect", "train-bpe", "train-wordpiece"])
         self.assertEqual(self.offered("data", "prepare", "--te"), ["--text-field"])
         self.assertEqual(self.offered("--v"), ["--version"])
         for words in leaves():

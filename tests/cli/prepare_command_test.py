@@ -152,7 +152,7 @@ class Prepare(unittest.TestCase):
             "bad.jsonl:2: is not JSON: invalid literal",
             'bad.jsonl:3: must be a JSON object with a string "text"',
             'bad.jsonl:5: has the key "text" twice in one object',
-            "braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them"])
+            "braid data prepare, train-bpe and train-wordpiece pass over such lines with --skip-bad-lines, and count them"])
         done = self.prepare("bad.jsonl", "--skip-bad-lines")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("skipped 3 bad lines\n", done.stdout)

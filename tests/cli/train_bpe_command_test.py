@@ -43,9 +43,9 @@ class TrainBpe(unittest.TestCase):
             "--frob: is not an option of braid data train-bpe",
             "--vocab = 256: must be a whole number from 257 to 16777216; nearest valid is 257",
             "--min-frequency = x: must be a whole number from 1 to 1099511627776; nearest valid is 1",
-            "--pattern = gpt3: must be one of gpt2, llama3, qwen2; nearest valid is gpt2",
             f"--out = {self.path}: has a tokenizer.json already; remove it or name another folder",
             f"INPUT = {self.path}/nothing: does not exist",
+            "--pattern = gpt3: must be one of gpt2, llama3, qwen2; nearest valid is gpt2",
         ])
 
     def test_names_what_is_missing(self):
@@ -86,7 +86,7 @@ class TrainBpe(unittest.TestCase):
         done = self.train("--vocab", 270, "--out", self.path / "bad", lines)
         self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
                          (2, f'{lines}:1: must be a JSON object with a string "text"'))
-        self.assertIn("braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them", done.stderr)
+        self.assertIn("braid data prepare, train-bpe and train-wordpiece pass over such lines with --skip-bad-lines, and count them", done.stderr)
         self.assertFalse((self.path / "bad").exists())
         done = self.train("--vocab", 270, "--out", self.path / "good", "--skip-bad-lines", lines, text)
         self.assertEqual(done.returncode, 0, done.stderr)

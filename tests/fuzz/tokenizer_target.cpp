@@ -1,10 +1,13 @@
-// A tokenizer.json, and that what is accepted makes tokens of its vocabulary out of any text, and text of them.
+// A tokenizer.json of BPE or WordPiece, and that what is accepted makes tokens of its vocabulary out of any text, and
+// text of them.
 #include <algorithm>
 
 #include "braid/base/errors.h"
 #include "braid/tokenize/pretokenizer.h"
 #include "braid/tokenize/tokenizer.h"
 #include "braid/tokenize/tokenizer_file.h"
+#include "braid/tokenize/wordpiece_file.h"
+#include "braid/tokenize/wordpiece_trainer.h"
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {
@@ -25,7 +28,18 @@ void run_tokenizer(const std::string& input) {
   }
 }
 
-// All single bytes, two merges and an end-of-text.
+// Special tokens, a character, two words and a continuation.
+std::string wordpiece_seed() {
+  WordPieceModel model;
+  for (const auto& token : WordPieceTraining::bert_special_tokens())
+    model.tokens.push_back({token, TokenKind::Special});
+  for (const char* token : {"e", "hel", "it", "##lo"}) model.tokens.push_back({token, TokenKind::Text, true});
+  model.unknown = 1;
+  model.end_of_text = 3;
+  return wordpiece_json(model);
+}
+
+// BPE: all single bytes, two merges and an end-of-text. WordPiece: the seed above.
 std::vector<std::string> tokenizer_seeds() {
   BpeModel model;
   for (int byte = 0; byte < 256; ++byte)
@@ -40,6 +54,7 @@ std::vector<std::string> tokenizer_seeds() {
     model.pretokenizer.regexes = {pattern_regex(name)};
     seeds.push_back(tokenizer_json(model));
   }
+  seeds.push_back(wordpiece_seed());
   return seeds;
 }
 
@@ -62,6 +77,15 @@ Target tokenizer_target() {
            "\"byte_fallback\": true",
            "\"unk_token\": \"",
            "\"ignore_merges\": true",
+           "\"type\": \"WordPiece\"",
+           "\"type\": \"BertNormalizer\"",
+           "\"type\": \"BertPreTokenizer\"",
+           "\"strip_accents\": null",
+           "\"clean_text\": false",
+           "\"normalized\": true",
+           "\"continuing_subword_prefix\": \"",
+           "\"max_input_chars_per_word\": 0",
+           "\"cleanup\": true",
            "\"merges\": [",
            "\"vocab\": {",
            "\"added_tokens\": [",

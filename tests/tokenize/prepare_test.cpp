@@ -146,12 +146,12 @@ TEST_F(PrepareTest, EveryProblemIsNamedAtOnce) {
   what.out = path("text/out");
   EXPECT_NE(message(what).find("must not lie inside the input"), std::string::npos);
   write(path("bad.jsonl"), "{\"text\": \"good\"}\nno json\n{\"text\": 5}\n[]\n{\"text\": \"good too\"}\n");
-  EXPECT_EQ(
-      message(request({"bad.jsonl"})),
-      cat(path("bad.jsonl"), ":2: is not JSON: invalid literal\n", path("bad.jsonl"),
-          ":3: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
-          ":4: must be a JSON object with a string \"text\"\nbraid data prepare and train-bpe pass over such lines "
-          "with --skip-bad-lines, and count them"));
+  EXPECT_EQ(message(request({"bad.jsonl"})),
+            cat(path("bad.jsonl"), ":2: is not JSON: invalid literal\n", path("bad.jsonl"),
+                ":3: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
+                ":4: must be a JSON object with a string \"text\"\nbraid data prepare, train-bpe and train-wordpiece "
+                "pass over such lines "
+                "with --skip-bad-lines, and count them"));
   // A key that stands in two objects stands in none twice.
   write(path("twice.jsonl"), R"({"text": "a", "meta": {"text": "b"}})"
                              "\n"

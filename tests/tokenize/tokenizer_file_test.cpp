@@ -261,7 +261,7 @@ TEST_F(TokenizerFile, NoFileNoJsonNoModel) {
   write("tokenizer.json", "[1]");
   EXPECT_EQ(faults(folder_), Strings{"tokenizer.json: must be an object"});
   write("tokenizer.json", R"({"model": {"type": "Unigram"}})");
-  EXPECT_EQ(faults(folder_)[1], "model.type: must be BPE, is Unigram");
+  EXPECT_EQ(faults(folder_)[1], "model.type: must be BPE or WordPiece, is Unigram");
 }
 
 TEST(ByteAlphabet, EveryByteHasASymbolOfItsOwn) {
