@@ -13,6 +13,7 @@
 // holds the finished gradient, would keep a [v/n, c] buffer for every microbatch in flight.
 #pragma once
 
+#include "braid/layout/logits.h"
 #include "braid/nn/cross_entropy.h"
 #include "braid/nn/weight_grads.h"
 
@@ -23,7 +24,7 @@ class LanguageHead {
   struct Options {
     ParamUse weight;    // this rank's rows, [v/n, c]
     int64_t vocab = 0;  // entries of the whole model's vocabulary, without padding
-    int64_t logit_bytes = int64_t{64} << 20;
+    int64_t logit_bytes = layout::kMostLogitBytes;
   };
   LanguageHead(const Options& options, const RankContext& rank)
       : options_(options),

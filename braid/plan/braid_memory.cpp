@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/layout/logits.h"
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/block_work.h"
 #include "braid/spec/partition.h"
@@ -16,7 +17,7 @@ using Keeps = spec::Recompute::Keeps;
 constexpr double kSingle = 4;
 constexpr double kTokenBytes = 16;        // bytes of a token and its target
 constexpr double kSmallBytes = 64 << 10;  // bytes that the loss, norms and generators keep
-constexpr double kMostLogits = 64 << 20;  // most bytes of logits that a head keeps whole (nn/language_head.h)
+constexpr double kMostLogits = layout::kMostLogitBytes;
 
 // Returns the bytes of a chunk of logits. Chunks have equal sizes, and there are as few as the limit allows.
 double chunk_of_logits(double rows, double row_bytes) {

@@ -20,20 +20,31 @@
 namespace braid::train {
 namespace {
 
+using model::OpKind;
+
 // Returns the linear layers of a block on a tensor rank. Projections that share their input are one layer.
 std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
   const layout::ModelAccount account = layout::account_of(spec.model);
   const double n = static_cast<double>(spec.train.microbatch) * spec.model.context;
   const layout::RankExtents rank = layout::rank_extents(account, {.tokens = n, .tensor = spec.mesh.tensor});
   std::vector<TimedLinear> layers;
-  for (const layout::PartAccount& half : {account.attention, account.feed}) {
-    for (const auto& [rows, in, out] : half.products) {
+  for (const layout::PartAccount& part : {account.attention, account.feed}) {
+    const size_t first = layers.size();
+    for (const auto& [rows, in, out] : part.products) {
       const auto size = [&](const model::Terms& terms) { return static_cast<int64_t>(terms.at(rank.all)); };
       layers.emplace_back(static_cast<int64_t>(rows.at(rank)), size(in), size(out), scalar_type(spec.train.dtype),
                           device);
     }
+    if (layers.size() == first) continue;
+    layers.back().forward_sums = part.forward_sums;
+    layers[first].backward_sums = part.backward_sums;
   }
   return layers;
+}
+
+// Returns the number of the layer's ops of a kind.
+int64_t count_of(const model::BlockGraph& layer, model::OpKind kind) {
+  return std::ranges::count(layer.ops, kind, &model::Op::kind);
 }
 
 template <class Call>
@@ -95,34 +106,43 @@ double TimedAttention::forward_rate() const { return flops_ / median(forward_); 
 double TimedAttention::backward_rate() const { return 2.5 * flops_ / median(backward_); }
 double TimedAttention::seconds() const { return median(forward_) + median(backward_); }
 
-TimedElements::TimedElements(const RunSpec& spec, at::Device device)
-    : gated_(model::family_of(spec.model).traits.feed_forward == model::FeedForward::Gated) {
+TimedElements::TimedElements(const RunSpec& spec, at::Device device) {
+  const model::BlockGraph layer = model::graph_of(spec.model).kinds[1];
+  const int64_t layer_norms = count_of(layer, OpKind::LayerNorm);
+  const bool gated = count_of(layer, OpKind::SwiGlu) > 0;
+  activation_ = gated ? OpKind::SwiGlu : OpKind::Gelu;
+  num_norms_ = static_cast<int>(layer_norms + count_of(layer, OpKind::RmsNorm));
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const int64_t f = model::ffn_width(spec.model) / spec.mesh.tensor;
   const auto filled = [&](at::IntArrayRef sizes, double value) {
     return uncounted_tensor(sizes, scalar_type(spec.train.dtype), device).fill_(value);
   };
   x_nh_ = filled({n, h}, 0.5);
-  norm_ = {gated_ ? kernels::NormKind::Rms : kernels::NormKind::Layer, filled({h}, 1),
-           gated_ ? at::Tensor() : filled({h}, 0)};
+  norm_ = {layer_norms > 0 ? kernels::NormKind::Layer : kernels::NormKind::Rms, filled({h}, 1),
+           layer_norms > 0 ? filled({h}, 0) : at::Tensor()};
   bias_f_ = filled({f}, 0.1);
-  inner_ = filled({n, gated_ ? 2 * f : f}, 0.1);
+  inner_ = filled({n, gated ? 2 * f : f}, 0.1);
   dy_nf_ = filled({n, f}, 0.1);
-  const double elements = static_cast<double>(n) * static_cast<double>(22 * h + (gated_ ? 8 : 5) * f);
+  const double elements = static_cast<double>(n) * static_cast<double>(11 * num_norms_ * h + (gated ? 8 : 5) * f);
   bytes_ = elements * static_cast<double>(x_nh_.element_size());
+}
+
+void TimedElements::activation() {
+  if (activation_ == OpKind::SwiGlu) {
+    const at::Tensor y = kernels::swiglu(inner_);
+    kernels::swiglu_backward_(inner_, dy_nf_);
+  } else {
+    const at::Tensor y = kernels::bias_gelu(inner_, bias_f_);
+    kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_);
+  }
 }
 
 void TimedElements::round() {
   const double begin = now_seconds();
   kernels::Normed normed;
-  for (int norm = 0; norm < 2; ++norm) normed = kernels::norm_forward({x_nh_, x_nh_, at::Tensor()}, norm_);
-  const at::Tensor y = gated_ ? kernels::swiglu(inner_) : kernels::bias_gelu(inner_, bias_f_);
-  if (gated_) {
-    kernels::swiglu_backward_(inner_, dy_nf_);
-  } else {
-    kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_);
-  }
-  for (int norm = 0; norm < 2; ++norm) kernels::norm_backward({x_nh_, x_nh_}, normed, norm_);
+  for (int norm = 0; norm < num_norms_; ++norm) normed = kernels::norm_forward({x_nh_, x_nh_, at::Tensor()}, norm_);
+  activation();
+  for (int norm = 0; norm < num_norms_; ++norm) kernels::norm_backward({x_nh_, x_nh_}, normed, norm_);
   wait_for(inner_);
   seconds_.push_back(now_seconds() - begin);
   inner_.fill_(0.1);  // gradients of gradients would soon become NaN
@@ -139,17 +159,16 @@ TimedBlock::TimedBlock(const RunSpec& spec, at::Device device, Communicator& ran
 }
 
 double TimedBlock::round() {
-  return seconds_of([] {});
+  return seconds_of([](int) {});
 }
 
 double TimedBlock::round_in_step() {
-  return seconds_of([this] { sum(); });
+  return seconds_of([this](int times) { sum(times); });
 }
 
-// Times the all-reduces of a block: two in the forward pass and two in the backward pass.
 double TimedBlock::sums() {
   const double begin = now_seconds();
-  for (size_t i = 0; i < layers_.size(); ++i) sum();
+  for (const TimedLinear& layer : layers_) sum(layer.forward_sums + layer.backward_sums);
   return now_seconds() - begin;
 }
 
@@ -159,21 +178,23 @@ double TimedBlock::product_seconds() const {
   return seconds;
 }
 
-void TimedBlock::sum() { ranks_.all_reduce(hidden_nh_, ReduceOp::Sum).wait_host(); }
+void TimedBlock::sum(int times) {
+  for (int i = 0; i < times; ++i) ranks_.all_reduce(hidden_nh_, ReduceOp::Sum).wait_host();
+}
 
 template <class Sum>
 double TimedBlock::seconds_of(const Sum& sum) {
   const double begin = now_seconds();
   for (TimedLinear& layer : layers_) layer.seconds = 0;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    time_into(layers_[i].seconds, [&] { layers_[i].forward(); });
-    if (i % 2 == 1) sum();
+  for (TimedLinear& layer : layers_) {
+    time_into(layer.seconds, [&] { layer.forward(); });
+    sum(layer.forward_sums);
   }
   attention_.round();
   elements_.round();
   for (size_t i = layers_.size(); i-- > 0;) {
     time_into(layers_[i].seconds, [&] { layers_[i].backward(); });
-    if (i % 2 == 0) sum();
+    sum(layers_[i].backward_sums);
   }
   for (TimedLinear& layer : layers_) layer.all_seconds.push_back(layer.seconds);
   return now_seconds() - begin;

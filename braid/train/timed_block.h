@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/model/graph.h"
 #include "braid/nn/attention.h"
 #include "braid/nn/kernels/norm.h"
 #include "braid/spec/run_spec.h"
@@ -22,6 +23,8 @@ class TimedLinear {
   double weights() const { return static_cast<double>(slot_oi_.numel()); }
   void forward();
   void backward();
+
+  int forward_sums = 0, backward_sums = 0;  // all-reduces over tensor ranks behind it in each pass
 
   double seconds = 0;               // time in the current round
   std::vector<double> all_seconds;  // time in each complete round
@@ -49,7 +52,7 @@ class TimedAttention {
   std::vector<double> forward_, backward_;
 };
 
-// The elementwise kernels of a block: two norms with the residual sums before them, and the activation.
+// The elementwise kernels of a layer: its norms with the residual sums before them, and the activation.
 class TimedElements {
  public:
   TimedElements(const RunSpec& spec, at::Device device);
@@ -60,7 +63,10 @@ class TimedElements {
   double bytes_per_second() const;         // median over the rounds
 
  private:
-  bool gated_;
+  void activation();
+
+  model::OpKind activation_;  // SwiGlu, or Gelu with a bias
+  int num_norms_;
   at::Tensor x_nh_, bias_f_, inner_, dy_nf_;
   kernels::NormParams norm_;
   double bytes_ = 0;
@@ -76,7 +82,7 @@ class TimedBlock {
 
   // Each of these returns its seconds.
   double round();
-  double round_in_step();  // a round with an all-reduce wherever tensor ranks have one; collective
+  double round_in_step();  // a round with the all-reduces of tensor ranks; collective
   double sums();           // only the all-reduces of round_in_step(); collective
 
   // Returns the time of a round's products and attention, by the medians of the rounds.
@@ -89,7 +95,7 @@ class TimedBlock {
  private:
   template <class Sum>
   double seconds_of(const Sum& sum);
-  void sum();
+  void sum(int times);
 
   std::vector<TimedLinear> layers_;
   TimedAttention attention_;
