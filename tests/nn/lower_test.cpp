@@ -84,6 +84,22 @@ TEST(Lower, ABiasWithDropoutBeforeAResidualIsDroppedWithItsBranch) {
   });
 }
 
+// tests/plan/one_source_test.cpp drops the same norm and looks at all that is counted.
+TEST(Lower, ANormThatAFamilyDropsIsNotExecuted) {
+  run_ranks(1, [](Communicator& alone) {
+    const ModelSpec spec = small_spec();
+    const auto branch = [&](BlockBuilder block) { return block.linear("up", "f").linear("down", "c").join().build(); };
+    OneBlock with(spec, branch(BlockBuilder(spec, "btc").norm(OpKind::RmsNorm, "norm")), alone, at::kDouble);
+    OneBlock without(spec, branch(BlockBuilder(spec, "btc")), alone, at::kDouble);
+    const at::Tensor x = formula_tensor("x", {1, 4, 8}).mul_(3).requires_grad_();
+    const at::Tensor normed = with.block->forward(x, {}), plain = without.block->forward(x, {});
+    EXPECT_GT(relative_error(normed, plain), 1e-3);
+    normed.sum().backward(), plain.sum().backward();
+    EXPECT_EQ(with.world.queue.pending(), 3);
+    EXPECT_EQ(without.world.queue.pending(), 2);
+  });
+}
+
 TEST(GraphBlock, DropsAValueAfterItsLastReader) {
   const auto ones = [] { return at::ones({2}); };
   bool is_dropped = false;
