@@ -41,10 +41,11 @@ std::string text_of(const RunSpec& run, const layout::Listing& listing) {
     text +=
         cat("  ", padded(op.kind, 12), padded(op.rule, 46), padded(shape_text(op), 20), joined(op.parameters), "\n");
   }
-  for (const layout::ListedSum& sum : listing.sums) {
-    const double bytes = sum.elements * plan::element_bytes(run.train.dtype);
-    text += cat("all-reduce over tensor in ", word(sum.pass), " of ", sum.block, " ", sum.param, ": ",
-                human_bytes(bytes), "\n");
+  for (const layout::ListedCollective& call : listing.collectives) {
+    const double bytes = call.elements * plan::element_bytes(run.train.dtype);
+    text += cat(word(call.kind), " over ", mesh::text(call.axis), " in ", word(call.pass), " of ", call.block, " ",
+                call.param, ": ", call.times > 1 ? cat(call.times, " x ") : "", human_bytes(bytes),
+                call.axis == mesh::Axis::Tensor ? "" : " (not executed yet)", "\n");
   }
   return text;
 }
@@ -68,12 +69,13 @@ Json json_of(const RunSpec& run, const layout::Listing& listing) {
     flops += op.count * op.flops;
     kept += op.count * bytes;
   }
-  for (const layout::ListedSum& sum : listing.sums) {
-    collectives.push_back({{"op", listing.ops[sum.op].name},
-                           {"axis", "tensor"},
-                           {"kind", "all-reduce"},
-                           {"pass", word(sum.pass)},
-                           {"bytes", sum.elements * plan::element_bytes(run.train.dtype)}});
+  for (const layout::ListedCollective& call : listing.collectives) {
+    collectives.push_back({{"op", listing.ops[call.op].name},
+                           {"axis", mesh::text(call.axis)},
+                           {"kind", word(call.kind)},
+                           {"pass", word(call.pass)},
+                           {"times", call.times},
+                           {"bytes", call.elements * plan::element_bytes(run.train.dtype)}});
   }
   return {{"ops", ops},
           {"collectives", collectives},
@@ -84,7 +86,7 @@ Json json_of(const RunSpec& run, const layout::Listing& listing) {
 
 int model_command(const Words& words) {
   CLI::App app(
-      "Prints the ops of a run's model: shapes on one rank, parameters, sums over tensor ranks. Words after the file "
+      "Prints the ops of a run's model: shapes on one rank, parameters, collectives. Words after the file "
       "override its keys.",
       "braid model");
   std::string file;

@@ -65,8 +65,8 @@ std::string box_of(const layout::ListedOp& op, const Place& at) {
 layout::Listing listing_of(const RunSpec& run) {
   const double tokens = static_cast<double>(run.train.microbatch) * run.model.context / run.mesh.context;
   const auto between = run.mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
-  return layout::listing_of(
-      run.model, {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch)});
+  return layout::listing_of(run.model, {tokens, run.mesh.tensor, run.mesh.expert, between,
+                                        static_cast<double>(run.train.microbatch), run.mesh.context});
 }
 
 std::string shape_text(const layout::ListedOp& op) {

@@ -22,6 +22,7 @@ struct SharingRanks {
   int tensor = 1, expert = 1;
   Sequence between = Sequence::Whole;
   double sequences = 1;  // of a microbatch, to which the tokens belong
+  int context = 1;
 };
 
 // A sum over ops.

@@ -53,12 +53,26 @@ class BlockLister {
     all_.ops.back().split = std::string(letters.begin(), letters.end());
     const std::string param = op.params.empty() ? std::string(word(op.kind)) : op.params[0].name;
     if (sums_input_gradient(block_, op) && copied_.insert(op.in[0]).second) {
-      add(param, ListedSum::Pass::Backward, block_.values[op.in[0]]);
+      add(param, ListedCollective::Pass::Backward, block_.values[op.in[0]]);
     }
     for (const model::Param& of_op : op.params) {
-      if (sums_gradient_of(block_, op, of_op)) add(of_op.name, ListedSum::Pass::Backward, of_op.dims);
+      if (sums_gradient_of(block_, op, of_op)) add(of_op.name, ListedCollective::Pass::Backward, of_op.dims);
     }
-    if (summed_[op.out]) add(param, ListedSum::Pass::Forward, block_.values[op.out]);
+    if (summed_[op.out]) add(param, ListedCollective::Pass::Forward, block_.values[op.out]);
+  }
+
+  // Lists what moves tokens between ranks: keys and values to all context ranks, tokens to their experts and back.
+  void list_moved(const model::Op& op, const SharingRanks& ranks) {
+    const model::OpAt at{block_, op};
+    const bool routes = op.kind == model::OpKind::Dispatch || op.kind == model::OpKind::Combine;
+    if (op.kind == model::OpKind::Attention && ranks.context > 1) {
+      const double keys_and_values = size(at.in()) - size(at.out());
+      add_over(mesh::Axis::Context, ListedCollective::Kind::AllGather, ranks.context * keys_and_values, 2);
+    }
+    if (routes && ranks.expert > 1) {
+      const model::Dims& rows = op.kind == model::OpKind::Dispatch ? at.out() : at.in();
+      add_over(mesh::Axis::Expert, ListedCollective::Kind::AllToAll, rank_.between.num_elements(rows), 1);
+    }
   }
 
  private:
@@ -66,8 +80,22 @@ class BlockLister {
     return split_letters(dims).empty() ? rank_.between : rank_.all;
   }
   double size(const model::Dims& dims) const { return extents(dims).num_elements(dims); }
-  void add(const std::string& param, ListedSum::Pass pass, const model::Dims& dims) {
-    all_.sums.push_back({all_.ops.size() - 1, name_, param, pass, rank_.all.num_elements(dims)});
+  void add(const std::string& param, ListedCollective::Pass pass, const model::Dims& dims) {
+    all_.collectives.push_back({.kind = ListedCollective::Kind::AllReduce,
+                                .pass = pass,
+                                .op = all_.ops.size() - 1,
+                                .block = name_,
+                                .param = param,
+                                .elements = rank_.all.num_elements(dims)});
+  }
+  // Adds calls in both passes over an axis whose ranks have other tokens.
+  void add_over(mesh::Axis axis, ListedCollective::Kind kind, double elements, int times_in_backward) {
+    ListedCollective call{
+        .kind = kind, .pass = ListedCollective::Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
+    call.block = name_, call.param = all_.ops.back().kind, call.elements = elements;
+    all_.collectives.push_back(call);
+    call.pass = ListedCollective::Pass::Backward, call.times = times_in_backward;
+    all_.collectives.push_back(call);
   }
 
   const model::BlockGraph& block_;
@@ -95,6 +123,7 @@ Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const 
     for (const model::Op& op : graph.block(block).ops) {
       lister.list(op);
       if (ranks.tensor > 1) lister.list_split(op);
+      lister.list_moved(op, ranks);
     }
   }
   return all;

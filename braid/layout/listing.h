@@ -1,4 +1,4 @@
-// The ops of a model as a list: shapes, work and memory on one rank, and the sums over tensor ranks between them.
+// The ops of a model as a list: shapes, work and memory on one rank, and the collectives between them.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braid/layout/account.h"
+#include "braid/mesh/device_mesh.h"
 
 namespace braid::layout {
 
@@ -24,20 +25,33 @@ struct ListedOp {
   double kept_floats = 0;    // float32 numbers kept for backward
 };
 
-// A sum over the tensor ranks (tensor_sums.h). In forward it is of an op's output, in backward of the gradient of an
-// input or a parameter. The gradient of an input is summed once for all ops that read it. Sums inside the loss are not
-// listed.
-struct ListedSum {
-  size_t op;                 // number in Listing::ops
-  std::string block, param;  // the parameter, or the first of the op; without one, the op's kind
+// A collective of the ranks that share a layer, for a microbatch.
+//
+//   tensor    all-reduce    in forward of an op's output, in backward of the gradient of an input or a parameter
+//                           (tensor_sums.h). That of an input is summed once for all ops that read it.
+//   context   all-gather    of the keys and values of all tokens; in backward once more, and a reduce-scatter of their
+//                           gradients, which sends as much
+//   expert    all-to-all    of the tokens that go to experts and come back
+//
+// Those inside the loss are not listed. Those over context and expert are planned and not executed.
+struct ListedCollective {
+  enum class Kind { AllReduce, AllGather, AllToAll } kind;
   enum class Pass { Forward, Backward } pass;
-  double elements = 0;
+  mesh::Axis axis = mesh::Axis::Tensor;
+  size_t op;            // number in Listing::ops
+  std::string block;    // that of the op
+  std::string param;    // the parameter, or the first of the op; without one, the op's kind
+  int times = 1;        // that it is called
+  double elements = 0;  // of a call, on this rank; of an all-gather those of all ranks
 };
-constexpr auto words(ListedSum::Pass) { return std::to_array<std::string_view>({"forward", "backward"}); }
+constexpr auto words(ListedCollective::Kind) {
+  return std::to_array<std::string_view>({"all-reduce", "all-gather", "all-to-all"});
+}
+constexpr auto words(ListedCollective::Pass) { return std::to_array<std::string_view>({"forward", "backward"}); }
 
 struct Listing {
   std::vector<ListedOp> ops;
-  std::vector<ListedSum> sums;  // empty on one tensor rank
+  std::vector<ListedCollective> collectives;
 };
 
 Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks);

@@ -55,6 +55,14 @@ class ModelCommand(unittest.TestCase):
         self.assertEqual(ops["blocks.0.0"]["layout"], {})
         self.assertEqual({ops[each["op"]]["kind"] for each in model["collectives"]}, {"lookup", "linear", "loss"})
 
+    def test_collectives_of_context_and_experts_are_planned_alone(self):
+        text = self.model("mesh.context=2", "mesh.tensor=1")
+        self.assertIn("all-gather over context in backward of blocks.0 attention: 2 x ", text)
+        self.assertIn("(not executed yet)\n", text)
+        calls = json.loads(self.model("--json", "mesh.context=2", "mesh.tensor=1"))["collectives"]
+        self.assertEqual({(each["axis"], each["kind"], each["pass"], each["times"]) for each in calls},
+                         {("context", "all-gather", "forward", 1), ("context", "all-gather", "backward", 2)})
+
     def test_dot_has_an_edge_for_each_value(self):
         dot = self.model("--dot", "model.dropout=0")
         self.assertEqual(dot.count("subgraph"), 3)

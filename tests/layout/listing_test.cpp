@@ -24,7 +24,7 @@ ModelSpec qwen() {
 
 TEST(Listing, SumsFollowFromTheLetters) {
   std::string text;
-  for (const ListedSum& sum : listing_of(qwen(), {.tokens = 16, .tensor = 2}).sums) {
+  for (const ListedCollective& sum : listing_of(qwen(), {.tokens = 16, .tensor = 2}).collectives) {
     text += cat(sum.block, " ", sum.param, " ", word(sum.pass), " ", sum.elements, "\n");
   }
   EXPECT_EQ(text,
@@ -36,7 +36,28 @@ TEST(Listing, SumsFollowFromTheLetters) {
             "blocks.0 mlp.gate_up.weight backward 512\n"
             "blocks.0 mlp.down.weight forward 512\n"
             "head wte.weight backward 512\n");
-  EXPECT_TRUE(listing_of(qwen(), {.tokens = 16}).sums.empty());
+  EXPECT_TRUE(listing_of(qwen(), {.tokens = 16}).collectives.empty());
+}
+
+// Elements of a call, by hand: 16 tokens of this rank and as many of another one; 2 x 32 features of keys and values,
+// of which a tensor rank has half; each token goes to 2 experts.
+TEST(Listing, TokensMoveBetweenContextAndExpertRanks) {
+  ModelSpec spec = qwen();
+  spec.experts = 4, spec.experts_per_token = 2;
+  std::string text;
+  for (const ListedCollective& call :
+       listing_of(spec, {.tokens = 16, .tensor = 2, .expert = 2, .context = 2}).collectives) {
+    if (call.axis == mesh::Axis::Tensor) continue;
+    text += cat(word(call.kind), " over ", mesh::text(call.axis), " ", call.param, " ", word(call.pass), " ",
+                call.times, " x ", call.elements, "\n");
+  }
+  EXPECT_EQ(text,
+            "all-gather over context attention forward 1 x 512\n"
+            "all-gather over context attention backward 2 x 512\n"
+            "all-to-all over expert dispatch forward 1 x 1024\n"
+            "all-to-all over expert dispatch backward 1 x 1024\n"
+            "all-to-all over expert combine forward 1 x 1024\n"
+            "all-to-all over expert combine backward 1 x 1024\n");
 }
 
 // The bytes that ops keep add up to those of the account.

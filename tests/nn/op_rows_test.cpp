@@ -48,11 +48,11 @@ StageWork work_of(const ModelSpec& model, Communicator& ranks) {
 }
 
 // Both norms of heads share a call.
-bool shares_a_call(const layout::ListedSum& sum) { return sum.param == "attention.norm_k.weight"; }
+bool shares_a_call(const layout::ListedCollective& sum) { return sum.param == "attention.norm_k.weight"; }
 
-Sums listed(const ModelSpec& model, int ranks, layout::ListedSum::Pass pass) {
+Sums listed(const ModelSpec& model, int ranks, layout::ListedCollective::Pass pass) {
   Sums sums;
-  for (const auto& sum : layout::listing_of(model, {.tokens = kSequences * kContext, .tensor = ranks}).sums) {
+  for (const auto& sum : layout::listing_of(model, {.tokens = kSequences * kContext, .tensor = ranks}).collectives) {
     if (sum.pass != pass || sum.block == "head") continue;
     const int64_t times = sum.block == "embedding" ? 1 : kLayers;
     sums.calls += shares_a_call(sum) ? 0 : times;
@@ -71,7 +71,7 @@ int64_t parameters(const ModelSpec& model) {
 }
 
 TEST(OpRows, SayWhatBlocksPushAndReduce) {
-  using Pass = layout::ListedSum::Pass;
+  using Pass = layout::ListedCollective::Pass;
   DrawnModels models;
   for (int i = 0; i < 20; ++i) {
     const int ranks = models.one_of({1, 2});
