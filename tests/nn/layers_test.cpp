@@ -201,6 +201,18 @@ Case opaque_case() {
           }};
 }
 
+// The residual adds what a bias makes to itself.
+Case doubled_case() {
+  return {[](const ModelSpec& spec) {
+            BlockBuilder block(spec, "btc");
+            block.linear("up", "f").linear("down", "c").bias();
+            return block.plus(block.value()).join().build();
+          },
+          [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) {
+            return x.add(plain_linear(p, "down", at::linear(x, p["up.weight"])).mul(2));
+          }};
+}
+
 // With a padded table, whose padded rows must get no gradient.
 Case loss_case() {
   return {[](const ModelSpec& spec) { return BlockBuilder(spec, "btc").loss("wte").build(); },
@@ -233,6 +245,7 @@ TEST_P(Layers, LayerNorm) { expect_transparent(layer_norm_case()); }
 TEST_P(Layers, Embeddings) { expect_transparent(embedding_case()); }
 TEST_P(Layers, InParallel) { expect_transparent(parallel_case()); }
 TEST_P(Layers, Opaque) { expect_transparent(opaque_case()); }
+TEST_P(Layers, Doubled) { expect_transparent(doubled_case()); }
 TEST_P(Layers, Loss) { expect_transparent(loss_case()); }
 
 }  // namespace
