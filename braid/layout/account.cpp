@@ -5,9 +5,9 @@
 #include <set>
 #include <span>
 
-#include "braid/layout/letters.h"
 #include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
+#include "braid/model/letters.h"
 #include "braid/model/model_flops.h"
 #include "braid/model/op_table.h"
 #include "braid/model/shape.h"
@@ -22,7 +22,7 @@ ParamCount count_of(const model::OpAt& at, const model::Param& param) {
 }
 
 bool has_split_letter(const model::Dims& dims) {
-  return model::text_of(dims).find_first_of(kTensorLetters) != std::string::npos;
+  return model::text_of(dims).find_first_of(model::kTensorLetters) != std::string::npos;
 }
 
 bool is_between(const model::OpAt& at) {
@@ -143,7 +143,7 @@ RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks)
   rank.all['r'] *= ranks.tokens;
   rank.all['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
   rank.all['e'] /= ranks.expert;
-  for (const char letter : kTensorLetters) rank.all[letter] /= ranks.tensor;
+  for (const char letter : model::kTensorLetters) rank.all[letter] /= ranks.tensor;
   rank.between = rank.all;
   if (ranks.between == Sequence::Whole) return rank;
   for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;

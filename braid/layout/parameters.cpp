@@ -7,14 +7,16 @@
 #include <string_view>
 
 #include "braid/base/errors.h"
-#include "braid/layout/letters.h"
 #include "braid/model/families.h"
+#include "braid/model/letters.h"
 #include "braid/model/shape.h"
 
 namespace braid::layout {
 namespace {
 
-bool is_split(const model::Dim& dim) { return kTensorLetters.find(dim.segments[0][0]) != std::string_view::npos; }
+bool is_split(const model::Dim& dim) {
+  return model::kTensorLetters.find(dim.segments[0][0]) != std::string_view::npos;
+}
 
 class Lister {
  public:

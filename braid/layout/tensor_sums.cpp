@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "braid/layout/letters.h"
+#include "braid/model/letters.h"
 
 namespace braid::layout {
 namespace {
@@ -45,7 +45,7 @@ std::vector<bool> read_whole(const BlockGraph& block) {
 std::set<char> split_letters(const model::Dims& dims) {
   std::set<char> letters;
   for (const char letter : model::text_of(dims)) {
-    if (kTensorLetters.find(letter) != std::string_view::npos) letters.insert(letter);
+    if (model::kTensorLetters.find(letter) != std::string_view::npos) letters.insert(letter);
   }
   return letters;
 }

@@ -1,4 +1,4 @@
-// The sums over tensor ranks that follow from the letters that these split (letters.h). A tensor that lacks a split
+// The sums over tensor ranks that follow from the letters that these split (model/letters.h). A tensor that lacks a split
 // letter of its op is on each rank a part of a sum: outputs in forward, gradients of inputs and parameters in backward.
 #pragma once
 

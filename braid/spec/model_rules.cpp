@@ -3,6 +3,7 @@
 
 #include "braid/base/text.h"
 #include "braid/model/families.h"
+#include "braid/model/family_problems.h"
 #include "braid/model/shape.h"
 #include "braid/spec/cross_rules.h"
 
@@ -32,22 +33,34 @@ CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
           }};
 }
 
+// The keys from which a family makes its blocks.
+const Strings kFamilyKeys = {"model.family", "model.layers",     "model.heads",   "model.kv_heads",
+                             "model.width",  "model.head_width", "model.context", "model.ffn"};
+
+using Mistakes = std::vector<std::string> (*)(const ModelSpec& spec, const model::Family& family);
+
 // Returns the mistakes of the blocks of a family that the program has added.
-std::vector<std::string> problems_of_family(const ModelSpec& spec) {
-  std::vector<std::string> problems;
-  if (!model::is_added(spec.family) || spec.heads % model::num_kv_heads(spec) != 0) return problems;
-  const model::FamilyBlocks& blocks = model::family_of(spec).blocks;
-  for (const auto& block : {blocks.embedding(spec), blocks.layer(spec), blocks.head(spec)}) {
-    for (std::string& problem : model::problems_of(block)) problems.push_back(std::move(problem));
-  }
-  return problems;
+std::vector<std::string> mistakes(const ModelSpec& spec, Mistakes find) {
+  const bool is_built = model::is_added(spec.family) && spec.heads % model::num_kv_heads(spec) == 0 &&
+                        (spec.head_width > 0 || spec.width % spec.heads == 0);
+  return is_built ? find(spec, model::family_of(spec)) : std::vector<std::string>();
 }
 
 CrossRule sound_family() {
-  return {
-      {"model.family"},
-      [](const View& at) { return problems_of_family(at.spec.model).empty(); },
-      [](const View& at) { return cat("must have sound blocks: ", joined(problems_of_family(at.spec.model), "; ")); }};
+  return {kFamilyKeys, [](const View& at) { return mistakes(at.spec.model, model::problems_of_family).empty(); },
+          [](const View& at) {
+            return cat("must have sound blocks: ", joined(mistakes(at.spec.model, model::problems_of_family), "; "));
+          }};
+}
+
+CrossRule sound_on_tensor_ranks() {
+  const auto found = [](const View& at) { return mistakes(at.spec.model, model::problems_on_tensor_ranks); };
+  Strings keys = kFamilyKeys;
+  keys.insert(keys.begin(), "mesh.tensor");
+  return {keys, [found](const View& at) { return at.spec.mesh.tensor == 1 || found(at).empty(); },
+          [found](const View& at) {
+            return cat("must be 1 for the blocks of \"", at.spec.model.family, "\": ", joined(found(at), "; "));
+          }};
 }
 
 }  // namespace
@@ -55,6 +68,7 @@ CrossRule sound_family() {
 std::vector<CrossRule> model_rules() {
   return {
       sound_family(),
+      sound_on_tensor_ranks(),
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
       of_free_heads("model.head_width", &ModelSpec::head_width),
