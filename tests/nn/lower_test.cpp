@@ -8,6 +8,7 @@
 #include "braid/model/families.h"
 #include "braid/nn/graph_block.h"
 #include "braid/nn/linear.h"
+#include "braid/nn/opaque.h"
 #include "tests/nn/rank_world.h"
 #include "tests/support/counted_collectives.h"
 
@@ -81,6 +82,22 @@ TEST(Lower, ABiasWithDropoutBeforeAResidualIsDroppedWithItsBranch) {
     EXPECT_TRUE(y.eq(0).any().item<bool>() && y.eq(2).any().item<bool>());
     microbatch.training = false;
     EXPECT_TRUE(one.block->forward(x, microbatch).eq(1).all().item<bool>());
+  });
+}
+
+TEST(Lower, RefusesOutputsThatAnOpaqueOpDoesNotState) {
+  run_ranks(1, [](Communicator& alone) {
+    const ModelSpec spec = small_spec();
+    const auto run = [&](std::function<at::Tensor(const at::Tensor&)> change) {
+      const auto function = std::make_shared<const model::OpaqueFunction>(
+          model::OpaqueFunction{[=](const at::Tensor& x, const std::vector<at::Tensor>&) { return change(x); }});
+      OneBlock one(spec, BlockBuilder(spec, "btc").linear("up", "f").opaque(function, "btf").build(), alone,
+                   at::kDouble);
+      one.block->forward(formula_tensor("x", {1, 4, 8}), {});
+    };
+    EXPECT_NO_THROW(run([](const at::Tensor& x) { return x; }));
+    EXPECT_THROW(run([](const at::Tensor& x) { return x.sum(-1, true); }), ConfigError);
+    EXPECT_THROW(run([](const at::Tensor& x) { return x.to(at::kFloat); }), ConfigError);
   });
 }
 
