@@ -101,6 +101,24 @@ TEST(Lower, RefusesOutputsThatAnOpaqueOpDoesNotState) {
   });
 }
 
+// x and the gradient of the other branch share memory with what the opaque op returns.
+TEST(Lower, BackwardsDoNotOverwriteGradientsThatOthersRead) {
+  run_ranks(1, [](Communicator& alone) {
+    const ModelSpec spec = small_spec();
+    const auto view = std::make_shared<const model::OpaqueFunction>(model::OpaqueFunction{
+        [](const at::Tensor& x, const std::vector<at::Tensor>&) { return x.flatten().view(x.sizes()); }});
+    BlockBuilder block(spec, "btc");
+    const int straight = block.linear("a", "[kmd|kd|kd]").value();
+    block.from(0).linear("b", "[kmd|kd|kd]").apply(OpKind::Rotary).opaque(view, "bt[kmd|kd|kd]").plus(straight);
+    OneBlock one(spec, block.build(), alone, at::kDouble);
+    const at::Tensor x = formula_tensor("x", {1, 4, 8}), cotangent = formula_tensor("cotangent", {1, 4, 24});
+    one.block->forward(x, {}).mul(cotangent).sum().backward();
+    one.world.queue.run_all();
+    const at::Tensor expected = cotangent[0].t().matmul(x[0]);
+    EXPECT_LT(relative_error(one.world.store["a.weight"].main_grad, expected), 1e-12);
+  });
+}
+
 TEST(GraphBlock, DropsAValueAfterItsLastReader) {
   const auto ones = [] { return at::ones({2}); };
   bool is_dropped = false;
