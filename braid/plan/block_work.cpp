@@ -59,8 +59,7 @@ void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
   work.input_grad.streamed_bytes += scores * (3 * z.e + z.drop * (2 * z.e + 1));
 }
 
-void add_fused_attention(PartWork& work, const Sizes& z, const RunLayout& layout) {
-  const layout::PartAccount& half = layout.account->attention;
+void add_fused_attention(PartWork& work, const layout::PartAccount& half, const Sizes& z, const RunLayout& layout) {
   const double bytes = z.e * half.attention_elements.at(layout.extents.all);
   const double flops = half.attention_flops.at(layout.extents.all);
   work.forward.attention = work.selected.attention = {flops, bytes};
@@ -123,7 +122,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
   if (stores_scores(formulas, spec.model)) {
     add_stored_attention(work, z, spec.model.heads);
   } else {
-    add_fused_attention(work, z, layout);
+    add_fused_attention(work, layout.account->attention, z, layout);
   }
   add_sums(work, layout.account->attention, z, layout);
   add_gathers(work, z, layout);
@@ -135,6 +134,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
 PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
   const Sizes z(spec, layout);
   PartWork work = counted_work(layout.account->feed, z, layout, formulas);
+  add_fused_attention(work, layout.account->feed, z, layout);
   if (z.experts > 0) add_routes(work, z, layout);
   add_sums(work, layout.account->feed, z, layout);
   work.full = work.forward;
