@@ -93,6 +93,19 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
   work.input_grad.num_reductions = half.backward_sums;
 }
 
+// Adds products, attention and sums of the ops that embedding or head has beside its table.
+void add_beside_table(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
+  for (const layout::ProductCount& product : part.products) {
+    add_product(work, z, product.rows.at(layout.extents), product.in.at(layout.extents.all),
+                product.out.at(layout.extents.all));
+  }
+  add_fused_attention(work, part, z, layout);
+  if (layout.tensor == 1) return;
+  for (PassWork* pass : {&work.forward, &work.input_grad}) pass->reduced_bytes = z.e * z.n * z.h;
+  work.forward.num_reductions += part.forward_sums;
+  work.input_grad.num_reductions += part.backward_sums;
+}
+
 // Adds the all-gathers of keys and values over context ranks.
 void add_gathers(PartWork& work, const Sizes& z, const RunLayout& layout) {
   if (layout.context == 1) return;
@@ -149,6 +162,7 @@ PartWork embedding_work(const RunSpec& spec, const RunLayout& layout) {
   work.forward.reduced_bytes = z.e * z.n * z.h;
   work.forward.num_reductions = layout.tensor > 1 ? 1 : 0;
   work.weight_grad.streamed_bytes = z.n * z.h * (z.e + 2 * kFloat);
+  add_beside_table(work, layout.account->positions, z, layout);
   return work;
 }
 
@@ -163,6 +177,7 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   work.input_grad.streamed_bytes = z.n * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
   work.input_grad.reduced_bytes = z.e * z.n * z.h;
   work.input_grad.num_reductions = layout.tensor > 1 ? 1 : 0;
+  add_beside_table(work, layout.account->last_norm, z, layout);
   if (is_torchtitan(formulas)) count_torchtitan_loss(spec, layout, work);
   return work;
 }
