@@ -33,9 +33,11 @@ CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
           }};
 }
 
-// The keys from which a family makes its blocks.
-const Strings kFamilyKeys = {"model.family", "model.layers",     "model.heads",   "model.kv_heads",
-                             "model.width",  "model.head_width", "model.context", "model.ffn"};
+// Returns the keys from which a family makes its blocks.
+Strings family_keys() {
+  return {"model.family", "model.layers",     "model.heads",   "model.kv_heads",
+          "model.width",  "model.head_width", "model.context", "model.ffn"};
+}
 
 using Mistakes = std::vector<std::string> (*)(const ModelSpec& spec, const model::Family& family);
 
@@ -47,7 +49,7 @@ std::vector<std::string> mistakes(const ModelSpec& spec, Mistakes find) {
 }
 
 CrossRule sound_family() {
-  return {kFamilyKeys, [](const View& at) { return mistakes(at.spec.model, model::problems_of_family).empty(); },
+  return {family_keys(), [](const View& at) { return mistakes(at.spec.model, model::problems_of_family).empty(); },
           [](const View& at) {
             return cat("must have sound blocks: ", joined(mistakes(at.spec.model, model::problems_of_family), "; "));
           }};
@@ -55,7 +57,7 @@ CrossRule sound_family() {
 
 CrossRule sound_on_tensor_ranks() {
   const auto found = [](const View& at) { return mistakes(at.spec.model, model::problems_on_tensor_ranks); };
-  Strings keys = kFamilyKeys;
+  Strings keys = family_keys();
   keys.insert(keys.begin(), "mesh.tensor");
   return {keys, [found](const View& at) { return at.spec.mesh.tensor == 1 || found(at).empty(); },
           [found](const View& at) {

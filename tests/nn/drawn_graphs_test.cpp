@@ -74,6 +74,9 @@ class Drawing {
         }});
   }
   void add_opaque(std::string_view dims) {
+    const int input = block_.value();
+    if (coin()) to_hidden();
+    block_.from(input);
     const int kind = dice_.between(0, 3);
     if (kind < 2) {
       block_.opaque(function(kind), dims);

@@ -12,7 +12,6 @@
 #include "braid/layout/tensor_sums.h"
 #include "braid/model/block_builder.h"
 #include "braid/model/families.h"
-#include "braid/model/shape.h"
 #include "braid/nn/lower.h"
 #include "braid/nn/opaque.h"
 #include "braid/nn/regions.h"
@@ -214,8 +213,7 @@ std::shared_ptr<const model::OpaqueFunction> function_of(const Inner& inner, con
       }});
 }
 
-// Heads with a temperature that all share, so tensor ranks add its gradients; a parameter that is not used, whose
-// gradient is zero.
+// A parameter that all features share, whose gradients tensor ranks add, and one that is not used.
 Case shared_opaque_case() {
   static const Inner kScaled = [](const at::Tensor& x, const Tensors& p) { return x.mul(p.at("shared").sum()); };
   return {[](const ModelSpec& spec) {
@@ -227,32 +225,6 @@ Case shared_opaque_case() {
           [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) {
             const at::Tensor inner = kScaled(at::linear(x, p["up.weight"]), p).add(p["unused"].mul(0));
             return x.add(at::linear(inner, p["down.weight"]));
-          }};
-}
-
-// Functions without parameters that keep their output for backward or return their input, before ops that overwrite.
-Case overwritten_opaque_case() {
-  static const Inner kTanh = [](const at::Tensor& x, const Tensors&) { return x.tanh(); };
-  static const Inner kSame = [](const at::Tensor& x, const Tensors&) { return x; };
-  return {[](const ModelSpec& spec) {
-            BlockBuilder block(spec, "btc");
-            block.linear("up", "f").opaque(function_of(kTanh, {}), "btf").bias().apply(OpKind::Gelu);
-            const int first = block.linear("down", "c").value();
-            block.from(0).linear("gate_up", "[f|f]");
-            const int gates = block.value();
-            block.opaque(function_of(kSame, {}), "bt[f|f]").swiglu().linear("second", "c").plus(first);
-            const int both = block.value();
-            return block.from(gates).linear("third", "c").plus(both).join().build();
-          },
-          [](const ModelSpec& spec, Tensors& p, const at::Tensor& x, const Microbatch&) {
-            const at::Tensor up = at::linear(x, p["up.weight"]).tanh().add(p["up.bias"]);
-            const at::Tensor gates = at::linear(x, p["gate_up.weight"]);
-            const int64_t f = model::ffn_width(spec);
-            const at::Tensor gated =
-                gates.narrow(2, 0, f).mul(gates.narrow(2, 0, f).sigmoid()).mul(gates.narrow(2, f, f));
-            return x.add(at::linear(at::gelu(up, "tanh"), p["down.weight"]))
-                .add(at::linear(gated, p["second.weight"]))
-                .add(at::linear(gates, p["third.weight"]));
           }};
 }
 
@@ -316,7 +288,6 @@ TEST_P(Layers, Embeddings) { expect_transparent(embedding_case()); }
 TEST_P(Layers, InParallel) { expect_transparent(parallel_case()); }
 TEST_P(Layers, Opaque) { expect_transparent(opaque_case()); }
 TEST_P(Layers, OpaqueWithASharedParameter) { expect_transparent(shared_opaque_case()); }
-TEST_P(Layers, OpaqueBeforeOpsThatOverwrite) { expect_transparent(overwritten_opaque_case()); }
 TEST_P(Layers, OpaqueWithPartialSums) { expect_transparent(summed_opaque_case()); }
 TEST_P(Layers, Doubled) { expect_transparent(doubled_case()); }
 TEST_P(Layers, Loss) { expect_transparent(loss_case()); }
