@@ -17,6 +17,7 @@ namespace {
 ParamCount count_of(const model::OpAt& at, const model::Param& param) {
   const auto held = at.is_among_experts() ? HeldBy::ExpertRanks : HeldBy::EveryRank;
   const model::Dims dims(param.dims.begin() + (held == HeldBy::ExpertRanks ? 1 : 0), param.dims.end());
+  if (dims.empty()) return {at.op.kind, model::Terms(dims), model::Terms(dims), held};
   return {at.op.kind, model::Terms(dims[0]), model::Terms(model::Dims(dims.begin() + 1, dims.end())), held};
 }
 

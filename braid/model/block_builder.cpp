@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/model/op_table.h"
 #include "braid/model/shape.h"
 
@@ -21,6 +23,12 @@ Param vector_of(const std::string& name, Dims dims, Init::Kind init) { return {n
 
 BlockBuilder::BlockBuilder(const ModelSpec& spec, std::string_view input) : spec_(spec) {
   block_.values.push_back(dims_of(input));
+}
+
+const Dims& BlockBuilder::last() const {
+  const Dims& dims = block_.values[last_];
+  check(!dims.empty(), "no op reads a loss");
+  return dims;
 }
 
 BlockBuilder& BlockBuilder::add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more) {
@@ -53,7 +61,9 @@ BlockBuilder& BlockBuilder::head_norms(const std::string& name) {
 }
 
 BlockBuilder& BlockBuilder::linear(const std::string& name, std::string_view out) {
-  const Dim to = dims_of(out).at(0);
+  const Dims one = dims_of(out);
+  check(one.size() == 1, cat("a linear map has one dim of output, not \"", out, "\""));
+  const Dim& to = one[0];
   Dims dims{to, last().back()};
   if (last().size() == 2) dims.insert(dims.begin(), dims_of("e")[0]);
   Param weight = matrix(name, std::move(dims));
@@ -90,9 +100,13 @@ BlockBuilder& BlockBuilder::join() {
   return *this;
 }
 
-BlockBuilder& BlockBuilder::plus(int value) { return add(OpKind::Residual, last(), {}, {value}); }
+BlockBuilder& BlockBuilder::plus(int value) {
+  check(0 <= value && value < std::ssize(block_.values), "plus() adds a value of the block");
+  return add(OpKind::Residual, last(), {}, {value});
+}
 
 BlockBuilder& BlockBuilder::from(int value) {
+  check(0 <= value && value < std::ssize(block_.values), "from() names a value of the block");
   last_ = value;
   return *this;
 }

@@ -63,7 +63,7 @@ class BlockBuilder {
  private:
   Param matrix(const std::string& name, Dims dims) const;
   BlockBuilder& add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more = {});
-  const Dims& last() const { return block_.values[last_]; }
+  const Dims& last() const;
 
   const ModelSpec& spec_;
   BlockGraph block_;

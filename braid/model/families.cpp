@@ -2,8 +2,6 @@
 #include "braid/model/families.h"
 
 #include "braid/base/errors.h"
-#include "braid/base/text.h"
-#include "braid/model/op_table.h"
 #include "braid/model/shape.h"
 
 namespace braid::model {
@@ -21,43 +19,6 @@ ModelGraph graph_of(const ModelSpec& spec, const FamilyBlocks& blocks) {
   graph.blocks.insert(graph.blocks.end(), spec.layers, 1);
   graph.blocks.push_back(2);
   return graph;
-}
-
-namespace {
-
-// Returns the mistakes in the ends of a block, and in the number of its parts.
-std::vector<std::string> problems_of_ends(const Family& family, const ModelGraph& graph) {
-  const BlockGraph &embedding = graph.kinds[0], &layer = graph.kinds[1], &head = graph.kinds[2];
-  std::vector<std::string> problems;
-  for (const BlockGraph& block : graph.kinds) {
-    if (block.ops.empty()) return {"a block has no ops"};
-  }
-  if (embedding.ops[0].kind != OpKind::Lookup) problems.push_back("the embedding does not begin with a lookup");
-  if (head.ops.back().kind != OpKind::Loss) problems.push_back("the head does not end with a loss");
-  const Dims hidden = dims_of("btc");
-  for (const Dims& dims : {embedding.values.back(), layer.values[0], layer.values.back(), head.values[0]}) {
-    if (dims != hidden) problems.push_back(cat(text_of(dims), " is between two blocks, where btc belongs"));
-  }
-  if (std::ssize(layer.cuts) + 1 != family.traits.parts || embedding.cuts.size() + head.cuts.size() > 0) {
-    problems.push_back(cat("the layer has ", counted(layer.cuts.size(), "cut"), ", and FamilyTraits::parts is ",
-                           family.traits.parts, "; embedding and head have none"));
-  }
-  return problems;
-}
-
-}  // namespace
-
-std::vector<std::string> problems_of(const Family& family, const ModelSpec& spec, int tensor_size) {
-  const ModelGraph graph = graph_of(spec, family.blocks);
-  std::vector<std::string> problems = problems_of_ends(family, graph);
-  const auto add = [&](const std::vector<std::string>& more) {
-    problems.insert(problems.end(), more.begin(), more.end());
-  };
-  for (const BlockGraph& block : graph.kinds) {
-    add(problems_of(block));
-    if (tensor_size > 1) add(problems_of_split(block, kTensorLetters));
-  }
-  return problems;
 }
 
 Extents extents_of(const ModelSpec& spec, double sequences, double tokens) {

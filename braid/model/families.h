@@ -90,10 +90,6 @@ std::string_view family_meant(std::string_view word);
 std::string_view preset_meant(std::string_view word);
 inline const Family& family_of(const ModelSpec& spec) { return families()[static_cast<size_t>(spec.family)]; }
 
-// Returns one sentence for each mistake in the family's blocks for this model, on so many tensor ranks. Empty if there
-// is none. REQUIRES: its heads form groups.
-std::vector<std::string> problems_of(const Family& family, const ModelSpec& spec, int tensor_size);
-
 // Returns the graph of the model. REQUIRES: its heads form groups.
 ModelGraph graph_of(const ModelSpec& spec);
 // Returns the graph of a model with these blocks.

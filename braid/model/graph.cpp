@@ -12,6 +12,14 @@ namespace {
 
 using braid::operator<<;
 
+// Returns true if the dims are queries, keys and values in one buffer.
+bool are_heads(const Dims& dims) { return !dims.empty() && dims.back() == dims_of("[kmd|kd|kd]")[0]; }
+
+// Returns true if all dims but the last are equal.
+bool have_same_rows(const Dims& a, const Dims& b) {
+  return !a.empty() && a.size() == b.size() && std::equal(a.begin(), a.end() - 1, b.begin());
+}
+
 // Returns true if the dims of the op's operands fit together.
 bool fits(const BlockGraph& block, const Op& op) {
   const Dims &in = block.values[op.in[0]], &out = block.values[op.out];
@@ -20,21 +28,28 @@ bool fits(const BlockGraph& block, const Op& op) {
       return op.in.size() == 2 && block.values[op.in[1]] == in && out == in;
     case OpKind::Linear: {
       const Dims& weight = op.params.at(0).dims;
-      return weight.back() == in.back() && out.back() == weight[weight.size() - 2];
+      return have_same_rows(in, out) && weight.back() == in.back() && out.back() == weight[weight.size() - 2];
     }
     case OpKind::LayerNorm:
     case OpKind::RmsNorm:
     case OpKind::Bias:
       return out == in && std::ranges::all_of(op.params, [&](const Param& p) { return p.dims.back() == in.back(); });
-    case OpKind::SwiGlu:
-      return in.back().segments.size() == 2 && out.back().segments[0] == in.back().segments[0];
+    case OpKind::SwiGlu: {
+      const auto& halves = in.back().segments;
+      return have_same_rows(in, out) && halves.size() == 2 && halves[0] == halves[1] && out.back() == Dim{{halves[0]}};
+    }
     case OpKind::Attention:
-      return in.back().segments.size() == 3 && out.back().segments[0] == in.back().segments[0];
-    case OpKind::Dropout:
+      return have_same_rows(in, out) && are_heads(in) && out.back() == dims_of("(kmd)")[0];
     case OpKind::HeadNorm:
     case OpKind::Rotary:
+      return out == in && are_heads(in);
+    case OpKind::Dropout:
     case OpKind::Gelu:
       return out == in;
+    case OpKind::Positions:
+      return out == in && in.back() == op.params.at(0).dims.back();
+    case OpKind::Loss:
+      return !in.empty() && in.back() == op.params.at(0).dims.back();
     default:
       return true;
   }
@@ -89,6 +104,64 @@ std::string param_name(const ModelGraph& graph, size_t block, const Param& param
   return is_layer ? cat(block_name(graph, block), ".", param.name) : param.name;
 }
 
+bool is_overwritten(const BlockGraph& block, int value) {
+  return std::ranges::any_of(block.ops, [&](const Op& op) {
+    if (op.in[0] != value) return false;
+    return op.row->overwrites == OverwritesInput::Yes || (op.kind == OpKind::Dropout && is_overwritten(block, op.out));
+  });
+}
+
+namespace {
+
+// Returns what is wrong with the value that the op reads first and with the one that it makes.
+std::vector<std::string> problems_of_memory(const BlockGraph& block, const Op& op) {
+  std::vector<std::string> problems;
+  const auto number = &op - block.ops.data();
+  const Op* const before = number > 0 ? &block.ops[number - 1] : nullptr;
+  const auto maker = std::ranges::find(block.ops, op.in[0], &Op::out);
+  const bool overwrites = op.row->overwrites == OverwritesInput::Yes;
+  if (overwrites && op.in[0] == 0) problems.emplace_back("overwrites the input of the block");
+  const bool passes_on = op.kind == OpKind::Dropout && is_overwritten(block, op.out);
+  if ((overwrites || passes_on) && readers_of(block, op.in[0]) > 1) {
+    problems.emplace_back(overwrites ? "overwrites a value that another op reads"
+                                     : "passes a value that another op reads to one that overwrites it");
+  }
+  if (overwrites && maker != block.ops.end() && maker->kind == OpKind::Attention) {
+    problems.emplace_back("overwrites a value that attention keeps");
+  }
+  if (op.kind == OpKind::Gelu && !(before && before->kind == OpKind::Bias && before->out == op.in[0])) {
+    problems.emplace_back("does not follow a bias");
+  }
+  if (op.kind == OpKind::Opaque && !op.function) problems.emplace_back("has no function");
+  if (number + 1 < std::ssize(block.ops) && readers_of(block, op.out) == 0) {
+    problems.emplace_back("makes a value that no op reads");
+  }
+  return problems;
+}
+
+bool has_params(std::span<const Op> ops) {
+  return std::ranges::any_of(ops, [](const Op& op) { return !op.params.empty(); });
+}
+
+std::vector<std::string> problems_of_cut(const BlockGraph& block, int cut) {
+  const std::string before = cat("the cut before op ", cut);
+  const std::set<int> across = values_across(block, cut);
+  if (across.size() != 1) return {cat(before, " has ", across.size(), " values across it")};
+  std::vector<std::string> problems;
+  const std::span<const Op> ops(block.ops);
+  if (!has_params(ops.first(cut)) || !has_params(ops.subspan(cut))) {
+    problems.push_back(before + " has no parameters on one side");
+  }
+  const int value = *across.begin();
+  if (block.values[value] != block.values[0]) {
+    problems.push_back(cat(before, " is at ", text_of(block.values[value]), ", not ", text_of(block.values[0])));
+  }
+  if (is_overwritten(block, value)) problems.push_back(before + " is at a value that an op overwrites");
+  return problems;
+}
+
+}  // namespace
+
 std::vector<std::string> problems_of(const BlockGraph& block) {
   std::vector<std::string> problems;
   std::set<int> made{0};
@@ -98,9 +171,7 @@ std::vector<std::string> problems_of(const BlockGraph& block) {
     if (!std::ranges::all_of(op.in, [&](int value) { return made.contains(value); })) {
       problems.push_back(text + " reads a value that is not made yet");
     }
-    if (op.row->overwrites == OverwritesInput::Yes && readers_of(block, op.in[0]) > 1) {
-      problems.push_back(text + " overwrites a value that another op reads");
-    }
+    for (std::string& problem : problems_of_memory(block, op)) problems.push_back(cat(text, " ", problem));
     if (!fits(block, op)) problems.push_back(text + " has operands that do not fit");
     if (!made.insert(op.out).second) problems.push_back(text + " makes a value that is there already");
     for (const Param& param : op.params) {
@@ -108,8 +179,7 @@ std::vector<std::string> problems_of(const BlockGraph& block) {
     }
   }
   for (const int cut : block.cuts) {
-    const size_t across = values_across(block, cut).size();
-    if (across != 1) problems.push_back(cat("the cut before op ", cut, " has ", across, " values across it"));
+    for (std::string& problem : problems_of_cut(block, cut)) problems.push_back(std::move(problem));
   }
   return problems;
 }

@@ -94,10 +94,13 @@ std::string part_name(const BlockGraph& block, size_t part);
 // Returns the name of a parameter in the whole model: "blocks.3.ln_1.weight", "wte.weight".
 std::string param_name(const ModelGraph& graph, size_t block, const Param& param);
 
-// Returns one sentence for each mistake: an op that reads a value before it is made, a value that an op overwrites and
-// another one reads, a cut across which more than one value is read, a name that a block has twice, and operands of
-// norms, linear maps, biases, activations, attention and residuals whose dims do not fit. Dims of other kinds are not
-// checked. Empty if there is no mistake.
+// Returns true if an op writes over the value, or over what dropout makes of it, which may be the value itself.
+bool is_overwritten(const BlockGraph& block, int value);
+
+// Returns one sentence for each mistake: an op that reads a value before it is made, a value that no op reads, a value
+// that an op overwrites and another one reads or keeps, a GELU without a bias before it, a cut at which the hidden
+// state is not the only value, a name that a block has twice, and operands whose dims do not fit. Dims of lookups,
+// opaque ops and ops of experts are not checked. Empty if there is no mistake.
 std::vector<std::string> problems_of(const BlockGraph& block);
 
 // Returns the dims of an op's operands and result: "btc,[kmd|kd|kd]c->bt[kmd|kd|kd]".

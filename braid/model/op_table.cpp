@@ -98,14 +98,6 @@ constexpr OpRow kRows[] = {
 static_assert(std::size(kRows) == words(OpKind()).size());
 static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));
 
-// Returns true if two dims of a parameter have the letter, of which ranks can split one.
-bool is_in_two_dims(const Op& op, char letter) {
-  return std::ranges::any_of(op.params, [&](const Param& param) {
-    const auto has = [&](const Dim& dim) { return text_of({dim}).find(letter) != std::string::npos; };
-    return std::ranges::count_if(param.dims, has) > 1;
-  });
-}
-
 }  // namespace
 
 Terms OpAt::weights() const {
@@ -120,7 +112,7 @@ std::vector<std::string> problems_of_split(const BlockGraph& block, std::string_
     const std::string whole = op.row->whole({block, op}), used = rule_text(block, op);
     for (const char letter : split_letters) {
       const bool is_whole = whole.find(letter) != std::string::npos && used.find(letter) != std::string::npos;
-      if (!is_whole && !is_in_two_dims(op, letter)) continue;
+      if (!is_whole) continue;
       problems.push_back(cat(op.kind, " ", used, " needs ", std::string(1, letter), " whole"));
     }
   }

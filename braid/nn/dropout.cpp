@@ -14,7 +14,13 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-constexpr uint64_t kSitesPerBlock = 16;
+constexpr uint64_t kSitesPerBlock = 16, kSites = uint64_t{1} << 26;
+
+// Returns a number of the dropout's own. The first sites of all blocks come before their further ones.
+uint64_t place_of(const Dropout::Options& options) {
+  const uint64_t site = options.site, first = options.block * kSitesPerBlock;
+  return site / kSitesPerBlock * kSites + first + site % kSitesPerBlock;
+}
 
 // Returns x * mask * scale.
 at::Tensor product(const at::Tensor& x, const at::Tensor& mask, double scale) {
@@ -37,7 +43,7 @@ struct Masked : Function<Masked> {
 at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) const {
   if (!active(microbatch)) return x;
   const double keep_probability = 1 - options_.probability;
-  const uint64_t place = options_.block * kSitesPerBlock + options_.site;
+  const uint64_t place = place_of(options_);
   if (kernels::on_device::takes(x)) {
     const kernels::on_device::MaskDraw draw{microbatch.dropout_key_1, place, keep_probability};
     return Masked::apply(x, kernels::on_device::keep_mask(x, draw), 1 / keep_probability);

@@ -60,7 +60,7 @@ struct NormHeads : Function<NormHeads> {
     const auto& [call, tensor, queue] = kept<HeadNormState>(ctx);
     const variable_list saved = ctx->get_saved_variables();
     // The gradient is overwritten if nothing else holds it.
-    const bool ours = grads[0].use_count() == 1 && grads[0].is_contiguous();
+    const bool ours = grads[0].use_count() == 1 && grads[0].storage().use_count() == 1 && grads[0].is_contiguous();
     const at::Tensor d_btf = ours ? std::move(grads[0]) : grads[0].clone(at::MemoryFormat::Contiguous);
     const auto heads = normed_heads(d_btf, call);
     std::vector<at::Tensor> dweights;

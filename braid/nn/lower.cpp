@@ -256,13 +256,13 @@ class Lowering {
   }
 
   void opaque(const Op& op) {
-    std::vector<GradTarget> targets;
-    for (const model::Param& of_op : op.params) targets.push_back({&rank_.weight_grads, use(of_op)});
+    OpaqueCall call = opaque_call(spec_, block_, op, rank_.tensor);
+    for (size_t i = 0; i < op.params.size(); ++i) call.params[i].target = {&rank_.weight_grads, use(op.params[i])};
     const int x = calls_.input_of(op);
-    calls_.add({x, op.out}, op.out, [=, y = op.out, function = op.function](Frame& frame, const Microbatch& m) {
-      std::vector<GradTarget> of_micro = targets;
-      for (GradTarget& target : of_micro) target.micro = m.micro;
-      frame[y] = nn::opaque(*function, frame[x].value, of_micro);
+    calls_.add({x, op.out}, op.out, [=, y = op.out](Frame& frame, const Microbatch& m) {
+      OpaqueCall of_micro = call;
+      for (OpaqueParam& param : of_micro.params) param.target.micro = m.micro;
+      frame[y] = nn::opaque(frame[x].value, of_micro);
     });
   }
 

@@ -33,7 +33,7 @@ const Op* OpCursor::next_reader(int value, OpKind kind, int skipped) const {
   if (next_ + skipped >= end_) return nullptr;
   const Op& op = block_.ops[next_ + skipped];
   const auto reads = [&](const Op& reader) { return std::ranges::count(reader.in, value) > 0; };
-  const bool alone = std::ranges::count_if(block_.ops, reads) == 1;
+  const bool alone = std::ranges::count_if(block_.ops, reads) == 1 && std::ranges::count(op.in, value) == 1;
   return op.kind == kind && op.in[0] == value && alone ? &op : nullptr;
 }
 

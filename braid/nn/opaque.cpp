@@ -4,8 +4,17 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <optional>
+#include <utility>
+
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/layout/tensor_sums.h"
+#include "braid/model/families.h"
+#include "braid/model/op_table.h"
+#include "braid/model/shape.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/regions.h"
 
 namespace braid::nn {
 namespace {
@@ -14,47 +23,94 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-struct OpaqueCall {
-  const model::OpaqueFunction* function;
-  std::vector<GradTarget> params;
-  bool gradients;  // whether a backward may follow
-};
-
 struct OpaqueState {
-  std::vector<GradTarget> params;
+  std::vector<OpaqueParam> params;
   variable_list leaves;  // x and the parameters
   at::Tensor y;          // undefined once backward has run
 };
 
+// Returns the gradients of the leaves.
+variable_list gradients(const at::Tensor& y, const variable_list& leaves, const at::Tensor& dy) {
+  variable_list d(leaves.size());
+  if (y.requires_grad()) d = torch::autograd::grad({y}, leaves, {dy}, {}, false, /*allow_unused=*/true);
+  for (size_t i = 0; i < d.size(); ++i) {
+    if (!d[i].defined()) d[i] = at::zeros_like(leaves[i]);
+  }
+  return d;
+}
+
+// A gradient may share its memory with others, so the sum has its own.
+at::Tensor summed(const at::Tensor& gradient, Communicator& ranks) {
+  at::Tensor sum = gradient.clone(at::MemoryFormat::Contiguous);
+  all_reduce_(sum, ReduceOp::Sum, ranks);
+  return sum;
+}
+
+// Letters of sequences and tokens have the extents of `x`.
+void check_output(const at::Tensor& y, const at::Tensor& x, const OpaqueCall& call) {
+  model::Extents extents = call.extents;
+  for (size_t i = 0; i < call.in.size(); ++i) {
+    const std::string letters = model::text_of({call.in[i]});
+    if (letters.size() == 1) extents[letters[0]] = static_cast<double>(x.size(static_cast<int64_t>(i)));
+  }
+  const std::vector<int64_t> expected = extents.shape(call.out);
+  if (y.sizes() == expected && y.scalar_type() == x.scalar_type()) return;
+  const auto text = [](at::IntArrayRef sizes, at::ScalarType type) { return cat(at::toString(type), sizes); };
+  throw ConfigError({{"model.family", "",
+                      cat("must have functions that return the dims of their ops and the type of x: ", call.rule,
+                          " returns ", text(y.sizes(), y.scalar_type()), ", not ", text(expected, x.scalar_type())),
+                      ""}});
+}
+
 struct Opaque : Function<Opaque> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& any_param,
-                            const OpaqueCall& call) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const std::optional<at::Tensor>& /*any_param*/,
+                            const OpaqueCall& call, bool needs_gradients) {
     variable_list leaves{x.detach()};
-    for (const GradTarget& target : call.params) leaves.push_back(target.param.param->data.detach());
-    const c10::AutoGradMode grad(call.gradients);
-    if (call.gradients) {
+    for (const OpaqueParam& param : call.params) leaves.push_back(param.target.param.param->data.detach());
+    const c10::AutoGradMode grad(needs_gradients);
+    if (needs_gradients) {
       for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
     }
     const at::Tensor y = call.function->forward(leaves[0], {leaves.begin() + 1, leaves.end()});
-    if (call.gradients) keep(ctx, OpaqueState{call.params, std::move(leaves), y});
-    return y.detach();
+    check_output(y, x, call);
+    if (needs_gradients) keep(ctx, OpaqueState{call.params, std::move(leaves), y});
+    const at::Tensor out = y.detach();
+    return call.memory == OpaqueMemory::Own ? out.clone(at::MemoryFormat::Contiguous) : out.contiguous();
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     OpaqueState& state = kept<OpaqueState>(ctx);
     check(state.y.defined(), "the backward of an opaque op runs once");
-    const variable_list d =
-        torch::autograd::grad({std::exchange(state.y, {})}, std::exchange(state.leaves, {}), {grads[0]});
-    for (size_t i = 0; i < state.params.size(); ++i) push_value(state.params[i], d[i + 1]);
-    return {d[0], {}, {}};
+    const variable_list d = gradients(std::exchange(state.y, {}), std::exchange(state.leaves, {}), grads[0]);
+    for (size_t i = 0; i < state.params.size(); ++i) {
+      const auto& [target, sums] = state.params[i];
+      push_value(target, sums ? summed(d[i + 1], *sums) : d[i + 1]);
+    }
+    return {d[0], {}, {}, {}};
   }
 };
 
 }  // namespace
 
-at::Tensor opaque(const model::OpaqueFunction& function, const at::Tensor& x, const std::vector<GradTarget>& params) {
-  const at::Tensor any_param = params.empty() ? at::Tensor() : params[0].param.param->data;
-  return Opaque::apply(x, any_param, OpaqueCall{&function, params, c10::GradMode::is_enabled()});
+OpaqueCall opaque_call(const ModelSpec& spec, const model::BlockGraph& block, const model::Op& op,
+                       Communicator& tensor) {
+  OpaqueCall call{op.function, block.values[op.in[0]], block.values[op.out], model::extents_of(spec, 1, 1),
+                  cat("opaque ", model::rule_text(block, op))};
+  call.extents['v'] = static_cast<double>(model::padded_vocab(spec, tensor.size()));
+  for (const char letter : model::kTensorLetters) call.extents[letter] /= tensor.size();
+  for (const model::Param& param : op.params) {
+    const bool sums = tensor.size() > 1 && layout::sums_gradient_of(block, op, param);
+    call.params.push_back({{}, sums ? &tensor : nullptr});
+  }
+  const bool is_summed = tensor.size() > 1 && layout::summed_values(block)[op.out];
+  call.memory = is_summed || model::is_overwritten(block, op.out) ? OpaqueMemory::Own : OpaqueMemory::Shared;
+  return call;
+}
+
+at::Tensor opaque(const at::Tensor& x, const OpaqueCall& call) {
+  std::optional<at::Tensor> any_param;
+  if (!call.params.empty()) any_param = call.params[0].target.param.param->data;
+  return Opaque::apply(x, any_param, call, c10::GradMode::is_enabled());
 }
 
 }  // namespace braid::nn

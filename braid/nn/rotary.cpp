@@ -37,7 +37,7 @@ struct Rotate : Function<Rotate> {
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& turn = kept<kernels::Rotation>(ctx);
     // The gradient is overwritten if nothing else holds it.
-    const bool ours = grads[0].use_count() == 1 && grads[0].is_contiguous();
+    const bool ours = grads[0].use_count() == 1 && grads[0].storage().use_count() == 1 && grads[0].is_contiguous();
     const at::Tensor dx_btf = ours ? std::move(grads[0]) : grads[0].clone(at::MemoryFormat::Contiguous);
     kernels::rotate_(dx_btf, turn, kernels::Turn::Back);
     return {dx_btf, {}};

@@ -59,8 +59,7 @@ void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
   work.input_grad.streamed_bytes += scores * (3 * z.e + z.drop * (2 * z.e + 1));
 }
 
-void add_fused_attention(PartWork& work, const Sizes& z, const RunLayout& layout) {
-  const layout::PartAccount& half = layout.account->attention;
+void add_fused_attention(PartWork& work, const layout::PartAccount& half, const Sizes& z, const RunLayout& layout) {
   const double bytes = z.e * half.attention_elements.at(layout.extents.all);
   const double flops = half.attention_flops.at(layout.extents.all);
   work.forward.attention = work.selected.attention = {flops, bytes};
@@ -94,6 +93,19 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
   work.input_grad.num_reductions = half.backward_sums;
 }
 
+// Adds products, attention and sums of the ops that embedding or head has beside its table.
+void add_beside_table(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
+  for (const layout::ProductCount& product : part.products) {
+    add_product(work, z, product.rows.at(layout.extents), product.in.at(layout.extents.all),
+                product.out.at(layout.extents.all));
+  }
+  add_fused_attention(work, part, z, layout);
+  if (layout.tensor == 1) return;
+  for (PassWork* pass : {&work.forward, &work.input_grad}) pass->reduced_bytes = z.e * z.n * z.h;
+  work.forward.num_reductions += part.forward_sums;
+  work.input_grad.num_reductions += part.backward_sums;
+}
+
 // Adds the all-gathers of keys and values over context ranks.
 void add_gathers(PartWork& work, const Sizes& z, const RunLayout& layout) {
   if (layout.context == 1) return;
@@ -123,7 +135,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
   if (stores_scores(formulas, spec.model)) {
     add_stored_attention(work, z, spec.model.heads);
   } else {
-    add_fused_attention(work, z, layout);
+    add_fused_attention(work, layout.account->attention, z, layout);
   }
   add_sums(work, layout.account->attention, z, layout);
   add_gathers(work, z, layout);
@@ -135,6 +147,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
 PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
   const Sizes z(spec, layout);
   PartWork work = counted_work(layout.account->feed, z, layout, formulas);
+  add_fused_attention(work, layout.account->feed, z, layout);
   if (z.experts > 0) add_routes(work, z, layout);
   add_sums(work, layout.account->feed, z, layout);
   work.full = work.forward;
@@ -149,6 +162,7 @@ PartWork embedding_work(const RunSpec& spec, const RunLayout& layout) {
   work.forward.reduced_bytes = z.e * z.n * z.h;
   work.forward.num_reductions = layout.tensor > 1 ? 1 : 0;
   work.weight_grad.streamed_bytes = z.n * z.h * (z.e + 2 * kFloat);
+  add_beside_table(work, layout.account->positions, z, layout);
   return work;
 }
 
@@ -163,6 +177,7 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   work.input_grad.streamed_bytes = z.n * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
   work.input_grad.reduced_bytes = z.e * z.n * z.h;
   work.input_grad.num_reductions = layout.tensor > 1 ? 1 : 0;
+  add_beside_table(work, layout.account->last_norm, z, layout);
   if (is_torchtitan(formulas)) count_torchtitan_loss(spec, layout, work);
   return work;
 }

@@ -161,7 +161,10 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
-  return batch + kSmallBytes + load.blocks * kSingle * layout.account->attention.tables.at(layout.extents.all);
+  const layout::ModelAccount& account = *layout.account;
+  const double tables =
+      load.of_blocks(account.attention.tables.at(layout.extents.all), account.feed.tables.at(layout.extents.all));
+  return batch + kSmallBytes + kSingle * tables;
 }
 
 double passed_bytes(const PlannedRun& run) {

@@ -3,6 +3,7 @@
 
 #include "braid/base/text.h"
 #include "braid/model/families.h"
+#include "braid/model/family_problems.h"
 #include "braid/model/shape.h"
 #include "braid/spec/cross_rules.h"
 
@@ -32,19 +33,37 @@ CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
           }};
 }
 
-// Returns the mistakes of a family that the program has added.
-std::vector<std::string> problems_of_family(const View& at) {
-  const ModelSpec& model = at.spec.model;
-  if (!model::is_added(model.family) || model.heads < 1 || model::num_kv_heads(model) < 1) return {};
-  const bool has_width = model.head_width > 0 || model.width % model.heads == 0;
-  if (!has_width || model.heads % model::num_kv_heads(model) != 0) return {};
-  return model::problems_of(model::family_of(model), model, at.spec.mesh.tensor);
+// Returns the keys from which a family makes its blocks.
+Strings family_keys() {
+  return {"model.family", "model.layers",     "model.heads",   "model.kv_heads",
+          "model.width",  "model.head_width", "model.context", "model.ffn"};
+}
+
+using Mistakes = std::vector<std::string> (*)(const ModelSpec& spec, const model::Family& family);
+
+// Returns the mistakes of the blocks of a family that the program has added.
+std::vector<std::string> mistakes(const ModelSpec& spec, Mistakes find) {
+  if (!model::is_added(spec.family) || spec.heads < 1 || model::num_kv_heads(spec) < 1) return {};
+  const bool have_width = spec.head_width > 0 || spec.width % spec.heads == 0;
+  if (!have_width || spec.heads % model::num_kv_heads(spec) != 0) return {};
+  return find(spec, model::family_of(spec));
 }
 
 CrossRule sound_family() {
-  return {{"model.family"},
-          [](const View& at) { return problems_of_family(at).empty(); },
-          [](const View& at) { return cat("must have sound blocks: ", joined(problems_of_family(at), "; ")); }};
+  return {family_keys(), [](const View& at) { return mistakes(at.spec.model, model::problems_of_family).empty(); },
+          [](const View& at) {
+            return cat("must have sound blocks: ", joined(mistakes(at.spec.model, model::problems_of_family), "; "));
+          }};
+}
+
+CrossRule sound_on_tensor_ranks() {
+  const auto found = [](const View& at) { return mistakes(at.spec.model, model::problems_on_tensor_ranks); };
+  Strings keys = family_keys();
+  keys.insert(keys.begin(), "mesh.tensor");
+  return {keys, [found](const View& at) { return at.spec.mesh.tensor == 1 || found(at).empty(); },
+          [found](const View& at) {
+            return cat("must be 1 for the blocks of \"", at.spec.model.family, "\": ", joined(found(at), "; "));
+          }};
 }
 
 }  // namespace
@@ -52,6 +71,7 @@ CrossRule sound_family() {
 std::vector<CrossRule> model_rules() {
   return {
       sound_family(),
+      sound_on_tensor_ranks(),
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
       of_free_heads("model.head_width", &ModelSpec::head_width),

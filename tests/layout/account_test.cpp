@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "braid/model/block_builder.h"
+#include "braid/model/families.h"
+
 namespace braid::layout::account_test {
 namespace {
 
@@ -71,6 +74,19 @@ TEST(Account, BiasesOfExpertsAreOfTheirRows) {
   const double tokens = 8, h = 32, f = 16 * 128 / 2;
   // Dispatch and combine, the activation, both biases.
   EXPECT_EQ(routed - backward(), tokens * h * (2 + 1) + 3 * f + f + tokens * h);
+}
+
+TEST(Account, ANumberIsOneElement) {
+  const ModelSpec spec = qwen();
+  model::FamilyBlocks blocks = model::family_of(spec).blocks;
+  blocks.layer = [](const ModelSpec& of) {
+    return model::BlockBuilder(of, "btc").opaque(nullptr, "btc", {{"scale", ""}}).join().build();
+  };
+  const ModelAccount account = account_of(spec, model::graph_of(spec, blocks));
+  ASSERT_EQ(account.attention.params.size(), 1u);
+  const ParamCount& scale = account.attention.params[0];
+  EXPECT_EQ(scale.rows.at(account.of_token), 1);
+  EXPECT_EQ(scale.columns.at(account.of_token), 1);
 }
 
 }  // namespace

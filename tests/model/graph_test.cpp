@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "braid/base/errors.h"
 #include "braid/model/block_builder.h"
 #include "braid/model/families.h"
@@ -80,38 +82,45 @@ TEST(Graph, ChecksFindEachMistake) {
             "rotary bt[kmd|kd|kd]->bt[kmd|kd|kd] overwrites a value that another op reads");
 }
 
-// An embedding, a layer and a head, of which each test has one wrong.
-Family sound_family() {
-  const auto embedding = [](const ModelSpec& spec) { return BlockBuilder(spec, "bt").lookup("wte").build(); };
-  const auto layer = [](const ModelSpec& spec) {
-    return BlockBuilder(spec, "btc").linear("up", "f").linear("down", "c").join().build();
+TEST(Graph, ChecksFindMistakesOfABuilder) {
+  ModelSpec spec = qwen();
+  const auto problem = [&](const std::function<void(BlockBuilder&)>& build) {
+    BlockBuilder block(spec, "btc");
+    build(block);
+    const auto problems = problems_of(block.build());
+    return problems.empty() ? "" : problems[0];
   };
-  const auto head = [](const ModelSpec& spec) { return BlockBuilder(spec, "btc").loss("wte").build(); };
-  return {"sound", {.parts = 1}, [](const ModelSpec&) { return 4; }, {embedding, layer, head}};
-}
-
-TEST(Families, ChecksFindEachMistake) {
-  const auto problems = [](auto change, int tensor_size = 1) {
-    Family family = sound_family();
-    change(family);
-    return problems_of(family, ModelSpec(), tensor_size);
-  };
-  using Problems = std::vector<std::string>;
-  EXPECT_EQ(problems([](Family&) {}, 2), Problems());
-  EXPECT_EQ(problems([](Family& family) { family.traits.parts = 2; }),
-            Problems{"the layer has 0 cuts, and FamilyTraits::parts is 2; embedding and head have none"});
-  EXPECT_EQ(problems([](Family& family) { std::swap(family.blocks.embedding, family.blocks.head); }).size(), 4u);
-  EXPECT_EQ(problems([](Family& family) {
-              family.blocks.layer = [](const ModelSpec& spec) { return BlockBuilder(spec, "btc").build(); };
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "c").from(0).linear("b", "c").join(); }),
+            "linear btc,cc->btc makes a value that no op reads");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "f").apply(OpKind::Gelu).linear("b", "c").join(); }),
+            "gelu btf->btf does not follow a bias");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "[kmd|kd|kd]").attention().bias(); }),
+            "bias bt(kmd),(kmd)->bt(kmd) overwrites a value that attention keeps");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "c").bias().cut().linear("b", "c"); }), "");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "c").cut().bias().linear("b", "c"); }),
+            "the cut before op 1 is at a value that an op overwrites");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "f").cut().linear("b", "c"); }),
+            "the cut before op 1 is at btf, not btc");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.cut().linear("a", "c"); }),
+            "the cut before op 0 has no parameters on one side");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "f").apply(OpKind::Rotary).linear("b", "c"); }),
+            "rotary btf->btf has operands that do not fit");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.linear("a", "f").head_norms("b").linear("c", "c"); }),
+            "head norm btf,d,d->btf has operands that do not fit");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.apply(OpKind::Rotary); }),
+            "rotary btc->btc overwrites the input of the block");
+  EXPECT_EQ(problem([](BlockBuilder& b) {
+              const int up = b.linear("a", "f").value();
+              b.dropout().bias().linear("b", "c");
+              const int first = b.value();
+              b.from(up).linear("c", "c").plus(first);
             }),
-            Problems{"a block has no ops"});
-  const auto norm_inside = [](Family& family) {
-    family.blocks.layer = [](const ModelSpec& spec) {
-      return BlockBuilder(spec, "btc").linear("up", "f").norm(OpKind::RmsNorm, "n").linear("down", "c").join().build();
-    };
-  };
-  EXPECT_EQ(problems(norm_inside), Problems());
-  EXPECT_EQ(problems(norm_inside, 2), Problems{"rms norm btf,f->btf needs f whole"});
+            "dropout btf->btf passes a value that another op reads to one that overwrites it");
+  EXPECT_EQ(problem([](BlockBuilder& b) { b.opaque(nullptr, "btc"); }), "opaque btc->btc has no function");
+  EXPECT_THROW(problem([](BlockBuilder& b) { b.plus(3); }), InternalError);
+  EXPECT_THROW(problem([](BlockBuilder& b) { b.from(3); }), InternalError);
+  EXPECT_THROW(problem([](BlockBuilder& b) { b.linear("a", "fc"); }), InternalError);
+  EXPECT_THROW(problem([](BlockBuilder& b) { b.loss("a").linear("b", "c"); }), InternalError);
 }
 
 TEST(Families, OneThatIsAddedHasItsWord) {

@@ -28,6 +28,7 @@ TEST(Dropout, KeepsTheStatedShareScaledAndItsGradientHasTheSameMask) {
   EXPECT_TRUE(dropout.forward(x, m).equal(y));
   EXPECT_FALSE(Dropout({0.2, 1, 1}).forward(x, m).equal(y));
   EXPECT_FALSE(Dropout({0.2, 2, 0}).forward(x, m).equal(y));
+  EXPECT_FALSE(Dropout({0.2, 0, 16}).forward(x, m).equal(y)) << "a seventeenth dropout of the block before";
   m.dropout_key = 8;
   EXPECT_FALSE(dropout.forward(x, m).equal(y));
   m.training = false;

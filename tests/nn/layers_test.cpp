@@ -201,6 +201,60 @@ Case opaque_case() {
           }};
 }
 
+using Inner = std::function<at::Tensor(const at::Tensor& x, const Tensors& params)>;
+
+// The function of an opaque op with these parameters.
+std::shared_ptr<const model::OpaqueFunction> function_of(const Inner& inner, const std::vector<std::string>& names) {
+  return std::make_shared<const model::OpaqueFunction>(
+      model::OpaqueFunction{[=](const at::Tensor& x, const std::vector<at::Tensor>& given) {
+        Tensors params;
+        for (size_t i = 0; i < names.size(); ++i) params[names[i]] = given[i];
+        return inner(x, params);
+      }});
+}
+
+// A parameter that all features share, whose gradients tensor ranks add, and one that is not used.
+Case shared_opaque_case() {
+  static const Inner kScaled = [](const at::Tensor& x, const Tensors& p) { return x.mul(p.at("shared").sum()); };
+  return {[](const ModelSpec& spec) {
+            BlockBuilder block(spec, "btc");
+            block.linear("up", "f").opaque(function_of(kScaled, {"shared", "unused"}), "btf",
+                                           {{"shared", "d"}, {"unused", "f"}});
+            return block.linear("down", "c").join().build();
+          },
+          [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) {
+            const at::Tensor inner = kScaled(at::linear(x, p["up.weight"]), p).add(p["unused"].mul(0));
+            return x.add(at::linear(inner, p["down.weight"]));
+          }};
+}
+
+// Strided partial sums.
+Case summed_opaque_case() {
+  static const Inner kProduct = [](const at::Tensor& x, const Tensors& p) {
+    return p.at("down").matmul(x.relu().transpose(1, 2)).transpose(1, 2);
+  };
+  return {
+      [](const ModelSpec& spec) {
+        BlockBuilder block(spec, "btc");
+        return block.linear("up", "f").opaque(function_of(kProduct, {"down"}), "btc", {{"down", "cf"}}).join().build();
+      },
+      [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) {
+        return x.add(kProduct(at::linear(x, p["up.weight"]), p));
+      }};
+}
+
+// The residual adds what a bias makes to itself.
+Case doubled_case() {
+  return {[](const ModelSpec& spec) {
+            BlockBuilder block(spec, "btc");
+            block.linear("up", "f").linear("down", "c").bias();
+            return block.plus(block.value()).join().build();
+          },
+          [](const ModelSpec&, Tensors& p, const at::Tensor& x, const Microbatch&) {
+            return x.add(plain_linear(p, "down", at::linear(x, p["up.weight"])).mul(2));
+          }};
+}
+
 // With a padded table, whose padded rows must get no gradient.
 Case loss_case() {
   return {[](const ModelSpec& spec) { return BlockBuilder(spec, "btc").loss("wte").build(); },
@@ -233,6 +287,9 @@ TEST_P(Layers, LayerNorm) { expect_transparent(layer_norm_case()); }
 TEST_P(Layers, Embeddings) { expect_transparent(embedding_case()); }
 TEST_P(Layers, InParallel) { expect_transparent(parallel_case()); }
 TEST_P(Layers, Opaque) { expect_transparent(opaque_case()); }
+TEST_P(Layers, OpaqueWithASharedParameter) { expect_transparent(shared_opaque_case()); }
+TEST_P(Layers, OpaqueWithPartialSums) { expect_transparent(summed_opaque_case()); }
+TEST_P(Layers, Doubled) { expect_transparent(doubled_case()); }
 TEST_P(Layers, Loss) { expect_transparent(loss_case()); }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "braid/model/families.h"
 #include "braid/nn/graph_block.h"
 #include "braid/nn/linear.h"
+#include "braid/nn/opaque.h"
 #include "tests/nn/rank_world.h"
 #include "tests/support/counted_collectives.h"
 
@@ -97,6 +98,40 @@ TEST(Lower, ANormThatAFamilyDropsIsNotExecuted) {
     normed.sum().backward(), plain.sum().backward();
     EXPECT_EQ(with.world.queue.pending(), 3);
     EXPECT_EQ(without.world.queue.pending(), 2);
+  });
+}
+
+TEST(Lower, RefusesOutputsThatAnOpaqueOpDoesNotState) {
+  run_ranks(1, [](Communicator& alone) {
+    const ModelSpec spec = small_spec();
+    const auto run = [&](std::function<at::Tensor(const at::Tensor&)> change) {
+      const auto function = std::make_shared<const model::OpaqueFunction>(
+          model::OpaqueFunction{[=](const at::Tensor& x, const std::vector<at::Tensor>&) { return change(x); }});
+      OneBlock one(spec, BlockBuilder(spec, "btc").linear("up", "f").opaque(function, "btf").build(), alone,
+                   at::kDouble);
+      one.block->forward(formula_tensor("x", {1, 4, 8}), {});
+    };
+    EXPECT_NO_THROW(run([](const at::Tensor& x) { return x; }));
+    EXPECT_THROW(run([](const at::Tensor& x) { return x.sum(-1, true); }), ConfigError);
+    EXPECT_THROW(run([](const at::Tensor& x) { return x.to(at::kFloat); }), ConfigError);
+  });
+}
+
+// x and the gradient of the other branch share memory with what the opaque op returns.
+TEST(Lower, BackwardsDoNotOverwriteGradientsThatOthersRead) {
+  run_ranks(1, [](Communicator& alone) {
+    const ModelSpec spec = small_spec();
+    const auto view = std::make_shared<const model::OpaqueFunction>(model::OpaqueFunction{
+        [](const at::Tensor& x, const std::vector<at::Tensor>&) { return x.flatten().view(x.sizes()); }});
+    BlockBuilder block(spec, "btc");
+    const int straight = block.linear("a", "[kmd|kd|kd]").value();
+    block.from(0).linear("b", "[kmd|kd|kd]").apply(OpKind::Rotary).opaque(view, "bt[kmd|kd|kd]").plus(straight);
+    OneBlock one(spec, block.build(), alone, at::kDouble);
+    const at::Tensor x = formula_tensor("x", {1, 4, 8}), cotangent = formula_tensor("cotangent", {1, 4, 24});
+    one.block->forward(x, {}).mul(cotangent).sum().backward();
+    one.world.queue.run_all();
+    const at::Tensor expected = cotangent[0].t().matmul(x[0]);
+    EXPECT_LT(relative_error(one.world.store["a.weight"].main_grad, expected), 1e-12);
   });
 }
 

@@ -142,11 +142,6 @@ std::vector<Case> cases() {
   };
 }
 
-TEST(SplitLetters, AreSplitOnceInAParameter) {
-  const model::BlockGraph block = BlockBuilder(whole_sizes().spec, "btf").linear("inner", "f").build();
-  EXPECT_EQ(model::problems_of_split(block, "f"), std::vector<std::string>{"linear btf,ff->btf needs f whole"});
-}
-
 TEST(SplitLetters, AreThoseThatTheOpTableAllows) {
   run_ranks(1, [](Communicator& alone) {
     for (const Case& c : cases()) {
