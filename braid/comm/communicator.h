@@ -90,7 +90,7 @@ class Communicator {
   // Returns the group of the same ranks for CPU tensors: this group, unless it is for tensors of a device.
   virtual Communicator& host() { return *this; }
   // Returns the bytes of messages that this rank has sent to other hosts, in all groups of the world. An engine's own
-  // all-reduce (comm::ReductionOrder::Engine) is not counted.
+  // all-reduce (comm::ReductionOrder) is not counted.
   virtual int64_t bytes_across_hosts() const { return 0; }
   // Returns the queue of this rank. An operation reads its inputs after all tasks that were enqueued before the call.
   virtual Queue& queue() = 0;

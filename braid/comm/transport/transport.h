@@ -95,8 +95,8 @@ class Transport {
 
   // Returns collectives of the transport's own; null if they are to be made of messages.
   virtual std::shared_ptr<CollectiveQueue> collectives(std::shared_ptr<const Group>) { return nullptr; }
-  // True if own_all_reduce() is to sum `bytes` of each of `num_ranks` ranks. The same on all ranks.
-  virtual bool sums(const Call&, int64_t /*bytes*/, int /*num_ranks*/) const { return false; }
+  // Returns true if own_all_reduce() can make `call`, an all-reduce. The same on all ranks.
+  virtual bool has_own_sum(const Call&) const { return false; }
   // Calls `stopped` when no sum will be done any more. Returns null, and fails the world, if the system has no thread
   // for it.
   virtual std::unique_ptr<OwnAllReduce> own_all_reduce(std::shared_ptr<const Group>,
