@@ -14,7 +14,7 @@ std::vector<std::string> ThreadLauncher::run(int num_ranks, const Body& body, co
               take_threads(num_ranks, options);
               values[world.rank()] = body(world);
             },
-            {options.deadline_seconds, options.make_queue});
+            {.deadline_seconds = options.deadline_seconds});
   return values;
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "tests/comm/memory_wire.h"
 
@@ -23,21 +24,21 @@ class PretendedSums final : public transport::OwnAllReduce {
       : duration_(duration), num_sums_(num_sums) {}
   ~PretendedSums() override { stop(); }
   void add(const at::Tensor&, std::function<void()> done) override {
-    stop();
-    thread_ = std::thread([this, done = std::move(done)] {
+    threads_.emplace_back([this, done = std::move(done)] {
       if (duration_ > kInstant) std::this_thread::sleep_for(duration_);
       ++num_sums_;
       done();
     });
   }
   void stop() override {
-    if (thread_.joinable()) thread_.join();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
 
  private:
   const std::chrono::milliseconds duration_;
   std::atomic<int>& num_sums_;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 class PretendingTransport final : public MemoryTransport {
