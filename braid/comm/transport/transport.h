@@ -20,7 +20,7 @@ class CollectiveQueue;
 class OwnAllReduce {
  public:
   virtual ~OwnAllReduce() = default;
-  // Sums `tensor` over the group, in place, and calls `done` on any thread. All members add the same tensors in the
+  // Sums `tensor` over the group, in place, and calls `done` on another thread. All members add the same tensors in the
   // same order.
   virtual void add(const at::Tensor& tensor, std::function<void()> done) = 0;
   // Blocks until no thread touches a tensor. What is not done by then never will be.
