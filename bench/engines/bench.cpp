@@ -61,7 +61,8 @@ void print_rows_of_mpi(const char* folder) {
   braid::ExitOnFailure failures;
   braid::HostQueue queue;
   const auto world = braid::launch::make_world(
-      braid::CommEngine::Mpi, {.rank = std::atoi(rank), .size = 2, .store = &store, .failures = &failures}, queue);
+      braid::CommEngine::Mpi, {.self = {.rank = std::atoi(rank), .size = 2, .failures = &failures}, .store = &store},
+      queue);
   print_rows(*world);
 }
 

@@ -72,13 +72,10 @@ int main(int argc, char** argv) {
   braid::ExitOnFailure failures;
   braid::HostQueue queue;
   const auto world = [&](const char* prefix, braid::comm::ReductionOrder sums) {
-    return braid::comm::make_gloo_world({.rank = rank,
-                                         .size = kRanks,
+    return braid::comm::make_gloo_world({.self = {.rank = rank, .size = kRanks, .failures = &failures, .sums = sums},
                                          .store = &store,
-                                         .failures = &failures,
                                          .prefix = prefix,
-                                         .address = argv[3],
-                                         .sums = sums},
+                                         .address = argv[3]},
                                         queue);
   };
   const auto tree = world("tree/", braid::comm::ReductionOrder::Tree),

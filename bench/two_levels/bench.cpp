@@ -58,12 +58,12 @@ int main(int argc, char** argv) {
   HostQueue queue;
   const auto world = launch::make_world(
       CommEngine::Tcp,
-      {.rank = rank,
-       .size = size,
+      {.self = {.rank = rank,
+                .size = size,
+                .failures = &failures,
+                .node_of_rank = spec::collective_nodes(std::vector<int>(static_cast<size_t>(size)), ranks_per_node)},
        .store = &store,
-       .failures = &failures,
-       .address = argv[5],
-       .node_of_rank = spec::collective_nodes(std::vector<int>(static_cast<size_t>(size)), ranks_per_node)},
+       .address = argv[5]},
       queue);
   print_times(*world);
 }

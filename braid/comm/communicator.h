@@ -26,7 +26,6 @@
 #include "braid/comm/queue.h"
 
 namespace braid::comm {
-class ThreadRanks;
 class RankActivity;
 }  // namespace braid::comm
 
@@ -83,14 +82,12 @@ class Communicator {
   virtual int size() const = 0;
   virtual const std::string& name() const = 0;  // name in messages: "world", "tensor"
   virtual RankKind rank_kind() const = 0;
-  // Returns the operations that only thread ranks have (thread_ranks.h); null if ranks are processes.
-  virtual comm::ThreadRanks* thread_ranks() { return nullptr; }
   // Returns the record of this rank's activity (rank_activity.h); null if activity is not recorded.
   virtual comm::RankActivity* activity() { return nullptr; }
   // Returns the group of the same ranks for CPU tensors: this group, unless it is for tensors of a device.
   virtual Communicator& host() { return *this; }
   // Returns the bytes of messages that this rank has sent to other hosts, in all groups of the world. An engine's own
-  // all-reduce (comm::ReductionOrder::Engine) is not counted.
+  // all-reduce (comm::ReductionOrder) is not counted.
   virtual int64_t bytes_across_hosts() const { return 0; }
   // Returns the queue of this rank. An operation reads its inputs after all tasks that were enqueued before the call.
   virtual Queue& queue() = 0;

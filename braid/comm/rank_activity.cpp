@@ -84,6 +84,21 @@ void RankActivity::begin_wait(std::string_view operation) {
 
 void RankActivity::end_wait() { --waits_; }
 
+void RankActivity::begin_serving(std::string_view requests) {
+  begin_wait(requests);
+  serves_ = true;
+}
+
+void RankActivity::end_serving() {
+  serves_ = false;
+  end_wait();
+}
+
+void RankActivity::begin_answer() {
+  ++answers_;
+  ++count_;
+}
+
 // As with waits, one of several threads is shown.
 void RankActivity::begin_aside(std::string_view what) {
   ++asides_;
@@ -99,7 +114,9 @@ ActivitySnapshot RankActivity::look() const {
   ActivitySnapshot now;
   now.count = count_;
   now.what = what_.read();
-  if (waits_ > 0) now.waits_in = waits_in_.read();
+  const bool answers = answers_ > 0;
+  now.serves = serves_ && !answers;
+  if (waits_ > 0 && !answers) now.waits_in = waits_in_.read();
   now.seconds = since_ == 0 ? 0 : now_seconds() - since_;
   now.slowest_step = slowest_step_;
   if (asides_ > 0) now.aside = aside_.read();

@@ -31,6 +31,7 @@ struct ActivitySnapshot {
   double slowest_step = 0;     // duration of the slowest step, in seconds
   bool of_storage = false;     // true while it reads or writes files, or while a background thread has an activity
   bool of_people = false;      // true while it prints to a terminal or pipe, which may be paused
+  bool serves = false;         // true while it waits for requests of other ranks and has none to answer
 
   // Returns "recv activations of microbatch 5 from rank 2 of pipe, 0.4 s"; empty if no activity was begun.
   std::string text() const;
@@ -47,6 +48,13 @@ class RankActivity {
   // shown, usually the last that began.
   void begin_wait(std::string_view operation);
   void end_wait();
+  // Called by a server around the time in which its threads answer `requests`, "requests of workers". The rank waits
+  // while none of them answers one.
+  void begin_serving(std::string_view requests);
+  void end_serving();
+  // Called by any thread of a server around each answer, which is an activity.
+  void begin_answer();
+  void end_answer() { --answers_; }
   // Called by any thread of the rank, for work in the background, such as connecting. Until it ends, the rank counts as
   // one that reads or writes files.
   void begin_aside(std::string_view what);
@@ -57,9 +65,9 @@ class RankActivity {
 
  private:
   std::atomic<bool> writing_wait_{false}, writing_aside_{false};  // a thread of the rank is writing the text
-  std::atomic<bool> of_storage_{false}, of_people_{false};
+  std::atomic<bool> of_storage_{false}, of_people_{false}, serves_{false};
   std::atomic<int64_t> count_{0};
-  std::atomic<int> waits_{0}, asides_{0};
+  std::atomic<int> waits_{0}, asides_{0}, answers_{0};
   std::atomic<double> since_{0}, slowest_step_{0};
   SharedText<128> what_, waits_in_, aside_;
 };
@@ -87,6 +95,22 @@ class BackgroundActivity {
 
   RankActivity* const activity_;
   bool begun_ = false;
+};
+
+// An answer of a server, until this object is destroyed.
+class BegunAnswer {
+ public:
+  // `activity` may be null: nothing is recorded then.
+  explicit BegunAnswer(RankActivity* activity) : activity_(activity) {
+    if (activity_) activity_->begin_answer();
+  }
+  ~BegunAnswer() {
+    if (activity_) activity_->end_answer();
+  }
+  BegunAnswer(const BegunAnswer&) = delete;
+
+ private:
+  RankActivity* const activity_;
 };
 
 // A wait that is recorded as an activity once it has turned out to be long.

@@ -1,4 +1,4 @@
-// The communication engines of process ranks that find each other through a key-value store.
+// The functions of the communication engines, whose facts are in spec/launch_spec.h. No engine is Auto here.
 #pragma once
 
 #include <memory>
@@ -6,9 +6,13 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/comm/world_options.h"
+#include "braid/launch/launcher.h"
 #include "braid/spec/launch_spec.h"
 
 namespace braid::launch {
+
+// Returns the launcher of ranks of one host. REQUIRES: `engine` is not Mpi.
+const Launcher& launcher_of(CommEngine engine);
 
 // Returns this process's communicator of the world. REQUIRES: `engine` is Tcp, Gloo or Mpi.
 std::unique_ptr<Communicator> make_world(CommEngine engine, const comm::WorldOptions& options, Queue& queue);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "braid/base/text.h"
 
@@ -66,7 +67,10 @@ std::string kernel_wait(pid_t process) {
 
 namespace {
 
-constexpr double kPatience = 10;          // factor on the slowest step, and for ranks that compute or access files
+constexpr double kPatience = 10;  // factor on the slowest step, and for ranks that compute or access files
+// Orders ranks of which all wait: the first one is named.
+std::pair<bool, int64_t> suspicion(const RankSample& signs) { return {signs.serves, signs.activities}; }
+
 constexpr double kComputingShare = 0.05;  // fraction of the sampling interval; a rank that uses more CPU time computes
 
 }  // namespace
@@ -91,7 +95,7 @@ std::optional<int> HangDetector::look(double now, const std::vector<RankSample>&
     const bool silent = is_silent(seen, now);
     if (silent && !seen.signs.waits) return static_cast<int>(&seen - ranks_.data());
     all_wait = all_wait && silent;
-    if (!fewest || seen.signs.activities < fewest->signs.activities) fewest = &seen;
+    if (!fewest || suspicion(seen.signs) < suspicion(fewest->signs)) fewest = &seen;
   }
   if (!all_wait || !fewest) return std::nullopt;
   return static_cast<int>(fewest - ranks_.data());

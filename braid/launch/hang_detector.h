@@ -31,6 +31,7 @@ std::string kernel_wait(pid_t process);
 struct RankSample {
   bool ended = false;         // the process has ended, or the rank has sent its outcome
   bool waits = false;         // the rank waits for other ranks
+  bool serves = false;        // it waits for requests of other ranks and has none to answer
   bool of_storage = false;    // the rank reads or writes files
   bool held_outside = false;  // a disk, a debugger, or the reader of the rank's output holds it up
   int64_t activities = 0;     // number of activities begun
@@ -40,7 +41,7 @@ struct RankSample {
 };
 template <class Pack>
 void members(Pack& pack, RankSample& signs) {
-  pack(signs.ended, signs.waits, signs.of_storage, signs.held_outside, signs.activities, signs.io_bytes,
+  pack(signs.ended, signs.waits, signs.serves, signs.of_storage, signs.held_outside, signs.activities, signs.io_bytes,
        signs.cpu_seconds, signs.slowest_step);
 }
 
@@ -54,7 +55,8 @@ class HangDetector {
  public:
   HangDetector(int num_ranks, double progress_seconds);
 
-  // Returns the hung rank. If all ranks are silent and wait, returns the one that has begun the fewest activities.
+  // Returns the hung rank. If all ranks are silent and wait, returns the one that has begun the fewest activities. A
+  // server that waits for requests holds up nobody, so it is returned only if all ranks are such servers.
   // Returns nothing if no rank is hung, or if `progress_seconds` is 0. The caller calls this about once a second. If
   // more than kGap passes between two calls, the caller itself was stopped, and the time of all ranks begins again.
   std::optional<int> look(double now_seconds, const std::vector<RankSample>& ranks);

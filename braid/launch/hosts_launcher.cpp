@@ -68,17 +68,17 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
         std::signal(SIGTTOU, SIG_IGN);  // a terminal with `stty tostop` stops background processes that write to it
         launch::StoreOverStream store(line);
         const auto make_world = [&](Queue& queue) {
-          const comm::WorldOptions world{.rank = rank,
-                                         .size = num_ranks,
+          const comm::WorldOptions world{.self = {.rank = rank,
+                                                  .size = num_ranks,
+                                                  .failures = &board,
+                                                  .deadline_seconds = options.deadline_seconds,
+                                                  .sums = options.sums,
+                                                  .activity = &board.activity(place),
+                                                  .node_of_rank = collective_nodes,
+                                                  .host_of_rank = options_.host_of_rank},
                                          .store = &store,
-                                         .failures = &board,
                                          .prefix = cat("round ", rounds_.number(), " "),
-                                         .address = options_.address,
-                                         .deadline_seconds = options.deadline_seconds,
-                                         .sums = options.sums,
-                                         .activity = &board.activity(place),
-                                         .node_of_rank = collective_nodes,
-                                         .host_of_rank = options_.host_of_rank};
+                                         .address = options_.address};
           return launch::make_world(options_.engine, world, queue);
         };
         store.leave(launch::run_rank(board, rank, board.num_ranks(), make_world, checked_body, options));

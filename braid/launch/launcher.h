@@ -33,8 +33,6 @@ struct LaunchOptions {
   // world.
   double deadline_seconds = 300;
   int threads_per_rank = 0;  // LibTorch threads of each rank; 0: the host's cores divided by its ranks, at least one
-  // Makes the queue of `rank`. Called in the thread or process of the rank. Null: HostQueue.
-  std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
   // Process ranks only. After a rank has failed, the others throw at their next wait. Ranks that still run after this
   // time are killed.
   double grace_seconds = 10;

@@ -42,16 +42,14 @@ std::string run_rank(comm::FailureState& failures, int rank, int num_ranks_here,
       if (thrown.empty()) thrown = RankOutcome::thrown();
     }
   };
-  std::unique_ptr<Queue> queue;
+  HostQueue queue;
   std::unique_ptr<Communicator> world;
   guarded([&] {
     prctl(PR_SET_NAME, cat("rank ", rank).c_str());
     take_threads(num_ranks_here, options);
-    queue = options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>();
-    world = make_world(*queue);
+    world = make_world(queue);
     value = body(*world);
   });
-  if (queue) guarded([&] { queue->drain(); });
   guarded([&] { world.reset(); });
   return thrown.empty() ? RankOutcome::returned(std::move(value)) : thrown;
 }

@@ -167,6 +167,7 @@ RankSample Supervisor::signs_of(int place) {
   if (signs.ended) return signs;
   const comm::ActivitySnapshot doing = parts_.board.activity(place).look();
   signs.waits = !doing.waits_in.empty() && !is_stopped(*seen);
+  signs.serves = doing.serves;
   signs.of_storage = doing.of_storage;
   signs.held_outside = seen->state == 'D' || seen->state == 't' || (doing.of_people && !is_stopped(*seen));
   signs.activities = doing.count;

@@ -153,6 +153,12 @@ double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const Par
   return master_bytes(spec) * elements * layout.tensor / layout.copies_in_pipe / servers;
 }
 
+double save_bytes(const RunSpec& spec, const ParameterSum& of_rank) {
+  const int servers = num_server_ranks(spec.sync);
+  if (servers == 0) return 0;
+  return master_bytes(spec) * (of_rank.moments + (of_rank.count + of_rank.moments) / servers);
+}
+
 double replication_bytes(const RunSpec& spec, RankGroup copies) {
   const double copy = master_bytes(spec);
   switch (spec.sync.replication) {

@@ -93,6 +93,10 @@ double served_share(const RunSpec& spec, RankGroup copies);
 // and the moments. While it applies updates, the gradient of every worker may be there in addition; at a save, a copy
 // of the moments, which all answers share. `of_replica` has the parameters of all pipeline ranks of one tensor rank.
 double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const ParameterSum& of_replica);
+// Returns what a save adds on a worker of servers that are ranks of their own, at a time at which the worker holds no
+// activations: the moments, and the parameters and moments of one server on their way. 0 in other runs. `of_rank` has
+// the parameters of the worker.
+double save_bytes(const RunSpec& spec, const ParameterSum& of_rank);
 
 // Returns the tied table (the weight that embedding and head share) on one tensor rank; zero if each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);

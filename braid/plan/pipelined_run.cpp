@@ -231,7 +231,8 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
         (stays ? bytes.optimizer : 0) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights);
     memory.gradients = static_cast<int64_t>(bytes.gradients);
-    memory.moments = static_cast<int64_t>(moments);
+    const double saved = save_bytes(spec_, parameters.shared) - static_cast<double>(memory.activations);
+    memory.moments = static_cast<int64_t>(moments + std::max(saved, 0.0));
     memory.communication = static_cast<int64_t>(passed + exchanged_bytes(run, share) + parameters.shared.reduced.kept +
                                                 parameters.experts.reduced.kept);
     if (!stays) most_offloaded = std::max(most_offloaded, bytes.optimizer);

@@ -8,6 +8,7 @@
 #include "braid/model/families.h"
 #include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
+#include "braid/spec/fields.h"
 
 namespace braid::spec {
 namespace {
@@ -223,24 +224,29 @@ std::vector<CrossRule> train_rules() {
 
 bool as_processes(const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }
 
-// On several hosts ranks are always processes.
 bool engine_fits(const View& at) {
-  const CommEngine engine = at.spec.run.engine;
-  const bool several = at.limits.num_hosts > 1, processes = several || as_processes(at.spec);
-  if (engine == CommEngine::Auto) return true;
-  if (engine == CommEngine::Threads) return !processes;
-  return processes && !(engine == CommEngine::Shm && several);
+  const LaunchSpec& run = at.spec.run;
+  return run.engine == CommEngine::Auto || facts_of(run.engine).connects(rank_places(run, at.limits.num_hosts));
+}
+
+// Returns "must be "tcp", "gloo" or "mpi" on several hosts".
+std::string engine_text(const View& at) {
+  const LaunchSpec& run = at.spec.run;
+  const RankPlaces places = rank_places(run, at.limits.num_hosts);
+  if (places == RankPlaces::Threads) {
+    return cat("needs run.ranks = \"processes\"", facts_of(run.engine).needs_mpirun ? ", under mpirun" : "");
+  }
+  OneOf engines;
+  for (const EngineFacts& facts : kEngineFacts) {
+    if (facts.connects(places)) engines.words.emplace_back(word(facts.engine));
+  }
+  return cat("must be ", rule_text(engines),
+             places == RankPlaces::OneHost ? " with run.ranks \"processes\"" : " on several hosts");
 }
 
 std::vector<CrossRule> launch_rules() {
   return {
-      {{"run.engine", "run.ranks"},
-       engine_fits,
-       [](const View& at) -> std::string {
-         if (at.limits.num_hosts > 1) return "must be \"tcp\", \"gloo\" or \"mpi\" on several hosts";
-         if (as_processes(at.spec)) return "must be \"shm\", \"tcp\", \"gloo\" or \"mpi\" with run.ranks \"processes\"";
-         return cat("needs run.ranks = \"processes\"", at.spec.run.engine == CommEngine::Mpi ? ", under mpirun" : "");
-       }},
+      {{"run.engine", "run.ranks"}, engine_fits, engine_text},
       {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor", "sync.servers", "sync.servers_on"},
        [](const View& at) {
          return !as_processes(at.spec) || num_world_ranks(at.spec) <= kMaxProcessRanks * at.limits.num_hosts;

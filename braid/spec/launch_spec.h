@@ -1,6 +1,7 @@
 // The [run] section: how the ranks of a run start.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "braid/base/word.h"
@@ -11,12 +12,34 @@ namespace braid {
 enum class RanksAs { Threads, Processes };
 constexpr auto words(RanksAs) { return std::to_array<std::string_view>({"threads", "processes"}); }
 
-// The library over which ranks exchange tensors. Auto: threads for threads, shm for processes of one host, tcp for
-// several hosts.
+// The library over which ranks exchange tensors. Auto: the first row of kEngineFacts that connects the ranks.
 enum class CommEngine { Auto, Threads, Shm, Tcp, Gloo, Mpi };
 constexpr auto words(CommEngine) {
   return std::to_array<std::string_view>({"auto", "threads", "shm", "tcp", "gloo", "mpi"});
 }
+
+// Where the ranks of a run are: threads of one process, processes of one host, or processes of several hosts.
+enum class RankPlaces { Threads, OneHost, SeveralHosts };
+
+struct EngineFacts {
+  CommEngine engine;
+  bool threads = false, one_host = false, several_hosts = false;  // the places whose ranks it connects
+  bool needs_mpirun = false;                                      // mpirun starts the ranks
+
+  constexpr bool connects(RankPlaces places) const {
+    if (places == RankPlaces::Threads) return threads;
+    return places == RankPlaces::OneHost ? one_host : several_hosts;
+  }
+};
+
+// All engines, in the order in which "auto" prefers them. Their functions are in launch/engines.cpp.
+inline constexpr EngineFacts kEngineFacts[] = {
+    {.engine = CommEngine::Threads, .threads = true},
+    {.engine = CommEngine::Shm, .one_host = true},
+    {.engine = CommEngine::Tcp, .one_host = true, .several_hosts = true},
+    {.engine = CommEngine::Gloo, .one_host = true, .several_hosts = true},
+    {.engine = CommEngine::Mpi, .one_host = true, .several_hosts = true, .needs_mpirun = true},
+};
 
 inline constexpr int kMaxProcessRanks = 64;  // per host
 
@@ -31,11 +54,22 @@ struct LaunchSpec {
   bool operator==(const LaunchSpec&) const = default;
 };
 
+// Returns where the ranks of a run on `num_hosts` hosts are. On several hosts ranks are always processes.
+constexpr RankPlaces rank_places(const LaunchSpec& run, int num_hosts) {
+  if (num_hosts > 1) return RankPlaces::SeveralHosts;
+  return run.ranks == RanksAs::Threads ? RankPlaces::Threads : RankPlaces::OneHost;
+}
+
+// REQUIRES: `engine` is not Auto.
+constexpr const EngineFacts& facts_of(CommEngine engine) {
+  return *std::ranges::find(kEngineFacts, engine, &EngineFacts::engine);
+}
+
 // Returns the engine of a run on `num_nodes` nodes of a job: run.engine, or what "auto" stands for.
 constexpr CommEngine chosen_engine(const LaunchSpec& run, int num_nodes) {
   if (run.engine != CommEngine::Auto) return run.engine;
-  if (num_nodes > 1) return CommEngine::Tcp;
-  return run.ranks == RanksAs::Threads ? CommEngine::Threads : CommEngine::Shm;
+  const RankPlaces places = rank_places(run, num_nodes);
+  return std::ranges::find_if(kEngineFacts, [=](const EngineFacts& facts) { return facts.connects(places); })->engine;
 }
 
 }  // namespace braid

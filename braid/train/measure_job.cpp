@@ -135,7 +135,7 @@ JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank
   const auto body = [&](Communicator& world) { return measured_rank(world, host_of_rank, folder, rates); };
   const auto ranks =
       values_by_rank(start, static_cast<int>(host_of_rank.size()), body,
-                     {.threads_per_rank = 1, .signals = SignalsTo::Caller, .sums = comm::ReductionOrder::Engine});
+                     {.threads_per_rank = 1, .signals = SignalsTo::Caller, .sums = comm::ReductionOrder::Measured});
   require_comparable(ranks);
   JobSpeed speed;
   speed.sums = ranks[0].sums;

@@ -164,7 +164,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
        .grace_seconds = kGrace,
        .progress_seconds = spec.run.progress_seconds,
        .signals = SignalsTo::Caller,
-       .sums = spec.train.reduction == Reduction::Fast ? comm::ReductionOrder::Engine : comm::ReductionOrder::Tree,
+       .sums = spec.train.reduction == Reduction::Fast ? comm::ReductionOrder::Measured : comm::ReductionOrder::Tree,
        .ranks_per_node = spec.mesh.ranks_per_node})[0];
   end.spec = spec;
   end.bigram_entropy = start.bigram_entropy;

@@ -51,6 +51,9 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.data=2", 'sync.replication="parameter-server"', 'optimizer.kind="sgd"', "optimizer.clip_norm=0"],
         ["mesh.data=2", 'sync.replication="parameter-server"', 'sync.servers_on="own"', 'run.ranks="processes"',
          "train.batch=4", "train.microbatch=1"],  # the server is the fullest
+        *[["mesh.data=2", 'sync.replication="parameter-server"', 'sync.servers_on="own"', 'run.ranks="processes"',
+           f"sync.servers={servers}", "train.batch=2", "train.microbatch=1", "train.save_every=1"]
+          for servers in (1, 2)],  # a worker is the fullest, at a save
         ['optimizer.kind="sgd"', "optimizer.momentum=0"],
         ['optimizer.kind="sgd"'],
         ['optimizer.kind="lion"'],

@@ -104,7 +104,8 @@ TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
   OneFailureState failures;
   HostQueue queue;
   try {
-    make_gloo_world({.rank = 1, .size = 3, .store = &store, .failures = &failures, .deadline_seconds = 0.1}, queue);
+    make_gloo_world({.self = {.rank = 1, .size = 3, .failures = &failures, .deadline_seconds = 0.1}, .store = &store},
+                    queue);
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
     EXPECT_EQ(error.failure().rank, 0);
@@ -118,7 +119,7 @@ TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
   OneFailureState failures;
   HostQueue queue;
   RankActivity activity;
-  WorldOptions options{.rank = 0, .size = 2, .store = &store, .failures = &failures, .activity = &activity};
+  WorldOptions options{.self = {.rank = 0, .size = 2, .failures = &failures, .activity = &activity}, .store = &store};
   std::jthread first([options] {
     HostQueue own;
     make_gloo_world(options, own);
@@ -126,8 +127,8 @@ TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
   const auto waits_for = [&] { return activity.look().waits_in; };
   for (const double until = now_seconds() + 30; waits_for().empty() && now_seconds() < until;) poll(nullptr, 0, 1);
   EXPECT_EQ(waits_for(), "the start of Gloo on world");
-  options.rank = 1;
-  options.activity = nullptr;
+  options.self.rank = 1;
+  options.self.activity = nullptr;
   make_gloo_world(options, queue);
 }
 
@@ -140,7 +141,8 @@ TEST(GlooStart, names_both_ends_of_a_connection_that_is_not_made) {
   store.set("world/here/1", "");
   try {
     make_gloo_world(
-        {.rank = 0, .size = 2, .store = &store, .failures = &failures, .deadline_seconds = 0.3, .activity = &activity},
+        {.self = {.rank = 0, .size = 2, .failures = &failures, .deadline_seconds = 0.3, .activity = &activity},
+         .store = &store},
         queue);
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
@@ -174,12 +176,12 @@ TEST(GlooStart, connecting_for_sums_is_an_activity) {
   RankActivity activities[2];
   const auto live = [&](int rank) {
     HostQueue queue;
-    const auto world = make_gloo_world({.rank = rank,
-                                        .size = 2,
-                                        .store = rank == 0 ? static_cast<control::KeyValueStore*>(&store) : &late,
-                                        .failures = &failures,
-                                        .sums = ReductionOrder::Engine,
-                                        .activity = &activities[rank]},
+    const auto world = make_gloo_world({.self = {.rank = rank,
+                                                 .size = 2,
+                                                 .failures = &failures,
+                                                 .sums = ReductionOrder::Engine,
+                                                 .activity = &activities[rank]},
+                                        .store = rank == 0 ? static_cast<control::KeyValueStore*>(&store) : &late},
                                        queue);
     activities[rank].begin("step 1");
     EXPECT_NO_THROW(world->all_reduce(empty<float>(1 << 20).zero_(), ReduceOp::Sum).wait_host());
@@ -199,7 +201,8 @@ TEST(GlooStart, says_where_it_cannot_listen) {
   OneFailureState failures;
   HostQueue queue;
   try {
-    make_gloo_world({.rank = 0, .size = 2, .store = &store, .failures = &failures, .address = "192.0.2.1"}, queue);
+    make_gloo_world({.self = {.rank = 0, .size = 2, .failures = &failures}, .store = &store, .address = "192.0.2.1"},
+                    queue);
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
     EXPECT_TRUE(error.failure().why.starts_with("cannot listen on 192.0.2.1: ")) << error.failure().why;
@@ -216,7 +219,8 @@ TEST(GlooStart, without_threads_for_its_connections_a_rank_says_so) {
     const auto start = [&](int rank) {
       const ThreadLimit limit(rank == 1 ? threads : 1000);
       HostQueue queue;
-      make_gloo_world({.rank = rank, .size = 2, .store = &store, .failures = &failures, .deadline_seconds = 20}, queue);
+      make_gloo_world(
+          {.self = {.rank = rank, .size = 2, .failures = &failures, .deadline_seconds = 20}, .store = &store}, queue);
     };
     std::jthread other([&] {
       try {

@@ -54,7 +54,7 @@ class GlooKilled : public ScratchFolder {
     } catch (const CommError& error) {
       said = cat(error.failure().rank, ": ", error.failure().why);
     }
-    options.store->set(cat(options.prefix, "said", options.rank), said);
+    options.store->set(cat(options.prefix, "said", options.self.rank), said);
   }
 
   int turn_ = 0;
@@ -69,7 +69,8 @@ std::vector<std::string> GlooKilled::told_of_death(const Body& body, Watch watch
     ranks.push_back(fork());
     if (ranks[rank] == 0) {
       WatchedFailureState failures(known);
-      live({.rank = rank, .size = 3, .store = &store, .failures = &failures, .prefix = prefix, .sums = sums}, body);
+      live({.self = {.rank = rank, .size = 3, .failures = &failures, .sums = sums}, .store = &store, .prefix = prefix},
+           body);
       _exit(0);
     }
   }

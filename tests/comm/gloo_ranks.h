@@ -18,13 +18,13 @@ inline void run_gloo_ranks(int num_ranks, const std::function<void(Communicator&
   control::LocalStore store;
   OneFailureState failures;
   const auto make_world = [&](int rank, Queue& queue) {
-    return make_gloo_world({.rank = rank,
-                            .size = num_ranks,
+    return make_gloo_world({.self = {.rank = rank,
+                                     .size = num_ranks,
+                                     .failures = &failures,
+                                     .deadline_seconds = options.deadline_seconds,
+                                     .sums = options.sums},
                             .store = &store,
-                            .failures = &failures,
-                            .prefix = "test/",
-                            .deadline_seconds = options.deadline_seconds,
-                            .sums = options.sums},
+                            .prefix = "test/"},
                            queue);
   };
   run_ranks_on(num_ranks, failures, make_world, body, options.make_queue);

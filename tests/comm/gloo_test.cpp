@@ -193,20 +193,29 @@ TEST(EngineSums, are_sums_on_all_ranks_of_all_groups) {
   for (const int ranks : {2, 3, 5}) run_gloo_ranks(ranks, body, {.sums = ReductionOrder::Engine});
 }
 
-// With sizes and values that give other bits than the tree.
-TEST(EngineSums, of_little_and_of_narrow_types_keep_the_order_of_the_tree) {
-  run_gloo_ranks(
-      3,
-      [](Communicator& world) {
-        const at::Tensor little = filled(1000, 1, world.rank()), narrow = empty<c10::BFloat16>(100000);
-        fill<c10::BFloat16>(narrow, [&](int64_t i) { return value<c10::BFloat16>(2, world.rank(), i); });
-        world.all_reduce(little, ReduceOp::Sum).wait_host();
-        world.all_reduce(narrow, ReduceOp::Sum).wait_host();
-        EXPECT_TRUE(holds<float>(little, [](int64_t i) { return expected_sum<float>(1, 3, i, ReduceOp::Sum); }));
-        EXPECT_TRUE(holds<c10::BFloat16>(
-            narrow, [](int64_t i) { return expected_sum<c10::BFloat16>(2, 3, i, ReduceOp::Sum); }));
-      },
-      {.sums = ReductionOrder::Engine});
+// With values that give other bits than the tree.
+TEST(EngineSums, of_narrow_types_keep_the_order_of_the_tree) {
+  run_gloo_ranks(3,
+                 [](Communicator& world) {
+                   const at::Tensor narrow = empty<c10::BFloat16>(100000);
+                   fill<c10::BFloat16>(narrow, [&](int64_t i) { return value<c10::BFloat16>(2, world.rank(), i); });
+                   world.all_reduce(narrow, ReduceOp::Sum).wait_host();
+                   EXPECT_TRUE(holds<c10::BFloat16>(
+                       narrow, [](int64_t i) { return expected_sum<c10::BFloat16>(2, 3, i, ReduceOp::Sum); }));
+                 },
+                 {.sums = ReductionOrder::Engine});
+}
+
+TEST(EngineSums, that_are_measured_are_sums) {
+  run_gloo_ranks(3,
+                 [](Communicator& world) {
+                   for (const int elements : {100, 10000, 1000000}) {
+                     const at::Tensor ranks = empty<float>(elements).fill_(world.rank() + 1.0);
+                     world.all_reduce(ranks, ReduceOp::Sum).wait_host();
+                     EXPECT_TRUE(holds<float>(ranks, [](int64_t) { return 6.0F; })) << elements;
+                   }
+                 },
+                 {.sums = ReductionOrder::Measured});
 }
 
 }  // namespace

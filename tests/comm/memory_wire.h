@@ -135,16 +135,15 @@ class MemoryWire final : public transport::Wire {
   const int rank_;
 };
 
-class MemoryTransport final : public transport::WireTransport {
+class MemoryTransport : public transport::WireTransport {
  public:
   MemoryTransport(Medium& medium, int rank, int size) : WireTransport(rank, size) {
     set_wire(std::make_unique<MemoryWire>(medium, rank));
   }
 };
 
-inline std::unique_ptr<Communicator> world_over(std::unique_ptr<transport::Transport> transport,
-                                                transport::ProgressEngine::Options options, int rank,
-                                                FailureState& failures, Queue& queue) {
+inline std::unique_ptr<Communicator> world_over(std::unique_ptr<transport::Transport> transport, RankOptions options,
+                                                int rank, FailureState& failures, Queue& queue) {
   options.rank = rank;
   options.failures = &failures;
   options.deadline_seconds = 100;
@@ -152,8 +151,7 @@ inline std::unique_ptr<Communicator> world_over(std::unique_ptr<transport::Trans
 }
 
 // Sets rank, failures and deadline of `options` for each rank.
-inline void run_wire_ranks(Medium& medium, const transport::ProgressEngine::Options& options,
-                           const std::function<void(Communicator&)>& body) {
+inline void run_wire_ranks(Medium& medium, const RankOptions& options, const std::function<void(Communicator&)>& body) {
   OneFailureState failures;
   const auto make_world = [&](int rank, Queue& queue) {
     return world_over(std::make_unique<MemoryTransport>(medium, rank, options.size), options, rank, failures, queue);

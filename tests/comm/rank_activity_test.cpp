@@ -44,6 +44,24 @@ TEST(RankActivity, what_a_thread_does_aside_is_a_sign_of_the_rank) {
   BackgroundActivity(nullptr).begin("nothing that is looked at");
 }
 
+TEST(RankActivity, a_server_waits_while_it_answers_nobody) {
+  RankActivity activity;
+  activity.begin("server 1");
+  activity.begin_serving("requests of workers");
+  EXPECT_TRUE(activity.look().serves);
+  EXPECT_EQ(activity.look().waits_in, "requests of workers");
+  {
+    const BegunAnswer first(&activity), second(&activity);
+    EXPECT_FALSE(activity.look().serves);
+    EXPECT_EQ(activity.look().text(), "server 1, 0.0 s");
+    EXPECT_EQ(activity.look().count, 3);
+  }
+  EXPECT_TRUE(activity.look().serves);
+  activity.end_serving();
+  EXPECT_FALSE(activity.look().serves);
+  const BegunAnswer unrecorded(nullptr);
+}
+
 TEST(RankActivity, a_text_is_read_whole_or_not_at_all) {
   RankActivity activity;
   std::atomic<bool> ends = false;

@@ -43,7 +43,7 @@ struct OverTcp {
     control::LocalStore store;
     OneFailureState failures;
     const auto make_world = [&](int rank, Queue& queue) {
-      return make_tcp_world({.rank = rank, .size = num_ranks, .store = &store, .failures = &failures}, queue);
+      return make_tcp_world({.self = {.rank = rank, .size = num_ranks, .failures = &failures}, .store = &store}, queue);
     };
     run_ranks_on(num_ranks, failures, make_world, body);
   }

@@ -10,7 +10,6 @@ namespace {
 
 using transport::Group;
 using transport::node_members;
-using Options = transport::ProgressEngine::Options;
 using Placement = std::vector<int>;  // node of each rank
 
 Group group_on(Placement nodes) {
@@ -122,11 +121,11 @@ TEST(TwoLevels, a_rank_that_does_not_come_is_named) {
 CommFailure failure_by_deadline(Medium& medium, const std::function<void(Communicator&)>& body) {
   OneFailureState failures;
   const auto make_world = [&](int rank, Queue& queue) {
-    const transport::ProgressEngine::Options options{.rank = rank,
-                                                     .size = 4,
-                                                     .failures = &failures,
-                                                     .deadline_seconds = rank == 0 ? 0.3 : 0.6,
-                                                     .node_of_rank = {0, 0, 1, 1}};
+    const RankOptions options{.rank = rank,
+                              .size = 4,
+                              .failures = &failures,
+                              .deadline_seconds = rank == 0 ? 0.3 : 0.6,
+                              .node_of_rank = {0, 0, 1, 1}};
     return transport::ProcessCommunicator::of_world(std::make_unique<MemoryTransport>(medium, rank, 4), options, queue);
   };
   return failure_in([&] { run_ranks_on(4, failures, make_world, body); });

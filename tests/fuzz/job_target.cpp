@@ -163,8 +163,8 @@ RanksReport drawn_report(Drawn& drawn) {
   RanksReport report{drawn.number(), std::vector<RankSample>(drawn.byte() % 4), {}};
   for (RankSample& signs : report.signs) {
     const int flags = drawn.byte();
-    signs = {(flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0,
-             drawn.number(),   drawn.number(),   drawn.real(),     drawn.real()};
+    const auto has = [flags](int flag) { return (flags & flag) != 0; };
+    signs = {has(1), has(2), has(16), has(4), has(8), drawn.number(), drawn.number(), drawn.real(), drawn.real()};
   }
   for (int left = drawn.byte() % 4; left > 0; --left) report.states.push_back(drawn.text());
   return report;

@@ -9,10 +9,14 @@
 #include <csignal>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
 #include "braid/base/text.h"
+#include "braid/comm/shm/shared_world.h"
+#include "braid/comm/shm/shm_transport.h"
+#include "braid/comm/transport/process_communicator.h"
 #include "braid/launch/process_ranks.h"
 #include "tests/comm/values.h"
 
@@ -71,6 +75,26 @@ inline void run_forked(int num_ranks, std::function<void(Communicator&)> body, L
     return std::string();
   };
   start.run(num_ranks, without_value, options);
+}
+
+// Does the same with a world in which the queue of each rank is make_queue(rank).
+inline void run_forked_on_queues(int num_ranks, const std::function<void(Communicator&)>& body,
+                                 const std::function<std::unique_ptr<Queue>(int rank)>& make_queue) {
+  comm::shm::SharedWorld shared(num_ranks);
+  run_forked(num_ranks, [&](Communicator& launched) {
+    const int rank = launched.rank();
+    const auto queue = make_queue(rank);
+    const auto world = comm::transport::ProcessCommunicator::of_world(
+        std::make_unique<comm::shm::ShmTransport>(shared, rank),
+        {.rank = rank, .size = num_ranks, .failures = &shared, .deadline_seconds = kDeadline}, *queue);
+    try {
+      body(*world);
+      queue->drain();
+    } catch (const std::exception& error) {
+      shared.fail({rank, rank, error.what()});
+      throw;
+    }
+  });
 }
 
 }  // namespace braid::launch::tests

@@ -37,6 +37,15 @@ TEST(HangDetector, where_all_wait_the_one_that_has_begun_least) {
   EXPECT_EQ(first_hung(3, 1000, signs), Hung({11, 2}));
 }
 
+// It has few activities: those of its start, and one for each request.
+TEST(HangDetector, a_server_that_waits_for_requests_is_named_only_among_servers) {
+  const auto signs = [](int rank, int) {
+    return RankSample{.waits = true, .serves = rank == 0, .activities = 1 + 10 * rank};
+  };
+  EXPECT_EQ(first_hung(3, 1000, signs), Hung({11, 1}));
+  EXPECT_EQ(first_hung(1, 1000, signs), Hung({11, 0}));
+}
+
 TEST(HangDetector, those_that_go_on_are_not) {
   EXPECT_EQ(first_hung(2, 1000, [](int, int second) { return RankSample{.activities = second / 9}; }), Hung());
   EXPECT_EQ(first_hung(2, 1000, [](int, int second) { return RankSample{.io_bytes = second / 9}; }), Hung());

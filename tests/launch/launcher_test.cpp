@@ -33,26 +33,15 @@ TEST_P(BothLaunchers, values_come_home_by_rank_whatever_their_size) {
 TEST_P(BothLaunchers, ranks_are_what_was_asked_for_and_compute_with_their_threads) {
   struct Seen {
     RankKind kind;
-    int threads, queued;
+    int threads;
   };
-  class CountingQueue final : public Queue {
-   public:
-    void enqueue(std::function<void()> task) override { ++count, task(); }
-    void drain() override {}
-    int count = 0;
-  };
-  const auto seen = [](Communicator& world) {
-    world.barrier().wait_host();
-    return Seen{world.rank_kind(), at::get_num_threads(), static_cast<CountingQueue&>(world.queue()).count};
-  };
-  const auto queue = [](int) { return std::make_unique<CountingQueue>(); };
-  for (const Seen& rank : values_by_rank(launcher_, 2, seen, {.threads_per_rank = 3, .make_queue = queue})) {
+  const auto seen = [](Communicator& world) { return Seen{world.rank_kind(), at::get_num_threads()}; };
+  for (const Seen& rank : values_by_rank(launcher_, 2, seen, {.threads_per_rank = 3})) {
     EXPECT_EQ(rank.kind, GetParam() == RanksAs::Threads ? RankKind::Thread : RankKind::Process);
     EXPECT_EQ(rank.threads, 3);
-    EXPECT_GE(rank.queued, 1);
   }
   const int share = std::max(1, num_cores() / 4);
-  for (const Seen& rank : values_by_rank(launcher_, 4, seen, {.make_queue = queue})) EXPECT_EQ(rank.threads, share);
+  for (const Seen& rank : values_by_rank(launcher_, 4, seen, {})) EXPECT_EQ(rank.threads, share);
 }
 
 TEST_P(BothLaunchers, an_error_comes_home_with_its_type_and_all_it_carries) {

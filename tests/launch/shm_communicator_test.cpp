@@ -120,20 +120,15 @@ TEST(ProcessCommunicator, messages_overtake_those_of_other_tags) {
 }
 
 TEST(ProcessCommunicator, works_outlive_their_group) {
-  for (bool lags : {false, true}) {
-    LaunchOptions options;
-    if (lags) options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank, 5e-3); };
-    run_forked(
-        3,
-        [](Communicator& world) {
-          constexpr int64_t kCount = 300000;
-          at::Tensor tensor = filled(kCount, 1, world.rank());
-          Work work = world.split(0, 0, "short-lived")->all_reduce(tensor, ReduceOp::Sum);
-          work.wait_host();
-          EXPECT_TRUE(holds<float>(tensor, [](int64_t i) { return expected_sum<float>(1, 3, i, ReduceOp::Sum); }));
-        },
-        options);
-  }
+  const auto body = [](Communicator& world) {
+    constexpr int64_t kCount = 300000;
+    at::Tensor tensor = filled(kCount, 1, world.rank());
+    Work work = world.split(0, 0, "short-lived")->all_reduce(tensor, ReduceOp::Sum);
+    work.wait_host();
+    EXPECT_TRUE(holds<float>(tensor, [](int64_t i) { return expected_sum<float>(1, 3, i, ReduceOp::Sum); }));
+  };
+  run_forked(3, body);
+  run_forked_on_queues(3, body, [](int rank) { return std::make_unique<DelayedQueue>(rank, 5e-3); });
 }
 
 TEST(ProcessCommunicator, sixteen_ranks_on_few_cores_get_through) {

@@ -19,9 +19,7 @@ struct OnProcesses {
 struct OnProcessesWithDelayedQueue {
   static constexpr int kPrograms = 50;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
-    LaunchOptions options;
-    options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank); };
-    launch::tests::run_forked(num_ranks, body, options);
+    launch::tests::run_forked_on_queues(num_ranks, body, [](int rank) { return std::make_unique<DelayedQueue>(rank); });
   }
 };
 

@@ -20,7 +20,6 @@ class CountedCollectives final : public Communicator {
   int size() const override { return inner_.size(); }
   const std::string& name() const override { return inner_.name(); }
   RankKind rank_kind() const override { return inner_.rank_kind(); }
-  comm::ThreadRanks* thread_ranks() override { return inner_.thread_ranks(); }
   Queue& queue() override { return inner_.queue(); }
   Work all_reduce(const at::Tensor& tensor, ReduceOp op) override {
     ++all_reduces_;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "braid/comm/communicator.h"
-#include "braid/comm/thread_ranks.h"
 
 namespace braid {
 
@@ -23,7 +22,7 @@ struct CallCount {
   }
 };
 
-class FailingCommunicator final : public Communicator, private comm::ThreadRanks {
+class FailingCommunicator final : public Communicator {
  public:
   FailingCommunicator(Communicator& inner, CallCount& count) : inner_(inner), count_(count) {}
   FailingCommunicator(std::unique_ptr<Communicator> inner, CallCount& count)
@@ -33,7 +32,6 @@ class FailingCommunicator final : public Communicator, private comm::ThreadRanks
   int size() const override { return inner_.size(); }
   const std::string& name() const override { return inner_.name(); }
   RankKind rank_kind() const override { return inner_.rank_kind(); }
-  comm::ThreadRanks* thread_ranks() override { return this; }
   Queue& queue() override { return inner_.queue(); }
   Work all_reduce(const at::Tensor& tensor, ReduceOp op) override { return counted(inner_.all_reduce(tensor, op)); }
   Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
@@ -61,14 +59,6 @@ class FailingCommunicator final : public Communicator, private comm::ThreadRanks
     if (count_.calls + 1 == count_.fails_after) work.wait_host();
     count_.add();
     return work;
-  }
-  std::shared_ptr<void> share(std::shared_ptr<void> object, int root) override {
-    auto shared = inner_.thread_ranks()->share(std::move(object), root);
-    count_.add();
-    return shared;
-  }
-  std::shared_ptr<void> on_failure(std::function<void(const comm::Failure&)> told) override {
-    return inner_.thread_ranks()->on_failure(std::move(told));
   }
 
   const std::unique_ptr<Communicator> own_;

@@ -115,6 +115,24 @@ TrainingEnd trained(const Training& run, const ShardState& start) {
 
 TrainingEnd trained(const Training& run) { return trained(run, initial_state(run.shape, run.rule)); }
 
+// By which the hang detector knows a server that waits from one that hangs.
+TEST(ServerActivity, CountsEveryAnswerAndWaitsBetweenThem) {
+  comm::RankActivity activity;
+  activity.begin_serving("requests of workers");
+  LocalServersOptions options{.num_servers = 1};
+  options.server.num_workers = 1;
+  options.server.activity = &activity;
+  const KeyShape shape{at::kDouble, 10, {}};
+  LocalServers servers(shape, options);
+  const auto channel = servers.worker_channel(0);
+  ServerClient client(servers.shares(), options.rule, {}, *channel);
+  client.push(gradient(shape, 0, 0), 0.1);
+  client.leave();
+  servers.finish();
+  EXPECT_GE(activity.look().count, 4) << "join, start, push and leave";
+  EXPECT_TRUE(activity.look().serves);
+}
+
 TEST(BspServer, EqualsOneProcess) {
   for (const auto kind : {OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::AdamW}) {
     for (const int workers : {1, 2, 5}) {

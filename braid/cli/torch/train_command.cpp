@@ -205,7 +205,8 @@ void refuse_on_hosts(const RunSpec& spec) {
 
 void refuse_engine(const RunSpec& spec, const JobPlace& place) {
   const int ranks_per_node = place.one_rank_each ? 1 : static_cast<int>(spec::num_world_ranks(spec)) / place.num_nodes;
-  const std::string problem = launch::engine_problem(spec.run.engine, place.num_nodes, ranks_per_node);
+  const CommEngine engine = chosen_engine(spec.run, place.num_nodes);
+  const std::string problem = launch::engine_problem(engine, place.num_nodes, ranks_per_node);
   if (!problem.empty()) throw ConfigError({{"run.engine", cat("\"", spec.run.engine, "\""), problem, "\"auto\""}});
 }
 

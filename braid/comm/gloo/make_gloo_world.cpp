@@ -22,8 +22,6 @@ using transport::WireError;
 constexpr double kNamedByConnectionSeconds = 2 * transport::MatchTable::kNamedSeconds;
 constexpr double kConnectSeconds = 10;  // at most, once all ranks are there
 constexpr double kSleepSeconds = 0.02;
-constexpr int64_t kFastBytes = 64 << 10;      // received by a rank: up to here, the tree order is faster
-constexpr int64_t kFastBytesOfTwo = 1 << 20;  // the same for two ranks
 
 class GlooTransport final : public transport::WireTransport {
  public:
@@ -36,7 +34,7 @@ class GlooTransport final : public transport::WireTransport {
     WireTransport::stop();
   }
 
-  bool sums(const Call& call, int64_t bytes, int num_ranks) const override;
+  bool has_own_sum(const Call& call) const override;
   std::unique_ptr<transport::OwnAllReduce> own_all_reduce(std::shared_ptr<const Group> group,
                                                           std::function<void()> stopped) override;
 
@@ -47,7 +45,7 @@ class GlooTransport final : public transport::WireTransport {
   std::unique_ptr<GlooWire> connect_sums(const Group& group) const;
   std::unique_ptr<GlooWire> connect(const Group& group, const std::string& name, const OnPeer& on_peer) const;
   void report_closed(const Group& group, const std::string& why);
-  bool given_up() const { return stopping_ || options_.failures->failure().has_value(); }
+  bool given_up() const { return stopping_ || options_.self.failures->failure().has_value(); }
 
   const WorldOptions options_;
   std::shared_ptr<Listener> listener_;
@@ -55,8 +53,8 @@ class GlooTransport final : public transport::WireTransport {
 };
 
 GlooTransport::GlooTransport(const WorldOptions& options)
-    : WireTransport(options.rank, options.size), options_(options) {
-  if (options.size == 1) return;
+    : WireTransport(options.self.rank, options.self.size), options_(options) {
+  if (options.self.size == 1) return;
   transport::rendezvous(options, "the start of Gloo", [this] {
     listener_ = Listener::at(options_.address);
     set_wire(connect_world());
@@ -64,10 +62,9 @@ GlooTransport::GlooTransport(const WorldOptions& options)
 }
 
 // Gloo rounds sums of narrow types at each step, and its maximum is not NaN where an input is.
-bool GlooTransport::sums(const Call& call, int64_t bytes, int num_ranks) const {
+bool GlooTransport::has_own_sum(const Call& call) const {
   const bool wide = call.type == at::kFloat || call.type == at::kDouble || call.type == at::kLong;
-  return options_.sums == ReductionOrder::Engine && wide && call.op == ReduceOp::Sum &&
-         bytes * (num_ranks - 1) > (num_ranks == 2 ? kFastBytesOfTwo : kFastBytes);
+  return wide && call.op == ReduceOp::Sum;
 }
 
 std::unique_ptr<transport::OwnAllReduce> GlooTransport::own_all_reduce(std::shared_ptr<const Group> group,
@@ -79,7 +76,7 @@ std::unique_ptr<transport::OwnAllReduce> GlooTransport::own_all_reduce(std::shar
   try {
     return std::make_unique<GlooAllReduce>([this, group] { return connect_sums(*group); }, failed);
   } catch (const RunError& error) {
-    options_.failures->fail({options_.rank, options_.rank, error.what()});
+    options_.self.failures->fail({options_.self.rank, options_.self.rank, error.what()});
     return nullptr;
   }
 }
@@ -88,23 +85,23 @@ std::unique_ptr<transport::OwnAllReduce> GlooTransport::own_all_reduce(std::shar
 std::unique_ptr<GlooWire> GlooTransport::connect_world() {
   int to = -1;
   const auto on_peer = [&](int rank) {
-    if (std::exchange(to, rank) != rank && options_.activity)
-      options_.activity->begin_storage(rank < 0 ? "testing its connections" : cat("connecting to rank ", rank));
+    if (std::exchange(to, rank) != rank && options_.self.activity)
+      options_.self.activity->begin_storage(rank < 0 ? "testing its connections" : cat("connecting to rank ", rank));
   };
-  if (options_.activity) options_.activity->begin_storage("connecting to all ranks");
+  if (options_.self.activity) options_.self.activity->begin_storage("connecting to all ranks");
   try {
     return connect(transport::world_group(options_), "world", on_peer);
   } catch (const WireError& error) {
     const std::string whom = to < 0 ? "all ranks" : cat("rank ", to);
-    options_.failures->fail(
-        {-1, options_.rank, cat("rank ", options_.rank, " cannot connect to ", whom, ": ", error.what())});
+    options_.self.failures->fail(
+        {-1, options_.self.rank, cat("rank ", options_.self.rank, " cannot connect to ", whom, ": ", error.what())});
     throw;
   }
 }
 
 // Called on the thread of the sums, while the rank's own thread computes or waits for them.
 std::unique_ptr<GlooWire> GlooTransport::connect_sums(const Group& group) const {
-  BackgroundActivity connecting(options_.activity);
+  BackgroundActivity connecting(options_.self.activity);
   const auto on_peer = [&](int rank) {
     connecting.begin(
         cat(rank < 0 ? "testing its connections" : cat("connecting to rank ", rank), " for sums on ", group.name));
@@ -128,8 +125,8 @@ std::unique_ptr<GlooWire> GlooTransport::connect(const Group& group, const std::
                         .listener = listener_,
                         .store = options_.store,
                         .prefix = prefix,
-                        .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
-                        .sum_seconds = options_.deadline_seconds,
+                        .connect_seconds = std::min(options_.self.deadline_seconds, kConnectSeconds),
+                        .sum_seconds = options_.self.deadline_seconds,
                         .given_up = [this] { return given_up(); },
                         .on_peer = while_starting});
 }
@@ -141,9 +138,9 @@ void GlooTransport::report_closed(const Group& group, const std::string& why) {
   if (given_up() || peer_has_left()) return;
   std::vector<std::string> ranks;
   for (const int rank : group.world_ranks) ranks.push_back(cat(rank));
-  options_.failures->fail({-1, options_.rank,
-                           cat("rank ", options_.rank, " cannot sum on ", group.name, " with all of rank ",
-                               joined(ranks), ": ", printable(why, 300))});
+  options_.self.failures->fail({-1, options_.self.rank,
+                                cat("rank ", options_.self.rank, " cannot sum on ", group.name, " with all of rank ",
+                                    joined(ranks), ": ", printable(why, 300))});
 }
 
 }  // namespace
@@ -151,7 +148,7 @@ void GlooTransport::report_closed(const Group& group, const std::string& why) {
 
 std::unique_ptr<Communicator> make_gloo_world(const WorldOptions& options, Queue& queue) {
   return transport::ProcessCommunicator::of_world(std::make_unique<gloo::GlooTransport>(options),
-                                                  transport::engine_options(options), queue);
+                                                  transport::checked_self(options), queue);
 }
 
 }  // namespace braid::comm

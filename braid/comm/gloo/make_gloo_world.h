@@ -20,8 +20,8 @@ namespace braid::comm {
 // are done or can never be done. Then it waits until all ranks end their part, or the world has failed. Destroy the
 // rank's groups first. Peers that wait for an operation that the rank never issued get an error: the rank has ended.
 //
-// With ReductionOrder::Engine, Gloo sums float32, float64 and int64 tensors if a rank would receive more than 64 KiB
-// from all others together (with two ranks: more than 1 MiB).
+// With ReductionOrder::Measured and ReductionOrder::Engine, Gloo makes sums of float32, float64 and int64 tensors, from
+// a measured size on (transport/own_sums.h) or of all sizes.
 std::unique_ptr<Communicator> make_gloo_world(const WorldOptions& options, Queue& queue);
 
 }  // namespace braid::comm

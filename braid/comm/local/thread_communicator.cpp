@@ -136,22 +136,18 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int colour, int key, std
   return std::make_unique<ThreadCommunicator>(place.group, place.rank, queue());
 }
 
-std::shared_ptr<void> ThreadCommunicator::share(std::shared_ptr<void> object, int root) {
-  const auto call =
-      std::static_pointer_cast<ShareCall>(group_->join(rank_, next_number_++, {.kind = CallKind::Share, .root = root}));
+std::shared_ptr<void> ThreadCommunicator::share(std::shared_ptr<void> object) {
+  const auto call = std::static_pointer_cast<ShareCall>(group_->join(rank_, next_number_++, {.kind = CallKind::Share}));
   call->offer(rank_, std::move(object));
   call->arrive(rank_);
   call->wait(rank_, now_seconds());
   return call->object();
 }
 
-std::shared_ptr<void> ThreadCommunicator::on_failure(std::function<void(const Failure&)> listener) {
-  return group_->members().world_state->on_failure(std::move(listener));
-}
-
 std::vector<std::unique_ptr<Channel>> ThreadCommunicator::make_channels(const std::vector<int>& numbers,
                                                                         int num_endpoints) {
-  const auto hub = shared(*this, rank_ == 0 ? std::make_shared<ChannelHub>(num_endpoints) : nullptr, 0);
+  const auto hub =
+      std::static_pointer_cast<ChannelHub>(share(rank_ == 0 ? std::make_shared<ChannelHub>(num_endpoints) : nullptr));
   std::vector<std::unique_ptr<Channel>> channels;
   for (const int number : numbers)
     channels.push_back(std::make_unique<RankChannel>(hub->endpoint(number), *this, group_));

@@ -4,11 +4,10 @@
 
 #include "braid/comm/checked_communicator.h"
 #include "braid/comm/local/group.h"
-#include "braid/comm/thread_ranks.h"
 
 namespace braid::comm::local {
 
-class ThreadCommunicator final : public CheckedCommunicator, private ThreadRanks {
+class ThreadCommunicator final : public CheckedCommunicator {
  public:
   // REQUIRES: `queue` outlives this.
   ThreadCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue);
@@ -17,7 +16,6 @@ class ThreadCommunicator final : public CheckedCommunicator, private ThreadRanks
   int size() const override { return group_->members().size(); }
   const std::string& name() const override { return group_->members().name; }
   RankKind rank_kind() const override { return RankKind::Thread; }
-  ThreadRanks* thread_ranks() override { return this; }
 
   Work batch(std::span<const P2p> transfers) override;
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;
@@ -26,8 +24,8 @@ class ThreadCommunicator final : public CheckedCommunicator, private ThreadRanks
 
  private:
   Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) override;
-  std::shared_ptr<void> share(std::shared_ptr<void> object, int root) override;
-  std::shared_ptr<void> on_failure(std::function<void(const Failure&)> listener) override;
+  // Returns the `object` of the group's rank 0, which all ranks own. Collective, blocks.
+  std::shared_ptr<void> share(std::shared_ptr<void> object);
   [[noreturn]] void refuse(const std::string& op, const std::string& why) const override;
 
   const std::shared_ptr<Group> group_;

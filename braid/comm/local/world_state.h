@@ -70,7 +70,9 @@ class WorldState : public std::enable_shared_from_this<WorldState> {
   // Sets the failure and wakes every sleeper. The first call wins.
   void fail(Failure failure);
   std::optional<Failure> failure() const;
-  // Registers a callback as ThreadRanks::on_failure() does.
+  // Calls `listener` with the world's first failure, on the thread that causes it, or at once if the world has failed
+  // already. Destroying the result ends the registration, and waits for a call in progress. REQUIRES: `listener`
+  // returns soon, throws nothing, and neither adds nor removes registrations.
   std::shared_ptr<void> on_failure(FailureListeners::Listener listener);
   // Throws CommError with the first failure. `op` is the operation that the caller waited for.
   [[noreturn]] void raise(std::string op, double elapsed_seconds) const;

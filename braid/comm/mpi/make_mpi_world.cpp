@@ -17,20 +17,21 @@ namespace {
 class MpiTransport final : public transport::WireTransport {
  public:
   // Collective: blocks until all ranks have come. Throws CommError.
-  explicit MpiTransport(const WorldOptions& options) : WireTransport(options.rank, options.size), options_(options) {
-    if (options.size == 1) return;
+  explicit MpiTransport(const WorldOptions& options)
+      : WireTransport(options.self.rank, options.self.size), options_(options) {
+    if (options.self.size == 1) return;
     transport::rendezvous(options, "the start of MPI", [&] {
       transport::meet(options, transport::world_group(options), cat(options.prefix, "mpi/"), "MPI",
                       [this] { return given_up(); });
-      if (options.activity) options.activity->begin_storage("starting MPI");
+      if (options.self.activity) options.self.activity->begin_storage("starting MPI");
       auto wire = std::make_unique<MpiWire>(
-          MpiWire::Options{.rank = options.rank,
-                           .size = options.size,
+          MpiWire::Options{.rank = options.self.rank,
+                           .size = options.self.size,
                            .plugin = find_plugin().path,
                            .store = options.store,
                            .prefix = options.prefix,
-                           .given_up = [failures = options.failures] { return failures->failure().has_value(); },
-                           .start_seconds = std::min(options.deadline_seconds, MpiWire::kStartSeconds)});
+                           .given_up = [failures = options.self.failures] { return failures->failure().has_value(); },
+                           .start_seconds = std::min(options.self.deadline_seconds, MpiWire::kStartSeconds)});
       wire_ = wire.get();
       set_wire(std::move(wire));
     });
@@ -45,7 +46,7 @@ class MpiTransport final : public transport::WireTransport {
   // MPI ends only if all ranks end it.
   void stop() override {
     if (wire_ && has_ended_ && !given_up()) {
-      BackgroundActivity ending(options_.activity);
+      BackgroundActivity ending(options_.self.activity);
       ending.begin("ending MPI");
       wire_->finish();
     }
@@ -53,7 +54,7 @@ class MpiTransport final : public transport::WireTransport {
   }
 
  private:
-  bool given_up() const { return options_.failures->failure().has_value(); }
+  bool given_up() const { return options_.self.failures->failure().has_value(); }
 
   const WorldOptions options_;
   MpiWire* wire_ = nullptr;  // owned by the base; null in a world of one
@@ -65,7 +66,7 @@ class MpiTransport final : public transport::WireTransport {
 
 std::unique_ptr<Communicator> make_mpi_world(const WorldOptions& options, Queue& queue) {
   return transport::ProcessCommunicator::of_world(std::make_unique<mpi::MpiTransport>(options),
-                                                  transport::engine_options(options), queue);
+                                                  transport::checked_self(options), queue);
 }
 
 }  // namespace braid::comm

@@ -47,8 +47,8 @@ class Connecting {
  public:
   explicit Connecting(const WorldOptions& options)
       : options_(options),
-        end_(now_seconds() + std::min(options.deadline_seconds, kConnectSeconds)),
-        sockets_(options.size) {
+        end_(now_seconds() + std::min(options.self.deadline_seconds, kConnectSeconds)),
+        sockets_(options.self.size) {
     const auto addresses = control::resolve({options.address, 0});
     if (addresses.found.empty()) throw WireError(cat("cannot listen on ", options.address, ": ", addresses.fault));
     listener_ = Socket::listening("address", addresses.found[0]);
@@ -60,10 +60,10 @@ class Connecting {
 
   // Returns the sockets by rank.
   std::vector<Socket> connect() {
-    if (options_.activity) options_.activity->begin_storage("connecting to all ranks");
-    options_.store->set(key(options_.rank),
+    if (options_.self.activity) options_.self.activity->begin_storage("connecting to all ranks");
+    options_.store->set(key(options_.self.rank),
                         std::string(secret_.begin(), secret_.end()) + control::text(listener_.own_end()));
-    for (int rank = 0; rank < options_.rank; ++rank) call(rank);
+    for (int rank = 0; rank < options_.self.rank; ++rank) call(rank);
     while (!missing().empty()) answer();
     return std::move(sockets_);
   }
@@ -73,23 +73,23 @@ class Connecting {
   // Returns the ranks that are not connected.
   std::vector<std::string> missing() const {
     std::vector<std::string> ranks;
-    for (int rank = 0; rank < options_.size; ++rank) {
-      if (rank != options_.rank && !sockets_[rank]) ranks.push_back(cat(rank));
+    for (int rank = 0; rank < options_.self.size; ++rank) {
+      if (rank != options_.self.rank && !sockets_[rank]) ranks.push_back(cat(rank));
     }
     return ranks;
   }
 
   void look_at_limits(const std::string& doing) const {
-    if (options_.failures->failure()) throw WireError("given up");
+    if (options_.self.failures->failure()) throw WireError("given up");
     if (now_seconds() > end_) throw WireError(cat(doing, " took too long"));
   }
 
   void call(int rank) {
     const std::string doing = cat("connecting to rank ", rank);
-    if (options_.activity) options_.activity->begin_storage(doing);
+    if (options_.self.activity) options_.self.activity->begin_storage(doing);
     std::optional<std::string> value;
     while (!(value = options_.store->get(key(rank), kNapSeconds))) look_at_limits(doing);
-    Hello hello{.secret = {}, .rank = options_.rank};
+    Hello hello{.secret = {}, .rank = options_.self.rank};
     if (value->size() <= hello.secret.size()) throw WireError(cat("rank ", rank, " has published no address"));
     std::copy_n(value->begin(), hello.secret.size(), hello.secret.begin());
     const std::string address = value->substr(hello.secret.size());
@@ -124,7 +124,8 @@ class Connecting {
     caller.received += received;
     if (caller.received < sizeof(Hello)) return false;
     const auto& [secret, rank] = caller.hello;
-    const bool expected = secret == secret_ && rank > options_.rank && rank < options_.size && !sockets_[rank];
+    const bool expected =
+        secret == secret_ && rank > options_.self.rank && rank < options_.self.size && !sockets_[rank];
     if (expected) sockets_[rank] = std::move(caller.socket);
     return true;
   }
@@ -138,23 +139,23 @@ class Connecting {
 };
 
 std::unique_ptr<transport::Transport> connected(const WorldOptions& options) {
-  std::vector<Socket> sockets(options.size);
-  if (options.size > 1) {
+  std::vector<Socket> sockets(options.self.size);
+  if (options.self.size > 1) {
     transport::rendezvous(options, "the start of TCP", [&] {
       transport::meet(options, transport::world_group(options), cat(options.prefix, "tcp/"), "TCP",
-                      [&] { return options.failures->failure().has_value(); });
+                      [&] { return options.self.failures->failure().has_value(); });
       sockets = Connecting(options).connect();
     });
   }
-  return std::make_unique<TcpTransport>(options.rank, std::move(sockets));
+  return std::make_unique<TcpTransport>(options.self.rank, std::move(sockets));
 }
 
 }  // namespace
 }  // namespace tcp
 
 std::unique_ptr<Communicator> make_tcp_world(const WorldOptions& options, Queue& queue) {
-  const auto engine_options = transport::engine_options(options);
-  return transport::ProcessCommunicator::of_world(tcp::connected(options), engine_options, queue);
+  const RankOptions& self = transport::checked_self(options);
+  return transport::ProcessCommunicator::of_world(tcp::connected(options), self, queue);
 }
 
 }  // namespace braid::comm

@@ -22,8 +22,9 @@ bool is_cut_in_chunks(CallKind kind) {
 
 }  // namespace
 
-MessageCollectives::MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table)
-    : CollectiveQueue(group), table_(table), nodes_(node_members(*group)) {}
+MessageCollectives::MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table,
+                                       const OwnSumSizes& own_sums)
+    : CollectiveQueue(group), table_(table), own_sums_(own_sums), nodes_(node_members(*group)) {}
 
 MessageCollectives::~MessageCollectives() = default;
 
@@ -37,7 +38,7 @@ CollectiveQueue::Cut MessageCollectives::cut(const Call& call) const {
   const int64_t most = kRoundBytes / (is_cut_in_chunks(call.kind) ? n : 1) / element_bytes;
   const int64_t capacity = std::clamp<int64_t>(call.chunk, 1, std::max<int64_t>(most, 1));
   const bool sums_all = call.kind == CallKind::AllReduce;
-  if (sums_all && table_.transport().sums(call, bytes, n)) {
+  if (sums_all && own_sums_.include(bytes, n) && table_.transport().has_own_sum(call)) {
     return {Algorithm::Transport, std::max<int64_t>(call.chunk, 1)};
   }
   if (bytes * (n - 1) <= kWholeBytes) return {Algorithm::Whole, capacity};

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "braid/comm/transport/own_sums.h"
 #include "braid/comm/transport/round.h"
 #include "braid/comm/transport/two_levels.h"
 
@@ -15,8 +16,8 @@ namespace braid::comm::transport {
 
 class MessageCollectives final : public CollectiveQueue, public std::enable_shared_from_this<MessageCollectives> {
  public:
-  // REQUIRES: `table` outlives this.
-  MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table);
+  // REQUIRES: `table` and `own_sums` outlive this.
+  MessageCollectives(std::shared_ptr<const Group> group, MatchTable& table, const OwnSumSizes& own_sums);
   ~MessageCollectives() override;
 
   Cut cut(const Call& call) const override;
@@ -47,6 +48,7 @@ class MessageCollectives final : public CollectiveQueue, public std::enable_shar
   int another_rank() const;
 
   MatchTable& table_;
+  const OwnSumSizes& own_sums_;
   const std::optional<NodeMembers> nodes_;
   mutable std::mutex mutex_;
   std::condition_variable advanced_;

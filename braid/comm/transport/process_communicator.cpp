@@ -102,7 +102,7 @@ class World final : public ProcessCommunicator {
 }  // namespace
 
 std::unique_ptr<Communicator> ProcessCommunicator::of_world(std::unique_ptr<Transport> transport,
-                                                            const ProgressEngine::Options& options, Queue& queue) {
+                                                            const RankOptions& options, Queue& queue) {
   Group group{.id = transport->world_group(),
               .name = "world",
               .world_ranks = {},
@@ -110,8 +110,12 @@ std::unique_ptr<Communicator> ProcessCommunicator::of_world(std::unique_ptr<Tran
               .nodes = options.node_of_rank};
   group.world_ranks.resize(options.size);
   std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
-  return std::make_unique<World>(std::make_shared<ProgressEngine>(std::move(transport), options),
-                                 std::make_shared<const Group>(std::move(group)), queue);
+  const Call sum{.kind = CallKind::AllReduce, .op = ReduceOp::Sum, .type = at::kFloat};
+  const bool measures = options.sums == ReductionOrder::Measured && options.size > 1 && transport->has_own_sum(sum);
+  const auto engine = std::make_shared<ProgressEngine>(std::move(transport), options);
+  auto world = std::make_unique<World>(engine, std::make_shared<const Group>(std::move(group)), queue);
+  if (measures) measure_own_sums(*world, engine->own_sums());
+  return world;
 }
 
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<ProgressEngine> engine, std::shared_ptr<const Group> group,

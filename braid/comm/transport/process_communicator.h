@@ -9,10 +9,11 @@ namespace braid::comm::transport {
 
 class ProcessCommunicator : public CheckedCommunicator {
  public:
-  // Returns the communicator of the world. Destroying it is the end of the rank (ProgressEngine::leave()); its groups
+  // Returns the communicator of the world. Collective with ReductionOrder::Measured: blocks and throws CommError as
+  // measure_own_sums() does. Destroying it is the end of the rank (ProgressEngine::leave()); its groups
   // are destroyed before. REQUIRES: `queue` outlives it.
-  static std::unique_ptr<Communicator> of_world(std::unique_ptr<Transport> transport,
-                                                const ProgressEngine::Options& options, Queue& queue);
+  static std::unique_ptr<Communicator> of_world(std::unique_ptr<Transport> transport, const RankOptions& options,
+                                                Queue& queue);
 
   ProcessCommunicator(std::shared_ptr<ProgressEngine> engine, std::shared_ptr<const Group> group, Queue& queue);
 

@@ -19,14 +19,16 @@ constexpr double kNapSeconds = 0.05;
 
 }  // namespace
 
-ProgressEngine::ProgressEngine(std::unique_ptr<Transport> transport, const Options& options)
+ProgressEngine::ProgressEngine(std::unique_ptr<Transport> transport, const RankOptions& options)
     : options_(options),
       transport_(std::move(transport)),
-      table_(*transport_, options.rank, options.size, *options.failures, options.host_of_rank) {}
+      table_(*transport_, options.rank, options.size, *options.failures, options.host_of_rank) {
+  if (options.sums == ReductionOrder::Engine) own_sums_ = {.of_two = 0, .of_more = 0};
+}
 
 std::shared_ptr<CollectiveQueue> ProgressEngine::open(const std::shared_ptr<const Group>& group) {
   std::shared_ptr<CollectiveQueue> queue = transport_->collectives(group);
-  if (!queue) queue = std::make_shared<MessageCollectives>(group, table_);
+  if (!queue) queue = std::make_shared<MessageCollectives>(group, table_, own_sums_);
   std::vector<std::shared_ptr<CollectiveQueue>> unused;  // destroyed without the lock
   const std::scoped_lock hold(mutex_);
   std::erase_if(queues_, [&](auto& one) {

@@ -12,6 +12,7 @@
 #include "braid/comm/rank_activity.h"
 #include "braid/comm/transport/collective.h"
 #include "braid/comm/transport/match_table.h"
+#include "braid/comm/transport/own_sums.h"
 #include "braid/comm/world_options.h"
 
 namespace braid::comm::transport {
@@ -19,24 +20,16 @@ namespace braid::comm::transport {
 // Thread-safe.
 class ProgressEngine {
  public:
-  struct Options {
-    int rank = 0;
-    int size = 1;
-    FailureState* failures = nullptr;                       // outlives the engine
-    double deadline_seconds = 300;                          // of every wait
-    RankActivity* activity = nullptr;                       // outlives the engine; null: activity is not recorded
-    std::vector<int> node_of_rank = {}, host_of_rank = {};  // of WorldOptions
-  };
-
   // Throws RunError if the system has no threads for the transport.
-  ProgressEngine(std::unique_ptr<Transport> transport, const Options& options);
+  ProgressEngine(std::unique_ptr<Transport> transport, const RankOptions& options);
   ~ProgressEngine() { stop(); }
   ProgressEngine(const ProgressEngine&) = delete;
   ProgressEngine& operator=(const ProgressEngine&) = delete;
 
-  const Options& options() const { return options_; }
+  const RankOptions& options() const { return options_; }
   Transport& transport() const { return *transport_; }
   MatchTable& table() { return table_; }
+  OwnSumSizes& own_sums() { return own_sums_; }
   int64_t bytes_across_hosts() const { return table_.bytes_across_hosts(); }
 
   std::shared_ptr<CollectiveQueue> open(const std::shared_ptr<const Group>& group);
@@ -61,9 +54,10 @@ class ProgressEngine {
   std::vector<std::shared_ptr<CollectiveQueue>> queues() const;
   void report_late(const Stall& stall);
 
-  const Options options_;
+  const RankOptions options_;
   const std::unique_ptr<Transport> transport_;
   MatchTable table_;
+  OwnSumSizes own_sums_;  // written before the communicator of the world is the caller's
   std::once_flag stopped_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<CollectiveQueue>> queues_;

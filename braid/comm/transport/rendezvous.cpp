@@ -15,23 +15,18 @@
 
 namespace braid::comm::transport {
 
-ProgressEngine::Options engine_options(const WorldOptions& options) {
-  check(options.store && options.failures, "a world has a store and a failure state");
-  for (const auto* const places : {&options.node_of_rank, &options.host_of_rank}) {
-    check(places->empty() || static_cast<int>(places->size()) == options.size, "all ranks of a world are placed");
+const RankOptions& checked_self(const WorldOptions& options) {
+  const RankOptions& self = options.self;
+  check(options.store && self.failures, "a world has a store and a failure state");
+  for (const auto* const places : {&self.node_of_rank, &self.host_of_rank}) {
+    check(places->empty() || static_cast<int>(places->size()) == self.size, "all ranks of a world are placed");
   }
-  check(options.rank >= 0 && options.rank < options.size, "a rank of a world is one of its ranks");
-  return {.rank = options.rank,
-          .size = options.size,
-          .failures = options.failures,
-          .deadline_seconds = options.deadline_seconds,
-          .activity = options.activity,
-          .node_of_rank = options.node_of_rank,
-          .host_of_rank = options.host_of_rank};
+  check(self.rank >= 0 && self.rank < self.size, "a rank of a world is one of its ranks");
+  return self;
 }
 
 Group world_group(const WorldOptions& options) {
-  Group world{.name = "world", .world_ranks = std::vector<int>(options.size), .rank = options.rank};
+  Group world{.name = "world", .world_ranks = std::vector<int>(options.self.size), .rank = options.self.rank};
   std::iota(world.world_ranks.begin(), world.world_ranks.end(), 0);
   return world;
 }
@@ -42,9 +37,9 @@ void meet(const WorldOptions& options, const Group& group, const std::string& pr
   const auto key = [&](int rank) { return cat(prefix, "here/", rank); };
   const auto is_here = [&](int rank, double seconds) { return options.store->get(key(rank), seconds).has_value(); };
   const std::string label = cat("the start of ", engine, " on ", group.name);
-  options.store->set(key(options.rank), "");
-  const double end = now_seconds() + options.deadline_seconds;
-  ReportedWait reported(options.activity);
+  options.store->set(key(options.self.rank), "");
+  const double end = now_seconds() + options.self.deadline_seconds;
+  ReportedWait reported(options.self.activity);
   const auto nap = [&] { return reported.nap(kNapSeconds, [&] { return label; }); };
   for (const int rank : group.world_ranks) {
     while (!is_here(rank, nap()) && now_seconds() < end && !given_up()) continue;
@@ -53,9 +48,9 @@ void meet(const WorldOptions& options, const Group& group, const std::string& pr
   std::vector<int> missing;
   std::ranges::copy_if(group.world_ranks, std::back_inserter(missing), [&](int rank) { return !is_here(rank, 0); });
   if (missing.empty()) return;
-  options.failures->fail(
-      {missing[0], options.rank,
-       cat("did not arrive at ", label, " within ", exact(options.deadline_seconds), " s ", text_of_missing(missing))});
+  options.self.failures->fail({missing[0], options.self.rank,
+                               cat("did not arrive at ", label, " within ", exact(options.self.deadline_seconds), " s ",
+                                   text_of_missing(missing))});
   throw WireError("late");
 }
 
@@ -67,9 +62,9 @@ void rendezvous(const WorldOptions& options, const std::string& operation, const
     std::optional<Failure> first;
     // A peer may have died, which its supervisor reports.
     const double end = now_seconds() + MatchTable::kNamedSeconds;
-    while (!options.failures->failure() && now_seconds() < end) poll(nullptr, 0, 10);
-    options.failures->fail({options.rank, options.rank, error.what()});
-    while (!(first = options.failures->failure())) poll(nullptr, 0, 10);
+    while (!options.self.failures->failure() && now_seconds() < end) poll(nullptr, 0, 10);
+    options.self.failures->fail({options.self.rank, options.self.rank, error.what()});
+    while (!(first = options.self.failures->failure())) poll(nullptr, 0, 10);
     throw CommError({operation, first->rank, now_seconds() - begin, first->why});
   }
 }

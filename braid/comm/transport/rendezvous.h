@@ -10,8 +10,8 @@
 
 namespace braid::comm::transport {
 
-// REQUIRES: the options have a store and a failure state.
-ProgressEngine::Options engine_options(const WorldOptions& options);
+// Returns `options.self`. REQUIRES: the options have a store and a failure state.
+const RankOptions& checked_self(const WorldOptions& options);
 
 Group world_group(const WorldOptions& options);
 

@@ -20,7 +20,7 @@ class CollectiveQueue;
 class OwnAllReduce {
  public:
   virtual ~OwnAllReduce() = default;
-  // Sums `tensor` over the group, in place, and calls `done` on any thread. All members add the same tensors in the
+  // Sums `tensor` over the group, in place, and calls `done` on another thread. All members add the same tensors in the
   // same order.
   virtual void add(const at::Tensor& tensor, std::function<void()> done) = 0;
   // Blocks until no thread touches a tensor. What is not done by then never will be.
@@ -95,8 +95,8 @@ class Transport {
 
   // Returns collectives of the transport's own; null if they are to be made of messages.
   virtual std::shared_ptr<CollectiveQueue> collectives(std::shared_ptr<const Group>) { return nullptr; }
-  // True if own_all_reduce() is to sum `bytes` of each of `num_ranks` ranks. The same on all ranks.
-  virtual bool sums(const Call&, int64_t /*bytes*/, int /*num_ranks*/) const { return false; }
+  // Returns true if own_all_reduce() can make `call`, an all-reduce. The same on all ranks.
+  virtual bool has_own_sum(const Call&) const { return false; }
   // Calls `stopped` when no sum will be done any more. Returns null, and fails the world, if the system has no thread
   // for it.
   virtual std::unique_ptr<OwnAllReduce> own_all_reduce(std::shared_ptr<const Group>,

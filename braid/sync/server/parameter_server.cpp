@@ -30,6 +30,7 @@ ParameterServer::ParameterServer(const ServerOptions& options, sync::server::Ser
 void ParameterServer::serve() {
   while (!clocks_.all_ended()) {
     const ChannelEvent event = channel_.recv_any(sync::server::kRequestTag, next_deadline());
+    const comm::BegunAnswer begun(options_.activity);
     const int worker = event.peer - options_.first_worker;
     const bool is_worker = 0 <= worker && worker < clocks_.size();
     if (event.kind == ChannelEvent::Kind::Closed && event.peer == channel_.endpoint()) return;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "braid/comm/channel.h"
+#include "braid/comm/rank_activity.h"
 #include "braid/sync/run_request.h"
 #include "braid/sync/server/consistency.h"
 #include "braid/sync/server/protocol.h"
@@ -34,6 +35,7 @@ struct ServerOptions {
   std::function<int64_t()> memory_bytes = [] { return int64_t{0}; };
   // Returns a request to the run, which the worker receives with the acknowledgement of its push. Called once for each.
   std::function<sync::RunRequest()> request = [] { return sync::RunRequest::GoOn; };
+  comm::RankActivity* activity = nullptr;  // where answers are recorded; outlives the server; may be null
 };
 
 struct ServerReport {

@@ -162,10 +162,8 @@ void ServedReplica::meet() {
 }
 
 void ServedReplica::fetch_states(optim::Optimizer& optimizer) {
-  const ShardState state = client_->fetch();
-  const std::vector<optim::OptimizerState>& states = optimizer.states();
-  check(state.elements.size() == 1 + states.size(), "servers keep what the optimizer would");
-  for (size_t i = 0; i < states.size(); ++i) overwrite(states[i].flat, state.elements[i + 1]);
+  ShardState state = state_here(optimizer);
+  client_->fetch(state);
   optimizer.set_num_steps(state.num_steps);
   workers_.barrier().wait_host();
 }

@@ -1,4 +1,4 @@
-// The client sends a request to all servers at once and reads answers in order of arrival. It also reads
+// The client sends most requests to all servers at once and reads answers in order of arrival. It also reads
 // acknowledgements of pushes meanwhile.
 #include "braid/sync/server/server_client.h"
 
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "braid/base/errors.h"
 #include "braid/sync/server/whole_state.h"
@@ -206,38 +207,55 @@ void ServerClient::drop_rest() {
 }
 
 sync::server::ShardState ServerClient::fetch() {
-  std::vector<sync::server::ShardState> parts(static_cast<size_t>(num_servers_));
-  ask("fetch", to_all(sync::server::RequestKind::Fetch, next_request_), sync::server::AnswerKind::Fetched,
-      [&](int server, const sync::server::Envelope& fields, const ChannelMessage& message) {
-        auto state = sync::server::unpacked_state(message, shares_.part(server), rule_);
-        if (fields.number != next_request_ || !state) return false;
-        state->num_steps = fields.a;
-        parts[static_cast<size_t>(server)] = std::move(*state);
-        return true;
-      });
-  ++next_request_;
-  return sync::server::whole_state(shares_, rule_, parts);
+  sync::server::ShardState state = sync::server::zero_state(shares_.whole, rule_);
+  fetch(state);
+  return state;
 }
 
+// One server after another, so that the answer of one server only is in memory.
+void ServerClient::fetch(sync::server::ShardState& into) {
+  check(sync::server::fits(into, shares_.whole, rule_), "a state of the same shape and rule");
+  into.num_steps = std::numeric_limits<int64_t>::max();
+  for (int server = 0; server < num_servers_; ++server) {
+    ask("fetch", to_one(server, sync::server::RequestKind::Fetch), sync::server::AnswerKind::Fetched,
+        [&](int, const sync::server::Envelope& fields, const ChannelMessage& message) {
+          auto part = sync::server::unpacked_state(message, shares_.part(server), rule_);
+          if (fields.number != next_request_ || !part) return false;
+          part->num_steps = fields.a;
+          sync::server::add_part(shares_, server, *part, into);
+          return true;
+        });
+    ++next_request_;
+  }
+}
+
+// One server after another, as above.
 void ServerClient::store(const sync::server::ShardState& state) {
   check(sync::server::fits(state, shares_.whole, rule_), "a state of the same shape and rule");
-  Requests requests = to_all(sync::server::RequestKind::Store, next_request_);
   for (int server = 0; server < num_servers_; ++server) {
-    ChannelMessage& message = *requests[static_cast<size_t>(server)];
+    Requests request = to_one(server, sync::server::RequestKind::Store);
+    ChannelMessage& message = *request[static_cast<size_t>(server)];
     message.header[3] = state.num_steps;
     sync::server::pack(sync::server::part_of_state(shares_, rule_, state, server), message);
+    ask("store", std::move(request), sync::server::AnswerKind::Stored,
+        [this](int, const sync::server::Envelope& fields, const ChannelMessage&) {
+          return fields.number == next_request_;
+        });
+    ++next_request_;
   }
-  ask("store", std::move(requests), sync::server::AnswerKind::Stored,
-      [this](int, const sync::server::Envelope& fields, const ChannelMessage&) {
-        return fields.number == next_request_;
-      });
-  ++next_request_;
   has_pulled_ = false;
 }
 
 ServerClient::Requests ServerClient::to_all(sync::server::RequestKind kind, int64_t number) const {
   return Requests(static_cast<size_t>(num_servers_),
                   sync::server::message_of({static_cast<int64_t>(kind), session_, number, 0, 0}));
+}
+
+ServerClient::Requests ServerClient::to_one(int server, sync::server::RequestKind kind) const {
+  Requests requests(static_cast<size_t>(num_servers_));
+  requests[static_cast<size_t>(server)] =
+      sync::server::message_of({static_cast<int64_t>(kind), session_, next_request_, 0, 0});
+  return requests;
 }
 
 }  // namespace braid

@@ -68,6 +68,9 @@ class ServerClient {
   // fetch() returns the state of all servers as one; store() sets it. REQUIRES: no worker pushes meanwhile, so a
   // barrier among workers comes before and after.
   sync::server::ShardState fetch();
+  // Does the same into the tensors of `into`, which has all that the state has. The answer of one server is in memory
+  // in addition.
+  void fetch(sync::server::ShardState& into);
   void store(const sync::server::ShardState& state);
 
   // Pushes the accumulated gradients, and waits until every push is applied or waits for its round. No other call may
@@ -85,6 +88,7 @@ class ServerClient {
 
   void join();
   Requests to_all(sync::server::RequestKind kind, int64_t number) const;
+  Requests to_one(int server, sync::server::RequestKind kind) const;
   void ask(const char* what, Requests requests, sync::server::AnswerKind expected, const Reader& read);
   template <class Done>
   void receive_until(const char* what, const Done& done);

@@ -60,17 +60,17 @@ class FirstError {
   std::exception_ptr error_;
 };
 
-// Describes this rank to its supervisor, which reads the description also after the rank was killed. Its thread only
-// waits for the servers' threads.
+// Describes this rank to its supervisor, which reads the description also after the rank was killed. Its own thread
+// only waits for the servers' threads.
 class Serving {
  public:
   Serving(int number, Communicator& world) : activity_(world.activity()) {
     if (!activity_) return;
     activity_->begin(cat("server ", number));
-    activity_->begin_wait("requests of workers");
+    activity_->begin_serving("requests of workers");
   }
   ~Serving() {
-    if (activity_) activity_->end_wait();
+    if (activity_) activity_->end_serving();
   }
   Serving(const Serving&) = delete;
 
@@ -144,6 +144,7 @@ void serve(const SyncSpec& sync, const OptimizerSpec& optimizer, const ServerRan
     part.initial = at::empty({part.shape.num_elements}, part.shape.type);
     part.options.memory_bytes = [rank = world.rank()] { return param::memory_use(rank).peak_total_bytes; };
     part.options.request = calls.request;
+    part.options.activity = world.activity();
     transfer(P2p::Kind::Recv, part.initial, static_cast<int>(parts[i].first_worker), world);
     servers.push_back(std::make_unique<ServerThread>(part, std::move(channels[i]), failed));
   }

@@ -39,15 +39,10 @@ void move_state(const KeyShares& shares, int server, const ShardState& whole, co
 
 }  // namespace
 
-ShardState whole_state(const KeyShares& shares, const optim::ElementRule& rule, const std::vector<ShardState>& parts) {
-  ShardState whole = zero_state(shares.whole, rule);
-  whole.num_steps = parts.front().num_steps;
-  for (size_t server = 0; server < parts.size(); ++server) {
-    // Asynchronous servers may have made different numbers of updates. The lowest number is true of all.
-    whole.num_steps = std::min(whole.num_steps, parts[server].num_steps);
-    move_state(shares, static_cast<int>(server), whole, parts[server], Direction::ToWhole);
-  }
-  return whole;
+void add_part(const KeyShares& shares, int server, const ShardState& part, ShardState& whole) {
+  // Asynchronous servers may have made different numbers of updates. The lowest number is true of all.
+  whole.num_steps = std::min(whole.num_steps, part.num_steps);
+  move_state(shares, server, whole, part, Direction::ToWhole);
 }
 
 ShardState part_of_state(const KeyShares& shares, const optim::ElementRule& rule, const ShardState& whole, int server) {

@@ -8,8 +8,9 @@
 
 namespace braid::sync::server {
 
-// Returns the merged state, in new memory. Its number of steps is the lowest of the parts.
-ShardState whole_state(const KeyShares& shares, const optim::ElementRule& rule, const std::vector<ShardState>& parts);
+// Copies the part of one server into the tensors of `whole`, whose number of steps becomes that of the part if that is
+// lower.
+void add_part(const KeyShares& shares, int server, const ShardState& part, ShardState& whole);
 // Returns the part of one server, in new memory.
 ShardState part_of_state(const KeyShares& shares, const optim::ElementRule& rule, const ShardState& whole, int server);
 

@@ -70,8 +70,8 @@ int run_tests(const std::string& folder) {
   OneFailureState failures;
   HostQueue queue;
   const int rank = std::max(number_of("OMPI_COMM_WORLD_RANK"), number_of("PMI_RANK"));
-  const auto world = launch::make_world(CommEngine::Mpi,
-                                        {.rank = rank, .size = kRanks, .store = &store, .failures = &failures}, queue);
+  const auto world = launch::make_world(
+      CommEngine::Mpi, {.self = {.rank = rank, .size = kRanks, .failures = &failures}, .store = &store}, queue);
   world_of_all = world.get();
   return RUN_ALL_TESTS();
 }

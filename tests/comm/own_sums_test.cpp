@@ -1,0 +1,124 @@
+// All-reduces of a transport itself, and the measurement that chooses them.
+#include "braid/comm/transport/own_sums.h"
+
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/comm/memory_wire.h"
+
+namespace braid::comm::tests::own_sums_test {
+namespace {
+
+constexpr auto kInstant = std::chrono::milliseconds(0), kSlow = std::chrono::milliseconds(100);
+
+// All-reduces that take `duration` and leave the tensor as it is.
+class PretendedSums final : public transport::OwnAllReduce {
+ public:
+  PretendedSums(std::chrono::milliseconds duration, std::atomic<int>& num_sums)
+      : duration_(duration), num_sums_(num_sums) {}
+  ~PretendedSums() override { stop(); }
+  void add(const at::Tensor&, std::function<void()> done) override {
+    threads_.emplace_back([this, done = std::move(done)] {
+      if (duration_ > kInstant) std::this_thread::sleep_for(duration_);
+      ++num_sums_;
+      done();
+    });
+  }
+  void stop() override {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+ private:
+  const std::chrono::milliseconds duration_;
+  std::atomic<int>& num_sums_;
+  std::vector<std::thread> threads_;
+};
+
+class PretendingTransport final : public MemoryTransport {
+ public:
+  struct Sums {
+    std::chrono::milliseconds duration;
+    std::atomic<int> count{0};
+  };
+  PretendingTransport(Medium& medium, int rank, int size, Sums& sums)
+      : MemoryTransport(medium, rank, size), sums_(sums) {}
+
+  bool has_own_sum(const Call& call) const override { return call.type == at::kFloat && call.op == ReduceOp::Sum; }
+  std::unique_ptr<transport::OwnAllReduce> own_all_reduce(std::shared_ptr<const transport::Group>,
+                                                          std::function<void()>) override {
+    return std::make_unique<PretendedSums>(sums_.duration, sums_.count);
+  }
+
+ private:
+  Sums& sums_;
+};
+
+// The transport's own all-reduces of `num_ranks` ranks together.
+struct Counted {
+  int at_start = 0;  // before the world was made
+  int of_large = 0;  // all-reduces of 8 MiB on the world and on its halves
+};
+
+Counted counted(int num_ranks, ReductionOrder order, std::chrono::milliseconds duration) {
+  Medium medium(num_ranks);
+  OneFailureState failures;
+  PretendingTransport::Sums sums{.duration = duration};
+  std::atomic<int> at_start{0};
+  const auto make_world = [&](int rank, Queue& queue) {
+    return world_over(std::make_unique<PretendingTransport>(medium, rank, num_ranks, sums),
+                      {.size = num_ranks, .sums = order}, rank, failures, queue);
+  };
+  run_ranks_on(num_ranks, failures, make_world, [&](Communicator& world) {
+    world.barrier().wait_host();
+    if (world.rank() == 0) at_start = sums.count.load();
+    world.barrier().wait_host();
+    const auto half = world.split(world.rank() % 2, 0, "half");
+    for (Communicator* const group : {&world, half.get()}) {
+      group->all_reduce(at::zeros({2 << 20}, at::kFloat), ReduceOp::Sum).wait_host();
+    }
+  });
+  return {at_start, sums.count - at_start};
+}
+
+TEST(OwnSums, that_are_slower_are_not_taken) {
+  const Counted sums = counted(4, ReductionOrder::Measured, kSlow);
+  EXPECT_EQ(sums.at_start, 2 * 4 * 4) << "one size of pairs and one of the world: four times on each rank";
+  EXPECT_EQ(sums.of_large, 0);
+}
+
+TEST(OwnSums, that_are_faster_are_taken_in_groups_of_all_sizes) {
+  EXPECT_EQ(counted(2, ReductionOrder::Measured, kInstant).of_large, 2) << "a group of one has no sums";
+  EXPECT_EQ(counted(4, ReductionOrder::Measured, kInstant).of_large, 2 * 4);
+  EXPECT_EQ(counted(5, ReductionOrder::Measured, kInstant).of_large, 2 * 5);
+}
+
+TEST(OwnSums, are_neither_measured_nor_taken_in_the_order_of_the_tree) {
+  const Counted sums = counted(4, ReductionOrder::Tree, kInstant);
+  EXPECT_EQ(sums.at_start, 0);
+  EXPECT_EQ(sums.of_large, 0);
+}
+
+TEST(OwnSums, are_not_measured_in_a_world_of_one) {
+  EXPECT_EQ(counted(1, ReductionOrder::Measured, kInstant).at_start, 0);
+}
+
+TEST(OwnSums, sizes_count_what_a_rank_receives) {
+  const transport::OwnSumSizes sizes{.of_two = 1000, .of_more = 300};
+  EXPECT_FALSE(sizes.include(999, 2));
+  EXPECT_TRUE(sizes.include(1000, 2));
+  EXPECT_FALSE(sizes.include(99, 4));
+  EXPECT_TRUE(sizes.include(100, 4));
+  EXPECT_FALSE(sizes.include(100000, 1));
+  EXPECT_FALSE((transport::OwnSumSizes{.of_two = 0, .of_more = 0}.include(0, 2)));
+  EXPECT_FALSE(transport::OwnSumSizes().include(int64_t{1} << 40, 3));
+}
+
+}  // namespace
+}  // namespace braid::comm::tests::own_sums_test
