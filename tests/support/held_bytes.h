@@ -6,17 +6,17 @@
 #include <cstddef>
 #include <fstream>
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 // Belongs to the sanitizer's library. Compilers install it without its header.
 extern "C" size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
 namespace braid {
 
-// Returns the resident bytes; under AddressSanitizer those allocated, because it keeps freed memory resident for a
-// while.
+// Returns the resident bytes; under a sanitizer those allocated. AddressSanitizer keeps freed memory resident for a
+// while, and ThreadSanitizer has shadow memory.
 inline size_t held_bytes() {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return __sanitizer_get_current_allocated_bytes();
 #else
   size_t pages[2] = {};
