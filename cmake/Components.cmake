@@ -2,7 +2,7 @@
 #
 # The library braid_NAME is made of braid/NAME/*.cpp, sub-folders included (comm/local/*.cpp), and links the components it
 # names. tools/check_components sees to it that it includes no others. tests/NAME/*.cpp become NAME_test, run by ctest as NAME,
-# or, where it is long, as NAME_1 .. NAME_n with a share of the tests each, before the others;
+# or, where it is long, as NAME_1 .. NAME_n with a share of the tests each, before the others. scripts/run_tests limits their time;
 # planted_*.cpp are programs and fake_*.cpp libraries of their own (tests/CMakeLists.txt).
 
 function(braid_component name)
@@ -63,13 +63,12 @@ function(braid_component_test name torch shards)
   endif()
   if(NOT shards)
     add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 900)
     return()
   endif()
   foreach(shard RANGE 1 ${shards})
     math(EXPR index "${shard} - 1")
     add_test(NAME ${name}_${shard} COMMAND ${name}_test --gtest_brief=1)
-    set_tests_properties(${name}_${shard} PROPERTIES TIMEOUT 900 COST 1000
+    set_tests_properties(${name}_${shard} PROPERTIES COST 1000
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()

@@ -5,12 +5,14 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/record_function.h>
+#include <c10/util/Type.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/rnn.h>
 
 #include <algorithm>
 #include <set>
+#include <typeinfo>
 
 #include "braid/base/text.h"
 #include "braid/module/microbatch_listener.h"
@@ -105,9 +107,10 @@ double drawing_probability(const Module& module) {
          recurrent_probability<RNNImpl, LSTMImpl, GRUImpl>(module);
 }
 
-// Returns the name that users know: torch::nn::Dropout for "torch::nn::DropoutImpl".
+// Returns the name that users know: torch::nn::Dropout for "torch::nn::DropoutImpl". Module::name() is not used,
+// because its first call writes to the module, which thread ranks share.
 std::string public_name(const Module& module) {
-  const std::string& name = module.name();
+  const std::string name = c10::demangle(typeid(module).name());
   return name.ends_with("Impl") ? name.substr(0, name.size() - 4) : name;
 }
 

@@ -28,18 +28,19 @@ skipped: libc10_cuda.so cannot be loaded
 
 
 class RunTests(unittest.TestCase):
-    def run_tests(self, summary, details):
+    def run_tests(self, summary, details, **variables):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name in ("scripts/run_tests", "tools/skipped_tests"):
                 (root / name).parent.mkdir()
                 shutil.copy(SOURCE / name, root / name)
             (root / "bin").mkdir()
-            (root / "bin" / "ctest").write_text(f"#!/bin/sh\ncat <<'END'\n{summary}END\n")
+            (root / "bin" / "ctest").write_text(f"#!/bin/sh\necho \"ctest $*\"\ncat <<'END'\n{summary}END\n")
             (root / "bin" / "ctest").chmod(0o755)
             (root / "build/release/Testing/Temporary").mkdir(parents=True)
             (root / "build/release/Testing/Temporary/LastTest.log").write_text(details)
-            environment = os.environ | {"PATH": f"{root / 'bin'}:{os.environ['PATH']}"}
+            environment = {name: value for name, value in os.environ.items() if name != "BRAID_FULL"} | variables
+            environment["PATH"] = f"{root / 'bin'}:{os.environ['PATH']}"
             done = subprocess.run([root / "scripts/run_tests", "release", "."], capture_output=True, text=True,
                                   env=environment)
             return done.returncode, done.stdout.splitlines()
@@ -67,6 +68,11 @@ class RunTests(unittest.TestCase):
             code, said = self.run_tests(summary, "")
             self.assertEqual(code, 1)
             self.assertIn(f"release: {counts} failed", said[-1])
+
+    def test_exhaustive_variants_have_longer(self):
+        for variables, limit in (({}, 900), ({"BRAID_FULL": "1"}, 10800)):
+            _, said = self.run_tests("1/1 Test #1: a ...***Failed 0.1 sec\n", "", **variables)
+            self.assertIn(f" --timeout {limit} ", said[1])  # of a failed run the log is printed
 
 
 if __name__ == "__main__":

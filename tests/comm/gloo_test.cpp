@@ -1,10 +1,7 @@
 // Ranks over Gloo keep every promise of a communicator, with queues that run at once and with queues that lag; and what
 // is special about them: rounds, long messages that overtake each other, what is left behind, sums of the engine.
-#include <unistd.h>
-
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 
 #include "tests/comm/conformance.h"
 #include "tests/comm/conformance_channels.h"
@@ -12,6 +9,7 @@
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/random_program.h"
 #include "tests/support/delayed_queue.h"
+#include "tests/support/held_bytes.h"
 
 namespace braid::comm::tests::gloo_test {
 namespace {
@@ -115,18 +113,12 @@ TEST(GlooWorld, messages_overtake_those_of_other_tags) {
   });
 }
 
-size_t resident_bytes() {
-  size_t pages[2] = {};
-  std::ifstream("/proc/self/statm") >> pages[0] >> pages[1];
-  return pages[1] * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
-
 // 90 MB one way. The receiver says what it has seen, or the sender would keep all of it.
 TEST(GlooWorld, what_has_been_seen_is_not_kept) {
   constexpr int kMany = 1500, kCount = 15000;
   std::atomic<int> received = 0;
   run_gloo_ranks(2, [&](Communicator& world) {
-    const size_t before = resident_bytes();
+    const size_t before = held_bytes();
     for (int i = 0; i < kMany; ++i) {
       while (world.rank() == 0 && received < i - 50) std::this_thread::yield();
       const at::Tensor one = world.rank() == 0 ? filled(kCount, 1, 0) : empty<float>(kCount);
@@ -134,7 +126,7 @@ TEST(GlooWorld, what_has_been_seen_is_not_kept) {
       world.batch({&message, 1}).wait_host();
       if (world.rank() == 1) ++received;
     }
-    EXPECT_LT(resident_bytes(), before + (45 << 20));
+    EXPECT_LT(held_bytes(), before + (45 << 20));
   });
 }
 

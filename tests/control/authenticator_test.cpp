@@ -5,17 +5,12 @@
 
 #include <atomic>
 #include <deque>
-#include <fstream>
 #include <random>
 
 #include "braid/control/acceptor.h"
 #include "tests/control/nodes_of_a_job.h"
+#include "tests/support/held_bytes.h"
 #include "tests/support/sampled.h"
-
-#ifdef __SANITIZE_ADDRESS__
-extern "C" size_t
-__sanitizer_get_current_allocated_bytes();  // of its library, which compilers install without its header
-#endif
 
 namespace braid::control::authenticator_test {
 namespace {
@@ -146,17 +141,6 @@ void come(int port, int count, std::atomic<bool>& done) {
     if (there.size() > 150) there.pop_front();
   }
   done = true;
-}
-
-// Under AddressSanitizer what is resident has what was freed in it too, which is kept back for a while.
-size_t held_bytes() {
-#ifdef __SANITIZE_ADDRESS__
-  return __sanitizer_get_current_allocated_bytes();
-#else
-  size_t whole = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> whole >> resident;
-  return resident * 4096;
-#endif
 }
 
 TEST(Authenticator, three_nodes_beat_while_strangers_come) {

@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/module/layer_facts.h"
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
@@ -43,6 +44,17 @@ TEST(ModulePipeline, ModulesThatDrawAreRefusedByNameWithTheReplacement) {
   EXPECT_NE(said.find("layers.drop = torch::nn::Dropout2d(p=0.5)"), std::string::npos) << said;
   EXPECT_NE(said.find("braid::KeyedDropout"), std::string::npos) << said;
   EXPECT_EQ(said.find("p=0)"), std::string::npos) << said;
+}
+
+// Thread ranks share the modules and ask at the same time.
+TEST(ModulePipeline, LookingForModulesThatDrawWritesNothing) {
+  LayerList layers;
+  const torch::nn::Dropout drop(0.5);
+  layers.add("drop", drop);
+  const auto bytes = [&] { return std::string(reinterpret_cast<const char*>(drop.get()), sizeof(*drop)); };
+  const std::string before = bytes();
+  EXPECT_EQ(drawing_modules(layers[0]), std::vector<std::string>{"torch::nn::Dropout(p=0.5)"});
+  EXPECT_EQ(bytes(), before);
 }
 
 TEST(ModulePipeline, FunctionsThatDrawAreRefusedWhenTheyAreFirstRun) {
