@@ -18,7 +18,7 @@ constexpr auto words(CommEngine) {
   return std::to_array<std::string_view>({"auto", "threads", "shm", "tcp", "gloo", "mpi"});
 }
 
-// Where the ranks of a run are: threads of one process, processes of one host, or processes of several hosts.
+// The places of a run's ranks: threads of one process, processes of one host, or processes of several hosts.
 enum class RankPlaces { Threads, OneHost, SeveralHosts };
 
 struct EngineFacts {
@@ -54,7 +54,7 @@ struct LaunchSpec {
   bool operator==(const LaunchSpec&) const = default;
 };
 
-// Returns where the ranks of a run on `num_hosts` hosts are. On several hosts ranks are always processes.
+// Returns the places of the ranks of a run on `num_hosts` hosts. On several hosts ranks are always processes.
 constexpr RankPlaces rank_places(const LaunchSpec& run, int num_hosts) {
   if (num_hosts > 1) return RankPlaces::SeveralHosts;
   return run.ranks == RanksAs::Threads ? RankPlaces::Threads : RankPlaces::OneHost;

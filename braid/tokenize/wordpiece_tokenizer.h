@@ -23,7 +23,7 @@ struct WordPieceToken {
   bool operator==(const WordPieceToken&) const = default;
 };
 
-// How tokens are joined to text. A token that begins with the prefix continues the token before it, and any other token
+// The rules that join tokens to text. A token that begins with the prefix continues the token before it, and any other token
 // follows after a space.
 struct WordPieceDecoding {
   std::string prefix = "##";

@@ -1,4 +1,4 @@
-// Which values tensor ranks sum.
+// The values that tensor ranks sum.
 #include "braid/layout/tensor_sums.h"
 
 #include <gtest/gtest.h>

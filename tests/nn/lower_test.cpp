@@ -1,5 +1,5 @@
-// What lowering does beyond the numbers (layers_test.cpp): sums that ops share, biases in the place that rounds least,
-// values that are dropped after their last reader, and refusals.
+// Lowering beyond the numbers of layers_test.cpp. Ops share sums, a bias goes into the place that rounds least, a value
+// is dropped after its last reader, and some graphs are refused.
 #include "braid/nn/lower.h"
 
 #include "braid/base/errors.h"

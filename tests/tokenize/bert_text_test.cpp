@@ -64,7 +64,7 @@ TEST(BertText, WordsAreCutAtSpacesAndAroundPunctuation) {
 
 TEST(BertText, EveryCharacterMayStandBetweenPieces) {
   for (const BertRules& rules : {kAll, BertRules{false, false, false, false}, BertRules{true, false, true, false}}) {
-    // Of the ideographs, of Hangul and of the high planes a sample.
+    // All characters are tried, except that ideographs, Hangul and the high planes are sampled.
     for (uint32_t code = 0; code < kNumCodes; code += code < 0x3400 || (code >= 0xD7A4 && code < 0x12000) ? 1 : 89) {
       if (code >= 0xD800 && code < 0xE000) continue;
       std::string text = "a";

@@ -1,4 +1,4 @@
-// Which tokens a WordPiece trainer finds, and that they are the reference's.
+// The WordPiece trainer finds the tokens that the reference finds.
 #include "braid/tokenize/wordpiece_trainer.h"
 
 #include <gtest/gtest.h>
