@@ -23,8 +23,8 @@ struct WordPieceToken {
   bool operator==(const WordPieceToken&) const = default;
 };
 
-// The rules that join tokens to text. A token that begins with the prefix continues the token before it, and any other token
-// follows after a space.
+// The rules that join tokens to text. A token that begins with the prefix continues the token before it, and any other
+// token follows after a space.
 struct WordPieceDecoding {
   std::string prefix = "##";
   bool cleanup = true;  // removes the space before . ? ! , and in English contractions
