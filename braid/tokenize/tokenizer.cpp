@@ -18,11 +18,8 @@ class ByteTokenizer final : public Tokenizer {
   int vocab() const override { return kEndOfText + 1; }
   int end_of_text() const override { return kEndOfText; }
 
-  std::vector<int> encode(std::string_view text) const override {
-    std::vector<int> tokens;
-    tokens.reserve(text.size());
+  void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const override {
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
-    return tokens;
   }
 
   std::string decode(const std::vector<int>& tokens) const override {
@@ -37,9 +34,10 @@ class ByteTokenizer final : public Tokenizer {
 
 }  // namespace
 
-void Tokenizer::encode_append(std::string_view text, std::vector<uint32_t>& tokens) const {
-  const std::vector<int> more = encode(text);
-  tokens.insert(tokens.end(), more.begin(), more.end());
+std::vector<int> Tokenizer::encode(std::string_view text) const {
+  std::vector<uint32_t> tokens;
+  encode_append(text, tokens);
+  return {tokens.begin(), tokens.end()};
 }
 
 std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }

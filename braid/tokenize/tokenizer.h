@@ -22,9 +22,9 @@ class Tokenizer {
   // tokenizer with a normalizer returns the normal form C, one that marks spaces as U+2581 returns spaces for such
   // characters, and WordPiece returns normalized words. The names of special tokens in `text` ("<|endoftext|>") are
   // plain text, so a document cannot end itself.
-  virtual std::vector<int> encode(std::string_view text) const = 0;
+  std::vector<int> encode(std::string_view text) const;
   // Like encode(), but appends to `tokens` instead of returning a new vector.
-  virtual void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const;
+  virtual void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const = 0;
   // Decodes tokens from the middle of a text: one sequence may be decoded after another. End-of-text and other special
   // tokens give no characters. REQUIRES: every token lies in [0, vocab()).
   virtual std::string decode(const std::vector<int>& tokens) const = 0;

@@ -105,12 +105,6 @@ class WordPieceTokenizer final : public Tokenizer {
   bool has(int token) const override { return model_.tokens.at(static_cast<size_t>(token)).kind != TokenKind::Hole; }
   int end_of_text() const override { return model_.end_of_text; }
 
-  std::vector<int> encode(std::string_view text) const override {
-    std::vector<uint32_t> tokens;
-    encode_append(text, tokens);
-    return {tokens.begin(), tokens.end()};
-  }
-
   void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const override {
     auto workspace = pool_.borrow();
     for (size_t at = 0; at < text.size();) {

@@ -25,9 +25,9 @@ class Numbers final : public tokenize::Tokenizer {
   explicit Numbers(int vocab) : vocab_(vocab) {}
   int vocab() const override { return vocab_; }
   int end_of_text() const override { return vocab_; }
-  std::vector<int> encode(std::string_view text) const override {
+  void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const override {
     std::istringstream words{std::string(text)};
-    return {std::istream_iterator<int>(words), {}};
+    tokens.insert(tokens.end(), std::istream_iterator<uint32_t>(words), {});
   }
   std::string decode(const std::vector<int>& tokens) const override { return cat(tokens.at(0), " "); }
 
