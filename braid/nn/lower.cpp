@@ -30,7 +30,7 @@ namespace {
 using model::Op;
 using model::OpKind;
 
-NormCall at(NormCall call, const Microbatch& microbatch) {
+NormCall of_microbatch(NormCall call, const Microbatch& microbatch) {
   call.micro = microbatch.micro;
   return call;
 }
@@ -125,7 +125,7 @@ class Lowering {
     });
   }
 
-  // What a residual adds to the hidden state: a value with a bias and dropout, or without.
+  // A branch that a residual adds to the hidden state: a value, perhaps with a bias and dropout.
   struct BranchOps {
     int value = 0;
     const param::Parameter* bias = nullptr;
@@ -154,7 +154,7 @@ class Lowering {
       });
     }
     const auto run = [=, y = norm->out, call = norm_call(*norm)](Frame& frame, const Microbatch& m) {
-      Residual joined = join_and_norm(frame[x].value, added(frame, m), at(call, m));
+      Residual joined = join_and_norm(frame[x].value, added(frame, m), of_microbatch(call, m));
       frame[sum] = std::move(joined.sum_btc);
       frame[y] = std::move(joined.normed_btc);
     };
@@ -169,7 +169,7 @@ class Lowering {
 
   void norm(const Op& op) {
     emit(op, [x = op.in[0], y = op.out, call = norm_call(op)](Frame& frame, const Microbatch& m) {
-      Residual opened = norm_residual(frame[x].value, at(call, m));
+      Residual opened = norm_residual(frame[x].value, of_microbatch(call, m));
       frame[x] = std::move(opened.sum_btc);
       frame[y] = std::move(opened.normed_btc);
     });
