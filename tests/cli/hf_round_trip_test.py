@@ -2,26 +2,19 @@
 both compute the same. Where this Python has no transformers, that of BRAID_PEER_PYTHON is taken; where that is not set
 either, the test says so and is skipped (77)."""
 import json
-import os
 import pathlib
 import random
 import shutil
 import struct
-import sys
 import tempfile
 import unittest
 
-try:
-    import tokenizers
-    import torch
-    import transformers
-except ImportError as missing:
-    peer = os.environ.get("BRAID_PEER_PYTHON")
-    if peer and not os.environ.get("BRAID_PEER_TRIED"):
-        os.environ["BRAID_PEER_TRIED"] = "1"
-        os.execv(peer, [peer, *sys.argv])
-    print(f"skipped: {missing}; pip install torch transformers, or set BRAID_PEER_PYTHON to a Python that has them")
-    sys.exit(77)
+import peer_python
+
+peer_python.need("tokenizers", "torch", "transformers")
+import tokenizers
+import torch
+import transformers
 
 from braid_binary import SOURCE, braid
 

@@ -9,15 +9,10 @@ import sys
 import tempfile
 import unittest
 
-try:
-    import tokenizers
-except ImportError as missing:
-    peer = os.environ.get("BRAID_PEER_PYTHON")
-    if peer and not os.environ.get("BRAID_PEER_TRIED"):
-        os.environ["BRAID_PEER_TRIED"] = "1"
-        os.execv(peer, [peer, *sys.argv])
-    print(f"skipped: {missing}; pip install tokenizers, or set BRAID_PEER_PYTHON to a Python that has it")
-    sys.exit(77)
+import peer_python
+
+peer_python.need("tokenizers")
+import tokenizers
 
 from braid_binary import SOURCE, braid
 
