@@ -1,9 +1,10 @@
-// The attention core on LibTorch's kernel.
+// The attention core on LibTorch's kernel, or with a cap on braid's.
 //
 // Views of the fused projection are passed directly to LibTorch's attention. Its CPU kernel is flash attention for
 // every type, and for grouped heads too: it never forms the t x t scores, and its backward is deterministic.
 #include "braid/nn/attention.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -12,12 +13,14 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/capped_attention.h"
 #include "braid/nn/kernels/product.h"
 
 namespace braid::nn {
@@ -33,22 +36,29 @@ struct Heads {
   at::Tensor q_bthd, k_btkd, v_btkd;
 };
 
-// Calls LibTorch's attention. Without a mask, a token attends to itself and to earlier tokens. In q, k and v, heads
-// come before tokens.
+// The options of LibTorch's attention. Without a mask, a token attends to itself and to earlier tokens. Without a
+// scale, it is 1 / sqrt(features).
+struct LibraryOptions {
+  std::optional<at::Tensor> mask_ts;
+  std::optional<double> scale;
+};
+
+// Calls LibTorch's attention. In q, k and v, heads come before tokens.
 at::Tensor library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                             const std::optional<at::Tensor>& mask_ts) {
+                             const LibraryOptions& options) {
   const bool grouped = q.size(1) != k.size(1);
-  return at::scaled_dot_product_attention(q, k, v, mask_ts, 0.0, /*is_causal=*/!mask_ts, {}, grouped);
+  return at::scaled_dot_product_attention(q, k, v, options.mask_ts, 0.0, /*is_causal=*/!options.mask_ts, options.scale,
+                                          grouped);
 }
 
 // Attention for types that the CPU does not multiply natively. It computes in float32 and rounds once. It saves only
 // the narrow tensors, and backward repeats the forward pass.
 struct WidenedAttention : Function<WidenedAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const std::optional<at::Tensor>& mask_ts) {
+                            const LibraryOptions& options) {
     ctx->save_for_backward({q, k, v});
-    keep(ctx, mask_ts);
-    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), widened(mask_ts))
+    keep(ctx, options);
+    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), widened(options))
         .to(q.scalar_type());
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
@@ -56,21 +66,22 @@ struct WidenedAttention : Function<WidenedAttention> {
     variable_list wide = ctx->get_saved_variables();
     const at::ScalarType type = wide[0].scalar_type();
     for (at::Tensor& x : wide) x = x.detach().to(at::kFloat).requires_grad_();
-    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], widened(kept<std::optional<at::Tensor>>(ctx)));
+    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], widened(kept<LibraryOptions>(ctx)));
     variable_list dx = torch::autograd::grad({y}, wide, {grads[0].to(at::kFloat)});
     for (at::Tensor& x : dx) x = x.to(type);
     dx.emplace_back();
     return dx;
   }
-  static std::optional<at::Tensor> widened(const std::optional<at::Tensor>& mask_ts) {
-    return mask_ts ? std::optional(mask_ts->to(at::kFloat)) : std::nullopt;
+  static LibraryOptions widened(LibraryOptions options) {
+    if (options.mask_ts) options.mask_ts = options.mask_ts->to(at::kFloat);
+    return options;
   }
 };
 
-at::Tensor masked_attention(const Heads& heads, const std::optional<at::Tensor>& mask_ts) {
+at::Tensor masked_attention(const Heads& heads, const LibraryOptions& options) {
   const at::Tensor q = heads.q_bthd.transpose(1, 2), k = heads.k_btkd.transpose(1, 2), v = heads.v_btkd.transpose(1, 2);
   const bool widened = q.is_cpu() && !kernels::multiplies_on_cpu(q.scalar_type());
-  return (widened ? WidenedAttention::apply(q, k, v, mask_ts) : library_attention(q, k, v, mask_ts)).transpose(1, 2);
+  return (widened ? WidenedAttention::apply(q, k, v, options) : library_attention(q, k, v, options)).transpose(1, 2);
 }
 
 // Returns the queries of the run that begins at `begin`, and the keys and values that they attend to.
@@ -81,10 +92,11 @@ Heads seen_by_run(const Heads& heads, int64_t begin, int64_t window) {
   return {part(heads.q_bthd, begin, end), part(heads.k_btkd, first, end), part(heads.v_btkd, first, end)};
 }
 
-at::Tensor causal_attention(const Heads& heads, int64_t window) {
-  const int64_t t = heads.q_bthd.size(1);
-  if (window == 0 || t <= window) return masked_attention(heads, {});
-  std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {})};
+at::Tensor causal_attention(const Heads& heads, const CoreCall& call) {
+  const int64_t t = heads.q_bthd.size(1), window = call.window;
+  const std::optional<double> scale = call.scale > 0 ? std::optional(call.scale) : std::nullopt;
+  if (window == 0 || t <= window) return masked_attention(heads, {{}, scale});
+  std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {{}, scale})};
   // In every run but the first, key j is window - 1 - j tokens before the run's begin. So query i attends to keys i to
   // i + window - 1. All runs keep views of one mask, in the type in which LibTorch would convert it for each.
   const int64_t most = std::min(window, t - window);  // tokens of a run
@@ -96,7 +108,7 @@ at::Tensor causal_attention(const Heads& heads, int64_t window) {
   for (int64_t begin = window; begin < t; begin += window) {
     const Heads run = seen_by_run(heads, begin, window);
     const at::Tensor mask = band.narrow(0, 0, run.q_bthd.size(1)).narrow(1, 0, run.k_btkd.size(1));
-    y.push_back(masked_attention(run, mask));
+    y.push_back(masked_attention(run, {mask, scale}));
   }
   return at::cat(y, 1);
 }
@@ -121,23 +133,60 @@ std::vector<int64_t> document_extents(const at::Tensor& documents_bt) {
 at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
   const at::Tensor& documents_bt = call.documents_bt;
   const auto extents = document_extents(documents_bt);
-  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return causal_attention(heads, call.window);
+  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return causal_attention(heads, call);
   const auto runs = [&](const at::Tensor& x_bthd) {
     return x_bthd.flatten(0, 1).unsqueeze(0).split_with_sizes(extents, 1);
   };
   const auto q = runs(heads.q_bthd), k = runs(heads.k_btkd), v = runs(heads.v_btkd);
   std::vector<at::Tensor> y;
-  for (size_t i = 0; i < extents.size(); ++i) y.push_back(causal_attention({q[i], k[i], v[i]}, call.window));
+  for (size_t i = 0; i < extents.size(); ++i) y.push_back(causal_attention({q[i], k[i], v[i]}, call));
   return at::cat(y, 1);
 }
 
+// Returns the first token that each token attends to.
+at::Tensor first_seen(const at::Tensor& qkv_btf, const CoreCall& call) {
+  const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1);
+  const at::Tensor begin = at::arange(t, at::kLong).sub_(call.window > 0 ? call.window - 1 : t).clamp_min_(0);
+  const at::Tensor first_bt = begin.expand({b, t}).contiguous();
+  if (!call.documents_bt.defined()) return first_bt;
+  int64_t *const first = first_bt.mutable_data_ptr<int64_t>(), token = 0;
+  for (const int64_t extent : document_extents(call.documents_bt)) {
+    for (int64_t i = 0; i < extent; ++i) first[token + i] = std::max(first[token + i], token % t);
+    token += extent;
+  }
+  return first_bt;
+}
+
+struct CappedCore : Function<CappedCore> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const kernels::CappedAttention& call) {
+    const kernels::CappedOutput output = kernels::capped_attention(qkv_btf, call);
+    ctx->save_for_backward({qkv_btf, output.y_btf, output.norm_bht});
+    keep(ctx, call);
+    return output.y_btf;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const auto& call = kept<kernels::CappedAttention>(ctx);
+    return {kernels::capped_attention_backward(saved[0], call, {saved[1], saved[2]}, grads[0]), {}};
+  }
+};
+
+at::Tensor capped_attention(const at::Tensor& qkv_btf, const CoreCall& call) {
+  check(qkv_btf.is_cpu(), "capped attention is computed on CPUs");
+  const int64_t width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
+  return CappedCore::apply(qkv_btf,
+                           kernels::CappedAttention{call.heads, call.kv_heads, call.cap, score_scale(call.scale, width),
+                                                    first_seen(qkv_btf, call)});
+}
+
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
+  if (call.cap > 0) return capped_attention(qkv_btf, call);
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.
   const auto parts = qkv_btf.view({b, t, h + 2 * k, -1}).split_with_sizes({h, k, k}, 2);
   const Heads heads{parts[0], parts[1], parts[2]};
   const at::Tensor y_bthd =
-      call.documents_bt.defined() ? document_attention(heads, call) : causal_attention(heads, call.window);
+      call.documents_bt.defined() ? document_attention(heads, call) : causal_attention(heads, call);
   return y_bthd.reshape({b, t, -1});
 }
 
@@ -180,6 +229,10 @@ struct RunTwice : Function<RunTwice> {
 };
 
 }  // namespace
+
+double score_scale(double scale, int64_t head_width) {
+  return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(head_width));
+}
 
 Activation attention_core(const at::Tensor& qkv_btf, const CoreCall& call) {
   if (call.keep == Keep::Everything) return attend(qkv_btf, call);

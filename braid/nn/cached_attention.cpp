@@ -2,7 +2,6 @@
 #include "braid/nn/cached_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "braid/nn/attention.h"
@@ -59,7 +58,7 @@ void attend_head(const CachedRows<T>& a, const CachedCall& call, int64_t row, in
     kernels::best_kernels<kernels::GenerationKernels<T>>().attend(
         {a.row_begin(row) + query * a.width, a.keys_of(row, head), a.values_of(row, head),
          y_nhd + (row * a.heads + query) * a.width, a.width, begin, end,
-         static_cast<MathOf<T>>(1 / std::sqrt(static_cast<double>(a.width))), scores.data()});
+         static_cast<MathOf<T>>(score_scale(call.scale, a.width)), static_cast<MathOf<T>>(call.cap), scores.data()});
   }
 }
 
@@ -83,7 +82,7 @@ std::vector<int64_t> attend_beginnings(const at::Tensor& qkv_1nf, const CachedCa
   int64_t first = 0;
   for (const auto& [sequence, count] : cache.stretches()) {
     if (cache.length(sequence) == 0 && count > 1) {
-      const CoreCall core{call.heads, call.kv_heads, {}, Keep::Everything, call.window};
+      const CoreCall core{call.heads, call.kv_heads, {}, Keep::Everything, call.window, call.cap, call.scale};
       y_1nf.narrow(1, first, count).copy_(attention_core(qkv_1nf.narrow(1, first, count), core).value);
     } else {
       for (int64_t row = first; row < first + count; ++row) others.push_back(row);

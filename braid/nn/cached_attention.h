@@ -11,6 +11,7 @@ struct CachedCall {
   int64_t heads = 1, kv_heads = 1;
   int64_t window = 0;               // number of newest tokens that a token attends to, itself included; 0: all
   KeyValueCache::Place place = {};  // that of the layer in the cache
+  double cap = 0, scale = 0;        // those of CoreCall
 };
 
 // Stores the keys and values of qkv_btf in `cache` and returns the heads' outputs, b x t x (heads x features). qkv_btf

@@ -129,6 +129,14 @@ BRAID_INLINE void weighted_values(const CachedHead<T>& a, int64_t feature, MathO
   }
 }
 
+template <class M>
+BRAID_INLINE void cap_scores(M* scores, RowRange blocks, M cap) {
+  using L = Lanes<M>;
+  for (int64_t p = blocks.begin; p < blocks.end; p += L::kCount) {
+    store(scores + p, L(cap) * tanh(load(scores + p) / L(cap)));
+  }
+}
+
 template <class T>
 void attend(const CachedHead<T>& a) {
   using M = MathOf<T>;
@@ -136,6 +144,7 @@ void attend(const CachedHead<T>& a) {
   int64_t p = blocks.begin;
   for (; p + 4 * kKeyBlock <= blocks.end; p += 4 * kKeyBlock) score_blocks<T, 4>(a, p);
   for (; p < blocks.end; p += kKeyBlock) score_blocks<T, 1>(a, p);
+  if (a.cap > 0) cap_scores(a.scores, blocks, a.cap);
   const M weight = 1 / exponentials(a.scores, blocks, {a.begin, a.end});
   constexpr int64_t kStep = kLanesOf<T>;
   int64_t feature = 0;

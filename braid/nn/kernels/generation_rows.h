@@ -25,16 +25,16 @@ constexpr int64_t kKeyBlock = 16;
 constexpr int64_t kValueStep = 16;
 constexpr int64_t value_width(int64_t width) { return (width + kValueStep - 1) / kValueStep * kValueStep; }
 
-// Computes y = softmax(scale q . keys) values over positions begin .. end - 1. Other positions may hold anything and
-// have no effect. REQUIRES: end > begin.
+// Computes y = softmax(s) values, with s = scale q . keys, or with a cap, cap tanh(scale q . keys / cap), over
+// positions begin .. end - 1. Other positions may hold anything and have no effect. REQUIRES: end > begin.
 template <class T>
 struct CachedHead {
   const T *q, *keys, *values;
   T* y;
   int64_t width;  // number of features of q and y
   int64_t begin, end;
-  MathOf<T> scale;
-  MathOf<T>* scores;  // memory for `end` scores, rounded up to a whole block
+  MathOf<T> scale, cap;  // cap 0: none
+  MathOf<T>* scores;     // memory for `end` scores, rounded up to a whole block
 };
 
 template <class T>

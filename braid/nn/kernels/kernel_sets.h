@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "braid/nn/kernels/activation_rows.h"
+#include "braid/nn/kernels/capped_loops.h"
 #include "braid/nn/kernels/cross_entropy_loops.h"
 #include "braid/nn/kernels/generation_loops.h"
 #include "braid/nn/kernels/norm_rows.h"
@@ -37,6 +38,14 @@ template <class T>
 const CrossEntropyKernels<T>& set_of(std::type_identity<CrossEntropyKernels<T>>) {
   return kCrossEntropy<T>;
 }
+template <class M>
+const CappedScoreKernels<M>& set_of(std::type_identity<CappedScoreKernels<M>>) {
+  return kCappedScores<M>;
+}
+template <class T>
+const ElementCopyKernels<T>& set_of(std::type_identity<ElementCopyKernels<T>>) {
+  return kElementCopies<T>;
+}
 template <class T>
 const GenerationKernels<T>& set_of(std::type_identity<GenerationKernels<T>>) {
   return kGeneration<T>;
@@ -53,10 +62,13 @@ const Kernels& compiled_kernels() {
 #define BRAID_INSTANTIATE(T)                                                                          \
   template const RowKernels<T>& compiled_kernels<RowKernels<T>, BRAID_PROCESSOR>();                   \
   template const CrossEntropyKernels<T>& compiled_kernels<CrossEntropyKernels<T>, BRAID_PROCESSOR>(); \
+  template const ElementCopyKernels<T>& compiled_kernels<ElementCopyKernels<T>, BRAID_PROCESSOR>();   \
   template const GenerationKernels<T>& compiled_kernels<GenerationKernels<T>, BRAID_PROCESSOR>();
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)
 BRAID_INSTANTIATE(c10::BFloat16)
 BRAID_INSTANTIATE(c10::Half)
+template const CappedScoreKernels<float>& compiled_kernels<CappedScoreKernels<float>, BRAID_PROCESSOR>();
+template const CappedScoreKernels<double>& compiled_kernels<CappedScoreKernels<double>, BRAID_PROCESSOR>();
 
 }  // namespace braid::kernels

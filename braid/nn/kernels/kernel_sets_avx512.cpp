@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "braid/nn/kernels/capped_rows.h"
 #include "braid/nn/kernels/cross_entropy_rows.h"
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/processor.h"
