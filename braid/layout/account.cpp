@@ -123,17 +123,20 @@ PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops
 ModelAccount account_of(const ModelSpec& spec) { return account_of(spec, model::graph_of(spec)); }
 
 ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph) {
-  const model::BlockGraph &embedding = graph.kinds.front(), &layer = graph.kinds[1], &head = graph.kinds.back();
+  const std::span at_start(graph.kinds.front().ops), at_end(graph.kinds.back().ops);
   const model::Extents of_token = model::extents_of(spec, 1, 1);
-  const std::span at_start(embedding.ops), at_end(head.ops);
-  return {spec,
-          of_token,
-          model::model_flops_per_token(graph, of_token),
-          count(embedding, at_start.first(1)),
-          count(embedding, at_start.subspan(1)),
-          count(layer, layer.part(0)),
-          layer.cuts.empty() ? PartAccount() : count(layer, layer.part(1)),
-          count(head, at_end.first(at_end.size() - 1))};
+  ModelAccount account{spec, of_token, model::model_flops_per_token(graph, of_token),
+                       count(graph.kinds.front(), at_start.first(1)), count(graph.kinds.front(), at_start.subspan(1))};
+  for (const model::BlockGraph& layer : graph.layer_kinds()) {
+    for (size_t part = 0; part < account.parts_of_layer(); ++part) {
+      account.parts.push_back(part <= layer.cuts.size() ? count(layer, layer.part(part)) : PartAccount());
+    }
+  }
+  for (size_t block = 1; block + 1 < graph.blocks.size(); ++block) {
+    account.kind_of_layer.push_back(graph.blocks[block] - 1);
+  }
+  account.last_norm = count(graph.kinds.back(), at_end.first(at_end.size() - 1));
+  return account;
 }
 
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks) {

@@ -5,6 +5,7 @@
 
 #include "braid/model/graph.h"
 #include "braid/model/model_spec.h"
+#include "braid/model/shape.h"
 #include "braid/model/terms.h"
 
 namespace braid::layout {
@@ -69,16 +70,23 @@ struct PartAccount {
   int forward_sums = 0, backward_sums = 0;  // sums of a hidden state over tensor ranks (tensor_sums.h)
 };
 
-// The costs of a model. `attention` and `feed` are the parts of one layer, before and after its cut; without a cut all
-// is in the first.
+// The costs of a model.
 struct ModelAccount {
   ModelSpec spec;
   model::Extents of_token;  // of one token and the whole model
   double flops_per_token;   // model::model_flops_per_token()
   PartAccount tokens;       // the table of tokens
   PartAccount positions;    // the rest of the embedding
-  PartAccount attention, feed;
+  // The parts into which cuts divide a layer, for each kind of layer in the order of ModelGraph::layer_kinds(). All
+  // kinds have as many.
+  std::vector<PartAccount> parts;
+  std::vector<int> kind_of_layer;
   PartAccount last_norm;  // the head without its table
+
+  size_t num_kinds() const { return parts.size() / parts_of_layer(); }
+  size_t parts_of_layer() const { return static_cast<size_t>(model::parts_of_layer(spec)); }
+  // Returns the number in `parts` of part `part` of layer `layer`.
+  size_t part_of(int layer, size_t part) const { return kind_of_layer[layer] * parts_of_layer() + part; }
 };
 
 // Without a vocabulary the head has no table. REQUIRES: heads form groups.

@@ -54,6 +54,12 @@ BlockBuilder& BlockBuilder::norm(OpKind kind, const std::string& name) {
   return add(kind, last(), std::move(params));
 }
 
+BlockBuilder& BlockBuilder::norm_of_one_plus(const std::string& name) {
+  add(OpKind::RmsNorm, last(), {vector_of(name + ".weight", {last().back()}, Init::Kind::Zeros)});
+  block_.ops.back().offset = 1;
+  return *this;
+}
+
 BlockBuilder& BlockBuilder::head_norms(const std::string& name) {
   return add(OpKind::HeadNorm, last(),
              {vector_of(name + "_q.weight", dims_of("d"), Init::Kind::Ones),
@@ -79,19 +85,22 @@ BlockBuilder& BlockBuilder::bias() {
   return add(OpKind::Bias, last(), {vector_of(linear_ + ".bias", std::move(dims), Init::Kind::Zeros)});
 }
 
-BlockBuilder& BlockBuilder::attention() {
+BlockBuilder& BlockBuilder::attention(int window) {
   add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
-  if (0 < spec_.window && spec_.window < spec_.context) {
-    const double run = std::min(spec_.window, spec_.context - spec_.window);  // the first run needs no mask
-    block_.ops.back().mask = run * (spec_.window - 1 + run);
+  Op& op = block_.ops.back();
+  op.cap = spec_.attention_cap;
+  if (0 < window && window < spec_.context && op.cap == 0) {      // with a cap there are no runs
+    const double run = std::min(window, spec_.context - window);  // the first run needs no mask
+    op.mask = run * (window - 1 + run);
   }
-  block_.ops.back().window = spec_.window;
-  block_.ops.back().tokens_seen = mean_tokens_seen(spec_);
+  op.window = window;
+  op.tokens_seen = mean_tokens_seen(spec_, window);
+  if (spec_.query_scalar > 0) op.scale = 1 / std::sqrt(spec_.query_scalar);
   return *this;
 }
 
-BlockBuilder& BlockBuilder::swiglu() {
-  return add(OpKind::SwiGlu, with_last(last(), {{last().back().segments[0]}}), {});
+BlockBuilder& BlockBuilder::gated(OpKind kind) {
+  return add(kind, with_last(last(), {{last().back().segments[0]}}), {});
 }
 
 BlockBuilder& BlockBuilder::join() {
@@ -140,8 +149,10 @@ BlockBuilder& BlockBuilder::from_experts() {
   return add(OpKind::Combine, dims_of("btc"), {}, {scores_});
 }
 
-BlockBuilder& BlockBuilder::lookup(const std::string& name) {
-  return add(OpKind::Lookup, dims_of("btc"), {matrix(name, dims_of("vc"))});
+BlockBuilder& BlockBuilder::lookup(const std::string& name, double scale) {
+  add(OpKind::Lookup, dims_of("btc"), {matrix(name, dims_of("vc"))});
+  block_.ops.back().scale = scale;
+  return *this;
 }
 
 BlockBuilder& BlockBuilder::positions(const std::string& name) {
@@ -149,7 +160,9 @@ BlockBuilder& BlockBuilder::positions(const std::string& name) {
 }
 
 BlockBuilder& BlockBuilder::loss(const std::string& table) {
-  return add(OpKind::Loss, {}, {matrix(table, dims_of("vc"))});
+  add(OpKind::Loss, {}, {matrix(table, dims_of("vc"))});
+  block_.ops.back().cap = spec_.logit_cap;
+  return *this;
 }
 
 }  // namespace braid::model

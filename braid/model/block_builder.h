@@ -24,14 +24,19 @@ class BlockBuilder {
   BlockBuilder& apply(OpKind kind);
   // LayerNorm with NAME.weight and NAME.bias, RmsNorm with NAME.weight.
   BlockBuilder& norm(OpKind kind, const std::string& name);
+  // RMSNorm that multiplies by 1 + NAME.weight. The weight starts at zero.
+  BlockBuilder& norm_of_one_plus(const std::string& name);
   // RMSNorm of the heads of queries and of keys, with NAME_q.weight and NAME_k.weight.
   BlockBuilder& head_norms(const std::string& name);
   // A product with NAME.weight [out, the last dim]; `out` is one dim. Among experts the weight has a matrix for each.
   BlockBuilder& linear(const std::string& name, std::string_view out);
   // Adds the bias of the linear map before it.
   BlockBuilder& bias();
-  BlockBuilder& attention();
-  BlockBuilder& swiglu();
+  BlockBuilder& attention() { return attention(spec_.window); }
+  // Attention with this window, model.attention_cap and model.query_scalar.
+  BlockBuilder& attention(int window);
+  BlockBuilder& swiglu() { return gated(OpKind::SwiGlu); }
+  BlockBuilder& geglu() { return gated(OpKind::GeGlu); }
   // Adds the hidden state, which the next branch reads.
   BlockBuilder& join();
   // Adds `value` to the last one.
@@ -54,14 +59,16 @@ class BlockBuilder {
   // Sums the experts' rows of each token.
   BlockBuilder& from_experts();
 
-  BlockBuilder& lookup(const std::string& name);
+  BlockBuilder& lookup(const std::string& name, double scale = 0);
   BlockBuilder& positions(const std::string& name);
+  // The loss of logits with model.logit_cap.
   BlockBuilder& loss(const std::string& table);
 
   BlockGraph build() const { return block_; }
 
  private:
   Param matrix(const std::string& name, Dims dims) const;
+  BlockBuilder& gated(OpKind kind);
   BlockBuilder& add(OpKind kind, Dims out, std::vector<Param> params, std::vector<int> more = {});
   const Dims& last() const;
 

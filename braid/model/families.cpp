@@ -1,6 +1,10 @@
 // The graph and the extents that follow from a family's blocks.
 #include "braid/model/families.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "braid/base/errors.h"
 #include "braid/model/shape.h"
 
@@ -8,16 +12,33 @@ namespace braid::model {
 
 ModelGraph graph_of(const ModelSpec& spec) {
   ModelGraph graph = graph_of(spec, family_of(spec).blocks);
-  check(std::ssize(graph.kinds[1].cuts) + 1 == parts_of_layer(spec), "the layers of a family have its number of parts");
+  for (const BlockGraph& layer : graph.layer_kinds()) {
+    check(std::ssize(layer.cuts) + 1 == parts_of_layer(spec), "the layers of a family have its number of parts");
+  }
   return graph;
+}
+
+LayerKinds layer_kinds(const ModelSpec& spec, const FamilyBlocks& blocks) {
+  LayerKinds layers;
+  for (int layer = 0; layer < (blocks.layer_at ? spec.layers : 1); ++layer) {
+    BlockGraph block = blocks.layer_at ? blocks.layer_at(spec, layer) : blocks.layer(spec);
+    const auto known = std::ranges::find(layers.kinds, block);
+    layers.of_layer.push_back(static_cast<int>(known - layers.kinds.begin()));
+    if (known == layers.kinds.end()) layers.kinds.push_back(std::move(block));
+  }
+  layers.of_layer.resize(spec.layers, 0);
+  return layers;
 }
 
 ModelGraph graph_of(const ModelSpec& spec, const FamilyBlocks& blocks) {
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
   check(spec.heads % num_kv_heads(spec) == 0, "heads form groups");
-  ModelGraph graph{{blocks.embedding(spec), blocks.layer(spec), blocks.head(spec)}, {0}};
-  graph.blocks.insert(graph.blocks.end(), spec.layers, 1);
-  graph.blocks.push_back(2);
+  LayerKinds layers = layer_kinds(spec, blocks);
+  ModelGraph graph{{blocks.embedding(spec)}, {0}};
+  std::ranges::move(layers.kinds, std::back_inserter(graph.kinds));
+  for (const int kind : layers.of_layer) graph.blocks.push_back(1 + kind);
+  graph.blocks.push_back(static_cast<int>(graph.kinds.size()));
+  graph.kinds.push_back(blocks.head(spec));
   return graph;
 }
 

@@ -17,7 +17,9 @@ namespace braid::model {
 enum class FeedForward { Plain, Gated };     // Plain: two matrices, in and out. Gated: three, gate, up and down
 enum class KeyHeads { OfEachHead, Shared };  // Shared: groups of heads share keys and values, by model.kv_heads
 enum class PositionKind { Learned, Rotary };
-enum class HeadForm { Fixed, Free };  // Free: model.head_width, qkv_bias, qk_norm and window may be set
+// Free: model.head_width, qkv_bias, qk_norm and window may be set. Capped: model.head_width, window, attention_cap,
+// logit_cap and query_scalar.
+enum class HeadForm { Fixed, Free, Capped };
 struct FamilyTraits {
   FeedForward feed_forward;
   KeyHeads key_heads;
@@ -65,6 +67,8 @@ struct FamilyBlocks {
   BlockGraph (*embedding)(const ModelSpec& spec);
   BlockGraph (*layer)(const ModelSpec& spec);
   BlockGraph (*head)(const ModelSpec& spec);
+  // Layer `number` of a family whose layers differ; all have as many parts. Left out: all layers are `layer`.
+  BlockGraph (*layer_at)(const ModelSpec& spec, int number) = nullptr;
 };
 
 // REQUIRES: the embedding begins with a lookup, and the head ends with a loss.
@@ -92,6 +96,13 @@ inline const Family& family_of(const ModelSpec& spec) { return families()[static
 
 // Returns the graph of the model. REQUIRES: its heads form groups.
 ModelGraph graph_of(const ModelSpec& spec);
+// Returns the layers' blocks that differ, in the order in which they first appear, and the number of each layer's among
+// them.
+struct LayerKinds {
+  std::vector<BlockGraph> kinds;
+  std::vector<int> of_layer;
+};
+LayerKinds layer_kinds(const ModelSpec& spec, const FamilyBlocks& blocks);
 // Returns the graph of a model with these blocks.
 ModelGraph graph_of(const ModelSpec& spec, const FamilyBlocks& blocks);
 

@@ -133,21 +133,25 @@ std::string fault_on_ranks(const BlockGraph& block, const Op& op) {
 
 Texts problems_of_family(const ModelSpec& spec, const Family& family) {
   const FamilyBlocks& blocks = family.blocks;
-  const BlockGraph embedding = blocks.embedding(spec), layer = blocks.layer(spec), head = blocks.head(spec);
+  const BlockGraph embedding = blocks.embedding(spec), head = blocks.head(spec);
+  const std::vector<BlockGraph> layers = layer_kinds(spec, blocks).kinds;
   Texts problems;
   append(problems, problems_of_place({"embedding", "bt", "btc", 0, embedding}));
-  append(problems, problems_of_place({"layer", "btc", "btc", static_cast<size_t>(family.traits.parts) - 1, layer}));
+  for (const BlockGraph& layer : layers) {
+    append(problems, problems_of_place({"layer", "btc", "btc", static_cast<size_t>(family.traits.parts) - 1, layer}));
+  }
   append(problems, problems_of_place({"head", "btc", "", 0, head}));
   if (!problems.empty()) return problems;
-  for (const BlockGraph* block : {&embedding, &layer, &head}) append(problems, problems_of_letters(spec, *block));
+  append(problems, problems_of_letters(spec, embedding));
+  for (const BlockGraph& layer : layers) append(problems, problems_of_letters(spec, layer));
+  append(problems, problems_of_letters(spec, head));
   append(problems, problems_of_names(embedding, head));
   return problems;
 }
 
 Texts problems_on_tensor_ranks(const ModelSpec& spec, const Family& family) {
-  const FamilyBlocks& blocks = family.blocks;
   Texts problems;
-  for (const BlockGraph& block : {blocks.embedding(spec), blocks.layer(spec), blocks.head(spec)}) {
+  for (const BlockGraph& block : graph_of(spec, family.blocks).kinds) {
     for (const Op& op : block.ops) {
       const std::string fault = fault_on_ranks(block, op);
       if (!fault.empty()) problems.push_back(cat(described(block, op), " ", fault));

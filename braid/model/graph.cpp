@@ -34,7 +34,8 @@ bool fits(const BlockGraph& block, const Op& op) {
     case OpKind::RmsNorm:
     case OpKind::Bias:
       return out == in && std::ranges::all_of(op.params, [&](const Param& p) { return p.dims.back() == in.back(); });
-    case OpKind::SwiGlu: {
+    case OpKind::SwiGlu:
+    case OpKind::GeGlu: {
       const auto& halves = in.back().segments;
       return have_same_rows(in, out) && halves.size() == 2 && halves[0] == halves[1] && out.back() == Dim{{halves[0]}};
     }

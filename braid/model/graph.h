@@ -29,6 +29,7 @@ enum class OpKind {
   Attention,  // bt[kmd|kd|kd]->bt(kmd)
   Gelu,
   SwiGlu,    // [f|f]->f
+  GeGlu,     // [f|f]->f
   Residual,  // adds the branch to the hidden state
   Route,     // chooses experts for each token from the router's scores
   Dispatch,  // btc->rc: copies tokens to their experts' rows
@@ -38,8 +39,8 @@ enum class OpKind {
 };
 constexpr auto words(OpKind) {
   return std::to_array<std::string_view>({"lookup", "positions", "dropout", "layer norm", "rms norm", "head norm",
-                                          "linear", "bias", "rotary", "attention", "gelu", "swiglu", "residual",
-                                          "route", "dispatch", "combine", "opaque", "loss"});
+                                          "linear", "bias", "rotary", "attention", "gelu", "swiglu", "geglu",
+                                          "residual", "route", "dispatch", "combine", "opaque", "loss"});
 }
 
 // A parameter of an op. `name` is that in the block: "attention.qkv.weight".
@@ -49,6 +50,7 @@ struct Param {
   Init init;
   WeightDecay decay = WeightDecay::No;
   LinearMap linear = LinearMap::No;
+  bool operator==(const Param&) const = default;
 };
 
 struct OpRow;
@@ -65,6 +67,10 @@ struct Op {
   double mask = 0;  // attention with a window: elements of the mask that its runs of tokens share
   std::shared_ptr<const OpaqueFunction> function = nullptr;  // of an opaque op
   double tokens_seen = 0;  // attention: the tokens that a token attends to, on average of a full sequence
+  double cap = 0;          // attention, loss: scores or logits x become cap tanh(x / cap); 0: they stay
+  double scale = 0;        // attention: factor of scores, 0: 1 / sqrt(d); lookup: factor of rows, 0: 1
+  double offset = 0;       // rms norm: added to its weight
+  bool operator==(const Op&) const = default;
 };
 
 // A block. Value 0 is its input and the last op makes its output.
@@ -75,9 +81,11 @@ struct BlockGraph {
 
   // Returns the ops between two cuts; part 0 ends at the first.
   std::span<const Op> part(size_t number) const;
+  bool operator==(const BlockGraph&) const = default;
 };
 
-// A model: embedding, layers, head. Layers that are alike share a kind.
+// A model: embedding, layers, head. Layers that are alike share a kind. The first kind is the embedding and the last is
+// the head.
 struct ModelGraph {
   std::vector<BlockGraph> kinds;
   std::vector<int> blocks;  // the kind of each block
@@ -85,6 +93,7 @@ struct ModelGraph {
   // Returns the number of blocks of a kind.
   double count_of(size_t kind) const { return std::ranges::count(blocks, static_cast<int>(kind)); }
   const BlockGraph& block(size_t number) const { return kinds[blocks[number]]; }
+  std::span<const BlockGraph> layer_kinds() const { return std::span(kinds).subspan(1, kinds.size() - 2); }
 };
 
 // Returns "embedding", "blocks.0" .., "head".

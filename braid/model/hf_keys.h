@@ -11,7 +11,7 @@
 
 namespace braid::model {
 
-// An object of the file. A key that is null counts as missing, except in take_size_or().
+// An object of the file. A key that is null counts as missing, except in take_size_or() and take_cap().
 class HfKeys {
  public:
   HfKeys(const nlohmann::json& object, std::string prefix, std::vector<Problem>& problems)
@@ -64,6 +64,11 @@ class HfKeys {
     if (!value) return;
     if (!value->is_number() || !(value->get<double>() > 0)) return refuse(key, "must be a number more than 0");
     to = value->get<double>();
+  }
+  // Reads a number that null turns off: it gives 0.
+  void take_cap(const char* key, double& to) const {
+    if (object_.contains(key) && object_.at(key).is_null()) to = 0;
+    take_number(key, to);
   }
   bool flag(const char* key, bool unless_given) const {
     const nlohmann::json* value = find(key);

@@ -27,6 +27,9 @@ struct ModelSpec {
   bool qkv_bias = false;      // biases on queries, keys and values
   bool qk_norm = false;       // an RMSNorm over each head's queries and keys, before they are rotated
   int window = 0;             // newest tokens that a token attends to, itself included; 0: all
+  double attention_cap = 0;   // attention scores x become cap tanh(x / cap); 0: they stay
+  double logit_cap = 0;       // the same of the logits
+  double query_scalar = 0;    // attention scores are divided by its square root; 0: by that of the head's width
   int ffn = 0;                // features inside the feed-forward branch, or inside each expert; 0: ffn_width()
   int experts = 0;            // feed-forward branches per block, chosen by a router for each token; 0: one dense branch
   int experts_per_token = 1;  // number of experts that the router chooses for each token

@@ -88,6 +88,7 @@ constexpr OpRow kRows[] = {
      head_and_tokens},
     {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
     {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
+    {OpKind::GeGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
     {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce, kLeaves, no_letter},
     {OpKind::Route, none, of_output<2, 3>, kDrops, none, of_element, kOnce, kLeaves, all_letters},
     {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce, kLeaves, all_letters},

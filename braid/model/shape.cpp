@@ -9,9 +9,11 @@ int num_kv_heads(const ModelSpec& spec) { return spec.kv_heads > 0 ? spec.kv_hea
 
 int head_width(const ModelSpec& spec) { return spec.head_width > 0 ? spec.head_width : spec.width / spec.heads; }
 
-double mean_tokens_seen(const ModelSpec& spec) {
-  const double context = spec.context, window = spec.window;
-  if (spec.window == 0 || spec.window >= spec.context) return context / 2;
+double mean_tokens_seen(const ModelSpec& spec) { return mean_tokens_seen(spec, spec.window); }
+
+double mean_tokens_seen(const ModelSpec& spec, int of_layer) {
+  const double context = spec.context, window = of_layer;
+  if (of_layer == 0 || of_layer >= spec.context) return context / 2;
   return window - window * window / (2 * context);
 }
 

@@ -14,6 +14,8 @@ int head_width(const ModelSpec& spec);
 // Returns the tokens that a token attends to on average in a full sequence: half of the sequence, or less with
 // model.window.
 double mean_tokens_seen(const ModelSpec& spec);
+// Returns the same of a layer with this window, whatever model.window is.
+double mean_tokens_seen(const ModelSpec& spec, int window);
 // Returns model.ffn. If that is 0, returns the width that the family gives.
 int ffn_width(const ModelSpec& spec);
 // Returns the feed-forward branches that each token goes through: 1, or model.experts_per_token if there are experts.

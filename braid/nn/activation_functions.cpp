@@ -12,16 +12,23 @@ using torch::autograd::Function;
 using torch::autograd::variable_list;
 
 // The backwards write the gradient over the saved rows. A second backward finds them changed and fails.
-struct SwiGlu : Function<SwiGlu> {
+template <at::Tensor (*kForward)(const at::Tensor&), void (*kBackward)(const at::Tensor&, const at::Tensor&)>
+struct Gated : Function<Gated<kForward, kBackward>> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& gate_up) {
     ctx->save_for_backward({gate_up});
-    return kernels::swiglu(gate_up.contiguous());
+    return kForward(gate_up.contiguous());
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const at::Tensor d_gate_up = ctx->get_saved_variables()[0].detach();
-    kernels::swiglu_backward_(d_gate_up, grads[0].contiguous());
+    kBackward(d_gate_up, grads[0].contiguous());
     d_gate_up.unsafeGetTensorImpl()->bump_version();
     return {d_gate_up};
+  }
+  // The activation, which is recomputed with Keep::Selected.
+  static Activation of(const at::Tensor& gate_up, Keep keep) {
+    Activation y = Gated::apply(gate_up);
+    if (keep == Keep::Selected) y.again = [x = gate_up.detach()] { return kForward(x); };
+    return y;
   }
 };
 
@@ -44,9 +51,11 @@ struct BiasGelu : Function<BiasGelu> {
 }  // namespace
 
 Activation swiglu(const at::Tensor& gate_up_btf, Keep keep) {
-  Activation y = SwiGlu::apply(gate_up_btf);
-  if (keep == Keep::Selected) y.again = [x = gate_up_btf.detach()] { return kernels::swiglu(x); };
-  return y;
+  return Gated<kernels::swiglu, kernels::swiglu_backward_>::of(gate_up_btf, keep);
+}
+
+Activation geglu(const at::Tensor& gate_up_btf, Keep keep) {
+  return Gated<kernels::geglu, kernels::geglu_backward_>::of(gate_up_btf, keep);
 }
 
 Activation bias_gelu(const at::Tensor& h_btf, const GradTarget& bias, Keep keep) {

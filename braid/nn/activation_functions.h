@@ -10,6 +10,8 @@ namespace braid::nn {
 // Returns silu(g) * u of rows [g | u], where g and u have equal extents. With Keep::Selected the output can be
 // recomputed. Source: Shazeer, "GLU Variants Improve Transformer" (2020), SwiGLU.
 Activation swiglu(const at::Tensor& gate_up_btf, Keep keep);
+// The same with a GELU in its tanh form as the gate (kernels::geglu()).
+Activation geglu(const at::Tensor& gate_up_btf, Keep keep);
 
 // Returns gelu(h + bias) in its tanh form, where `bias` names the parameter [f] and receives its gradient. With
 // Keep::Selected the output can be recomputed. Source: Hendrycks & Gimpel, "GELU" (2016).

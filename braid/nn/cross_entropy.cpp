@@ -20,11 +20,11 @@ VocabRange vocab_range(int64_t vocab, int64_t local_extent, const Communicator& 
   return {vocab, first, std::clamp<int64_t>(vocab - first, 0, local_extent)};
 }
 
-LossRows cross_entropy_rows(const at::Tensor& logits_nv, const at::Tensor& targets_n, const VocabRange& range,
+LossRows cross_entropy_rows(const kernels::Logits& logits, const at::Tensor& targets_n, const VocabRange& range,
                             Communicator& group) {
   at::Tensor column_n = targets_n.sub(range.first);
   column_n.masked_fill_(column_n.ge(range.real), -1);
-  const kernels::SoftmaxSums own = kernels::softmax_sums(logits_nv, range.real, column_n);
+  const kernels::SoftmaxSums own = kernels::softmax_sums(logits, range.real, column_n);
 
   const at::Tensor max_n = own.max_n.clone();
   all_reduce_(max_n, ReduceOp::Max, group);
@@ -33,7 +33,7 @@ LossRows cross_entropy_rows(const at::Tensor& logits_nv, const at::Tensor& targe
   sum_n.copy_(own.max_n.sub(max_n).exp_().mul_(own.sum_n));
   target_n.copy_(own.target_n);
   all_reduce_(sums_2n, ReduceOp::Sum, group);
-  return {sum_n.log().add_(max_n.sub(target_n)), {range.real, column_n, max_n, sum_n, {}}};
+  return {sum_n.log().add_(max_n.sub(target_n)), {range.real, column_n, max_n, sum_n, {}, logits.cap}};
 }
 
 at::Tensor checked_targets(const at::Tensor& targets_bt, const VocabRange& range) {

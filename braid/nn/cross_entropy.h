@@ -29,7 +29,7 @@ struct LossRows {
   kernels::SoftmaxGradient gradient;  // the argument of softmax_gradient_(), once the caller has set `step`
 };
 // Computes the losses of n rows, without autograd. REQUIRES: targets_n are entries of the vocabulary.
-LossRows cross_entropy_rows(const at::Tensor& logits_nv, const at::Tensor& targets_n, const VocabRange& range,
+LossRows cross_entropy_rows(const kernels::Logits& logits, const at::Tensor& targets_n, const VocabRange& range,
                             Communicator& group);
 
 // Returns the targets as a tensor of one dim. check() fails on a CPU if a target is not an entry of the vocabulary.

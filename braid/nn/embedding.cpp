@@ -2,6 +2,8 @@
 // the gradients into its rows.
 #include "braid/nn/embedding.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 
@@ -17,6 +19,7 @@ struct LocalRows {
   at::Tensor rows_n;     // row of each token; 0 if the token is on another rank
   at::Tensor foreign_n;  // bool, true if the token is on another rank; undefined if all are on this rank
   GradTarget target;
+  double scale;  // factor of rows; 0: none
 };
 
 LocalRows local_rows(const at::Tensor& tokens_bt, int64_t num_rows, const Communicator& group) {
@@ -25,10 +28,10 @@ LocalRows local_rows(const at::Tensor& tokens_bt, int64_t num_rows, const Commun
     check(tokens_n.min().item<int64_t>() >= 0 && tokens_n.max().item<int64_t>() < num_rows * group.size(),
           "tokens are within the vocabulary");
   }
-  if (group.size() == 1) return {tokens_n, {}, {}};
+  if (group.size() == 1) return {tokens_n, {}, {}, 0};
   const at::Tensor local_n = tokens_n.sub(group.rank() * num_rows);
   at::Tensor foreign_n = local_n.lt(0).logical_or_(local_n.ge(num_rows));
-  return {local_n.masked_fill(foreign_n, 0), std::move(foreign_n), {}};
+  return {local_n.masked_fill(foreign_n, 0), std::move(foreign_n), {}, 0};
 }
 
 struct Embedding : Function<Embedding> {
@@ -37,6 +40,7 @@ struct Embedding : Function<Embedding> {
     keep(ctx, local);
     at::Tensor x_nc = weight.index_select(0, local.rows_n);
     if (local.foreign_n.defined()) x_nc.masked_fill_(local.foreign_n.unsqueeze(1), 0);
+    if (local.scale != 0) x_nc.mul_(local.scale);
     // detach() makes it a base tensor instead of a view, so that later operations may work in place.
     return x_nc.view({tokens_bt.size(0), tokens_bt.size(1), weight.size(1)}).detach();
   }
@@ -44,6 +48,7 @@ struct Embedding : Function<Embedding> {
     const LocalRows& local = kept<LocalRows>(ctx);
     at::Tensor dx_nc = grads[0].reshape({-1, grads[0].size(-1)});
     if (local.foreign_n.defined()) dx_nc = dx_nc.masked_fill(local.foreign_n.unsqueeze(1), 0);
+    if (local.scale != 0) dx_nc = dx_nc.mul(local.scale);
     push_scattered_rows(local.target, dx_nc, local.rows_n);
     return {{}, {}, {}};
   }
@@ -65,10 +70,11 @@ struct AddPositions : Function<AddPositions> {
 
 }  // namespace
 
-at::Tensor lookup(ParamUse weight, const RankContext& rank, const Microbatch& microbatch) {
+at::Tensor lookup(ParamUse weight, double scale, const RankContext& rank, const Microbatch& microbatch) {
   const at::Tensor& weight_vc = weight.param->data;
   LocalRows local = local_rows(microbatch.tokens_bt, weight_vc.size(0), rank.tensor);
   local.target = {&rank.weight_grads, weight, microbatch.micro};
+  local.scale = at::scalar_tensor(scale, weight_vc.scalar_type()).item<double>();
   return Embedding::apply(weight_vc, microbatch.tokens_bt, local);
 }
 

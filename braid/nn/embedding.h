@@ -11,9 +11,9 @@
 
 namespace braid::nn {
 
-// Returns this rank's part of the embedding, btc. weight: this rank's rows, [v/n, c]. check() fails on a CPU if a token
-// is outside the table.
-at::Tensor lookup(ParamUse weight, const RankContext& rank, const Microbatch& microbatch);
+// Returns this rank's part of the embedding, btc. weight: this rank's rows, [v/n, c], which are multiplied with
+// `scale`, rounded to their type; 0: they are not. check() fails on a CPU if a token is outside the table.
+at::Tensor lookup(ParamUse weight, double scale, const RankContext& rank, const Microbatch& microbatch);
 
 // Adds positions in place: x_btc += weight[:t]. weight: [at least t, c], replicated. REQUIRES: no backward has saved x.
 at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);

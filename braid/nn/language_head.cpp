@@ -32,6 +32,7 @@ struct HeadCall {
   double seed;     // the gradient of the loss, with which backward will be seeded
   bool gradients;  // whether a backward may follow
   bool dx;         // whether that backward needs dX
+  double cap;      // of the logits; 0: none
 
   bool whole() const { return chunk_rows >= targets_n.size(0); }
 };
@@ -63,7 +64,7 @@ struct WholeLoss : Function<WholeLoss> {
     // Detached, because the queue holds it and would keep its graph alive.
     const at::Tensor x_nc = x_btc.detach().reshape({-1, x_btc.size(-1)});
     const at::Tensor logits_nv = logits_of(x_nc, weight_vc);
-    LossRows rows = cross_entropy_rows(logits_nv, call.targets_n, call.range, *call.group);
+    LossRows rows = cross_entropy_rows({logits_nv, call.cap}, call.targets_n, call.range, *call.group);
     if (call.gradients) {
       ctx->save_for_backward({x_nc, weight_vc});
       keep(ctx, WholeState{call, x_btc.sizes().vec(), logits_nv, std::move(rows.gradient)});
@@ -105,7 +106,8 @@ class Chunks {
       const int64_t count = std::min(call_.chunk_rows, n - begin);
       const at::Tensor x = x_nc_.narrow(0, begin, count);
       const at::Tensor logits_nv = logits_of(x, weight_vc_);
-      LossRows rows = cross_entropy_rows(logits_nv, call_.targets_n.narrow(0, begin, count), call_.range, *call_.group);
+      const at::Tensor targets_n = call_.targets_n.narrow(0, begin, count);
+      LossRows rows = cross_entropy_rows({logits_nv, call_.cap}, targets_n, call_.range, *call_.group);
       if (begin == 0) loss_n = at::empty({n}, rows.loss_n.options());
       loss_n.narrow(0, begin, count).copy_(rows.loss_n);
       if (!slot) continue;
@@ -164,7 +166,8 @@ at::Tensor LanguageHead::logits(const at::Tensor& all_btc, const Microbatch& mic
   const at::Tensor x_btc =
       microbatch.cache ? at::index_select(all_btc.flatten(0, 1), 0, microbatch.cache->last_s()).unsqueeze(1) : all_btc;
   const LinearCall call{options_.weight, nullptr, &rank_.weight_grads, microbatch.micro, rows_of(x_btc, microbatch)};
-  const at::Tensor logits_btv = linear(x_btc, call);
+  at::Tensor logits_btv = linear(x_btc, call);
+  if (options_.cap > 0) logits_btv = logits_btv.div(options_.cap).tanh_().mul_(options_.cap);
   const int64_t padding = logits_btv.size(-1) - range_.real;
   logits_btv.narrow(-1, range_.real, padding).fill_(-std::numeric_limits<double>::infinity());
   return logits_btv;
@@ -185,7 +188,8 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
                       rows,
                       microbatch.loss_gradient,
                       gradients,
-                      gradients && x.requires_grad()};
+                      gradients && x.requires_grad(),
+                      options_.cap};
   return call.whole() ? WholeLoss::apply(x, weight_vc, call) : ChunkedLoss::apply(x, weight_vc, call);
 }
 

@@ -25,6 +25,7 @@ class LanguageHead {
     ParamUse weight;    // this rank's rows, [v/n, c]
     int64_t vocab = 0;  // entries of the whole model's vocabulary, without padding
     int64_t logit_bytes = layout::kMostLogitBytes;
+    double cap = 0;  // logits x become cap tanh(x / cap); 0: they stay
   };
   LanguageHead(const Options& options, const RankContext& rank)
       : options_(options),

@@ -78,6 +78,10 @@ class Lowering {
         return rotary(op);
       case OpKind::Attention:
         return attention(op);
+      case OpKind::GeGlu:
+        return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
+          frame[y] = geglu(frame[x].value, keep);
+        });
       case OpKind::SwiGlu:
         return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
           frame[y] = swiglu(frame[x].value, keep);
@@ -112,9 +116,9 @@ class Lowering {
   // The ops.
 
   void lookup(const Op& op) {
-    emit(op, [y = op.out, rows = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
-      frame[y] = nn::lookup(rows, rank, m);
-    });
+    const auto run = [y = op.out, rows = use(op.params[0]), scale = op.scale, rank = rank_](
+                         Frame& frame, const Microbatch& m) { frame[y] = nn::lookup(rows, scale, rank, m); };
+    emit(op, run);
   }
 
   void positions(const Op& op) {
@@ -183,7 +187,8 @@ class Lowering {
             spec_.norm_eps,
             &rank_.weight_grads,
             0,
-            rank_.keep};
+            rank_.keep,
+            op.offset == 0 ? -0.0 : op.offset};
   }
 
   void linear(const Op& op) {
@@ -243,14 +248,17 @@ class Lowering {
   }
 
   void attention(const Op& op) {
-    const CoreCall core{heads(), kv_heads(), {}, rank_.keep, op.window};
-    const CachedCall cached{
-        core.heads, core.kv_heads, core.window, {static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())}};
+    const CoreCall core{heads(), kv_heads(), {}, rank_.keep, op.window, op.cap, op.scale};
+    const CachedCall cached{core.heads,  core.kv_heads,
+                            core.window, {static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())},
+                            core.cap,    core.scale};
     emit(op, [=, x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
       if (m.cache) {
         frame[y] = cached_attention(frame[x].value, cached, *m.cache);
       } else {
-        frame[y] = attention_core(frame[x].value, {core.heads, core.kv_heads, m.documents_bt, core.keep, core.window});
+        CoreCall of_micro = core;
+        of_micro.documents_bt = m.documents_bt;
+        frame[y] = attention_core(frame[x].value, of_micro);
       }
     });
   }
@@ -267,7 +275,7 @@ class Lowering {
   }
 
   void loss(const Op& op) {
-    const LanguageHead head({use(op.params[0]), spec_.vocab}, rank_);
+    const LanguageHead head({.weight = use(op.params[0]), .vocab = spec_.vocab, .cap = op.cap}, rank_);
     const int x = calls_.input_of(op);
     calls_.add({x, op.out}, op.out,
                [=, y = op.out](Frame& frame, const Microbatch& m) { frame[y] = head.forward(frame[x].value, m); });

@@ -22,7 +22,7 @@ struct FusedCall {
 at::Tensor data_of(const param::Parameter* param) { return param ? param->data.detach() : at::Tensor(); }
 
 kernels::NormParams params_of(const NormCall& call) {
-  return {call.kind, data_of(call.weight), data_of(call.bias), call.eps};
+  return {call.kind, data_of(call.weight), data_of(call.bias), call.eps, call.offset};
 }
 
 at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }

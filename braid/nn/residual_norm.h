@@ -24,6 +24,7 @@ struct NormCall {
   param::WeightGradQueue* queue = nullptr;
   int micro = 0;
   Keep keep = Keep::Everything;
+  double offset = -0.0;  // added to the weight; -0 changes no weight
 };
 
 // A branch's output, to be added to the residual stream: btc, already all-reduced over the tensor axis, and its bias.

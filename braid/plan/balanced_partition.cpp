@@ -64,26 +64,38 @@ std::string balanced_shares(const std::vector<double>& seconds, std::string_view
 
 namespace {
 
+// The times of the model's parts on one kind of device.
 struct PartSeconds {
-  double block = 0, embedding = 0, head = 0;
+  double embedding = 0, head = 0;
+  std::vector<double> parts;  // of blocks: those of ModelAccount
 };
 
 // Returns the times of the parts on each kind of device.
 std::vector<PartSeconds> part_seconds(const RunSpec& spec, RunLayout layout, const Cluster& cluster,
                                       FormulaSet formulas) {
   const spec::Recompute recompute = layout.stages[0].recompute;
+  const size_t num_parts = layout.account->parts.size();
   layout.stages.clear();
   for (size_t kind = 0; kind < cluster.devices.size(); ++kind) {
-    layout.stages.push_back({.blocks = 1, .recompute = recompute, .devices = kind});
     layout.stages.push_back({.embedding = true, .recompute = recompute, .devices = kind});
     layout.stages.push_back({.head = true, .recompute = recompute, .devices = kind});
+    for (size_t part = 0; part < num_parts; ++part) {
+      StageLoad load{.parts = std::vector<double>(num_parts), .recompute = recompute, .devices = kind};
+      load.parts[part] = 1;
+      layout.stages.push_back(std::move(load));
+    }
   }
   const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
   std::vector<PartSeconds> all;
-  for (size_t i = 0; i < passes.size(); i += 3) {
-    all.push_back({passes[i].all().total(), passes[i + 1].all().total(), passes[i + 2].all().total()});
+  for (size_t i = 0; i < passes.size(); i += 2 + num_parts) {
+    PartSeconds& kind = all.emplace_back(PartSeconds{passes[i].all().total(), passes[i + 1].all().total()});
+    for (size_t part = 0; part < num_parts; ++part) kind.parts.push_back(passes[i + 2 + part].all().total());
   }
   return all;
+}
+
+double block_seconds(const layout::ModelAccount& account, const PartSeconds& seconds, int layer) {
+  return layers_load(account, layer, layer + 1).of_parts([&](size_t part) { return seconds.parts[part]; });
 }
 
 constexpr double kRounding = 1 - 1e-9;  // tolerance for sums in another order
@@ -104,6 +116,39 @@ std::string text_of(const std::vector<double>& blocks) {
 
 }  // namespace
 
+namespace {
+
+// Returns the partition of a model with several kinds of layers. A unit costs on a rank what it costs on the first kind
+// of device, divided by the rank's speed, which is that of a whole model.
+std::string unequal_partition(const RunSpec& spec, const RunLayout& layout, const std::vector<PartSeconds>& kinds) {
+  const layout::ModelAccount& account = *layout.account;
+  const schedule::StagePlacement placement = spec::traits_of(spec.pipeline)->placement;
+  const auto model_seconds = [&](const PartSeconds& seconds) {
+    double sum = seconds.embedding + seconds.head;
+    for (int layer = 0; layer < spec.model.layers; ++layer) sum += block_seconds(account, seconds, layer);
+    return sum;
+  };
+  PartitionRequest request;
+  request.units.push_back({.name = "embedding", .forward = kinds[0].embedding});
+  for (int layer = 0; layer < spec.model.layers; ++layer) {
+    for (size_t part = 0; part < account.parts_of_layer(); ++part) {
+      request.units.push_back({.name = cat("blocks.", layer), .forward = kinds[0].parts[account.part_of(layer, part)]});
+    }
+  }
+  request.units.push_back({.name = "head", .forward = kinds[0].head});
+  request.speeds.resize(layout.pipe, 1);
+  for (int stage = 0; stage < std::ssize(layout.stages); ++stage) {
+    const int rank = schedule::owner_of_stage(placement, layout.pipe, stage);
+    const bool mirrored = placement == schedule::StagePlacement::Mirrored;
+    request.holders.push_back({.stage = stage, .rank = rank, .share = mirrored ? 0.5 : 1});
+    if (mirrored) request.holders.push_back({.stage = stage, .rank = layout.pipe - 1 - rank, .share = 0.5});
+    request.speeds[rank] = model_seconds(kinds[0]) / model_seconds(kinds[layout.stages[stage].devices]);
+  }
+  return spec::partition_text(spec.model, partition_units(request).first_unit);
+}
+
+}  // namespace
+
 std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   const Cluster seen = with_cores_of_ranks(cluster, spec);
   const RunLayout layout = layout_of(spec, seen, formulas, std::move(account));
@@ -111,13 +156,14 @@ std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, Form
   const schedule::StagePlacement placement = spec::traits_of(spec.pipeline)->placement;
   std::vector<BlockStage> stages;
   std::vector<double> even;
+  if (layout.account->num_kinds() > 1) return unequal_partition(spec, layout, kinds);
   for (const StageLoad& load : layout.stages) {
     const PartSeconds& seconds = kinds[load.devices];
     int rank = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stages.size()));
     // A mirrored stage and its counterpart are on the same two ranks. Each rank does half of the work of both.
     if (placement == schedule::StagePlacement::Mirrored) rank = std::min(rank, layout.pipe - 1 - rank);
     const double ends = (load.embedding ? seconds.embedding : 0) + (load.head ? seconds.head : 0);
-    stages.push_back({rank, seconds.block, ends});
+    stages.push_back({rank, block_seconds(*layout.account, seconds, 0), ends});
     even.push_back(load.blocks);
   }
   const std::vector<double> blocks = cut_equal_blocks(stages, spec.model.layers);

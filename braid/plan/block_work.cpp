@@ -129,29 +129,23 @@ double element_bytes(DType type) {
   return 4;
 }
 
-PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, FormulaSet formulas) {
   const Sizes z(spec, layout);
-  PartWork work = counted_work(layout.account->attention, z, layout, formulas);
-  if (stores_scores(formulas, spec.model)) {
+  const layout::PartAccount& part = layout.account->parts[number];
+  const bool attends = part.attention_flops.at(layout.extents.all) > 0;
+  PartWork work = counted_work(part, z, layout, formulas);
+  if (attends && stores_scores(formulas, spec.model)) {
     add_stored_attention(work, z, spec.model.heads);
   } else {
-    add_fused_attention(work, layout.account->attention, z, layout);
+    add_fused_attention(work, part, z, layout);
   }
-  add_sums(work, layout.account->attention, z, layout);
-  add_gathers(work, z, layout);
+  if (!part.expert_products.empty()) add_routes(work, z, layout);
+  add_sums(work, part, z, layout);
+  if (attends) add_gathers(work, z, layout);
   work.full = work.forward;
-  if (is_torchtitan(formulas)) count_torchtitan_attention(spec, layout, formulas, work);
-  return work;
-}
-
-PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
-  const Sizes z(spec, layout);
-  PartWork work = counted_work(layout.account->feed, z, layout, formulas);
-  add_fused_attention(work, layout.account->feed, z, layout);
-  if (z.experts > 0) add_routes(work, z, layout);
-  add_sums(work, layout.account->feed, z, layout);
-  work.full = work.forward;
-  if (is_torchtitan(formulas)) count_torchtitan_feed(spec, layout, formulas, work);
+  if (!is_torchtitan(formulas)) return work;
+  attends ? count_torchtitan_attention(spec, layout, formulas, work)
+          : count_torchtitan_feed(spec, layout, formulas, work);
   return work;
 }
 

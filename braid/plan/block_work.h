@@ -73,9 +73,8 @@ struct PartWork {
   PassWork full;      // recomputed under full recompute; only blocks have it
 };
 
-// Return the work of a block's two halves: attention, and the feed-forward layer (MLP or experts).
-PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
-PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
+// Returns the work of one of ModelAccount::parts.
+PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t part, FormulaSet formulas);
 PartWork embedding_work(const RunSpec& spec, const RunLayout& layout);
 // Returns the work of the last norm, the output projection to the vocabulary and the cross-entropy.
 PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);

@@ -29,10 +29,10 @@ double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& 
   return element_bytes(spec.train.dtype) * kept.elements.at(layout.extents) + kSingle * kept.floats.at(layout.extents);
 }
 
-HalfBytes bytes_of(const layout::PartAccount& half, const RunSpec& spec, const RunLayout& layout) {
-  const double masks = half.masked.at(layout.extents);
-  return {bytes_of(half.everything, spec, layout) + masks, bytes_of(half.selected, spec, layout) + masks,
-          bytes_of(half.pending, spec, layout)};
+PartBytes bytes_of(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
+  const double masks = part.masked.at(layout.extents);
+  return {bytes_of(part.everything, spec, layout) + masks, bytes_of(part.selected, spec, layout) + masks,
+          bytes_of(part.pending, spec, layout)};
 }
 
 double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
@@ -91,9 +91,13 @@ double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
 
 }  // namespace
 
-ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout)
-    : attention_half(bytes_of(layout.account->attention, spec, layout)),
-      feed_half(bytes_of(layout.account->feed, spec, layout)) {
+ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
+  const layout::ModelAccount& account = *layout.account;
+  for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of(part, spec, layout));
+  for (int layer = 0; layer < std::ssize(account.kind_of_layer); ++layer) {
+    const StageLoad load = layers_load(account, layer, layer + 1);
+    block = std::max(block, load.of_parts([&](size_t part) { return parts[part].everything; }));
+  }
   const ModelSpec& model = spec.model;
   const BlockSizes z(model);
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
@@ -121,20 +125,19 @@ double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
     return std::max(inputs, 0.0) * x.hidden + head;
   }
   const double ends = (load.embedding ? x.mask : 0) + (load.head ? head : x.hidden);
-  if (keeps == Keeps::Selected) return ends + load.of_blocks(x.attention_half.selected, x.feed_half.selected);
-  return ends + load.of_blocks(x.attention_half.everything, x.feed_half.everything);
+  if (keeps == Keeps::Selected) return ends + load.of_parts([&](size_t part) { return x.parts[part].selected; });
+  return ends + load.of_parts([&](size_t part) { return x.parts[part].everything; });
 }
 
 double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
-  const double blocks = load.of_blocks(x.attention_half.pending, x.feed_half.pending);
+  const double blocks = load.of_parts([&](size_t part) { return x.parts[part].pending; });
   return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   double block = load.blocks > 0 ? block_working(run, x, load) : 0;
   if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
-    block +=
-        std::min<double>(load.recompute.blocks, load.blocks) * (x.attention_half.everything + x.feed_half.everything);
+    block += std::min<double>(load.recompute.blocks, load.blocks) * x.block;
   }
   if (!load.head) return block;
   const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
@@ -161,9 +164,8 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
-  const layout::ModelAccount& account = *layout.account;
-  const double tables =
-      load.of_blocks(account.attention.tables.at(layout.extents.all), account.feed.tables.at(layout.extents.all));
+  const auto of_part = [&](size_t part) { return layout.account->parts[part].tables.at(layout.extents.all); };
+  const double tables = load.of_parts(of_part);
   return batch + kSmallBytes + kSingle * tables;
 }
 

@@ -5,9 +5,9 @@
 
 namespace braid::plan {
 
-// The bytes that one half of a block keeps of one microbatch, and those between its passes of input and weight
+// The bytes that a part of a block keeps of one microbatch, and those between its passes of input and weight
 // gradients.
-struct HalfBytes {
+struct PartBytes {
   double everything, selected;
   double pending;
 };
@@ -16,7 +16,8 @@ struct HalfBytes {
 struct ActivationBytes {
   ActivationBytes(const RunSpec& spec, const RunLayout& layout);
 
-  HalfBytes attention_half, feed_half;
+  std::vector<PartBytes> parts;  // those of ModelAccount
+  double block = 0;              // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
   double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
   double mask = 0;                // mask of dropout: a byte for each element

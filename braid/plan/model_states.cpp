@@ -180,22 +180,40 @@ ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout) {
   return parameters_of(layout.account->tokens, spec, layout).shared;
 }
 
-StageParameters PartParameters::blocks(double attentions, double feeds) const {
-  StageParameters all{attentions * attention, feeds * feed.experts};
-  all.shared += feeds * feed.shared;
+namespace {
+
+// Returns the sum of parameters over parts of blocks, so many of each.
+StageParameters sum_of(const std::vector<StageParameters>& parts, const std::vector<double>& counts) {
+  StageParameters all;
+  for (size_t part = 0; part < counts.size(); ++part) {
+    all.shared += counts[part] * parts[part].shared;
+    all.experts += counts[part] * parts[part].experts;
+  }
   return all;
 }
+
+}  // namespace
 
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout) {
   const auto count = [&](const layout::PartAccount& part) { return parameters_of(part, spec, layout); };
   const layout::ModelAccount& model = *layout.account;
-  return {count(model.attention).shared, count(model.feed),
-          count(model.tokens).shared,    count(model.positions).shared,
-          count(model.last_norm).shared, spec.model.output_weights};
+  PartParameters all{{},
+                     {},
+                     count(model.tokens).shared,
+                     count(model.positions).shared,
+                     count(model.last_norm).shared,
+                     spec.model.output_weights};
+  for (const layout::PartAccount& part : model.parts) all.parts.push_back(count(part));
+  for (int layer = 0; layer < std::ssize(model.kind_of_layer); ++layer) {
+    const StageParameters block = sum_of(all.parts, layers_load(model, layer, layer + 1).parts);
+    const auto size = [](const StageParameters& of) { return of.shared.count + of.experts.count; };
+    if (size(block) > size(all.block)) all.block = block;
+  }
+  return all;
 }
 
 StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load) {
-  StageParameters all = parts.blocks(load.of_blocks(1, 0), load.of_blocks(0, 1));
+  StageParameters all = sum_of(parts.parts, load.parts);
   if (load.embedding) all.shared += parts.tokens;
   if (load.embedding) all.shared += parts.positions;
   if (load.head) all.shared += parts.last_norm;

@@ -102,15 +102,12 @@ double save_bytes(const RunSpec& spec, const ParameterSum& of_rank);
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);
 
 // Parameters of the parts that stages are made of, on one tensor rank. Experts are those of one expert rank.
-// `attention` and `feed` are the two halves of a block, each with its norm.
 struct PartParameters {
-  ParameterSum attention;
-  StageParameters feed;
-  ParameterSum tokens, positions;  // embedding tables; `positions` is zero with rotary positions
+  std::vector<StageParameters> parts;  // of blocks: those of ModelAccount
+  StageParameters block;               // the largest block
+  ParameterSum tokens, positions;      // embedding tables; `positions` is zero with rotary positions
   ParameterSum last_norm;
   OutputWeights head = OutputWeights::Tied;
-
-  StageParameters blocks(double attentions, double feeds) const;
 };
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout);
 

@@ -84,7 +84,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
                                    const std::vector<StageFacts>& stages, const PartParameters& parts) {
   const RunLayout& layout = run.layout;
   const bool mirrored = traits.placement == schedule::StagePlacement::Mirrored;
-  std::vector<RankShare> shares(layout.pipe, {.block = parts.blocks(1, 1)});
+  std::vector<RankShare> shares(layout.pipe, {.block = parts.block});
   const auto add = [&](int rank, size_t stage, double share_of_passes) {
     RankShare& share = shares[rank];
     const StagePasses& passes = stages[stage].passes;

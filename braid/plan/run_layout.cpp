@@ -42,22 +42,29 @@ std::vector<spec::Recompute> policies_of(const MemorySpec& spec) {
   return policies;
 }
 
-std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
+// Returns the load of the units `begin` to `end`, not included, of those between embedding and head.
+StageLoad units_load(const layout::ModelAccount& account, int begin, int end) {
+  const int parts = static_cast<int>(account.parts_of_layer());
+  StageLoad load{.blocks = static_cast<double>(end - begin) / parts,
+                 .parts = std::vector<double>(account.parts.size())};
+  for (int unit = begin; unit < end; ++unit) ++load.parts[account.part_of(unit / parts, unit % parts)];
+  return load;
+}
+
+std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccount& account, int num_stages) {
   if (spec::is_measured(spec.pipeline)) {
     RunSpec cut = spec;
     cut.pipeline.partition = "even";
-    return stage_loads(cut, num_stages);
+    return stage_loads(cut, account, num_stages);
   }
   const std::vector<int> first_unit = spec::stage_units(spec, num_stages);
-  const int head = model::num_units(spec.model) - 1, parts = model::parts_of_layer(spec.model);
+  const int head = model::num_units(spec.model) - 1;
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
     StageLoad& load = loads[stage];
     const int begin = first_unit[stage], end = first_unit[stage + 1];
-    const int held = std::min(end, head) - std::max(begin, 1);
-    load.blocks = static_cast<double>(held) / parts;
-    if (held % parts == 1) load.more_feeds = std::max(begin, 1) % 2 == 1 ? -1 : 1;  // units 1, 3, 5 .. are attention
+    load = units_load(account, std::max(begin, 1) - 1, std::min(end, head) - 1);
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];
@@ -192,6 +199,11 @@ std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
   return rates;
 }
 
+StageLoad layers_load(const layout::ModelAccount& account, int begin, int end) {
+  const int parts = static_cast<int>(account.parts_of_layer());
+  return units_load(account, begin * parts, end * parts);
+}
+
 void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout) {
   layout.account = std::move(account);
   const auto between = mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
@@ -202,7 +214,7 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   RunLayout layout = ranks_of(spec, cluster, formulas);
   set_account(counted(spec, std::move(account)), spec.mesh, layout);
   if (formulas == FormulaSet::Braid) layout.aligned_to = kBraidAlignment;
-  layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
+  layout.stages = stage_loads(spec, *layout.account, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
     put_stages_on(KindsOfRanks(spec, cluster, formulas).slowest(0, spec.mesh.data), spec, layout);
   }
@@ -236,10 +248,10 @@ RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, Formu
   set_account(counted(spec, std::move(account)), spec.mesh, layout);
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
-  layout.stages = {{.blocks = static_cast<double>(spec.model.layers),
-                    .embedding = true,
-                    .head = true,
-                    .recompute = alike ? policies[0] : spec::Recompute{}}};
+  StageLoad all = layers_load(*layout.account, 0, spec.model.layers);
+  all.embedding = all.head = true;
+  if (alike) all.recompute = policies[0];
+  layout.stages = {std::move(all)};
   return layout;
 }
 

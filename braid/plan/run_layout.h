@@ -19,19 +19,22 @@ namespace braid::plan {
 
 inline constexpr int kBraidAlignment = 1024;  // alignment of parameters, in elements: ParamStore::kAlign
 
-// The part of the model that a pipeline stage holds. A cut may divide a block into its two halves, attention and
+// The part of the model that a pipeline stage holds. A cut may divide a block into its parts, such as attention and
 // feed-forward layer.
 struct StageLoad {
-  double blocks = 0;   // number of blocks; a half counts 0.5
-  int more_feeds = 0;  // number of feed-forward halves minus attention halves: -1, 0 or 1
+  double blocks = 0;          // number of blocks; one of two parts counts 0.5
+  std::vector<double> parts;  // the number of each of ModelAccount::parts
   bool embedding = false;
   bool head = false;
   spec::Recompute recompute;
   size_t devices = 0;  // kind: index into Cluster::devices; the slowest if replicas are on several kinds
 
-  // Returns the sum of a quantity over all blocks, given its value for an attention half and for a feed-forward half.
-  double of_blocks(double attention, double feed) const {
-    return blocks * (attention + feed) + more_feeds / 2.0 * (feed - attention);
+  // Returns the sum of a quantity over all parts of blocks, given its value for each of ModelAccount::parts.
+  template <class Quantity>
+  double of_parts(const Quantity& of_part) const {
+    double sum = 0;
+    for (size_t part = 0; part < parts.size(); ++part) sum += parts[part] * of_part(part);
+    return sum;
   }
   bool operator==(const StageLoad&) const = default;
 };
@@ -58,6 +61,9 @@ struct RunLayout {
 
   int num_ranks() const { return pipe * data * context * expert * tensor; }
 };
+
+// Returns the load of the layers `begin` to `end`, not included, without embedding and head.
+StageLoad layers_load(const layout::ModelAccount& account, int begin, int end);
 
 // Sets the account of the run's model, and the extents that follow from it and from the layout's ranks.
 void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout);

@@ -39,8 +39,9 @@ struct Rates {
 
 // The passes of the model's parts on one kind of device.
 struct PartPasses {
-  StagePasses attention, feed, embedding, head;
-  PassSeconds selected_attention, selected_feed, full_attention, full_feed;
+  StagePasses embedding, head;
+  std::vector<StagePasses> parts;           // of blocks: those of ModelAccount
+  std::vector<PassSeconds> selected, full;  // by part: the forward that is recomputed
 };
 
 void add(StagePasses& stage, double times, const StagePasses& part) {
@@ -71,7 +72,10 @@ PassSeconds StagePasses::all() const {
 
 std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
                                       FormulaSet formulas) {
-  const PartWork attention = attention_work(spec, layout, formulas), feed = feed_work(spec, layout, formulas);
+  std::vector<PartWork> of_blocks;
+  for (size_t part = 0; part < layout.account->parts.size(); ++part) {
+    of_blocks.push_back(part_work(spec, layout, part, formulas));
+  }
   const PartWork embedding = embedding_work(spec, layout), head = head_work(spec, layout, formulas);
   std::vector<PartPasses> kinds;
   for (const DeviceGroup& group : cluster.devices) {
@@ -83,11 +87,12 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
                       element_bytes(spec.train.dtype) * layout.tokens * spec.model.width,
                       group.skew,
                       formulas == FormulaSet::TorchtitanAsyncTensor};
-    kinds.push_back({rates.passes(attention), rates.passes(feed), rates.passes(embedding), rates.passes(head),
-                     rates.seconds(attention.selected, AttentionPass::Forward),
-                     rates.seconds(feed.selected, AttentionPass::Forward),
-                     rates.seconds(attention.full, AttentionPass::Forward),
-                     rates.seconds(feed.full, AttentionPass::Forward)});
+    PartPasses& kind = kinds.emplace_back(PartPasses{rates.passes(embedding), rates.passes(head)});
+    for (const PartWork& work : of_blocks) {
+      kind.parts.push_back(rates.passes(work));
+      kind.selected.push_back(rates.seconds(work.selected, AttentionPass::Forward));
+      kind.full.push_back(rates.seconds(work.full, AttentionPass::Forward));
+    }
   }
   std::vector<StagePasses> stages(layout.stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {
@@ -96,21 +101,15 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
       stages[i] = stages[i - 1];
       continue;
     }
-    const PartPasses& parts = kinds[load.devices];
-    const double attentions = load.of_blocks(1, 0), feeds = load.of_blocks(0, 1);
-    add(stages[i], attentions, parts.attention);
-    add(stages[i], feeds, parts.feed);
-    if (load.embedding) add(stages[i], 1, parts.embedding);
-    if (load.head) add(stages[i], 1, parts.head);
+    const PartPasses& kind = kinds[load.devices];
     const auto keeps = load.recompute.keeps;
-    if (keeps == spec::Recompute::Keeps::Selected) {
-      stages[i].input_grad += attentions * parts.selected_attention;
-      stages[i].input_grad += feeds * parts.selected_feed;
+    for (size_t part = 0; part < load.parts.size(); ++part) {
+      add(stages[i], load.parts[part], kind.parts[part]);
+      if (keeps == spec::Recompute::Keeps::Selected) stages[i].input_grad += load.parts[part] * kind.selected[part];
+      if (keeps == spec::Recompute::Keeps::SegmentInputs) stages[i].input_grad += load.parts[part] * kind.full[part];
     }
-    if (keeps == spec::Recompute::Keeps::SegmentInputs) {
-      stages[i].input_grad += attentions * parts.full_attention;
-      stages[i].input_grad += feeds * parts.full_feed;
-    }
+    if (load.embedding) add(stages[i], 1, kind.embedding);
+    if (load.head) add(stages[i], 1, kind.head);
   }
   return stages;
 }

@@ -1,4 +1,7 @@
 // The list of fields: key, meaning, place and rule of every value a user can set. The structs hold the defaults.
+#include <algorithm>
+#include <initializer_list>
+
 #include "braid/model/families.h"
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
@@ -14,19 +17,21 @@ using O = OptimizerSpec;
 
 // Returns "Only of model.family ..." with the families that a key is for.
 template <class Trait>
-std::string only_of(Trait model::FamilyTraits::*trait, Trait value) {
+std::string only_of(Trait model::FamilyTraits::*trait, std::initializer_list<Trait> values) {
   std::vector<std::string> names;
   for (const model::Family& family : model::families()) {
-    if (family.traits.*trait == value) names.push_back(quoted_text(family.name));
+    if (std::ranges::count(values, family.traits.*trait) > 0) names.push_back(quoted_text(family.name));
   }
   return cat(" Only of model.family ", joined(names, " and "), ".");
 }
 
 std::vector<Field> model_fields() {
   using Traits = model::FamilyTraits;
-  const std::string grouped = only_of(&Traits::key_heads, model::KeyHeads::Shared);
-  const std::string free_heads = only_of(&Traits::heads, model::HeadForm::Free);
-  const std::string rotary = only_of(&Traits::positions, model::PositionKind::Rotary);
+  const std::string grouped = only_of(&Traits::key_heads, {model::KeyHeads::Shared});
+  const std::string free_heads = only_of(&Traits::heads, {model::HeadForm::Free});
+  const std::string capped = only_of(&Traits::heads, {model::HeadForm::Capped});
+  const std::string wide_heads = only_of(&Traits::heads, {model::HeadForm::Free, model::HeadForm::Capped});
+  const std::string rotary = only_of(&Traits::positions, {model::PositionKind::Rotary});
   return {
       model<&M::preset>("model.preset", Anything{},
                         "A known model's sizes by name, such as \"gpt2-124m\"; other keys of the section override it."),
@@ -41,7 +46,7 @@ std::vector<Field> model_fields() {
           "Key and value heads per block, each shared by a group of heads; 0 takes model.heads." + grouped),
       model<&M::width>("model.width", IntRange{1, 1 << 20}, "Features of the residual stream."),
       model<&M::head_width>("model.head_width", IntRange{0, 1 << 16},
-                            "Features of one attention head; 0 takes model.width / model.heads." + free_heads),
+                            "Features of one attention head; 0 takes model.width / model.heads." + wide_heads),
       model<&M::qkv_bias>("model.qkv_bias", Anything{},
                           "Whether queries, keys and values have biases, as in Qwen 2." + free_heads),
       model<&M::qk_norm>("model.qk_norm", Anything{},
@@ -50,8 +55,15 @@ std::vector<Field> model_fields() {
                              free_heads),
       model<&M::window>("model.window", at_least(0),
                         "Sliding window attention: the newest tokens that a token sees, itself among them, as in "
-                        "Mistral; 0: all." +
-                            free_heads),
+                        "Mistral; 0: all. In Gemma 2, of layers 0, 2, 4 .. alone." +
+                            wide_heads),
+      model<&M::attention_cap>("model.attention_cap", RealRange{0, 64, Bound::Closed, Bound::Closed},
+                               "Attention scores x become cap tanh(x / cap), as in Gemma 2; 0: they stay." + capped),
+      model<&M::logit_cap>("model.logit_cap", from(0),
+                           "Logits x become cap tanh(x / cap), as in Gemma 2; 0: they stay." + capped),
+      model<&M::query_scalar>(
+          "model.query_scalar", from(0),
+          "Attention scores are divided by its square root; 0: by that of the head's features." + capped),
       model<&M::ffn>(
           "model.ffn", at_least(0),
           "Features inside the feed-forward branch; 0 takes the family's width, which braid model prints. With "

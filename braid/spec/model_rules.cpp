@@ -19,13 +19,13 @@ CrossRule resolved(const char* key, std::string ModelSpec::*name) {
           [](const View&) { return std::string("must be empty here: parse_run() or described_model() resolves it"); }};
 }
 
-// The rule that a key keeps its default in a family with fixed heads.
+// The rule that a key keeps its default in a family whose heads have none of these forms.
 template <class T>
-CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
+CrossRule of_heads(const char* key, T ModelSpec::*figure, std::vector<model::HeadForm> forms) {
   return {{key, "model.family"},
-          [figure](const View& at) {
+          [figure, forms](const View& at) {
             return at.spec.model.*figure == T() ||
-                   model::family_of(at.spec.model).traits.heads == model::HeadForm::Free;
+                   std::ranges::count(forms, model::family_of(at.spec.model).traits.heads) > 0;
           },
           [](const View& at) {
             const char* none = std::is_same_v<T, bool> ? "false" : "0";
@@ -69,15 +69,22 @@ CrossRule sound_on_tensor_ranks() {
 }  // namespace
 
 std::vector<CrossRule> model_rules() {
+  constexpr auto kFree = model::HeadForm::Free, kCapped = model::HeadForm::Capped;
   return {
       sound_family(),
       sound_on_tensor_ranks(),
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
-      of_free_heads("model.head_width", &ModelSpec::head_width),
-      of_free_heads("model.qkv_bias", &ModelSpec::qkv_bias),
-      of_free_heads("model.qk_norm", &ModelSpec::qk_norm),
-      of_free_heads("model.window", &ModelSpec::window),
+      of_heads("model.head_width", &ModelSpec::head_width, {kFree, kCapped}),
+      of_heads("model.qkv_bias", &ModelSpec::qkv_bias, {kFree}),
+      of_heads("model.qk_norm", &ModelSpec::qk_norm, {kFree}),
+      of_heads("model.window", &ModelSpec::window, {kFree, kCapped}),
+      of_heads("model.attention_cap", &ModelSpec::attention_cap, {kCapped}),
+      of_heads("model.logit_cap", &ModelSpec::logit_cap, {kCapped}),
+      of_heads("model.query_scalar", &ModelSpec::query_scalar, {kCapped}),
+      {{"model.attention_cap", "train.device"},
+       [](const View& at) { return at.spec.model.attention_cap == 0 || at.spec.train.device == DeviceKind::Cpu; },
+       [](const View&) { return std::string("must be 0 with train.device = \"cuda\": its kernel is for CPUs"); }},
       {{"model.head_width"},
        [](const View& at) { return at.spec.model.head_width % 2 == 0; },
        [](const View&) { return std::string("must be an even number, since features are rotated in pairs"); }},

@@ -62,9 +62,9 @@ double BlockInTraining::streamed_bytes() const {
   layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
   plan::set_account(std::make_shared<const layout::ModelAccount>(layout::account_of(spec_.model)), spec_.mesh, layout);
   double bytes = 0;
-  for (const plan::PartWork& half : {plan::attention_work(spec_, layout, plan::FormulaSet::Braid),
-                                     plan::feed_work(spec_, layout, plan::FormulaSet::Braid)}) {
-    bytes += half.forward.streamed_bytes + half.input_grad.streamed_bytes;
+  for (size_t part = 0; part < layout.account->parts_of_layer(); ++part) {
+    const plan::PartWork work = plan::part_work(spec_, layout, part, plan::FormulaSet::Braid);
+    bytes += work.forward.streamed_bytes + work.input_grad.streamed_bytes;
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// Times the pieces of a model of one transformer block, one at a time. They represent all blocks of the model.
+// Times the pieces of a model of few transformer blocks, one at a time. They represent all blocks of the model.
 #include "braid/train/stage_profile.h"
 
 #include <ATen/ops/arange.h>
@@ -178,43 +178,47 @@ class Profile {
   ModelSample sample_;
 };
 
-// The measured pieces of a model of one block.
-struct Pieces {
-  plan::Unit embedding, whole, head;
-  std::vector<plan::Unit> parts;  // of the block
-};
-
-// Splits the whole block's time in proportion to the times of its parts.
-void share_out(double plan::Unit::*seconds, Pieces& pieces) {
-  double sum = 0;
-  for (const plan::Unit& part : pieces.parts) sum += part.*seconds;
-  if (sum <= 0) return;
-  for (plan::Unit& part : pieces.parts) part.*seconds *= pieces.whole.*seconds / sum;
+// Returns the first block of each kind of layer, by its number in the model.
+std::vector<int> first_blocks(const model::ModelGraph& graph) {
+  std::vector<int> first;
+  for (size_t kind = 1; kind + 1 < graph.kinds.size(); ++kind) {
+    first.push_back(static_cast<int>(std::ranges::find(graph.blocks, static_cast<int>(kind)) - graph.blocks.begin()));
+  }
+  return first;
 }
 
-Pieces measured_pieces(const RunSpec& one_block, Communicator& tensor) {
-  Profile profile(one_block, tensor);
-  Pieces pieces{profile.measured({0}), profile.measured({1}), profile.measured({2}), {}};
-  for (int part = 0; part < model::parts_of_layer(one_block.model); ++part) {
-    pieces.parts.push_back(profile.measured({1, part, part + 1}));
+// Returns the parts of a block, with the whole block's time divided in proportion to the times of its parts.
+std::vector<plan::Unit> measured_parts(Profile& profile, const ModelSpec& model, int block) {
+  const plan::Unit whole = profile.measured({block});
+  std::vector<plan::Unit> parts;
+  for (int part = 0; part < model::parts_of_layer(model); ++part) {
+    parts.push_back(profile.measured({block, part, part + 1}));
   }
   for (const auto seconds : {&plan::Unit::forward, &plan::Unit::input_grad, &plan::Unit::weight_grad}) {
-    share_out(seconds, pieces);
+    double sum = 0;
+    for (const plan::Unit& part : parts) sum += part.*seconds;
+    for (plan::Unit& part : parts) part.*seconds *= sum > 0 ? whole.*seconds / sum : 1;
   }
-  return pieces;
+  return parts;
 }
 
-std::vector<plan::Unit> units_of(const Pieces& pieces, const ModelSpec& model) {
-  const model::BlockGraph layer = model::graph_of(model).kinds[1];
-  std::vector<plan::Unit> units{pieces.embedding};
+// Measures the units of a model on `sample`, whose first layers are the model's and have all kinds.
+std::vector<plan::Unit> measured_units(const RunSpec& sample, const ModelSpec& model, Communicator& tensor) {
+  const model::ModelGraph graph = model::graph_of(model);
+  Profile profile(sample, tensor);
+  std::vector<plan::Unit> units{profile.measured({0})};
   units.back().name = "embedding";
-  for (int block = 0; block < model.layers; ++block) {
-    for (size_t part = 0; part < pieces.parts.size(); ++part) {
-      units.push_back(pieces.parts[part]);
-      units.back().name = cat("blocks.", block, ".", model::part_name(layer, part));
+  const plan::Unit head = profile.measured({sample.model.layers + 1});
+  std::vector<std::vector<plan::Unit>> of_kind;
+  for (const int block : first_blocks(graph)) of_kind.push_back(measured_parts(profile, model, block));
+  for (int layer = 0; layer < model.layers; ++layer) {
+    const std::vector<plan::Unit>& parts = of_kind[graph.blocks[layer + 1] - 1];
+    for (size_t part = 0; part < parts.size(); ++part) {
+      units.push_back(parts[part]);
+      units.back().name = cat("blocks.", layer, ".", model::part_name(graph.block(layer + 1), part));
     }
   }
-  units.push_back(pieces.head);
+  units.push_back(head);
   units.back().name = "head";
   return units;
 }
@@ -222,12 +226,12 @@ std::vector<plan::Unit> units_of(const Pieces& pieces, const ModelSpec& model) {
 }  // namespace
 
 std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
-  RunSpec one_block = spec;
-  one_block.model.layers = 1;
+  RunSpec sample = spec;
+  sample.model.layers = std::ranges::max(first_blocks(model::graph_of(spec.model)));
   const auto measured = [&](Communicator& tensor) {
     param::account_memory_to(tensor.rank());
     enter_device(spec);
-    return units_of(measured_pieces(one_block, tensor), spec.model);
+    return measured_units(sample, spec.model, tensor);
   };
   return values_by_rank(launcher(spec.run), spec.mesh.tensor, measured,
                         {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];

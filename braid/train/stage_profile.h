@@ -76,8 +76,8 @@ class ModelSample {
 // starts. REQUIRES: spec.model.vocab is resolved.
 //
 // Times are medians of the forward, input-gradient and weight-gradient pass over a few runs, on tensor rank 0.
-// Recomputation (memory.recompute) counts to the input-gradient pass. All transformer blocks are alike, so one is
-// measured for all; its time is divided in the proportion of its halves. A loss over a large vocabulary computes its
+// Recomputation (memory.recompute) counts to the input-gradient pass. Of each kind of transformer block one is measured
+// for all; its time is divided in the proportion of its parts. A loss over a large vocabulary computes its
 // weight gradient in the forward pass, so it counts there.
 //
 // Activation bytes are those that forward keeps for backward, outputs included, by the account of memory. They are 0 on

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <span>
 
 #include "braid/base/clock.h"
 #include "braid/base/median.h"
@@ -28,7 +29,7 @@ std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
   const double n = static_cast<double>(spec.train.microbatch) * spec.model.context;
   const layout::RankExtents rank = layout::rank_extents(account, {.tokens = n, .tensor = spec.mesh.tensor});
   std::vector<TimedLinear> layers;
-  for (const layout::PartAccount& part : {account.attention, account.feed}) {
+  for (const layout::PartAccount& part : std::span(account.parts).first(account.parts_of_layer())) {
     const size_t first = layers.size();
     for (const auto& [rows, in, out] : part.products) {
       const auto size = [&](const model::Terms& terms) { return static_cast<int64_t>(terms.at(rank.all)); };

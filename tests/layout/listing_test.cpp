@@ -71,8 +71,8 @@ TEST(Listing, OpsAddUpToTheAccount) {
     elements += op.kept_elements;
     floats += op.kept_floats;
   }
-  EXPECT_EQ(elements, account.attention.everything.elements.at(rank) + account.feed.everything.elements.at(rank));
-  EXPECT_EQ(floats, account.attention.everything.floats.at(rank) + account.feed.everything.floats.at(rank));
+  EXPECT_EQ(elements, account.parts[0].everything.elements.at(rank) + account.parts[1].everything.elements.at(rank));
+  EXPECT_EQ(floats, account.parts[0].everything.floats.at(rank) + account.parts[1].everything.floats.at(rank));
 }
 
 }  // namespace

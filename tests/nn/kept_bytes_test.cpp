@@ -129,9 +129,9 @@ class Counted {
 
   int64_t kept(const std::string& recompute) const {
     const auto part = recompute == "selective" ? &layout::PartAccount::selected : &layout::PartAccount::everything;
-    return bytes(account_.attention.*part) + bytes(account_.feed.*part);
+    return bytes(account_.parts[0].*part) + bytes(account_.parts[1].*part);
   }
-  int64_t waiting() const { return bytes(account_.attention.pending) + bytes(account_.feed.pending); }
+  int64_t waiting() const { return bytes(account_.parts[0].pending) + bytes(account_.parts[1].pending); }
 
  private:
   int64_t bytes(const layout::Kept& kept) const {

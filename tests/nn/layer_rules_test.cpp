@@ -62,7 +62,7 @@ TEST(Embedding, RefusesTokensOutsideTheTable) {
     RankWorld world({{"embedding", {{"wte.weight", mesh::replicated({5, 4})}}}}, group);
     Microbatch m;
     m.tokens_bt = at::full({1, 2}, 5, at::kLong);
-    EXPECT_THROW(lookup({&world.store["wte.weight"], 0}, world.context, m), InternalError);
+    EXPECT_THROW(lookup({&world.store["wte.weight"], 0}, 0, world.context, m), InternalError);
   });
 }
 

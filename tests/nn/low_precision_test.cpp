@@ -55,7 +55,7 @@ TEST_P(LowPrecision, EmbeddingAddsRepeatedTokensInFloat32) {
     Microbatch m;
     m.tokens_bt = at::full({1, 1500}, 5, at::kLong);  // more ones than either type counts
     world.sink->begin_step(1);
-    const at::Tensor y = reduce_from_(lookup({&world.store["wte.weight"], 0}, world.context, m), group);
+    const at::Tensor y = reduce_from_(lookup({&world.store["wte.weight"], 0}, 0, world.context, m), group);
     EXPECT_EQ(y.scalar_type(), GetParam());
     y.backward(at::full({1, 1500, 3}, 1.5, GetParam()));
     world.queue.run_all();

@@ -111,7 +111,7 @@ TEST(Experts, TokensGoToThemAndComeBack) {
   RunSpec run = small();
   run.mesh.expert = 4;
   const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
-  const PartWork work = feed_work(run, layout, FormulaSet::Braid);
+  const PartWork work = part_work(run, layout, 1, FormulaSet::Braid);
   for (const PassWork& pass : {work.forward, work.input_grad}) {
     EXPECT_EQ(pass.routed_bytes, 2.0 * 256 * 2 * 1024);
     EXPECT_EQ(pass.num_routes, 2);
@@ -130,7 +130,7 @@ TEST(Experts, RowsOfTheirProducts) {
   RunSpec run = small();
   run.mesh.expert = 4;
   const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
-  const auto& products = feed_work(run, layout, FormulaSet::Braid).forward.products;
+  const auto& products = part_work(run, layout, 1, FormulaSet::Braid).forward.products;
   ASSERT_EQ(products.size(), 1u + 2 * 2);  // the router, and two of each of two experts
   EXPECT_EQ(products[0].flops, 2.0 * 256 * 1024 * 8);
   EXPECT_EQ(products[1].flops, 2.0 * (256 * 4 * 2 / 8) * 1024 * 2 * 128);
@@ -149,7 +149,7 @@ TEST(Experts, OneForAllTokensIsADenseBranchWithARouter) {
   EXPECT_EQ(static_cast<double>(with.gradients - without.gradients), 4 * router);
   EXPECT_EQ(static_cast<double>(with.moments - without.moments), 12 * router);
   const auto products_of = [](const RunSpec& spec) {
-    return feed_work(spec, layout_of(spec, a100_nodes(1), FormulaSet::Braid), FormulaSet::Braid).forward.products;
+    return part_work(spec, layout_of(spec, a100_nodes(1), FormulaSet::Braid), 1, FormulaSet::Braid).forward.products;
   };
   auto products = products_of(run);
   products.erase(products.begin());  // the router's

@@ -42,7 +42,7 @@ Answers answers(const model::ModelGraph& graph) {
   Answers all{};
   all.parameters = layout::count_params(run.model, graph);
   all.flops = account->flops_per_token;
-  all.kept = account->attention.everything.elements.at(rank) + account->feed.everything.elements.at(rank);
+  all.kept = account->parts[0].everything.elements.at(rank) + account->parts[1].everything.elements.at(rank);
   for (const layout::ListedOp& op : layout::listing_of(run.model, graph, ranks).ops) {
     if (op.block != "blocks.0") continue;
     all.listed_kept += op.kept_elements;

@@ -30,9 +30,9 @@ TEST(OpPlaces, AttentionCountsInThePartWhereItIs) {
   const auto account =
       std::make_shared<const layout::ModelAccount>(layout::account_of(run.model, model::graph_of(run.model, blocks)));
   const RunLayout swapped = layout_of(run, a100_nodes(1), FormulaSet::Braid, account);
-  const PartWork expected = attention_work(run, usual, FormulaSet::Braid);
-  const PartWork first = attention_work(run, swapped, FormulaSet::Braid);
-  const PartWork second = feed_work(run, swapped, FormulaSet::Braid);
+  const PartWork expected = part_work(run, usual, 0, FormulaSet::Braid);
+  const PartWork first = part_work(run, swapped, 0, FormulaSet::Braid);
+  const PartWork second = part_work(run, swapped, 1, FormulaSet::Braid);
   EXPECT_EQ(first.forward.attention.flops, 0);
   EXPECT_GT(expected.forward.attention.flops, 0);
   EXPECT_EQ(second.forward.attention.flops, expected.forward.attention.flops);
@@ -67,7 +67,7 @@ TEST(OpPlaces, EmbeddingAndHeadCountBesideTheirTables) {
   EXPECT_EQ(begin.forward.num_reductions, 2) << "of the lookup and of the branch";
   EXPECT_EQ(begin.input_grad.num_reductions, 1);
   EXPECT_EQ(end.forward.products.size(), 3u);
-  EXPECT_EQ(end.forward.attention.flops, attention_work(run, usual, FormulaSet::Braid).forward.attention.flops);
+  EXPECT_EQ(end.forward.attention.flops, part_work(run, usual, 0, FormulaSet::Braid).forward.attention.flops);
   EXPECT_EQ(end.forward.num_reductions, 1);
   EXPECT_EQ(end.input_grad.num_reductions, 2);
 }

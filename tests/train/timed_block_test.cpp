@@ -72,8 +72,8 @@ TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {
     layout.tokens = 64;
     layout.tensor = 2;
     plan::set_account(std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model)), spec.mesh, layout);
-    const plan::PartWork parts[] = {plan::attention_work(spec, layout, plan::FormulaSet::Braid),
-                                    plan::feed_work(spec, layout, plan::FormulaSet::Braid)};
+    const plan::PartWork parts[] = {plan::part_work(spec, layout, 0, plan::FormulaSet::Braid),
+                                    plan::part_work(spec, layout, 1, plan::FormulaSet::Braid)};
     std::vector<double> predicted, timed;
     double bytes = -64 * plan::element_bytes(spec.train.dtype) * not_timed(plan::BlockSizes(spec.model), 2);
     for (const plan::PartWork& part : parts) {

@@ -17,7 +17,7 @@ import sys
 import torch
 import transformers
 
-from llama_numbers import float_is_double
+from llama_numbers import float_is_double, widen_scale
 from model_numbers import formula_integers, line
 
 LAYERS, HEADS, KV_HEADS, WIDTH, FFN, VOCAB, CONTEXT = 2, 4, 2, 32, 48, 61, 96
@@ -39,6 +39,10 @@ FAMILIES = {
     "mistral": ("Mistral", torch.float16, None, SHAPE | dict(sliding_window=7, rope_parameters=rope(1e4))),
     "qwen2": ("Qwen2", torch.bfloat16, None, SHAPE | dict(tie_word_embeddings=True, rope_parameters=rope(1e6))),
     "qwen3": ("Qwen3", torch.float32, "40KB", SHAPE | dict(head_dim=10, tie_word_embeddings=False, rope_parameters=rope(1e6))),
+    "gemma2": ("Gemma2", torch.bfloat16, None,
+               SHAPE | dict(head_dim=10, sliding_window=7, query_pre_attn_scalar=12, attn_logit_softcapping=2.0,
+                            final_logit_softcapping=3.0, tie_word_embeddings=True, rope_parameters=rope(1e4),
+                            attn_implementation="eager")),
 }
 
 
@@ -54,7 +58,7 @@ def fill(model, generator):
 def wide(kind, config, narrow):
     """The same weights in a model that computes in float64."""
     with float_is_double():
-        model = getattr(transformers, kind)(config).double().eval()
+        model = widen_scale(getattr(transformers, kind)(config).double().eval())
     with torch.no_grad():
         for to, source in zip(model.parameters(), narrow.parameters()):
             to.copy_(source)

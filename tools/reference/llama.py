@@ -6,8 +6,8 @@
 
 `llama` ties its head to the embedding; `llama3` has a head of its own and scaled rotary frequencies, of which one stays,
 one is between and two are divided. `mistral` has a sliding window, `qwen2` biases, `qwen3` heads of a width of their own with
-norms on queries and keys. The model computes its norms and angles in float32 whatever its type. For the float64
-files torch.float and torch.float32 mean float64 while it runs, so that the same code computes in float64 throughout.
+norms on queries and keys, `gemma2` layers with a window and without one, and caps. The model computes its norms and angles
+in float32 whatever its type. For the float64 files torch.float and torch.float32 mean float64 while it runs, so that the same code computes in float64 throughout.
 """
 import functools
 import pathlib
@@ -16,7 +16,7 @@ import sys
 import torch
 import transformers
 
-from llama_numbers import float_is_double
+from llama_numbers import float_is_double, widen_scale
 from model_numbers import Model, write_bfloat16_errors, write_step
 
 LAYERS, HEADS, KV_HEADS, WIDTH, FFN, VOCAB, CONTEXT, BATCH = 2, 6, 3, 48, 72, 19, 8, 2
@@ -33,9 +33,13 @@ class WideModel(Model):
             return super().logits(tokens)
 
 
-def make(dtype, kind="Llama", tied=True, rope=PLAIN, **more):
+GEMMA2 = dict(hidden_activation="gelu_pytorch_tanh", layers=3, head_dim=10, sliding_window=3, query_pre_attn_scalar=7,
+              attn_logit_softcapping=1.5, final_logit_softcapping=2.0, attn_implementation="eager")
+
+
+def make(dtype, kind="Llama", tied=True, rope=PLAIN, layers=LAYERS, **more):
     config = getattr(transformers, kind + "Config")(
-        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=FFN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=FFN, num_hidden_layers=layers, num_attention_heads=HEADS,
         num_key_value_heads=KV_HEADS, max_position_embeddings=CONTEXT, rms_norm_eps=1e-5, tie_word_embeddings=tied,
         rope_parameters=dict(rope), bos_token_id=0, eos_token_id=0, **more)
     causal_model = getattr(transformers, kind + "ForCausalLM")
@@ -45,7 +49,9 @@ def make(dtype, kind="Llama", tied=True, rope=PLAIN, **more):
     names = {"norm_1": ["input_layernorm"], "norm_2": ["post_attention_layernorm"],
              "attention.qkv": [f"self_attn.{x}_proj" for x in "qkv"], "attention.projection": ["self_attn.o_proj"],
              "mlp.gate_up": ["mlp.gate_proj", "mlp.up_proj"], "mlp.down": ["mlp.down_proj"]}
-    for layer in range(LAYERS):
+    if kind == "Gemma2":
+        names |= {"norm_3": ["pre_feedforward_layernorm"], "norm_4": ["post_feedforward_layernorm"]}
+    for layer in range(layers):
         for ours, theirs in names.items():
             parts[f"blocks.{layer}.{ours}.weight"] = [f"model.layers.{layer}.{name}.weight" for name in theirs]
         if kind == "Qwen2":
@@ -59,7 +65,7 @@ def make(dtype, kind="Llama", tied=True, rope=PLAIN, **more):
         model.model.rotary_emb.inv_freq = rotary.original_inv_freq.float()
         return Model(model, parts)
     with float_is_double():
-        return WideModel(causal_model(config).to(dtype), parts)
+        return WideModel(widen_scale(causal_model(config).to(dtype)), parts)
 
 
 def main():
@@ -70,9 +76,12 @@ def main():
             write_step(path, make(dtype, **options), (BATCH, CONTEXT), VOCAB)
     write_bfloat16_errors(folder / "llama_bfloat16_errors.txt", make, (BATCH, CONTEXT), VOCAB)
     others = {"mistral": {"kind": "Mistral", "sliding_window": 3}, "qwen2": {"kind": "Qwen2"},
-              "qwen3": {"kind": "Qwen3", "tied": False, "head_dim": 10}}
+              "qwen3": {"kind": "Qwen3", "tied": False, "head_dim": 10}, "gemma2": {"kind": "Gemma2", **GEMMA2}}
     for name, options in others.items():
         write_step(folder / f"{name}_float64.txt", make(torch.float64, **options), (BATCH, CONTEXT), VOCAB)
+    gemma2 = functools.partial(make, **others["gemma2"])
+    write_step(folder / "gemma2_float32.txt", gemma2(torch.float32), (BATCH, CONTEXT), VOCAB)
+    write_bfloat16_errors(folder / "gemma2_bfloat16_errors.txt", gemma2, (BATCH, CONTEXT), VOCAB)
     qwen3 = functools.partial(make, **others["qwen3"])
     write_step(folder / "qwen3_float32.txt", qwen3(torch.float32), (BATCH, CONTEXT), VOCAB)
     write_bfloat16_errors(folder / "qwen3_bfloat16_errors.txt", qwen3, (BATCH, CONTEXT), VOCAB)

@@ -1,4 +1,4 @@
-// The loops for bias + GELU, SwiGLU and rotary embeddings over rows, for any processor.
+// The loops for bias + GELU, SwiGLU, GeGLU and rotary embeddings over rows, for any processor.
 #pragma once
 
 #include "braid/nn/kernels/rows.h"
@@ -78,6 +78,32 @@ void swiglu_backward(const SwigluBackwardRows<T>& a, RowRange rows) {
           const auto silu = g * s.value;
           store(dgate + j, d * u * fma(silu, s.complement, s.value), extent);
           store(dup + j, d * silu, extent);
+        });
+  }
+}
+
+template <class T>
+void geglu_forward(const SwigluForwardRows<T>& a, RowRange rows) {
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width;
+    T* y = a.y + i * a.width;
+    for_lanes<T>(
+        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
+          store(y + j, Gelu<MathOf<T>>::value(load(gate + j, extent)) * load(up + j, extent), extent);
+        });
+  }
+}
+
+template <class T>
+void geglu_backward(const SwigluBackwardRows<T>& a, RowRange rows) {
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width, *dy = a.dy + i * a.width;
+    T *dgate = a.dgate_up + i * 2 * a.width, *dup = dgate + a.width;
+    for_lanes<T>(
+        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
+          const auto g = load(gate + j, extent), d = load(dy + j, extent), u = load(up + j, extent);
+          store(dgate + j, d * u * Gelu<MathOf<T>>::derivative(g), extent);
+          store(dup + j, d * Gelu<MathOf<T>>::value(g), extent);
         });
   }
 }

@@ -1,4 +1,4 @@
-// SwiGLU and bias + GELU. On CPUs, tensors are passed to the row kernels as raw rows.
+// SwiGLU, GeGLU and bias + GELU. On CPUs, tensors are passed to the row kernels as raw rows.
 #include "braid/nn/kernels/activations.h"
 
 #include <ATen/ops/empty_like.h>
@@ -10,9 +10,12 @@
 
 namespace braid::kernels {
 
-at::Tensor swiglu(const at::Tensor& gate_up) {
-  if (on_device::takes(gate_up)) return on_device::swiglu(gate_up);
-  if (!gate_up.is_cpu()) return composed::swiglu(gate_up);
+namespace {
+
+// The row kernels of a gated activation.
+enum class Gate { Silu, Gelu };
+
+at::Tensor gated(const at::Tensor& gate_up, Gate gate) {
   check(gate_up.size(-1) % 2 == 0, "gate and up are halves of a row");
   std::vector<int64_t> sizes = gate_up.sizes().vec();
   sizes.back() /= 2;
@@ -20,23 +23,43 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
   with_type(gate_up, [&](auto zero) {
     using T = decltype(zero);
     const SwigluForwardRows<T> rows{sizes.back(), read<T>(gate_up), write<T>(y)};
-    parallel_rows(num_rows(y), rows.width,
-                  [&](RowRange range) { best_kernels<RowKernels<T>>().swiglu_forward(rows, range); });
+    const RowKernels<T>& kernels = best_kernels<RowKernels<T>>();
+    const auto forward = gate == Gate::Silu ? kernels.swiglu_forward : kernels.geglu_forward;
+    parallel_rows(num_rows(y), rows.width, [&](RowRange range) { forward(rows, range); });
   });
   return y;
 }
 
-void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
-  if (on_device::takes(gate_up)) return on_device::swiglu_backward_(gate_up, dy);
-  if (!gate_up.is_cpu()) return composed::swiglu_backward_(gate_up, dy);
+void gated_backward_(const at::Tensor& gate_up, const at::Tensor& dy, Gate gate) {
   check(gate_up.size(-1) == 2 * dy.size(-1) && gate_up.numel() == 2 * dy.numel(), "gate and up are halves of a row");
   check(gate_up.scalar_type() == dy.scalar_type() && dy.is_contiguous(), "dy is like y");
   with_type(gate_up, [&](auto zero) {
     using T = decltype(zero);
     const SwigluBackwardRows<T> rows{dy.size(-1), read<T>(dy), read<T>(gate_up), write<T>(gate_up)};
-    parallel_rows(num_rows(dy), rows.width,
-                  [&](RowRange range) { best_kernels<RowKernels<T>>().swiglu_backward(rows, range); });
+    const RowKernels<T>& kernels = best_kernels<RowKernels<T>>();
+    const auto backward = gate == Gate::Silu ? kernels.swiglu_backward : kernels.geglu_backward;
+    parallel_rows(num_rows(dy), rows.width, [&](RowRange range) { backward(rows, range); });
   });
+}
+
+}  // namespace
+
+at::Tensor swiglu(const at::Tensor& gate_up) {
+  if (on_device::takes(gate_up)) return on_device::swiglu(gate_up);
+  return gate_up.is_cpu() ? gated(gate_up, Gate::Silu) : composed::swiglu(gate_up);
+}
+
+void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
+  if (on_device::takes(gate_up)) return on_device::swiglu_backward_(gate_up, dy);
+  gate_up.is_cpu() ? gated_backward_(gate_up, dy, Gate::Silu) : composed::swiglu_backward_(gate_up, dy);
+}
+
+at::Tensor geglu(const at::Tensor& gate_up) {
+  return gate_up.is_cpu() ? gated(gate_up, Gate::Gelu) : composed::geglu(gate_up);
+}
+
+void geglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
+  gate_up.is_cpu() ? gated_backward_(gate_up, dy, Gate::Gelu) : composed::geglu_backward_(gate_up, dy);
 }
 
 namespace {

@@ -3,7 +3,8 @@
 //
 // All tensors are contiguous, of one dtype: float32, float64, bfloat16 or float16; check() fails on others. The
 // arithmetic is float32 (float64 for float64), with one rounding at the end. Results do not depend on the number of
-// threads. CUDA tensors go to on_device.h if libbraid_cuda.so is loaded; tensors of other devices go to composed.h.
+// threads. CUDA tensors go to on_device.h if libbraid_cuda.so is loaded; tensors of other devices go to composed.h, and
+// so do all that are not on CPUs in GeGLU.
 //
 // Sources: Hendrycks & Gimpel, "Gaussian Error Linear Units" (2016); Shazeer, "GLU Variants Improve Transformer"
 // (2020).
@@ -18,6 +19,10 @@ at::Tensor swiglu(const at::Tensor& gate_up);
 
 // Overwrites `gate_up` with its own gradient.
 void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
+
+// The same with gelu(gate) in place of silu(gate), in its tanh form.
+at::Tensor geglu(const at::Tensor& gate_up);
+void geglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
 
 // Returns gelu(h + bias) in its tanh form, a new tensor. h: [.., c], bias: [c].
 at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias);

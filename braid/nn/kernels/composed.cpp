@@ -39,7 +39,7 @@ Normed norm_forward(const Addends& in, const NormParams& params) {
     x = x.sub(x.mean(-1, /*keepdim=*/true));
   }
   out.rstd = x.square().mean(-1).add_(params.eps).rsqrt_().view({-1});
-  at::Tensor y = unit_of(out).mul(params.weight);
+  at::Tensor y = unit_of(out).mul(wide(params.weight).add(params.offset));
   if (params.bias.defined()) y = y.add(params.bias);
   out.y = y.to(out.sum.scalar_type());
   return out;
@@ -47,7 +47,7 @@ Normed norm_forward(const Addends& in, const NormParams& params) {
 
 NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const NormParams& params) {
   const at::Tensor dy = wide(d.dy), unit = unit_of(normed);
-  const at::Tensor g = dy.mul(params.weight);
+  const at::Tensor g = dy.mul(wide(params.weight).add(params.offset));
   at::Tensor dx = g.sub(unit.mul(g.mul(unit).mean(-1, /*keepdim=*/true)));
   if (params.kind == NormKind::Layer) dx = dx.sub(g.mean(-1, /*keepdim=*/true));
   std::vector<int64_t> rows = normed.sum.sizes().vec();
@@ -76,6 +76,18 @@ void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
   const auto halves = wide(gate_up).chunk(2, -1), to = gate_up.chunk(2, -1);
   const at::Tensor d = wide(dy), dup = at::silu(halves[0]).mul_(d);
   to[0].copy_(at::silu_backward(d.mul(halves[1]), halves[0]));
+  to[1].copy_(dup);
+}
+
+at::Tensor geglu(const at::Tensor& gate_up) {
+  const auto halves = wide(gate_up).chunk(2, -1);
+  return at::gelu(halves[0], "tanh").mul_(halves[1]).to(gate_up.scalar_type());
+}
+
+void geglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
+  const auto halves = wide(gate_up).chunk(2, -1), to = gate_up.chunk(2, -1);
+  const at::Tensor d = wide(dy), dup = at::gelu(halves[0], "tanh").mul_(d);
+  to[0].copy_(at::gelu_backward(d.mul(halves[1]), halves[0], "tanh"));
   to[1].copy_(dup);
 }
 

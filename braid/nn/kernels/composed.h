@@ -1,5 +1,5 @@
-// The fused kernels composed of LibTorch's operations, for devices without kernels of braid's. The contracts are those
-// of norm.h, activations.h and rotary.h. They take several passes over memory.
+// The fused kernels composed of LibTorch's operations, for devices without kernels of braid's, or without one of these.
+// The contracts are those of norm.h, activations.h and rotary.h. They take several passes over memory.
 #pragma once
 
 #include "braid/nn/kernels/norm.h"
@@ -16,6 +16,9 @@ at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, cons
 
 at::Tensor swiglu(const at::Tensor& gate_up);
 void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
+
+at::Tensor geglu(const at::Tensor& gate_up);
+void geglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
 
 void rotate_(const at::Tensor& x_btc, const Rotation& rotation, Turn turn);
 

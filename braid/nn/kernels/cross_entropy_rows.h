@@ -5,17 +5,20 @@
 // on that row alone. All sets give the same bits, except for double.
 #pragma once
 
+#include <type_traits>
+
 #include "braid/nn/kernels/rows.h"
 
 namespace braid::kernels {
 
 // Rows of `width` elements, of which the first `real` count and the others are padding. column: one per row, the column
-// of its target; negative if another rank has that column.
+// of its target; negative if another rank has that column. With a cap, elements x count as cap tanh(x / cap).
 template <class T>
 struct LogitRows {
   T* x;
   int64_t width, real;
   const int64_t* column;
+  MathOf<std::remove_const_t<T>> cap = 0;
 };
 
 // Computes, for each row, max = the largest x (-inf without real columns), sum = the sum of exp(x - max), target =
@@ -26,7 +29,7 @@ struct SoftmaxSumRows {
   MathOf<T>*max, *sum, *target;
 };
 
-// Computes x = scale exp(x - max), less `step` at the target; 0 in the padding.
+// Computes x = scale exp(x - max), less `step` at the target, times the slope of the cap; 0 in the padding.
 template <class T>
 struct SoftmaxGradientRows {
   LogitRows<T> logits;

@@ -20,6 +20,7 @@ struct NormParams {
   at::Tensor weight;
   at::Tensor bias;  // Layer only
   double eps = 1e-5;
+  double offset = -0.0;  // added to the weight, in the type of the arithmetic; -0 changes no weight
 };
 
 // The terms of a norm's input: residual + branch + branch_bias, or residual + branch, or the residual alone.

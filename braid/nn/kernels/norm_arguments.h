@@ -62,7 +62,8 @@ NormForwardRows<T> rows_of(const Addends& in, const NormParams& params, const No
           .bias = read<T>(params.bias),
           .y = write<T>(out.y),
           .mean = write<MathOf<T>>(out.mean),
-          .rstd = write<MathOf<T>>(out.rstd)};
+          .rstd = write<MathOf<T>>(out.rstd),
+          .offset = static_cast<MathOf<T>>(params.offset)};
 }
 
 template <class T>
@@ -76,7 +77,8 @@ NormBackwardRows<T> rows_of(const NormCotangents& d, const Normed& normed, const
           .weight = read<T>(params.weight),
           .mean = read<MathOf<T>>(normed.mean),
           .rstd = read<MathOf<T>>(normed.rstd),
-          .dx = write<T>(out.dx)};
+          .dx = write<T>(out.dx),
+          .offset = static_cast<MathOf<T>>(params.offset)};
 }
 
 }  // namespace braid::kernels

@@ -63,18 +63,19 @@ void norm_forward(const NormForwardRows<T>& a, RowRange rows) {
     const M mean = centred ? NormRow<T>::mean(x, a.width) : M(0);
     const M rstd = M(1) / std::sqrt(NormRow<T>::mean_square(x, a.width, mean) + a.eps);
     const T *weight = a.weight, *bias = a.bias;
+    const L offset(a.offset);
     T* y = a.y + i * a.width;
     if (centred) {
       a.mean[i] = mean;
       for_lanes<T>(
           a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
             const L unit = (load(x + j, extent) - L(mean)) * L(rstd);
-            store(y + j, fma(unit, load(weight + j, extent), load(bias + j, extent)), extent);
+            store(y + j, fma(unit, load(weight + j, extent) + offset, load(bias + j, extent)), extent);
           });
     } else {
       for_lanes<T>(
           a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
-            store(y + j, load(x + j, extent) * L(rstd) * load(weight + j, extent), extent);
+            store(y + j, load(x + j, extent) * L(rstd) * (load(weight + j, extent) + offset), extent);
           });
     }
     a.rstd[i] = rstd;
@@ -91,14 +92,14 @@ BRAID_INLINE void norm_backward_row(const NormBackwardRows<T>& a, int64_t i, Mat
   const T *x = a.x + i * a.width, *dy = a.dy + i * a.width, *weight = a.weight;
   const T* dsum = a.dsum ? a.dsum + i * a.width : nullptr;
   T* dx = a.dx + i * a.width;
-  const L mean(kCentred ? a.mean[i] : M(0)), rstd(a.rstd[i]);
+  const L mean(kCentred ? a.mean[i] : M(0)), rstd(a.rstd[i]), offset(a.offset);
   const auto unit = [&](int64_t j, auto extent) __attribute__((always_inline)) {
     return kCentred ? (load(x + j, extent) - mean) * rstd : load(x + j, extent) * rstd;
   };
   L g_chains[kChains] = {L(0), L(0), L(0), L(0)}, gu_chains[kChains] = {L(0), L(0), L(0), L(0)};
   for_lanes<T>(
       a.width, [&](int64_t j, auto extent, int chain) __attribute__((always_inline)) {
-        const L g = load(dy + j, extent) * load(weight + j, extent);
+        const L g = load(dy + j, extent) * (load(weight + j, extent) + offset);
         if constexpr (kCentred) g_chains[chain] = g_chains[chain] + g;
         gu_chains[chain] = fma(g, unit(j, extent), gu_chains[chain]);
       });
@@ -108,7 +109,7 @@ BRAID_INLINE void norm_backward_row(const NormBackwardRows<T>& a, int64_t i, Mat
   for_lanes<T>(
       a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
         const L d = load(dy + j, extent), u = unit(j, extent);
-        L value = d * load(weight + j, extent);
+        L value = d * (load(weight + j, extent) + offset);
         if constexpr (kCentred) value = value - g_mean;
         value = (value - u * gu_mean) * rstd;
         if (dsum) value = value + load(dsum + j, extent);

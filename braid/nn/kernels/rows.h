@@ -30,6 +30,7 @@ struct NormForwardRows {
   const T *weight, *bias;                    // bias is null for Rms
   T* y;                                      // may be null
   MathOf<T>*mean, *rstd;                     // one per row; mean is null for Rms
+  MathOf<T> offset = -MathOf<T>(0);          // added to each weight; -0 changes none, not even -0 itself
 };
 
 // Computes dx = norm'(dy) + dsum. Writes the two sums over the range's rows, dweight and dbias, `width` each, to
@@ -42,6 +43,7 @@ struct NormBackwardRows {
   const T* weight;
   const MathOf<T>*mean, *rstd;
   T* dx;
+  MathOf<T> offset = -MathOf<T>(0);  // as in NormForwardRows
 };
 
 // Computes y = gelu(h + bias), tanh form.
@@ -60,7 +62,8 @@ struct GeluBackwardRows {
   T* dh;
 };
 
-// Computes y = silu(gate) * up, where a row of `gate_up` is [gate | up] of 2 `width` elements.
+// Computes y = silu(gate) * up, or gelu(gate) * up in the tanh form, where a row of `gate_up` is [gate | up] of 2
+// `width` elements.
 template <class T>
 struct SwigluForwardRows {
   int64_t width;
@@ -105,6 +108,8 @@ struct RowKernels {
   void (*gelu_backward)(const GeluBackwardRows<T>&, RowRange, M* sums);
   void (*swiglu_forward)(const SwigluForwardRows<T>&, RowRange);
   void (*swiglu_backward)(const SwigluBackwardRows<T>&, RowRange);
+  void (*geglu_forward)(const SwigluForwardRows<T>&, RowRange);
+  void (*geglu_backward)(const SwigluBackwardRows<T>&, RowRange);
   void (*rotary)(const RotaryRows<T>&, RowRange);
   void (*sum_parts)(const SumParts<M>&, RowRange columns);
 };

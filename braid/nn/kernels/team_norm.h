@@ -67,7 +67,7 @@ BRAID_HOST_DEVICE void team_norm_forward(const NormForwardRows<T>& a, int64_t ro
     Pack<T, N> bias{}, out;
     if (a.bias) bias = load_pack<N>(a.bias + j);
     for (int k = 0; k < N; ++k) {
-      M value = (static_cast<M>(v.at[k]) - mean) * rstd * static_cast<M>(weight.at[k]);
+      M value = (static_cast<M>(v.at[k]) - mean) * rstd * (static_cast<M>(weight.at[k]) + a.offset);
       if (a.bias) value += static_cast<M>(bias.at[k]);
       out.at[k] = static_cast<T>(value);
     }
@@ -92,7 +92,7 @@ BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int6
   for (int64_t j = team.rank() * N; j < a.width; j += team.size() * N) {
     const Pack<T, N> v = load_pack<N>(x + j), d = load_pack<N>(dy + j), weight = load_pack<N>(a.weight + j);
     for (int k = 0; k < N; ++k) {
-      const M g = static_cast<M>(d.at[k]) * static_cast<M>(weight.at[k]);
+      const M g = static_cast<M>(d.at[k]) * (static_cast<M>(weight.at[k]) + a.offset);
       over_row[0] += g;
       over_row[1] += g * ((static_cast<M>(v.at[k]) - mean) * rstd);
     }
@@ -107,7 +107,7 @@ BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int6
     if (a.dsum) past = load_pack<N>(a.dsum + row * a.width + j);
     for (int k = 0; k < N; ++k) {
       const M unit = (static_cast<M>(v.at[k]) - mean) * rstd, dy_k = static_cast<M>(d.at[k]);
-      M value = (dy_k * static_cast<M>(weight.at[k]) - g_mean - unit * gu_mean) * rstd;
+      M value = (dy_k * (static_cast<M>(weight.at[k]) + a.offset) - g_mean - unit * gu_mean) * rstd;
       if (a.dsum) value += static_cast<M>(past.at[k]);
       out.at[k] = static_cast<T>(value);
       dweight.at[k] += dy_k * unit;
