@@ -81,13 +81,16 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
   const int64_t b = spec.train.microbatch, s = model.context, t = spec.mesh.tensor;
   call_.heads = model.heads / t;
   call_.kv_heads = std::max<int64_t>(model::num_kv_heads(model) / t, 1);
-  call_.window = model.window;
+  const model::BlockGraph layer = model::graph_of(model).layer_kinds()[0];
+  const auto op = std::ranges::find(layer.ops, OpKind::Attention, &model::Op::kind);
+  if (op != layer.ops.end()) call_.window = op->window, call_.cap = op->cap, call_.scale = op->scale;
   const int64_t features = (call_.heads + 2 * call_.kv_heads) * model::head_width(model);
   const int64_t width = call_.heads * model::head_width(model);
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
   qkv_ = uncounted_tensor({b, s, features}, dtype, device).fill_(0.1).requires_grad_();
   dy_ = uncounted_tensor({b, s, width}, dtype, device).fill_(0.1);
-  flops_ = 4.0 * static_cast<double>(b * s) * model::mean_tokens_seen(model) * static_cast<double>(width);
+  const double seen = model::mean_tokens_seen(model, static_cast<int>(call_.window));
+  flops_ = 4.0 * static_cast<double>(b * s) * seen * static_cast<double>(width);
 }
 
 void TimedAttention::round() {
@@ -110,8 +113,8 @@ double TimedAttention::seconds() const { return median(forward_) + median(backwa
 TimedElements::TimedElements(const RunSpec& spec, at::Device device) {
   const model::BlockGraph layer = model::graph_of(spec.model).kinds[1];
   const int64_t layer_norms = count_of(layer, OpKind::LayerNorm);
-  const bool gated = count_of(layer, OpKind::SwiGlu) > 0;
-  activation_ = gated ? OpKind::SwiGlu : OpKind::Gelu;
+  const bool gelu_gate = count_of(layer, OpKind::GeGlu) > 0, gated = gelu_gate || count_of(layer, OpKind::SwiGlu) > 0;
+  activation_ = gelu_gate ? OpKind::GeGlu : gated ? OpKind::SwiGlu : OpKind::Gelu;
   num_norms_ = static_cast<int>(layer_norms + count_of(layer, OpKind::RmsNorm));
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const int64_t f = model::ffn_width(spec.model) / spec.mesh.tensor;
@@ -132,6 +135,9 @@ void TimedElements::activation() {
   if (activation_ == OpKind::SwiGlu) {
     const at::Tensor y = kernels::swiglu(inner_);
     kernels::swiglu_backward_(inner_, dy_nf_);
+  } else if (activation_ == OpKind::GeGlu) {
+    const at::Tensor y = kernels::geglu(inner_);
+    kernels::geglu_backward_(inner_, dy_nf_);
   } else {
     const at::Tensor y = kernels::bias_gelu(inner_, bias_f_);
     kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_);

@@ -33,7 +33,7 @@ class TimedLinear {
   at::Tensor x_ni_, weight_oi_, y_no_, dx_ni_, slot_oi_;
 };
 
-// The attention core of a block. A round is one forward and one backward.
+// The attention core of a block, that of a model's first layer. A round is one forward and one backward.
 class TimedAttention {
  public:
   TimedAttention(const RunSpec& spec, at::Device device);
@@ -65,7 +65,7 @@ class TimedElements {
  private:
   void activation();
 
-  model::OpKind activation_;  // SwiGlu, or Gelu with a bias
+  model::OpKind activation_;  // SwiGlu, GeGlu, or Gelu with a bias
   int num_norms_;
   at::Tensor x_nh_, bias_f_, inner_, dy_nf_;
   kernels::NormParams norm_;

@@ -117,7 +117,8 @@ at::Tensor logits(RunModel& model, const at::Tensor& tokens_bt, const at::Tensor
 }
 
 class Documents : public testing::TestWithParam<ModelSpec> {};
-INSTANTIATE_TEST_SUITE_P(Families, Documents, testing::Values(tiny_gpt2(), tiny_llama3(), tiny_mistral(), tiny_qwen3()),
+INSTANTIATE_TEST_SUITE_P(Families, Documents,
+                         testing::Values(tiny_gpt2(), tiny_llama3(), tiny_mistral(), tiny_qwen3(), tiny_gemma2()),
                          [](const auto& info) { return cat(info.param.family, "_", info.index); });
 
 // Two sequences: documents of 3 and 5 tokens, one of 8.

@@ -60,6 +60,11 @@ TEST(Qwen3Parity, Float64) { expect_parity("qwen3_float64", {tiny_qwen3(), 1, at
 TEST(Qwen3Parity, Float64OnThreeTensorRanks) {
   expect_parity("qwen3_float64", {tiny_qwen3(), 3, at::kDouble}, kFloat64);
 }
+TEST(Gemma2Parity, Float64) { expect_parity("gemma2_float64", {tiny_gemma2(), 1, at::kDouble}, kFloat64); }
+TEST(Gemma2Parity, Float64OnThreeTensorRanks) {
+  expect_parity("gemma2_float64", {tiny_gemma2(), 3, at::kDouble}, kFloat64);
+}
+TEST(Gemma2Parity, Float32) { expect_parity("gemma2_float32", {tiny_gemma2(), 1, at::kFloat}, kFloat32); }
 TEST(Qwen3Parity, Float32) { expect_parity("qwen3_float32", {tiny_qwen3(), 1, at::kFloat}, kFloat32); }
 
 // Loss and gradients of microbatch `micro`, on one rank.
@@ -116,6 +121,7 @@ void expect_bfloat16_parity(const std::string& file, const ModelRun& run) {
 
 TEST(Gpt2Parity, Bfloat16) { expect_bfloat16_parity("gpt2_bfloat16_errors", {tiny_gpt2()}); }
 TEST(LlamaParity, Bfloat16) { expect_bfloat16_parity("llama_bfloat16_errors", {tiny_llama()}); }
+TEST(Gemma2Parity, Bfloat16) { expect_bfloat16_parity("gemma2_bfloat16_errors", {tiny_gemma2()}); }
 TEST(Qwen3Parity, Bfloat16) { expect_bfloat16_parity("qwen3_bfloat16_errors", {tiny_qwen3()}); }
 
 }  // namespace

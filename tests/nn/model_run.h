@@ -74,6 +74,19 @@ inline ModelSpec tiny_qwen3() {
   return spec;
 }
 
+// Layers with a window of three tokens and without one, both caps, and heads of 10 features.
+inline ModelSpec tiny_gemma2() {
+  ModelSpec spec = tiny_llama();
+  spec.family = ModelFamily::Gemma2;
+  spec.layers = 3;
+  spec.head_width = 10;
+  spec.window = 3;
+  spec.attention_cap = 1.5;
+  spec.logit_cap = 2;
+  spec.query_scalar = 7;
+  return spec;
+}
+
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
       : world(layout::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {

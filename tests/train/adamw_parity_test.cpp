@@ -57,6 +57,7 @@ TEST(AdamWParity, LlamaFloat64) { expect_parity("llama_float64", {tiny_llama()},
 TEST(AdamWParity, LlamaFloat32) { expect_parity("llama_float32", {tiny_llama(), 1, at::kFloat}, 1e-4); }
 TEST(AdamWParity, MistralFloat64) { expect_parity("mistral_float64", {tiny_mistral()}, 1e-10); }
 TEST(AdamWParity, Qwen2Float64) { expect_parity("qwen2_float64", {tiny_qwen2()}, 1e-10); }
+TEST(AdamWParity, Gemma2Float64) { expect_parity("gemma2_float64", {tiny_gemma2()}, 1e-10); }
 TEST(AdamWParity, Qwen3Float64) { expect_parity("qwen3_float64", {tiny_qwen3()}, 1e-10); }
 TEST(AdamWParity, UntiedLlamaFloat64) { expect_parity("llama3_float64", {tiny_llama3()}, 1e-10); }
 TEST(AdamWParity, UntiedLlamaFloat32) { expect_parity("llama3_float32", {tiny_llama3(), 1, at::kFloat}, 1e-4); }
