@@ -16,7 +16,7 @@ struct Sizes : BlockSizes {
   double drop;   // 1 with dropout, else 0
 
   Sizes(const RunSpec& spec, const RunLayout& layout)
-      : BlockSizes(spec.model),
+      : BlockSizes(spec.model, layout.tensor),
         n(layout.tokens),
         e(element_bytes(spec.train.dtype)),
         t(layout.tensor),

@@ -95,7 +95,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout)
     : attention_half(bytes_of(layout.account->attention, spec, layout)),
       feed_half(bytes_of(layout.account->feed, spec, layout)) {
   const ModelSpec& model = spec.model;
-  const BlockSizes z(model);
+  const BlockSizes z(model, layout.tensor);
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
   const double g = z.gated ? 2 : 1;
   hidden = hidden_bytes(spec, layout);
