@@ -93,6 +93,13 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
   work.input_grad.num_reductions = half.backward_sums;
 }
 
+// Adds the all-reduce of the gradients of key heads that tensor ranks hold copies of, as if all of these ranks took part.
+void add_copies(PartWork& work, const Sizes& z, const RunLayout& layout, const ModelSpec& model) {
+  if (layout.tensor <= model::num_kv_heads(model)) return;
+  work.weight_grad.reduced_bytes = kFloat * 2 * z.kv / z.t * z.h;
+  work.weight_grad.num_reductions = 1;
+}
+
 // Adds products, attention and sums of the ops that embedding or head has beside its table.
 void add_beside_table(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
   for (const layout::ProductCount& product : part.products) {
@@ -138,6 +145,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
     add_fused_attention(work, layout.account->attention, z, layout);
   }
   add_sums(work, layout.account->attention, z, layout);
+  if (formulas == FormulaSet::Braid) add_copies(work, z, layout, spec.model);
   add_gathers(work, z, layout);
   work.full = work.forward;
   if (is_torchtitan(formulas)) count_torchtitan_attention(spec, layout, formulas, work);

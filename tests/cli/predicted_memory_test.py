@@ -36,7 +36,6 @@ if os.environ.get("BRAID_FULL"):
         [*LLAMA, "mesh.data=2", "sync.zero=3"],
         [*LLAMA, "mesh.tensor=2"],
         [*LLAMA, "mesh.tensor=4"],  # two ranks hold each key head
-        [*LLAMA, "mesh.tensor=4", "mesh.data=2", "sync.zero=3"],
         ["mesh.tensor=2"],
         [*LLAMA, "mesh.pipe=2"],
         ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
