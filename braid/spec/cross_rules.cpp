@@ -78,8 +78,7 @@ std::vector<CrossRule> mesh_rules() {
        }},
       {{"mesh.tensor", "model.ffn", "model.width", "model.family"},
        [](const View& at) {
-         const bool plain = model::family_of(at.spec.model).traits.feed_forward == model::FeedForward::Plain;
-         const bool follows = at.spec.model.ffn == 0 && plain;  // tensor divides the width
+         const bool follows = at.spec.model.ffn == 0 && at.spec.model.heads % at.spec.mesh.tensor != 0;
          return follows || model::ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
        },
        [](const View& at) {
