@@ -146,7 +146,7 @@ RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks)
   rank.all['r'] *= ranks.tokens;
   rank.all['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
   rank.all['e'] /= ranks.expert;
-  for (const char letter : model::kTensorLetters) rank.all[letter] /= ranks.tensor;
+  rank.all.split_over(ranks.tensor);
   rank.between = rank.all;
   if (ranks.between == Sequence::Whole) return rank;
   for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;

@@ -9,6 +9,7 @@
 #include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/model/op_table.h"
+#include "braid/model/shape.h"
 
 namespace braid::layout {
 namespace {
@@ -61,6 +62,18 @@ class BlockLister {
     if (summed_[op.out]) add(param, ListedCollective::Pass::Forward, block_.values[op.out]);
   }
 
+  // Lists the sums of the gradients of key heads that tensor ranks hold copies of.
+  void list_copies(const model::Op& op) {
+    for (const model::Param& param : op.params) {
+      model::Dims copies = param.dims;
+      for (model::Dim& dim : copies) {
+        if (split_letters({dim}).contains('k')) std::erase_if(dim.segments, has_queries);
+      }
+      const bool any = std::ranges::none_of(copies, [](const model::Dim& dim) { return dim.segments.empty(); });
+      if (any && split_letters(copies).contains('k')) add(param.name, ListedCollective::Pass::Backward, copies);
+    }
+  }
+
   // Lists what moves tokens between ranks: keys and values to all context ranks, tokens to their experts and back.
   void list_moved(const model::Op& op, const SharingRanks& ranks) {
     const model::OpAt at{block_, op};
@@ -79,6 +92,7 @@ class BlockLister {
   const model::Extents& extents(const model::Dims& dims) const {
     return split_letters(dims).empty() ? rank_.between : rank_.all;
   }
+  static bool has_queries(const std::string& segment) { return segment.find('m') != segment.npos; }
   double size(const model::Dims& dims) const { return extents(dims).num_elements(dims); }
   void add(const std::string& param, ListedCollective::Pass pass, const model::Dims& dims) {
     all_.collectives.push_back({.kind = ListedCollective::Kind::AllReduce,
@@ -123,6 +137,7 @@ Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const 
     for (const model::Op& op : graph.block(block).ops) {
       lister.list(op);
       if (ranks.tensor > 1) lister.list_split(op);
+      if (ranks.tensor > model::num_kv_heads(spec)) lister.list_copies(op);
       lister.list_moved(op, ranks);
     }
   }

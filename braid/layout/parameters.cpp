@@ -23,10 +23,11 @@ class Lister {
       : graph_(graph),
         extents_(model::extents_of(spec, 1, 1)),
         padded_vocab_(model::padded_vocab(spec, share.parts)),
+        key_head_parts_(model::key_head_parts(spec, share.parts)),
         share_(share) {
     check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
     check(spec.experts == 0, "a mixture of experts is planned alone, and refused before it is built");
-    check(model::num_kv_heads(spec) % share.parts == 0, "key and value heads divide over the ranks");
+    check(model::can_split_heads(spec, share.parts), "heads divide over the ranks");
   }
 
   ModelParams list() {
@@ -61,13 +62,24 @@ class Lister {
     const auto split = std::ranges::find_if(dims, is_split);
     if (split == dims.end()) return mesh::replicated(shape);
     const int dim = static_cast<int>(split - dims.begin());
-    if (split->segments.size() > 1) return mesh::split_segments(shape, dim, extents_.segments(*split), share_);
-    return mesh::split_dim(shape, dim, split->segments[0] == "v" ? padded_vocab_ : shape[dim], share_);
+    if (split->segments[0] == "v") return mesh::split_dim(shape, dim, padded_vocab_, share_);
+    std::vector<mesh::Segment> segments;
+    for (const std::string& letters : split->segments) {
+      segments.push_back({static_cast<int64_t>(extents_.of(letters)), num_parts(letters)});
+    }
+    return mesh::split_segments(shape, dim, segments, share_);
+  }
+
+  // Key heads without their queries have fewer parts than there are ranks if there are fewer of them.
+  int num_parts(std::string_view letters) const {
+    const bool has = letters.find('k') != letters.npos, shares = letters.find('m') == letters.npos;
+    return has && shares ? key_head_parts_ : share_.parts;
   }
 
   const model::ModelGraph& graph_;
   model::Extents extents_;
   int64_t padded_vocab_;
+  int key_head_parts_;
   mesh::Share share_;
   std::map<std::string, int> uses_;
 };

@@ -57,7 +57,8 @@ Piece clipped(const Piece& piece, const Box& box) {
   Box local{piece.local_begin, piece.local_begin};
   for (size_t d = 0; d < box.begin.size(); ++d) local.end[d] += piece.global.end[d] - piece.global.begin[d];
   const Box both = intersection(local, box);
-  Piece part{piece.global, both.begin};
+  Piece part = piece;
+  part.local_begin = both.begin;
   for (size_t d = 0; d < box.begin.size(); ++d) {
     part.global.begin[d] = piece.global.begin[d] + both.begin[d] - local.begin[d];
     part.global.end[d] = part.global.begin[d] + both.end[d] - both.begin[d];
@@ -66,7 +67,43 @@ Piece clipped(const Piece& piece, const Box& box) {
   return part;
 }
 
+// Adds the rows of a piece along its last dim.
+void add_rows(const Piece& piece, const Index& shape, std::vector<ElementRun>& runs) {
+  const size_t last = shape.size() - 1;
+  Index at = piece.local_begin;
+  const auto extent = [&](size_t dim) { return piece.global.end[dim] - piece.global.begin[dim]; };
+  if (piece.global.empty()) return;
+  while (true) {
+    const int64_t first = offset(shape, at);
+    runs.push_back({first, first + extent(last)});
+    size_t dim = last;
+    while (dim > 0 && ++at[dim - 1] == piece.local_begin[dim - 1] + extent(dim - 1)) {
+      at[dim - 1] = piece.local_begin[dim - 1];
+      --dim;
+    }
+    if (dim == 0) return;
+  }
+}
+
 }  // namespace
+
+std::vector<ElementRun> runs_of(std::span<const Piece> pieces, const Index& local_shape) {
+  int64_t covered = 0;
+  for (const Piece& piece : pieces) covered += piece.global.num_elements();
+  const int64_t all = num_elements(local_shape);
+  if (covered == all) return {{0, all}};
+  std::vector<ElementRun> rows, merged;
+  for (const Piece& piece : pieces) add_rows(piece, local_shape, rows);
+  std::ranges::sort(rows, {}, &ElementRun::begin);
+  for (const ElementRun& row : rows) {
+    if (!merged.empty() && merged.back().end == row.begin) {
+      merged.back().end = row.end;
+    } else {
+      merged.push_back(row);
+    }
+  }
+  return merged;
+}
 
 std::vector<Fragment> fragments(const Placement& whole, int64_t begin, int64_t end) {
   check(0 <= begin && begin <= end && end <= num_elements(whole.local_shape), "a range of the local tensor");

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "braid/mesh/placement.h"
@@ -24,5 +25,15 @@ struct Fragment {
 // Returns the fragments of elements [begin, end) of a tensor placed as `whole`, in order, and as few as possible. A
 // fragment may contain padding, which none of its pieces covers.
 std::vector<Fragment> fragments(const Placement& whole, int64_t begin, int64_t end);
+
+// Elements [begin, end) of a local tensor, in row-major order.
+struct ElementRun {
+  int64_t begin = 0, end = 0;
+  bool operator==(const ElementRun&) const = default;
+};
+
+// Returns the elements of disjoint `pieces` in a local tensor of `local_shape`, in ascending order and as few runs as
+// possible.
+std::vector<ElementRun> runs_of(std::span<const Piece> pieces, const Index& local_shape);
 
 }  // namespace braid::mesh

@@ -56,20 +56,30 @@ Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share sh
   return placement;
 }
 
-Placement split_segments(const Index& shape, int dim, const Index& extents, Share share) {
-  const auto [part, parts, axis] = share;
-  Placement placement{shape, shape, {}, {axis}};
+Placement split_segments(const Index& shape, int dim, const std::vector<Segment>& segments, Share share) {
+  Placement placement{shape, shape, {}, {share.axis}};
   int64_t global = 0, local = 0;
-  for (const int64_t segment : extents) {
-    check(segment % parts == 0, "segments divide evenly over the parts");
-    const int64_t extent = segment / parts, begin = global + part * extent;
-    placement.pieces.push_back(slab(shape, dim, begin, begin + extent, local));
-    global += segment;
+  for (const auto& [whole, parts] : segments) {
+    check(share.parts % parts == 0, "as many ranks hold each part of a segment");
+    check(whole % parts == 0, "segments divide evenly over the parts");
+    const int copies = share.parts / parts;
+    const int64_t extent = whole / parts, begin = global + share.part / copies * extent;
+    Piece piece = slab(shape, dim, begin, begin + extent, local);
+    piece.copy = share.part % copies;
+    piece.copies = copies;
+    placement.pieces.push_back(std::move(piece));
+    global += whole;
     local += extent;
   }
   check(global == shape[dim], "segments make up the dim");
   placement.local_shape[dim] = local;
   return placement;
+}
+
+Placement split_segments(const Index& shape, int dim, const Index& extents, Share share) {
+  std::vector<Segment> segments;
+  for (const int64_t extent : extents) segments.push_back({extent, share.parts});
+  return split_segments(shape, dim, segments, share);
 }
 
 Placement split_segments(const Index& shape, int dim, int segments, Share share) {

@@ -26,10 +26,12 @@ void members(Pack& pack, Box& box) {  // base/packed.h
 Box intersection(const Box& a, const Box& b);  // empty boxes have end == begin in some dim
 int64_t num_elements(const Index& shape);
 
-// A box of the global tensor, stored in the local tensor from `local_begin` on.
+// A box of the global tensor, stored in the local tensor from `local_begin` on. Several ranks of the axis that splits
+// the tensor may hold copies of the box.
 struct Piece {
   Box global;
   Index local_begin;
+  int copy = 0, copies = 1;  // the number of this copy, 0 .. copies - 1
   bool operator==(const Piece&) const = default;
 };
 
@@ -62,6 +64,15 @@ Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share sh
 //
 //   Q0 Q1 | K0 K1 | V0 V1   ->   part 0: Q0 K0 V0    part 1: Q1 K1 V1
 Placement split_segments(const Index& shape, int dim, const Index& extents, Share share);
+// A segment that is split into `parts` parts. With fewer parts than ranks, neighbouring ranks hold copies of a part.
+// REQUIRES: `parts` divides the number of the share's parts.
+//
+//   Q0 Q1 Q2 Q3 | K0 K1 | V0 V1   ->   part 0: Q0 K0 V0    part 1: Q1 K0 V0    part 2: Q2 K1 V1    part 3: Q3 K1 V1
+struct Segment {
+  int64_t extent = 0;
+  int parts = 1;
+};
+Placement split_segments(const Index& shape, int dim, const std::vector<Segment>& segments, Share share);
 // Same, for `segments` segments of equal extent.
 Placement split_segments(const Index& shape, int dim, int segments, Share share);
 
@@ -80,8 +91,8 @@ AxisSet copied_axes(const Placement& placement);
 //   expert                      sum    sum       split    copy
 AxisSet summed_axes(const Placement& placement);
 
-// Returns true if the rank at `coords` counts its pieces, so that all ranks together count each element once. Such a
-// rank has coordinate 0 on every axis along which copies lie.
+// Returns true if the rank at `coords` counts its pieces with copy == 0, so that all ranks together count each element
+// once. Such a rank has coordinate 0 on every axis along which copies lie.
 bool counts_once(const Placement& placement, const Coords& coords);
 
 }  // namespace braid::mesh

@@ -1,6 +1,8 @@
 // The notation of dims.
 #include "braid/model/dims.h"
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
@@ -50,6 +52,15 @@ std::string text_of(const Dims& dims) {
     text += segments.size() > 1 ? "[" + inside + "]" : inside.size() > 1 ? "(" + inside + ")" : inside;
   }
   return text;
+}
+
+void Extents::split_over(int ranks) {
+  Extents& extents = *this;
+  const double keys = std::min<double>(extents['k'], ranks);
+  extents['k'] /= keys;
+  extents['m'] /= ranks / keys;
+  extents['f'] /= ranks;
+  extents['v'] /= ranks;
 }
 
 double Extents::of(const Dim& dim) const {

@@ -25,7 +25,7 @@ Dims dims_of(std::string_view text);
 std::string text_of(const Dims& dims);
 
 // The letters that the tensor axis splits: heads of keys and values with their queries, features of the feed-forward
-// branch, and the vocabulary. Source: Shoeybi et al., "Megatron-LM" (2019), section 3.
+// branch, and the vocabulary (Extents::split_over). Source: Shoeybi et al., "Megatron-LM" (2019), section 3.
 inline constexpr std::string_view kTensorLetters = "kfv";
 
 // The extent of each letter, which need not be whole: rows of experts are an expected number. A transformer has these
@@ -48,6 +48,8 @@ class Extents {
     for (const char letter : letters) product *= (*this)[letter];
     return product;
   }
+  // Divides the letters that `ranks` tensor ranks split. Ranks beyond the key heads split each one's queries, m.
+  void split_over(int ranks);
   double of(const Dim& dim) const;  // the sum over its segments
   double num_elements(const Dims& dims) const;
   std::vector<int64_t> shape(const Dims& dims) const;

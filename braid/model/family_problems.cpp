@@ -99,6 +99,19 @@ Texts problems_of_names(const BlockGraph& embedding, const BlockGraph& head) {
   return problems;
 }
 
+// Compares what the family states of its layers with their ops.
+Texts problems_of_traits(const FamilyTraits& traits, const BlockGraph& layer) {
+  const auto has = [&](OpKind kind) { return std::ranges::count(layer.ops, kind, &Op::kind) > 0; };
+  Texts problems;
+  if (has(OpKind::Rotary) && traits.positions != PositionKind::Rotary) {
+    problems.push_back("the layer has rotary positions, and the family states learned ones");
+  }
+  if (has(OpKind::SwiGlu) && traits.feed_forward != FeedForward::Gated) {
+    problems.push_back("the layer has a gate, and the family states a plain feed-forward branch");
+  }
+  return problems;
+}
+
 bool has_split_letter(std::string_view letters) {
   return letters.find_first_of(kTensorLetters) != std::string_view::npos;
 }
@@ -146,6 +159,7 @@ Texts problems_of_family(const ModelSpec& spec, const Family& family) {
   for (const BlockGraph& layer : layers) append(problems, problems_of_letters(spec, layer));
   append(problems, problems_of_letters(spec, head));
   append(problems, problems_of_names(embedding, head));
+  append(problems, problems_of_traits(family.traits, layer));
   return problems;
 }
 

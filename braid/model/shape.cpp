@@ -7,6 +7,11 @@ namespace braid::model {
 
 int num_kv_heads(const ModelSpec& spec) { return spec.kv_heads > 0 ? spec.kv_heads : spec.heads; }
 
+bool can_split_heads(const ModelSpec& spec, int ranks) {
+  const int keys = num_kv_heads(spec);
+  return spec.heads % ranks == 0 && (keys % ranks == 0 || ranks % keys == 0);
+}
+
 int head_width(const ModelSpec& spec) { return spec.head_width > 0 ? spec.head_width : spec.width / spec.heads; }
 
 double mean_tokens_seen(const ModelSpec& spec) { return mean_tokens_seen(spec, spec.window); }

@@ -1,6 +1,7 @@
 // Sizes that follow from a ModelSpec.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "braid/model/model_spec.h"
@@ -9,6 +10,11 @@ namespace braid::model {
 
 // Returns model.kv_heads, or model.heads if that is 0.
 int num_kv_heads(const ModelSpec& spec);
+// Returns true if `ranks` tensor ranks can split the heads: each rank has whole groups of queries, or a part of one.
+bool can_split_heads(const ModelSpec& spec, int ranks);
+// Returns the parts into which `ranks` tensor ranks split the key heads. If it is less than `ranks`, neighbouring ranks
+// hold copies of a key head and share its queries.
+inline int key_head_parts(const ModelSpec& spec, int ranks) { return std::min(num_kv_heads(spec), ranks); }
 // Returns the features of one head: model.head_width, or width / heads if that is 0.
 int head_width(const ModelSpec& spec);
 // Returns the tokens that a token attends to on average in a full sequence: half of the sequence, or less with

@@ -228,7 +228,7 @@ class Lowering {
 
   // The heads of this rank.
   int heads() const { return spec_.heads / rank_.tensor.size(); }
-  int kv_heads() const { return model::num_kv_heads(spec_) / rank_.tensor.size(); }
+  int kv_heads() const { return model::num_kv_heads(spec_) / model::key_head_parts(spec_, rank_.tensor.size()); }
 
   void head_norm(const Op& op) {
     const HeadNorms norms{&param(op.params[0]), &param(op.params[1]), spec_.norm_eps};

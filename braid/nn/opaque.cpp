@@ -97,7 +97,7 @@ OpaqueCall opaque_call(const ModelSpec& spec, const model::BlockGraph& block, co
   OpaqueCall call{op.function, block.values[op.in[0]], block.values[op.out], model::extents_of(spec, 1, 1),
                   cat("opaque ", model::rule_text(block, op))};
   call.extents['v'] = static_cast<double>(model::padded_vocab(spec, tensor.size()));
-  for (const char letter : model::kTensorLetters) call.extents[letter] /= tensor.size();
+  call.extents.split_over(tensor.size());
   for (const model::Param& param : op.params) {
     const bool sums = tensor.size() > 1 && layout::sums_gradient_of(block, op, param);
     call.params.push_back({{}, sums ? &tensor : nullptr});

@@ -12,6 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/mesh/flat_range.h"
 #include "braid/optim/on_device.h"
 
 namespace braid::optim {
@@ -19,6 +20,9 @@ namespace {
 
 constexpr int64_t kAlign = param::ParamStore::kAlign;
 constexpr int64_t kNormGrain = 32;  // blocks
+
+int64_t first_block(const param::Parameter& param) { return param.offset / kAlign; }
+int64_t end_block(const param::Parameter& param) { return (param.offset + param.num_elements() + kAlign - 1) / kAlign; }
 
 typedef double Doubles __attribute__((vector_size(32)));
 
@@ -40,13 +44,40 @@ double block_squares(const T* values) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Writes the sums of squares of blocks begin .. end - 1 of kAlign elements to of_blocks[begin ..]. REQUIRES: the blocks
-// lie in `range`.
+// Returns the elements of `param` that another rank counts: copies of rows, but for the first.
+std::vector<mesh::ElementRun> uncounted(const param::Parameter& param) {
+  std::vector<mesh::Piece> pieces = param.placement.pieces;
+  std::erase_if(pieces, [](const mesh::Piece& piece) { return piece.copy == 0; });
+  return pieces.empty() ? std::vector<mesh::ElementRun>() : mesh::runs_of(pieces, param.placement.local_shape);
+}
+
+// Returns the sum of squares of a block's elements that are not in `runs`. `begin` is the block's first element, as the
+// runs count.
 template <class T>
-void square_blocks(const param::OwnedRange& range, int64_t begin, int64_t end, double* of_blocks) {
+double squares_outside(const T* values, int64_t begin, const std::vector<mesh::ElementRun>& runs) {
+  double sum = 0;
+  for (int64_t i = 0; i < kAlign; ++i) {
+    const auto has = [&](const mesh::ElementRun& run) { return run.begin <= begin + i && begin + i < run.end; };
+    if (std::ranges::none_of(runs, has)) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  }
+  return sum;
+}
+
+// Writes the sums of squares of the blocks of kAlign elements that `param` has in `range`.
+template <class T>
+void square_blocks(const param::OwnedRange& range, const param::Parameter& param, double* of_blocks) {
   const T* values = range.grad.const_data_ptr<T>() - range.begin;
+  const int64_t begin = std::max(range.begin / kAlign, first_block(param));
+  const int64_t end = std::min(range.end / kAlign, end_block(param));
+  if (begin >= end) return;
+  const std::vector<mesh::ElementRun> runs = uncounted(param);
   at::parallel_for(begin, end, kNormGrain, [&](int64_t first, int64_t last) {
-    for (int64_t b = first; b < last; ++b) of_blocks[b] = block_squares(values + b * kAlign);
+    for (int64_t b = first; b < last; ++b) {
+      const int64_t at = b * kAlign - param.offset;
+      const auto meets = [&](const mesh::ElementRun& run) { return run.begin < at + kAlign && at < run.end; };
+      const T* const block = values + b * kAlign;
+      of_blocks[b] = std::ranges::any_of(runs, meets) ? squares_outside(block, at, runs) : block_squares(block);
+    }
   });
 }
 
@@ -59,13 +90,10 @@ class HostSquares {
       : blocks_(at::zeros({store.num_flat() / kAlign}, at::kDouble)) {
     for (const param::OwnedRange& range : store.owned()) {
       for (const param::Parameter& param : store.params()) {
-        const int64_t begin = std::max(range.begin / kAlign, first_block(param));
-        const int64_t end = std::min(range.end / kAlign, end_block(param));
-        if (begin >= end || (!shards && !counts(param))) continue;  // with shards, another rank may count it
+        if (!shards && !counts(param)) continue;  // with shards, another rank may count it
         double* of_blocks = blocks_.mutable_data_ptr<double>();
         const bool is_double = range.grad.scalar_type() == at::kDouble;
-        is_double ? square_blocks<double>(range, begin, end, of_blocks)
-                  : square_blocks<float>(range, begin, end, of_blocks);
+        is_double ? square_blocks<double>(range, param, of_blocks) : square_blocks<float>(range, param, of_blocks);
       }
     }
     if (shards) shards->all_reduce(blocks_, ReduceOp::Sum).wait_host();
@@ -77,11 +105,6 @@ class HostSquares {
   }
 
  private:
-  static int64_t first_block(const param::Parameter& param) { return param.offset / kAlign; }
-  static int64_t end_block(const param::Parameter& param) {
-    return (param.offset + param.num_elements() + kAlign - 1) / kAlign;
-  }
-
   at::Tensor blocks_;
 };
 

@@ -112,8 +112,10 @@ std::vector<Muon::OwnPart> Muon::own_parts(const param::Parameter& param) {
 at::Tensor Muon::whole(const param::Parameter& param, const std::vector<OwnPart>& parts,
                        const std::vector<at::Tensor>& values) {
   const at::Tensor matrix = at::zeros(param.placement.global_shape, store_.flat_master().options());
+  mesh::Placement counted = param.placement;
+  std::erase_if(counted.pieces, [](const mesh::Piece& piece) { return piece.copy > 0; });
   for (size_t i = 0; i < parts.size(); ++i) {
-    for_each_box(param.placement, parts[i].begin, parts[i].end, matrix, values[i],
+    for_each_box(counted, parts[i].begin, parts[i].end, matrix, values[i],
                  [](const at::Tensor& global, const at::Tensor& local) { global.copy_(local); });
   }
   check(param.placement.sharded - mesh::AxisSet{mesh::Axis::Tensor} == mesh::AxisSet(),

@@ -20,7 +20,7 @@ struct BlockBytes {
 };
 
 BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout) {
-  const BlockSizes z(spec.model);
+  const BlockSizes z(spec.model, layout.tensor);
   const double e = element_bytes(spec.train.dtype), n = layout.tokens, t = layout.tensor;
   const double whole = spec.mesh.sequence_parallel ? t : 1;
   BlockBytes bytes;

@@ -16,7 +16,7 @@ struct Sizes : BlockSizes {
   double drop;   // 1 with dropout, else 0
 
   Sizes(const RunSpec& spec, const RunLayout& layout)
-      : BlockSizes(spec.model),
+      : BlockSizes(spec.model, layout.tensor),
         n(layout.tokens),
         e(element_bytes(spec.train.dtype)),
         t(layout.tensor),
@@ -93,6 +93,13 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
   work.input_grad.num_reductions = half.backward_sums;
 }
 
+// Adds the all-reduce of the gradients of key heads that tensor ranks hold copies of, as if all of these ranks took part.
+void add_copies(PartWork& work, const Sizes& z, const RunLayout& layout, const ModelSpec& model) {
+  if (layout.tensor <= model::num_kv_heads(model)) return;
+  work.weight_grad.reduced_bytes = kFloat * 2 * z.kv / z.t * z.h;
+  work.weight_grad.num_reductions = 1;
+}
+
 // Adds products, attention and sums of the ops that embedding or head has beside its table.
 void add_beside_table(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
   for (const layout::ProductCount& product : part.products) {
@@ -141,6 +148,7 @@ PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, 
   }
   if (!part.expert_products.empty()) add_routes(work, z, layout);
   add_sums(work, part, z, layout);
+  if (attends && formulas == FormulaSet::Braid) add_copies(work, z, layout, spec.model);
   if (attends) add_gathers(work, z, layout);
   work.full = work.forward;
   if (!is_torchtitan(formulas)) return work;

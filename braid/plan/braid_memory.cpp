@@ -89,6 +89,15 @@ double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
          count(parameters.experts, run.layout.expert_gradient_group);
 }
 
+// Returns the bytes of the gradients of earlier microbatches that wait while those of copied key heads are summed.
+double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
+  const ModelSpec& model = run.spec.model;
+  const bool adds = run.spec.train.reduction == Reduction::Fast && run.layout.microbatches > 1;
+  if (run.layout.tensor <= model::num_kv_heads(model) || share.blocks == 0 || !adds) return 0;
+  const double gradient = state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).gradients;
+  return gradient * 2 * model::head_width(model) * model.width;
+}
+
 }  // namespace
 
 ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
@@ -99,7 +108,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
     block = std::max(block, load.of_parts([&](size_t part) { return parts[part].everything; }));
   }
   const ModelSpec& model = spec.model;
-  const BlockSizes z(model);
+  const BlockSizes z(model, layout.tensor);
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
   const double g = z.gated ? 2 : 1;
   hidden = hidden_bytes(spec, layout);
@@ -148,7 +157,7 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const double all = sharded_count(run, share.parameters);
-  if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return 0;
+  if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
   const double block = sharded_count(run, share.block);
   const double ends = std::max(all - share.blocks * block, 0.0);

@@ -85,7 +85,7 @@ class Space {
     const int64_t devices = request_.num_devices / (int64_t{run_.mesh.context} * run_.mesh.expert);
     if (devices * run_.mesh.context * run_.mesh.expert != request_.num_devices) return {};
     for (const int tensor : kept("mesh.tensor", divisors(devices), given_.tensor)) {
-      if (run_.model.heads % tensor != 0 || model::num_kv_heads(run_.model) % tensor != 0) continue;
+      if (!model::can_split_heads(run_.model, tensor)) continue;
       for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
         const int64_t data = devices / tensor / pipe;
         if (devices % (int64_t{tensor} * pipe) != 0) continue;

@@ -17,7 +17,7 @@ struct Widths : BlockSizes {
   double shared;  // fraction of the tokens on a tensor rank between products (torchtitan shards sequences)
 
   Widths(const RunSpec& spec, const RunLayout& layout)
-      : BlockSizes(spec.model),
+      : BlockSizes(spec.model, layout.tensor),
         n(layout.tokens),
         e(element_bytes(spec.train.dtype)),
         t(layout.tensor),
@@ -106,7 +106,7 @@ struct TensorsOfFsdp {
       : compiled(is_compiled(run.formulas)),
         asynchronous(run.formulas == FormulaSet::TorchtitanAsyncTensor),
         several(run.layout.tensor > 1) {
-    const BlockSizes z(run.spec.model);
+    const BlockSizes z(run.spec.model, run.layout.tensor);
     const double n = run.layout.tokens, t = run.layout.tensor, en = element_bytes(run.spec.train.dtype) * n;
     whole = en * z.h;
     hidden = whole / t;

@@ -69,12 +69,16 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return at.spec.model.heads % at.spec.mesh.tensor == 0; },
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
       {{"mesh.tensor", "model.kv_heads", "model.heads"},
-       [](const View& at) { return at.spec.model.kv_heads == 0 || at.spec.model.kv_heads % at.spec.mesh.tensor == 0; },
-       [](const View& at) { return cat("must divide model.kv_heads (", model::num_kv_heads(at.spec.model), ")"); }},
+       [](const View& at) {
+         return at.spec.model.heads % at.spec.mesh.tensor != 0 ||
+                model::can_split_heads(at.spec.model, at.spec.mesh.tensor);
+       },
+       [](const View& at) {
+         return cat("must divide model.kv_heads (", model::num_kv_heads(at.spec.model), ") or be a multiple of it");
+       }},
       {{"mesh.tensor", "model.ffn", "model.width", "model.family"},
        [](const View& at) {
-         const bool plain = model::family_of(at.spec.model).traits.feed_forward == model::FeedForward::Plain;
-         const bool follows = at.spec.model.ffn == 0 && plain;  // tensor divides the width
+         const bool follows = at.spec.model.ffn == 0 && at.spec.model.heads % at.spec.mesh.tensor != 0;
          return follows || model::ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
        },
        [](const View& at) {

@@ -127,7 +127,9 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::context>("mesh.context", axis, "Ranks that share a sequence; 1 for now."),
       mesh<&MeshSpec::expert>("mesh.expert", axis,
                               "Ranks that share the experts, and the batch as replicas do; 1 for now."),
-      mesh<&MeshSpec::tensor>("mesh.tensor", axis, "Ranks that share each matrix; divides model.heads."),
+      mesh<&MeshSpec::tensor>(
+          "mesh.tensor", axis,
+          "Ranks that share each matrix; divides model.heads, and divides model.kv_heads or is a multiple of it."),
       mesh<&MeshSpec::sequence_parallel>(
           "mesh.sequence_parallel", Anything{},
           "Whether tensor ranks share the tokens of norms and residuals; false for now."),

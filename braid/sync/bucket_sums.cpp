@@ -8,6 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/agree.h"
+#include "braid/mesh/flat_range.h"
 #include "braid/sync/grad_reducer.h"
 
 namespace braid::sync {
@@ -26,8 +27,8 @@ class BucketBuilder {
     const int64_t end = begin + aligned(param.num_elements());
     if (plan.buckets.empty() || full() || plan.buckets.back().begin != end) plan.buckets.push_back({begin, end, {}});
     plan.buckets.back().begin = begin;
-    plan.buckets.back().slices.push_back(
-        {param.name, begin, param.placement.local_shape, covered_runs(param.placement)});
+    const mesh::Index& shape = param.placement.local_shape;
+    plan.buckets.back().slices.push_back({param.name, begin, shape, mesh::runs_of(param.placement.pieces, shape)});
     plan.of_param[param.name].push_back(static_cast<int>(plan.buckets.size()) - 1);
   }
 
@@ -44,44 +45,7 @@ class BucketBuilder {
   int64_t element_bytes_;
 };
 
-// Adds the rows of a piece along its last dim.
-void add_rows(const mesh::Piece& piece, const mesh::Index& shape, std::vector<ElementRun>& runs) {
-  const size_t last = shape.size() - 1;
-  mesh::Index at = piece.local_begin;
-  const auto extent = [&](size_t dim) { return piece.global.end[dim] - piece.global.begin[dim]; };
-  if (piece.global.empty()) return;
-  while (true) {
-    int64_t first = 0;
-    for (size_t dim = 0; dim < shape.size(); ++dim) first = first * shape[dim] + at[dim];
-    runs.push_back({first, first + extent(last)});
-    size_t dim = last;
-    while (dim > 0 && ++at[dim - 1] == piece.local_begin[dim - 1] + extent(dim - 1)) {
-      at[dim - 1] = piece.local_begin[dim - 1];
-      --dim;
-    }
-    if (dim == 0) return;
-  }
-}
-
 }  // namespace
-
-std::vector<ElementRun> covered_runs(const mesh::Placement& placement) {
-  int64_t covered = 0;
-  for (const mesh::Piece& piece : placement.pieces) covered += piece.global.num_elements();
-  const int64_t all = mesh::num_elements(placement.local_shape);
-  if (covered == all) return {{0, all}};
-  std::vector<ElementRun> rows, merged;
-  for (const mesh::Piece& piece : placement.pieces) add_rows(piece, placement.local_shape, rows);
-  std::sort(rows.begin(), rows.end(), [](const ElementRun& a, const ElementRun& b) { return a.begin < b.begin; });
-  for (const ElementRun& row : rows) {
-    if (!merged.empty() && merged.back().end == row.begin) {
-      merged.back().end = row.end;
-    } else {
-      merged.push_back(row);
-    }
-  }
-  return merged;
-}
 
 BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
                        const std::function<bool(const param::Parameter& param)>& here) {

@@ -31,9 +31,6 @@ struct BucketPlan {
 BucketPlan bucket_plan(const param::ParamStore& store, const SyncSpec& spec,
                        const std::function<bool(const param::Parameter& param)>& here = nullptr);
 
-// Returns the runs of local elements that a placement's pieces cover, merged, in ascending order.
-std::vector<ElementRun> covered_runs(const mesh::Placement& placement);
-
 // The order in which buckets are launched. Replicas may complete their buckets in different orders (mirrored
 // schedules), but collectives need one order. Every rank launches the buckets in the agreed order, each once it and all
 // before it are complete.

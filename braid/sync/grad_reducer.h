@@ -12,21 +12,16 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/mesh/flat_range.h"
 
 namespace braid::sync {
-
-// Elements [begin, end), counted from a slice's first.
-struct ElementRun {
-  int64_t begin = 0, end = 0;
-  bool operator==(const ElementRun&) const = default;
-};
 
 // The place of a parameter's gradient in the flat gradients.
 struct GradSlice {
   std::string name;  // name of the parameter
   int64_t begin = 0;
-  std::vector<int64_t> shape;    // local shape
-  std::vector<ElementRun> runs;  // all elements but padding, ascending; padding stays zero
+  std::vector<int64_t> shape;          // local shape
+  std::vector<mesh::ElementRun> runs;  // all elements but padding, ascending; padding stays zero
 };
 
 // A run of whole slices that are reduced together. Elements between slices stay zero.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "braid/spec/partition.h"
+#include "braid/sync/copies_sink.h"
 #include "braid/train/compute_device.h"
 
 namespace braid::train {
@@ -98,6 +99,11 @@ void RankModel::make_sink() {
   } else {
     sink_ =
         store_->reduction() == Reduction::Reproducible ? param::tree_sink(*store_) : param::accumulating_sink(*store_);
+  }
+  const int rank = groups_.at[mesh::Axis::Tensor];
+  if (const std::optional<int> first = sync::first_holder(*store_, rank)) {
+    auto holders = groups_.over({mesh::Axis::Tensor}).split(*first, rank, "copies of key heads");
+    sink_ = std::make_unique<sync::CopiesSink>(std::move(sink_), std::move(holders));
   }
 }
 

@@ -33,7 +33,7 @@ class RankModel {
 
   param::ParamStore& params() { return *store_; }
   param::GradSink& sink() { return *sink_; }
-  param::UnitSink* unit_sink() { return unit_sink_; }  // sink() if gradients are sharded; else null
+  param::UnitSink* unit_sink() { return unit_sink_; }  // the sink of sharded gradients; null if they are whole
   // Returns the stage of each block of the store.
   const std::vector<int>& stage_of_block() const { return stage_of_block_; }
   // Sets hooks that are called around every block that runs, with its number among the blocks of the store.

@@ -28,15 +28,22 @@ using Copies = std::map<CopyKey, std::vector<RankDigest>>;
 
 void add_index(Digest& digest, const mesh::Index& numbers) { digest.add(std::as_bytes(std::span(numbers))); }
 
-uint64_t box_of(const std::string& name, const mesh::Placement& placement) {
+uint64_t digest_of_box(const std::string& name, const mesh::Box& box) {
   Digest digest(DigestKind::Xxh3);
   add_sized(digest, name);
-  add_index(digest, placement.local_shape);
-  for (const mesh::Piece& piece : placement.pieces) {
-    for (const mesh::Index* numbers : {&piece.global.begin, &piece.global.end, &piece.local_begin})
-      add_index(digest, *numbers);
-  }
+  for (const mesh::Index* numbers : {&box.begin, &box.end}) add_index(digest, *numbers);
   return digest.value();
+}
+
+// Adds each piece of a tensor by itself: another rank may hold a copy of one of them alone.
+void add_pieces(const HeldCopy& of, const ckpt::PlacedTensor& placed, std::vector<HeldCopy>& held) {
+  for (const mesh::Piece& piece : placed.placement.pieces) {
+    at::Tensor values = placed.local;
+    for (int64_t dim = 0; dim < values.dim(); ++dim) {
+      values = values.narrow(dim, piece.local_begin[dim], piece.global.end[dim] - piece.global.begin[dim]);
+    }
+    held.push_back({of.param, of.what, digest_of_box(placed.name, piece.global), values});
+  }
 }
 
 CopyKey key_of(const HeldCopy& held) {
@@ -107,7 +114,7 @@ std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer,
   const bool whole = !store.shards_parameters();
   for (const param::Parameter& param : store.params()) {
     if (!whole) break;
-    held.push_back({places.at(param.name), CopyOf::Weights, box_of(param.name, param.placement), param.data.detach()});
+    add_pieces({places.at(param.name), CopyOf::Weights}, {param.name, param.placement, param.data.detach()}, held);
   }
   const bool weights_are_masters = whole && store.flat_master().is_same(store.flat_data());
   const auto saved = tensors_to_save(saved_tensors(store, optimizer, replicas), replicas.own_prefix());
@@ -118,7 +125,7 @@ std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer,
     const auto place = places.find(master ? name : name.substr(slash + 1));
     if (place == places.end() || (master && weights_are_masters)) continue;
     const CopyOf what = master ? CopyOf::Masters : CopyOf::State;
-    held.push_back({place->second, what, box_of(placed.name, placed.placement), placed.local.detach()});
+    add_pieces({place->second, what}, {placed.name, placed.placement, placed.local.detach()}, held);
   }
   return held;
 }

@@ -20,14 +20,14 @@ enum class CopyOf { Weights, Masters, State };
 struct HeldCopy {
   int64_t param = 0;  // place in the ParamOrder
   CopyOf what = CopyOf::Weights;
-  uint64_t box = 0;  // digest of the tensor's name and Placement
+  uint64_t box = 0;  // digest of the name of the tensor and of the box
   at::Tensor values;
 };
 
-// Returns this rank's weights, unless they are sharded, and the masters and optimizer states that it owns. Their
-// Placements identify copies anywhere: along the data axis, on tensor ranks, in mirrored stages, or at both ends of a
-// tied embedding. If replicas have their own states (ReplicaLife::own_prefix), these have different names and are not
-// copies. The tensors are views, valid as long as the arguments.
+// Returns the pieces of this rank's weights, unless they are sharded, and the masters and optimizer states that it
+// owns. Their boxes identify copies anywhere: along the data axis, on tensor ranks, in mirrored stages, or at both ends
+// of a tied embedding. If replicas have their own states (ReplicaLife::own_prefix), these have different names and are
+// not copies. The tensors are views, valid as long as the arguments.
 std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer, sync::ReplicaLife& replicas);
 
 // Returns a description of the first differing copies in model order. If a majority is equal, it names the ranks that

@@ -34,7 +34,7 @@ EQUAL = [
     ["mesh.data=2", "sync.zero=3", "memory.recompute=full"],
     ["mesh.data=2", "run.ranks=processes"],
 ]
-NEAR = [["mesh.tensor=2"], ["mesh.pipe=2", "mesh.data=2", "mesh.tensor=2", "memory.recompute=selective"]]
+NEAR = [["mesh.tensor=2"], ["mesh.tensor=4"], ["mesh.pipe=2", "mesh.data=2", "mesh.tensor=2", "memory.recompute=selective"]]
 
 
 def braid(folder, *words):
@@ -60,7 +60,7 @@ with tempfile.TemporaryDirectory() as place:
         difference = max(abs(a - b) / a for a, b in zip(alone, found, strict=True))
         print(f"{' '.join(layout)}: largest difference of a loss {difference:.1e}")
         assert difference <= (0 if layout in EQUAL else 1e-12), layout
-    for wrong in [["model.heads=0", "model.kv_heads=0"], ["mesh.pipe=2", "pipeline.partition=1.5,2.5"], ["mesh.tensor=4"]]:
+    for wrong in [["model.heads=0", "model.kv_heads=0"], ["mesh.pipe=2", "pipeline.partition=1.5,2.5"], ["mesh.tensor=4", "model.ffn=130"]]:
         done = subprocess.run([PROGRAM, "train", "run.toml", *wrong, "train.out=wrong"], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 2, f"{wrong}: {done.returncode} {done.stderr}"
     listed = json.loads(braid(folder, "model", "run.toml", "mesh.tensor=2", "--json"))

@@ -35,6 +35,7 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.data=2", "sync.zero=2"],
         [*LLAMA, "mesh.data=2", "sync.zero=3"],
         [*LLAMA, "mesh.tensor=2"],
+        [*LLAMA, "mesh.tensor=4"],  # two ranks hold each key head
         ["mesh.tensor=2"],
         [*LLAMA, "mesh.pipe=2"],
         ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],

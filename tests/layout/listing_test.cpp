@@ -39,6 +39,15 @@ TEST(Listing, SumsFollowFromTheLetters) {
   EXPECT_TRUE(listing_of(qwen(), {.tokens = 16}).collectives.empty());
 }
 
+// Keys and values of a head of 8 features by 32 inputs, which two ranks hold.
+TEST(Listing, GradientsOfCopiedKeyHeadsAreSummed) {
+  std::vector<double> elements;
+  for (const ListedCollective& sum : listing_of(qwen(), {.tokens = 16, .tensor = 4}).collectives) {
+    if (sum.param == "attention.qkv.weight") elements.push_back(sum.elements);
+  }
+  EXPECT_EQ(elements, (std::vector<double>{512, 2 * 8 * 32}));
+}
+
 // Elements of a call, by hand: 16 tokens of this rank and as many of another one; 2 x 32 features of keys and values,
 // of which a tensor rank has half; each token goes to 2 experts.
 TEST(Listing, TokensMoveBetweenContextAndExpertRanks) {

@@ -68,7 +68,20 @@ TEST(FlatRange, EveryRangeOfEveryKindOfPlacement) {
   expect_fragments_of(split_dim({7, 3}, 0, 8, {1, 2}));  // padded
   expect_fragments_of(split_dim({4, 6}, 1, 6, {1, 2}));
   expect_fragments_of(split_segments({12, 2}, 0, 3, {1, 2}));  // fused
-  expect_fragments_of(split_segments({3, 12}, 1, {8, 4}, {0, 4}));
+  expect_fragments_of(split_segments({3, 12}, 1, Index{8, 4}, {0, 4}));
+  expect_fragments_of(split_segments({12, 2}, 0, std::vector<Segment>{{8, 4}, {2, 2}, {2, 2}}, {3, 4}));  // copies
+}
+
+TEST(FlatRange, RunsCoverThePiecesAndNoPadding) {
+  using Runs = std::vector<ElementRun>;
+  const auto runs = [](const Placement& placement) { return runs_of(placement.pieces, placement.local_shape); };
+  EXPECT_EQ(runs(replicated({3, 4})), (Runs{{0, 12}}));
+  EXPECT_EQ(runs(replicated({})), (Runs{{0, 1}}));
+  EXPECT_EQ(runs(split_dim({5, 4}, 0, 8, {1, 2})), (Runs{{0, 4}}));          // one row of four
+  EXPECT_EQ(runs(split_dim({2, 5}, 1, 8, {1, 2})), (Runs{{0, 1}, {4, 5}}));  // one column of four
+  EXPECT_EQ(runs(split_dim({5, 4}, 0, 8, {0, 2})), (Runs{{0, 16}}));
+  EXPECT_EQ(runs(split_dim({5, 4}, 0, 16, {1, 2})), (Runs{}));
+  EXPECT_EQ(runs(split_segments({6, 2}, 0, 3, {1, 2})), (Runs{{0, 6}}));
 }
 
 TEST(FlatRange, IsTheFewestBoxes) {

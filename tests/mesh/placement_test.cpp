@@ -147,20 +147,40 @@ TEST(Placement, UnequalSegmentsLieOneAfterAnother) {
   const std::string expected[] = {"q0 q1 k0 v0 ", "q2 q3 k1 v1 "};
   for (const int part : {0, 1}) {
     std::string held;
-    for (const auto& [local, global] : local_to_global(split_segments({8}, 0, {4, 2, 2}, {part, 2, Axis::Tensor}))) {
+    for (const auto& [local, global] :
+         local_to_global(split_segments({8}, 0, Index{4, 2, 2}, {part, 2, Axis::Tensor}))) {
       held += names[global[0]] + " ";
     }
     EXPECT_EQ(held, expected[part]);
   }
 }
 
+// The drawing in placement.h. Of the ranks that hold a piece, one has copy 0.
+TEST(Placement, SegmentsOfFewerPartsAreCopied) {
+  const std::string names[] = {"Q0", "Q1", "Q2", "Q3", "K0", "K1", "V0", "V1"};
+  const std::string expected[] = {"Q0 K0 V0 ", "Q1 K0 V0 ", "Q2 K1 V1 ", "Q3 K1 V1 "};
+  for (int part = 0; part < 4; ++part) {
+    const Placement placed =
+        split_segments({8}, 0, std::vector<Segment>{{4, 4}, {2, 2}, {2, 2}}, {part, 4, Axis::Tensor});
+    std::string held;
+    for (const auto& [local, global] : local_to_global(placed)) held += names[global[0]] + " ";
+    EXPECT_EQ(held, expected[part]);
+    EXPECT_EQ(placed.pieces[0].copies, 1);
+    for (const size_t segment : {1, 2}) {
+      EXPECT_EQ(placed.pieces[segment].copies, 2);
+      EXPECT_EQ(placed.pieces[segment].copy, part % 2);
+    }
+  }
+}
+
 TEST(Placement, RefusesUnevenSplits) {
+  EXPECT_THROW(split_segments({8}, 0, std::vector<Segment>{{4, 4}, {4, 3}}, {0, 4, Axis::Tensor}), InternalError);
   EXPECT_THROW(split_dim({5}, 0, 5, {0, 2, Axis::Tensor}), InternalError);
   EXPECT_THROW(split_dim({5}, 0, 4, {0, 2, Axis::Tensor}), InternalError);
   EXPECT_THROW(split_segments({6}, 0, 3, {0, 4, Axis::Tensor}), InternalError);
   EXPECT_THROW(split_segments({7}, 0, 3, {0, 1, Axis::Tensor}), InternalError);
-  EXPECT_THROW(split_segments({8}, 0, {4, 3, 1}, {0, 2, Axis::Tensor}), InternalError);
-  EXPECT_THROW(split_segments({8}, 0, {4, 2}, {0, 2, Axis::Tensor}), InternalError) << "segments that miss a part";
+  EXPECT_THROW(split_segments({8}, 0, Index{4, 3, 1}, {0, 2, Axis::Tensor}), InternalError);
+  EXPECT_THROW(split_segments({8}, 0, Index{4, 2}, {0, 2, Axis::Tensor}), InternalError) << "segments that miss a part";
 }
 
 // Over all ranks of a stage, the ranks that speak for a placement hold each element once.

@@ -53,6 +53,17 @@ TEST(FamilyProblems, BlocksHaveTheirPlaces) {
   EXPECT_EQ(problems({embedding, layer, head}, 2), Texts{"the layer has 0 cuts, not 1"});
 }
 
+TEST(FamilyProblems, TheFamilyStatesWhatItsLayersAre) {
+  EXPECT_EQ(problems_of_layer([](const ModelSpec& spec) {
+              BlockBuilder block(spec, "btc");
+              block.linear("attention.qkv", "[kmd|kd|kd]").apply(OpKind::Rotary).attention();
+              block.linear("attention.projection", "c").join();
+              return block.linear("mlp.gate_up", "[f|f]").swiglu().linear("mlp.down", "c").join().build();
+            }),
+            (Texts{"the layer has rotary positions, and the family states learned ones",
+                   "the layer has a gate, and the family states a plain feed-forward branch"}));
+}
+
 TEST(FamilyProblems, LettersHaveExtents) {
   EXPECT_EQ(problems_of_layer([](const ModelSpec& spec) {
               return BlockBuilder(spec, "btc").linear("a", "z").linear("b", "c").build();

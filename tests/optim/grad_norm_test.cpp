@@ -18,20 +18,24 @@ namespace {
 const ParamOrder kOrder{"wte", "wpe", "up", "up.bias", "qkv", "down", "norm", "last"};
 constexpr int kNumBlocks = 4;
 
-// Four blocks: a padded vocabulary split by rows and tied, a replicated table, column, row and segment splits.
+// Four blocks: a padded vocabulary split by rows and tied, a replicated table, column, row and segment splits
+// with copies.
 std::vector<layout::BlockSpec> model(int part, int parts) {
   const auto split = [&](mesh::Index shape, int dim, int64_t padded) {
     return mesh::split_dim(shape, dim, padded, {part, parts, mesh::Axis::Tensor});
   };
+  const int copied = parts == 6 ? 3 : 1;  // two or more ranks hold copies of keys and values
   const layout::ParamSpec wte{"wte", split({250, 30}, 0, 252), {}, model::WeightDecay::Yes, 0, 2};
   layout::ParamSpec head = wte;
   head.use = 1;
-  return {{"embedding", {wte, {"wpe", mesh::replicated({64, 30})}}},
-          {"blocks.0", {{"up", split({120, 30}, 0, 120)}, {"up.bias", split({120}, 0, 120)}}},
-          {"blocks.1",
-           {{"qkv", mesh::split_segments({72, 30}, 0, 3, {part, parts, mesh::Axis::Tensor})},
-            {"down", split({30, 120}, 1, 120)}}},
-          {"head", {{"norm", mesh::replicated({30})}, head, {"last", mesh::replicated({5, 7})}}}};
+  return {
+      {"embedding", {wte, {"wpe", mesh::replicated({64, 30})}}},
+      {"blocks.0", {{"up", split({120, 30}, 0, 120)}, {"up.bias", split({120}, 0, 120)}}},
+      {"blocks.1",
+       {{"qkv", mesh::split_segments({72, 30}, 0, std::vector<mesh::Segment>{{48, parts}, {12, copied}, {12, copied}},
+                                     {part, parts, mesh::Axis::Tensor})},
+        {"down", split({30, 120}, 1, 120)}}},
+      {"head", {{"norm", mesh::replicated({30})}, head, {"last", mesh::replicated({5, 7})}}}};
 }
 
 double element(const std::string& name, int64_t global) {

@@ -236,16 +236,5 @@ TEST(BucketedAllReduce, CompressionBeginsAtItsStep) {
   });
 }
 
-TEST(BucketPlan, PaddingIsInNoRun) {
-  using Runs = std::vector<ElementRun>;
-  EXPECT_EQ(covered_runs(mesh::replicated({3, 4})), (Runs{{0, 12}}));
-  EXPECT_EQ(covered_runs(mesh::replicated({})), (Runs{{0, 1}}));
-  EXPECT_EQ(covered_runs(mesh::split_dim({5, 4}, 0, 8, {1, 2})), (Runs{{0, 4}}));          // one row of four
-  EXPECT_EQ(covered_runs(mesh::split_dim({2, 5}, 1, 8, {1, 2})), (Runs{{0, 1}, {4, 5}}));  // one column of four
-  EXPECT_EQ(covered_runs(mesh::split_dim({5, 4}, 0, 8, {0, 2})), (Runs{{0, 16}}));
-  EXPECT_EQ(covered_runs(mesh::split_dim({5, 4}, 0, 16, {1, 2})), (Runs{}));
-  EXPECT_EQ(covered_runs(mesh::split_segments({6, 2}, 0, 3, {1, 2})), (Runs{{0, 6}}));
-}
-
 }  // namespace
 }  // namespace braid::sync::bucketed_all_reduce_test

@@ -52,7 +52,7 @@ TEST(BlockInTraining, ItsBytesAreThoseOfPredictions) {
     RunSpec spec = small(family);
     spec.mesh.tensor = 1;
     spec.model.dropout = 0.1;
-    const plan::BlockSizes z(spec.model);
+    const plan::BlockSizes z(spec.model, 1);
     run_ranks(1, [&](Communicator& world) {
       BlockInTraining block(spec, world);
       EXPECT_EQ(block.streamed_bytes(), 64 * (4 * streamed_elements(z) + 4 * z.h));
@@ -75,7 +75,7 @@ TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {
     const plan::PartWork parts[] = {plan::part_work(spec, layout, 0, plan::FormulaSet::Braid),
                                     plan::part_work(spec, layout, 1, plan::FormulaSet::Braid)};
     std::vector<double> predicted, timed;
-    double bytes = -64 * plan::element_bytes(spec.train.dtype) * not_timed(plan::BlockSizes(spec.model), 2);
+    double bytes = -64 * plan::element_bytes(spec.train.dtype) * not_timed(plan::BlockSizes(spec.model, 2), 2);
     for (const plan::PartWork& part : parts) {
       for (const plan::Product& product : part.forward.products) predicted.push_back(product.flops);
       bytes += part.forward.streamed_bytes + part.input_grad.streamed_bytes;

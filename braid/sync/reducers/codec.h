@@ -20,7 +20,7 @@ class ErrorFeedback {
   void plan(const GradLayout& layout);
   // Return the residual of a bucket, or of a run of a slice, as a 1-D view. Residuals lie as the flat gradients do.
   at::Tensor of(const BucketShape& bucket) const { return flat_.narrow(0, bucket.begin, bucket.end - bucket.begin); }
-  at::Tensor of(const GradSlice& slice, const ElementRun& run) const {
+  at::Tensor of(const GradSlice& slice, const mesh::ElementRun& run) const {
     return flat_.narrow(0, slice.begin + run.begin, run.end - run.begin);
   }
   // Returns the residual of a slice, in its parameter's shape.

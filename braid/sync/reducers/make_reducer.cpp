@@ -59,7 +59,7 @@ void GatherReducer::plan(const GradLayout& layout) {
   for (const BucketShape& bucket : buckets_) {
     int64_t bytes = 0;
     for (const GradSlice& slice : bucket.slices) {
-      for (const ElementRun& run : slice.runs) bytes += codec_->num_bytes(run.end - run.begin);
+      for (const mesh::ElementRun& run : slice.runs) bytes += codec_->num_bytes(run.end - run.begin);
     }
     flights_.push_back({at::empty({group_.size() * bytes}, at::kByte), {}, Work()});
   }
@@ -76,7 +76,7 @@ void GatherReducer::start(int bucket, const at::Tensor& grads) {
   residual_.of(shape).add_(grads);
   std::byte* place = message(flight, group_.rank());
   for (const GradSlice& slice : shape.slices) {
-    for (const ElementRun& run : slice.runs) {
+    for (const mesh::ElementRun& run : slice.runs) {
       codec_->encode(residual_.of(slice, run), place);
       place += codec_->num_bytes(run.end - run.begin);
     }
@@ -94,7 +94,7 @@ void GatherReducer::finish(int bucket) {
   for (int rank = 0; rank < group_.size(); ++rank) {
     const std::byte* place = message(flight, rank);
     for (const GradSlice& slice : shape.slices) {
-      for (const ElementRun& run : slice.runs) {
+      for (const mesh::ElementRun& run : slice.runs) {
         const int64_t count = run.end - run.begin;
         codec_->add(place, flight.grads.narrow(0, slice.begin - shape.begin + run.begin, count));
         place += codec_->num_bytes(count);
