@@ -106,7 +106,7 @@ Texts problems_of_traits(const FamilyTraits& traits, const BlockGraph& layer) {
   if (has(OpKind::Rotary) && traits.positions != PositionKind::Rotary) {
     problems.push_back("the layer has rotary positions, and the family states learned ones");
   }
-  if (has(OpKind::SwiGlu) && traits.feed_forward != FeedForward::Gated) {
+  if ((has(OpKind::SwiGlu) || has(OpKind::GeGlu)) && traits.feed_forward != FeedForward::Gated) {
     problems.push_back("the layer has a gate, and the family states a plain feed-forward branch");
   }
   return problems;
@@ -159,7 +159,7 @@ Texts problems_of_family(const ModelSpec& spec, const Family& family) {
   for (const BlockGraph& layer : layers) append(problems, problems_of_letters(spec, layer));
   append(problems, problems_of_letters(spec, head));
   append(problems, problems_of_names(embedding, head));
-  append(problems, problems_of_traits(family.traits, layer));
+  for (const BlockGraph& layer : layers) append(problems, problems_of_traits(family.traits, layer));
   return problems;
 }
 

@@ -157,30 +157,28 @@ at::Tensor first_seen(const at::Tensor& qkv_btf, const CoreCall& call) {
   return first_bt;
 }
 
+kernels::CappedAttention capped_call(const at::Tensor& qkv_btf, const CoreCall& call) {
+  const int64_t width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
+  return {call.heads, call.kv_heads, call.cap, score_scale(call.scale, width), first_seen(qkv_btf, call)};
+}
+
 struct CappedCore : Function<CappedCore> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const kernels::CappedAttention& call) {
-    const kernels::CappedOutput output = kernels::capped_attention(qkv_btf, call);
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const CoreCall& call) {
+    check(qkv_btf.is_cpu(), "capped attention is computed on CPUs");
+    const kernels::CappedOutput output = kernels::capped_attention(qkv_btf, capped_call(qkv_btf, call));
     ctx->save_for_backward({qkv_btf, output.y_btf, output.norm_bht});
     keep(ctx, call);
     return output.y_btf;
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const auto& call = kept<kernels::CappedAttention>(ctx);
+    const kernels::CappedAttention call = capped_call(saved[0], kept<CoreCall>(ctx));
     return {kernels::capped_attention_backward(saved[0], call, {saved[1], saved[2]}, grads[0]), {}};
   }
 };
 
-at::Tensor capped_attention(const at::Tensor& qkv_btf, const CoreCall& call) {
-  check(qkv_btf.is_cpu(), "capped attention is computed on CPUs");
-  const int64_t width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
-  return CappedCore::apply(qkv_btf,
-                           kernels::CappedAttention{call.heads, call.kv_heads, call.cap, score_scale(call.scale, width),
-                                                    first_seen(qkv_btf, call)});
-}
-
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
-  if (call.cap > 0) return capped_attention(qkv_btf, call);
+  if (call.cap > 0) return CappedCore::apply(qkv_btf, call);
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.
   const auto parts = qkv_btf.view({b, t, h + 2 * k, -1}).split_with_sizes({h, k, k}, 2);

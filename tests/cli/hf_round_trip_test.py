@@ -31,6 +31,8 @@ FAMILIES = {
     "Mistral": SHAPE | dict(sliding_window=7),
     "Qwen2": SHAPE | dict(tie_word_embeddings=True),
     "Qwen3": SHAPE | dict(head_dim=10),
+    "Gemma2": SHAPE | dict(head_dim=10, sliding_window=7, query_pre_attn_scalar=12, attn_logit_softcapping=2.0,
+                           final_logit_softcapping=3.0, attn_implementation="eager"),
 }
 
 

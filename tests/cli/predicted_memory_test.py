@@ -7,10 +7,14 @@ from tiny_run import TinyRun
 SHAPE = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16", "train.microbatch=4",
          "train.steps=3", "train.save_every=0", "train.eval_every=0", "train.overwrite=true", 'train.reduction="fast"']
 LLAMA = ['model.family="llama"', "model.kv_heads=2", "model.ffn=384"]
+GEMMA2 = ['model.family="gemma2"', "model.kv_heads=2", "model.ffn=384", "model.window=32", "model.attention_cap=50",
+          "model.logit_cap=30"]
 LAYOUTS = [
     [],
     [*LLAMA, 'memory.recompute="full"'],
     ["model.dropout=0.1", "mesh.pipe=2", 'pipeline.schedule="gpipe"', "train.batch=48"],  # masks of 12 microbatches
+    GEMMA2,
+    [*GEMMA2, "mesh.pipe=2", 'memory.recompute="selective"'],
     [*LLAMA, "mesh.data=2", "sync.zero=2"],
     ["mesh.data=2", "sync.zero=3"],
     [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-v"'],
@@ -28,6 +32,9 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.pipe=2", 'pipeline.partition="2.5,1.5"'],
         ["mesh.data=2", 'optimizer.kind="sgd"', "optimizer.momentum=0", 'sync.compression="top-k"'],
         LLAMA,
+        *[[*GEMMA2, *more] for more in (
+            ['memory.recompute="full"'], ['memory.recompute="selective"'], ["mesh.pipe=2"], ["mesh.data=2", "sync.zero=3"],
+            ["mesh.tensor=2"], ['train.dtype="bfloat16"', "train.batch=4"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'])],
         ['memory.recompute="full"'],
         [*LLAMA, 'memory.recompute="selective"'],
         [*LLAMA, 'train.dtype="bfloat16"', "train.batch=4"],

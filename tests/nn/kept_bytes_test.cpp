@@ -121,6 +121,20 @@ TEST(KeptBytes, OfLlamaFollowFromShapes) {
   EXPECT_EQ(bytes_of({plain_model(ModelFamily::Llama), 3, "full"}).kept, 2 * kHidden);
 }
 
+// A norm after each branch keeps its input and one statistic a row; capped attention keeps what the other does, with a
+// window too.
+TEST(KeptBytes, OfGemma2FollowFromShapes) {
+  ModelSpec model = plain_model(ModelFamily::Gemma2);
+  model.window = 3;
+  model.attention_cap = 50;
+  const int64_t qkv = kHidden * (kHeads + 2 * kKvHeads) / kHeads, inner = kRows * kFfn * kFloat;
+  const int64_t everything = 7 * kHidden + qkv + 3 * inner + kRows * (4 + kHeads) * kFloat;
+  const int64_t selected = 4 * kHidden + qkv + 2 * inner + kRows * 4 * kFloat;
+  EXPECT_EQ(bytes_of({model, 3, "none"}).kept, 3 * everything + kHidden);
+  EXPECT_EQ(bytes_of({model, 3, "selective"}).kept, 3 * selected + kHidden);
+  EXPECT_EQ(bytes_of({model, 3, "full"}).kept, 2 * kHidden);
+}
+
 // The bytes that a block keeps by the rows of the op table.
 class Counted {
  public:

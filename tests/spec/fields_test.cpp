@@ -23,10 +23,10 @@ int num_fields(const std::string& section) {
 TEST(Fields, CoverEveryMember) {
   const RunSpec run;
   [[maybe_unused]] const auto& [preset, config, family, layers, heads, kv_heads, width, head_width, qkv_bias, qk_norm,
-                                window, ffn, experts, per_token, context, vocab, vocab_multiple, output_weights,
-                                dropout, init_std, norm_eps, rope_base, rope_scaling, rope_factor, rope_low, rope_high,
-                                rope_context] = run.model;
-  EXPECT_EQ(num_fields("model"), 27);
+                                window, attention_cap, logit_cap, query_scalar, ffn, experts, per_token, context, vocab,
+                                vocab_multiple, output_weights, dropout, init_std, norm_eps, rope_base, rope_scaling,
+                                rope_factor, rope_low, rope_high, rope_context] = run.model;
+  EXPECT_EQ(num_fields("model"), 30);
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, sequence_parallel, ranks_per_node,
@@ -52,7 +52,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 27u + 6 + 8 + 6 + 22 + 3 + 14 + 26 + 4 + 6);
+  EXPECT_EQ(fields().size(), 30u + 6 + 8 + 6 + 22 + 3 + 14 + 26 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

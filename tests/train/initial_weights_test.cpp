@@ -56,7 +56,7 @@ std::map<std::string, at::Tensor> beginning(const RunSpec& spec, Held what) {
 }
 
 TEST(InitialWeights, AreTheDirectorysOnEveryMesh) {
-  for (const char* family : {"gpt2", "llama", "mistral", "qwen2", "qwen3"}) {
+  for (const char* family : {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma2"}) {
     const auto want = whole_weights(folder_of(family), at::kDouble);
     RunSpec spec = run_of(family);
     EXPECT_TRUE(initial_weights_problems(spec).empty()) << family;

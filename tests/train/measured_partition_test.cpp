@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/partition.h"
@@ -35,6 +36,41 @@ std::vector<plan::Unit> plain_units(int layers) {
   units.front() = {"embedding", 0.25, 0, 0.25, 1 << 20, 8 << 20};
   units.back() = {"head", 1, 1, 1, 1 << 20, 8 << 20};
   return units;
+}
+
+// One layer of each kind is measured for all of it.
+TEST_F(MeasuredPartition, MeasuresOneLayerOfEachKind) {
+  RunSpec spec = measured_spec(2);
+  spec.model.family = ModelFamily::Gemma2;
+  spec.model.layers = 5;
+  spec.model.window = 3;
+  spec.model.attention_cap = 50;
+  const auto units = profiled_units(spec, 1);
+  ASSERT_EQ(units.size(), 12u);
+  for (const size_t layer : {2, 4}) {
+    plan::Unit attention = units[1 + 2 * layer];
+    EXPECT_EQ(attention.name, cat("blocks.", layer, ".attention"));
+    attention.name = units[1].name;
+    EXPECT_EQ(attention, units[1]);
+  }
+  EXPECT_EQ(units[3].forward, units[7].forward);
+  EXPECT_NE(units[3].forward, units[1].forward) << "two measurements";
+}
+
+// Layers 1, 3 and 5 cost 4 each, the others 1. The best cut of three stages has as many of the dear ones in each.
+TEST_F(MeasuredPartition, CutsLayersOfUnequalCost) {
+  RunSpec spec = measured_spec(3);
+  spec.model.layers = 6;
+  std::vector<plan::Unit> units = plain_units(6);
+  units.front().forward = units.back().forward = 0.01;
+  units.front().weight_grad = units.back().input_grad = units.back().weight_grad = 0;
+  for (const int layer : {1, 3, 5}) {
+    for (const int part : {0, 1}) units[1 + 2 * layer + part].forward += 1;
+  }
+  const plan::Partition cut = best_partition(spec, units);
+  EXPECT_EQ(spec::partition_text(spec.model, cut.first_unit), "2,2,2");
+  for (int part = 0; part < 4; ++part) units[9 + part] = units[1];  // the dear layers are 1 and 3 alone
+  EXPECT_EQ(spec::partition_text(spec.model, best_partition(spec, units).first_unit), "2,1.5,2.5");
 }
 
 TEST_F(MeasuredPartition, UnitsAreThoseOfTheModel) {

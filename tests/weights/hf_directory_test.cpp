@@ -95,7 +95,7 @@ TEST_P(HfFamilies, GreedyTokensAreThoseOfTransformers) {
 }
 
 TEST(HfTensors, CoverEveryParameterOnce) {
-  for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama3(), tiny_qwen2(), tiny_qwen3()}) {
+  for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama3(), tiny_qwen2(), tiny_qwen3(), tiny_gemma2()}) {
     std::map<std::string, int64_t> rows;
     for (const HfTensor& each : hf_tensors(spec)) {
       EXPECT_EQ(each.first_row, rows[each.whole]) << each.name;
@@ -155,7 +155,7 @@ TEST_F(HfDirectoryFaults, AFamilyThatIsNotKnownIsSaidSo) {
   replace("config.json", "\"mistral\"", "\"mamba\"");
   EXPECT_EQ(complaint(),
             "DIR/config.json: model_type = \"mamba\": must be one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", "
-            "\"qwen3\", \"mixtral\", \"qwen3_moe\"; nearest valid is \"gpt2\"");
+            "\"qwen3\", \"mixtral\", \"qwen3_moe\", \"gemma2\"; nearest valid is \"gpt2\"");
 }
 
 TEST_F(HfDirectoryFaults, ExpertsArePlannedAndNotRead) {
