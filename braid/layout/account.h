@@ -78,12 +78,16 @@ struct ModelAccount {
   PartAccount tokens;       // the table of tokens
   PartAccount positions;    // the rest of the embedding
   PartAccount attention, feed;
-  PartAccount last_norm;  // the head without its table
+  PartAccount last_norm;   // the head without its table; a bias of the logits counts here
+  model::Terms loss_rows;  // the tokens whose logits are computed
+  Count loss_input;        // elements of what the loss reads
+  double picked = 1;       // share of the tokens that the head picks, if it picks any
 };
 
 // Without a vocabulary the head has no table. REQUIRES: heads form groups.
-ModelAccount account_of(const ModelSpec& spec);
-ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph);
+// `picked`: the share of the tokens whose logits a masked family computes.
+ModelAccount account_of(const ModelSpec& spec, double picked = 1);
+ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked = 1);
 
 // Returns the extents on one of these ranks. The vocabulary is padded.
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks);

@@ -79,14 +79,15 @@ BlockBuilder& BlockBuilder::bias() {
   return add(OpKind::Bias, last(), {vector_of(linear_ + ".bias", std::move(dims), Init::Kind::Zeros)});
 }
 
-BlockBuilder& BlockBuilder::attention() {
+BlockBuilder& BlockBuilder::attention(Sees sees) {
   add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
   if (0 < spec_.window && spec_.window < spec_.context) {
     const double run = std::min(spec_.window, spec_.context - spec_.window);  // the first run needs no mask
     block_.ops.back().mask = run * (spec_.window - 1 + run);
   }
   block_.ops.back().window = spec_.window;
-  block_.ops.back().tokens_seen = mean_tokens_seen(spec_);
+  block_.ops.back().sees = sees;
+  block_.ops.back().tokens_seen = sees == Sees::All ? spec_.context : mean_tokens_seen(spec_);
   return *this;
 }
 
@@ -148,8 +149,16 @@ BlockBuilder& BlockBuilder::positions(const std::string& name) {
   return add(OpKind::Positions, last(), {matrix(name, dims_of("pc"))});
 }
 
-BlockBuilder& BlockBuilder::loss(const std::string& table) {
-  return add(OpKind::Loss, {}, {matrix(table, dims_of("vc"))});
+BlockBuilder& BlockBuilder::token_types(const std::string& name) {
+  return add(OpKind::TokenTypes, last(), {matrix(name, dims_of("gc"))});
+}
+
+BlockBuilder& BlockBuilder::pick_rows() { return add(OpKind::PickRows, dims_of("bjc"), {}); }
+
+BlockBuilder& BlockBuilder::loss(const std::string& table, const std::string& bias) {
+  std::vector<Param> params{matrix(table, dims_of("vc"))};
+  if (!bias.empty()) params.push_back(vector_of(bias + ".bias", dims_of("v"), Init::Kind::Zeros));
+  return add(OpKind::Loss, {}, std::move(params));
 }
 
 }  // namespace braid::model

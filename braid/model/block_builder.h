@@ -30,7 +30,7 @@ class BlockBuilder {
   BlockBuilder& linear(const std::string& name, std::string_view out);
   // Adds the bias of the linear map before it.
   BlockBuilder& bias();
-  BlockBuilder& attention();
+  BlockBuilder& attention(Sees sees = Sees::Earlier);
   BlockBuilder& swiglu();
   // Adds the hidden state, which the next branch reads.
   BlockBuilder& join();
@@ -56,7 +56,10 @@ class BlockBuilder {
 
   BlockBuilder& lookup(const std::string& name);
   BlockBuilder& positions(const std::string& name);
-  BlockBuilder& loss(const std::string& table);
+  BlockBuilder& token_types(const std::string& name);
+  BlockBuilder& pick_rows();
+  // `bias`: the name of a bias of the logits; "": none.
+  BlockBuilder& loss(const std::string& table, const std::string& bias = "");
 
   BlockGraph build() const { return block_; }
 

@@ -11,6 +11,7 @@ int head_width(const ModelSpec& spec) { return spec.head_width > 0 ? spec.head_w
 
 double mean_tokens_seen(const ModelSpec& spec) {
   const double context = spec.context, window = spec.window;
+  if (family_of(spec).traits.objective == Objective::Masked) return context;
   if (spec.window == 0 || spec.window >= spec.context) return context / 2;
   return window - window * window / (2 * context);
 }

@@ -11,8 +11,8 @@ namespace braid::model {
 int num_kv_heads(const ModelSpec& spec);
 // Returns the features of one head: model.head_width, or width / heads if that is 0.
 int head_width(const ModelSpec& spec);
-// Returns the tokens that a token attends to on average in a full sequence: half of the sequence, or less with
-// model.window.
+// Returns the tokens that a token attends to on average in a full sequence: half of the sequence, less with
+// model.window, or in a masked family the whole.
 double mean_tokens_seen(const ModelSpec& spec);
 // Returns model.ffn. If that is 0, returns the width that the family gives.
 int ffn_width(const ModelSpec& spec);

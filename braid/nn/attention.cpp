@@ -33,44 +33,48 @@ struct Heads {
   at::Tensor q_bthd, k_btkd, v_btkd;
 };
 
-// Calls LibTorch's attention. Without a mask, a token attends to itself and to earlier tokens. In q, k and v, heads
-// come before tokens.
-at::Tensor library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                             const std::optional<at::Tensor>& mask_ts) {
-  const bool grouped = q.size(1) != k.size(1);
-  return at::scaled_dot_product_attention(q, k, v, mask_ts, 0.0, /*is_causal=*/!mask_ts, {}, grouped);
+// The keys that a query attends to.
+struct Seen {
+  model::Sees sees = model::Sees::Earlier;
+  std::optional<at::Tensor> mask_ts = {};  // instead of `sees`
+};
+
+// Calls LibTorch's attention. In q, k and v, heads come before tokens.
+at::Tensor library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Seen& seen) {
+  const bool grouped = q.size(1) != k.size(1), causal = !seen.mask_ts && seen.sees == model::Sees::Earlier;
+  return at::scaled_dot_product_attention(q, k, v, seen.mask_ts, 0.0, causal, {}, grouped);
 }
 
 // Attention for types that the CPU does not multiply natively. It computes in float32 and rounds once. It saves only
 // the narrow tensors, and backward repeats the forward pass.
 struct WidenedAttention : Function<WidenedAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const std::optional<at::Tensor>& mask_ts) {
+                            const Seen& seen) {
     ctx->save_for_backward({q, k, v});
-    keep(ctx, mask_ts);
-    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), widened(mask_ts))
-        .to(q.scalar_type());
+    keep(ctx, seen);
+    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), widened(seen)).to(q.scalar_type());
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const c10::AutoGradMode grad(true);
     variable_list wide = ctx->get_saved_variables();
     const at::ScalarType type = wide[0].scalar_type();
     for (at::Tensor& x : wide) x = x.detach().to(at::kFloat).requires_grad_();
-    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], widened(kept<std::optional<at::Tensor>>(ctx)));
+    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], widened(kept<Seen>(ctx)));
     variable_list dx = torch::autograd::grad({y}, wide, {grads[0].to(at::kFloat)});
     for (at::Tensor& x : dx) x = x.to(type);
     dx.emplace_back();
     return dx;
   }
-  static std::optional<at::Tensor> widened(const std::optional<at::Tensor>& mask_ts) {
-    return mask_ts ? std::optional(mask_ts->to(at::kFloat)) : std::nullopt;
+  static Seen widened(Seen seen) {
+    if (seen.mask_ts) seen.mask_ts = seen.mask_ts->to(at::kFloat);
+    return seen;
   }
 };
 
-at::Tensor masked_attention(const Heads& heads, const std::optional<at::Tensor>& mask_ts) {
+at::Tensor masked_attention(const Heads& heads, const Seen& seen) {
   const at::Tensor q = heads.q_bthd.transpose(1, 2), k = heads.k_btkd.transpose(1, 2), v = heads.v_btkd.transpose(1, 2);
   const bool widened = q.is_cpu() && !kernels::multiplies_on_cpu(q.scalar_type());
-  return (widened ? WidenedAttention::apply(q, k, v, mask_ts) : library_attention(q, k, v, mask_ts)).transpose(1, 2);
+  return (widened ? WidenedAttention::apply(q, k, v, seen) : library_attention(q, k, v, seen)).transpose(1, 2);
 }
 
 // Returns the queries of the run that begins at `begin`, and the keys and values that they attend to.
@@ -81,9 +85,10 @@ Heads seen_by_run(const Heads& heads, int64_t begin, int64_t window) {
   return {part(heads.q_bthd, begin, end), part(heads.k_btkd, first, end), part(heads.v_btkd, first, end)};
 }
 
-at::Tensor causal_attention(const Heads& heads, int64_t window) {
-  const int64_t t = heads.q_bthd.size(1);
-  if (window == 0 || t <= window) return masked_attention(heads, {});
+at::Tensor run_attention(const Heads& heads, const CoreCall& call) {
+  const int64_t t = heads.q_bthd.size(1), window = call.window;
+  check(window == 0 || call.sees == model::Sees::Earlier, "a window is one of earlier tokens");
+  if (window == 0 || t <= window) return masked_attention(heads, {call.sees});
   std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {})};
   // In every run but the first, key j is window - 1 - j tokens before the run's begin. So query i attends to keys i to
   // i + window - 1. All runs keep views of one mask, in the type in which LibTorch would convert it for each.
@@ -96,7 +101,7 @@ at::Tensor causal_attention(const Heads& heads, int64_t window) {
   for (int64_t begin = window; begin < t; begin += window) {
     const Heads run = seen_by_run(heads, begin, window);
     const at::Tensor mask = band.narrow(0, 0, run.q_bthd.size(1)).narrow(1, 0, run.k_btkd.size(1));
-    y.push_back(masked_attention(run, mask));
+    y.push_back(masked_attention(run, {call.sees, mask}));
   }
   return at::cat(y, 1);
 }
@@ -121,13 +126,13 @@ std::vector<int64_t> document_extents(const at::Tensor& documents_bt) {
 at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
   const at::Tensor& documents_bt = call.documents_bt;
   const auto extents = document_extents(documents_bt);
-  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return causal_attention(heads, call.window);
+  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return run_attention(heads, call);
   const auto runs = [&](const at::Tensor& x_bthd) {
     return x_bthd.flatten(0, 1).unsqueeze(0).split_with_sizes(extents, 1);
   };
   const auto q = runs(heads.q_bthd), k = runs(heads.k_btkd), v = runs(heads.v_btkd);
   std::vector<at::Tensor> y;
-  for (size_t i = 0; i < extents.size(); ++i) y.push_back(causal_attention({q[i], k[i], v[i]}, call.window));
+  for (size_t i = 0; i < extents.size(); ++i) y.push_back(run_attention({q[i], k[i], v[i]}, call));
   return at::cat(y, 1);
 }
 
@@ -136,8 +141,7 @@ at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.
   const auto parts = qkv_btf.view({b, t, h + 2 * k, -1}).split_with_sizes({h, k, k}, 2);
   const Heads heads{parts[0], parts[1], parts[2]};
-  const at::Tensor y_bthd =
-      call.documents_bt.defined() ? document_attention(heads, call) : causal_attention(heads, call.window);
+  const at::Tensor y_bthd = call.documents_bt.defined() ? document_attention(heads, call) : run_attention(heads, call);
   return y_bthd.reshape({b, t, -1});
 }
 

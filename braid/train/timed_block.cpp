@@ -81,6 +81,8 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
   call_.heads = model.heads / t;
   call_.kv_heads = std::max<int64_t>(model::num_kv_heads(model) / t, 1);
   call_.window = model.window;
+  const model::BlockGraph layer = model::graph_of(model).kinds[1];
+  call_.sees = std::ranges::find(layer.ops, OpKind::Attention, &model::Op::kind)->sees;
   const int64_t features = (call_.heads + 2 * call_.kv_heads) * model::head_width(model);
   const int64_t width = call_.heads * model::head_width(model);
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
@@ -110,7 +112,7 @@ TimedElements::TimedElements(const RunSpec& spec, at::Device device) {
   const model::BlockGraph layer = model::graph_of(spec.model).kinds[1];
   const int64_t layer_norms = count_of(layer, OpKind::LayerNorm);
   const bool gated = count_of(layer, OpKind::SwiGlu) > 0;
-  activation_ = gated ? OpKind::SwiGlu : OpKind::Gelu;
+  activation_ = gated ? OpKind::SwiGlu : count_of(layer, OpKind::GeluErf) > 0 ? OpKind::GeluErf : OpKind::Gelu;
   num_norms_ = static_cast<int>(layer_norms + count_of(layer, OpKind::RmsNorm));
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const int64_t f = model::ffn_width(spec.model) / spec.mesh.tensor;
@@ -132,8 +134,9 @@ void TimedElements::activation() {
     const at::Tensor y = kernels::swiglu(inner_);
     kernels::swiglu_backward_(inner_, dy_nf_);
   } else {
-    const at::Tensor y = kernels::bias_gelu(inner_, bias_f_);
-    kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_);
+    const auto form = activation_ == OpKind::Gelu ? kernels::GeluForm::Tanh : kernels::GeluForm::Erf;
+    const at::Tensor y = kernels::bias_gelu(inner_, bias_f_, form);
+    kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_, form);
   }
 }
 

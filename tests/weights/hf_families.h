@@ -6,7 +6,7 @@
 
 namespace braid {
 
-inline std::vector<std::string> hf_families() { return {"gpt2", "llama", "mistral", "qwen2", "qwen3"}; }
+inline std::vector<std::string> hf_families() { return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "bert"}; }
 
 inline std::string hf_family_folder(const std::string& family) {
   return std::string(BRAID_SOURCE_DIR) + "/tests/weights/data/" + family;

@@ -13,10 +13,10 @@ namespace braid {
 namespace model {
 namespace {
 
-constexpr ModelFamily kLastOfBraid = ModelFamily::Llama;  // the last that no program has added
+constexpr ModelFamily kLastOfBraid = ModelFamily::Bert;  // the last that no program has added
 
 std::vector<Family> families_of_braid() {
-  std::vector<Family> families{gpt2_family(), llama_family()};
+  std::vector<Family> families{gpt2_family(), llama_family(), bert_family()};
   check(families.size() == static_cast<size_t>(kLastOfBraid) + 1, "each family has a number and a row");
   return families;
 }
