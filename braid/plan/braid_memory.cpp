@@ -41,8 +41,8 @@ double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
 }
 
 double head_bytes(const ActivationBytes& x, Keeps keeps) {
-  if (!x.whole_logits) return 2 * x.hidden;  // the sum, and the gradient of the normed sum
-  return x.hidden * (keeps == Keeps::Selected ? 1 : 2) + x.logits;
+  if (!x.whole_logits) return x.head_everything;  // the gradient of the loss's input is as large as that
+  return (keeps == Keeps::Selected ? x.head_selected : x.head_everything) + x.logits;
 }
 
 // Returns the bytes that a weight gradient's product copies on CPUs if its factors, the layer's input and the gradient
@@ -121,9 +121,14 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
     chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
   }
   if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
-  logits = of_row * static_cast<double>(layout.vocab) / t;
+  const layout::ModelAccount& account = *layout.account;
+  const double element = element_bytes(spec.train.dtype), rows = account.loss_rows.at(layout.extents.all);
+  head_selected = element * account.last_norm.selected.elements.at(layout.extents);
+  head_everything =
+      element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
+  logits = element * rows * static_cast<double>(layout.vocab) / t;
   whole_logits = logits <= kMostLogits;
-  if (!whole_logits) logits = chunk_of_logits(layout.tokens, logits / layout.tokens);
+  if (!whole_logits) logits = chunk_of_logits(rows, logits / rows);
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
