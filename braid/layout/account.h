@@ -78,10 +78,11 @@ struct ModelAccount {
   PartAccount tokens;       // the table of tokens
   PartAccount positions;    // the rest of the embedding
   PartAccount attention, feed;
-  PartAccount last_norm;   // the head without its table; a bias of the logits counts here
-  model::Terms loss_rows;  // the tokens whose logits are computed
-  Count loss_input;        // elements of what the loss reads
-  double picked = 1;       // share of the tokens that the head picks, if it picks any
+  PartAccount last_norm;      // the head without its table; a bias of the logits counts here
+  model::Terms loss_rows;     // the tokens whose logits are computed
+  Count loss_input;           // elements of what the loss reads
+  bool picks_rows = false;    // true if the head picks tokens, so nothing keeps the last layer's output
+  bool ends_in_norm = false;  // true if a layer's last op is a norm: its input is free when the branches run backward
 };
 
 // Without a vocabulary the head has no table. REQUIRES: heads form groups.
