@@ -51,6 +51,8 @@ bool is_recomputed(const model::BlockGraph& block, int value) {
   return producer != block.ops.end() && producer->row->output != model::Recomputed::No;
 }
 
+bool is_norm(const model::Op& op) { return op.kind == model::OpKind::LayerNorm || op.kind == model::OpKind::RmsNorm; }
+
 // Adds what the ops keep. A value is kept once, however many ops read it.
 void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
   std::set<int> kept, normed;  // a norm keeps its input even if a product could recompute it
@@ -62,7 +64,7 @@ void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, Pa
       add({block, op}, row.statistics({block, op}), part->floats);
     }
     if (row.keeps == model::KeepsInput::Yes) kept.insert(op.in[0]);
-    if (op.kind == model::OpKind::LayerNorm || op.kind == model::OpKind::RmsNorm) normed.insert(op.in[0]);
+    if (is_norm(op)) normed.insert(op.in[0]);
   }
   for (const int value : kept) {
     add_value(block, value, account.everything.elements);
@@ -154,7 +156,8 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, d
   account.last_norm = with_loss_params(count(head, at_end.first(at_end.size() - 1)), loss);
   account.loss_rows = loss.rows();
   add_value(head, loss.op.in[0], account.loss_input);
-  account.picked = picked;
+  account.picks_rows = std::ranges::count(head.ops, model::OpKind::PickRows, &model::Op::kind) > 0;
+  account.ends_in_norm = is_norm(graph.kinds[1].ops.back());
   return account;
 }
 
