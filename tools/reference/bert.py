@@ -4,6 +4,7 @@
     pip install torch==2.11.0 transformers
     tools/reference/bert.py tests/nn/data
 
+Without a padding token: transformers gives the row of one no gradient from the embedding, and here it is a token like all.
 The loss is that of two tokens of each sequence, at the places of the formula "rows".
 """
 import pathlib
@@ -32,7 +33,8 @@ class MaskedModel(Model):
 def make():
     config = transformers.BertConfig(
         vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=4 * WIDTH,
-        max_position_embeddings=CONTEXT, hidden_dropout_prob=0, attention_probs_dropout_prob=0, layer_norm_eps=1e-5)
+        max_position_embeddings=CONTEXT, hidden_dropout_prob=0, attention_probs_dropout_prob=0, layer_norm_eps=1e-5,
+        pad_token_id=None)
     embeddings, head = "bert.embeddings.", "cls.predictions."
     parts = {"wte.weight": [embeddings + "word_embeddings.weight"], "wpe.weight": [embeddings + "position_embeddings.weight"],
              "types.weight": [embeddings + "token_type_embeddings.weight"], "logits.bias": [head + "bias"]}
