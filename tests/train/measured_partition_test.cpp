@@ -57,7 +57,7 @@ TEST_F(MeasuredPartition, MeasuresOneLayerOfEachKind) {
   EXPECT_NE(units[3].forward, units[1].forward) << "two measurements";
 }
 
-// Layers 1, 3 and 5 cost 4 each, the others 1. The best cut of three stages has as many of the dear ones in each.
+// Layers 1, 3 and 5 cost 4 each, the others 2. The best cut of three stages has as many of the dear ones in each.
 TEST_F(MeasuredPartition, CutsLayersOfUnequalCost) {
   RunSpec spec = measured_spec(3);
   spec.model.layers = 6;
@@ -69,8 +69,9 @@ TEST_F(MeasuredPartition, CutsLayersOfUnequalCost) {
   }
   const plan::Partition cut = best_partition(spec, units);
   EXPECT_EQ(spec::partition_text(spec.model, cut.first_unit), "2,2,2");
-  for (int part = 0; part < 4; ++part) units[9 + part] = units[1];  // the dear layers are 1 and 3 alone
-  EXPECT_EQ(spec::partition_text(spec.model, best_partition(spec, units).first_unit), "2,1.5,2.5");
+  for (const int layer : {3, 5}) units[1 + 2 * layer] = units[2 + 2 * layer] = units[1];
+  for (const int part : {0, 1}) units[3 + part].forward += 3;  // layer 1 costs 10
+  EXPECT_EQ(spec::partition_text(spec.model, best_partition(spec, units).first_unit), "1.5,1.5,3");
 }
 
 TEST_F(MeasuredPartition, UnitsAreThoseOfTheModel) {

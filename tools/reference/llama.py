@@ -34,7 +34,8 @@ class WideModel(Model):
 
 
 GEMMA2 = dict(hidden_activation="gelu_pytorch_tanh", layers=3, head_dim=10, sliding_window=3, query_pre_attn_scalar=7,
-              attn_logit_softcapping=1.5, final_logit_softcapping=2.0, attn_implementation="eager")
+              attn_logit_softcapping=1.5, final_logit_softcapping=2.0, pad_token_id=None,
+              attn_implementation="eager")
 
 
 def make(dtype, kind="Llama", tied=True, rope=PLAIN, layers=LAYERS, **more):
