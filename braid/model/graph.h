@@ -41,9 +41,9 @@ enum class OpKind {
   Loss,       // btc,vc->: logits, perhaps with a bias, and cross-entropy
 };
 constexpr auto words(OpKind) {
-  return std::to_array<std::string_view>({"lookup",    "positions", "token types", "dropout", "layer norm", "rms norm",
-                                          "head norm", "linear",    "bias",        "rotary",  "attention",  "gelu",
-                                          "gelu erf",  "swiglu",    "geglu",       "residual", "route",     "dispatch",
+  return std::to_array<std::string_view>({"lookup",    "positions", "token types", "dropout",  "layer norm", "rms norm",
+                                          "head norm", "linear",    "bias",        "rotary",   "attention",  "gelu",
+                                          "gelu erf",  "swiglu",    "geglu",       "residual", "route",      "dispatch",
                                           "combine",   "opaque",    "pick rows",   "loss"});
 }
 

@@ -15,9 +15,9 @@ struct CoreCall {
   int64_t heads = 1, kv_heads = 1;
   at::Tensor documents_bt;  // Microbatch::documents_bt: a token attends only to its own document, which is contiguous
   Keep keep = Keep::Everything;
-  int64_t window = 0;  // number of newest tokens that a token attends to, itself included; 0: all
-  double cap = 0;      // scores s become cap tanh(s / cap); 0: they stay. CPU only
-  double scale = 0;    // factor of q . k; 0: 1 / sqrt(features of a head)
+  int64_t window = 0;                       // number of newest tokens that a token attends to, itself included; 0: all
+  double cap = 0;                           // scores s become cap tanh(s / cap); 0: they stay. CPU only
+  double scale = 0;                         // factor of q . k; 0: 1 / sqrt(features of a head)
   model::Sees sees = model::Sees::Earlier;  // All: without a window and a cap
 };
 

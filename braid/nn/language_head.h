@@ -26,7 +26,7 @@ class LanguageHead {
     int64_t vocab = 0;  // entries of the whole model's vocabulary, without padding
     int64_t logit_bytes = layout::kMostLogitBytes;
     const param::Parameter* bias = nullptr;  // of the logits, [v/n]; null: none
-    double cap = 0;  // logits x become cap tanh(x / cap); 0: they stay
+    double cap = 0;                          // logits x become cap tanh(x / cap); 0: they stay
   };
   LanguageHead(const Options& options, const RankContext& rank)
       : options_(options),

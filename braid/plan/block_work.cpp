@@ -93,7 +93,8 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
   work.input_grad.num_reductions = half.backward_sums;
 }
 
-// Adds the all-reduce of the gradients of key heads that tensor ranks hold copies of, as if all of these ranks took part.
+// Adds the all-reduce of the gradients of key heads that tensor ranks hold copies of, as if all of these ranks took
+// part.
 void add_copies(PartWork& work, const Sizes& z, const RunLayout& layout, const ModelSpec& model) {
   if (layout.tensor <= model::num_kv_heads(model)) return;
   work.weight_grad.reduced_bytes = kFloat * 2 * z.kv / z.t * z.h;

@@ -117,7 +117,10 @@ TimedElements::TimedElements(const RunSpec& spec, at::Device device) {
   const int64_t layer_norms = count_of(layer, OpKind::LayerNorm);
   const auto has = [&](OpKind kind) { return count_of(layer, kind) > 0; };
   const bool gelu_gate = has(OpKind::GeGlu), gated = gelu_gate || has(OpKind::SwiGlu);
-  activation_ = gelu_gate ? OpKind::GeGlu : gated ? OpKind::SwiGlu : has(OpKind::GeluErf) ? OpKind::GeluErf : OpKind::Gelu;
+  activation_ = gelu_gate              ? OpKind::GeGlu
+                : gated                ? OpKind::SwiGlu
+                : has(OpKind::GeluErf) ? OpKind::GeluErf
+                                       : OpKind::Gelu;
   num_norms_ = static_cast<int>(layer_norms + count_of(layer, OpKind::RmsNorm));
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const int64_t f = model::ffn_width(spec.model) / spec.mesh.tensor;
