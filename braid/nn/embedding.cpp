@@ -96,7 +96,7 @@ struct PickRows : Function<PickRows> {
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const PickedRows& picked = kept<PickedRows>(ctx);
     const at::Tensor dx_btc = at::zeros(picked.sizes, grads[0].options());
-    dx_btc.flatten(0, 1).index_copy_(0, picked.rows_n, grads[0].flatten(0, 1));
+    dx_btc.flatten(0, 1).index_add_(0, picked.rows_n, grads[0].flatten(0, 1));
     return {dx_btc, {}};
   }
 };

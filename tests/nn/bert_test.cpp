@@ -45,7 +45,7 @@ TEST(Bert, APaddedSequenceHasTheLogitsOfTheSequenceAlone) {
     m.tokens_bt = tokens_bt;
     const at::Tensor alone = model.forward(m);
     EXPECT_LT(relative_error(padded, alone), 1e-14);
-    EXPECT_GT(relative_error(seen, alone), 1e-3) << "the padding would count";
+    EXPECT_GT(relative_error(seen, alone), 1e-4) << "the padding would count";
   });
 }
 

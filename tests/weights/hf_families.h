@@ -6,8 +6,12 @@
 
 namespace braid {
 
+// The families that continue text.
+inline std::vector<std::string> causal_hf_families() { return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma2"}; }
 inline std::vector<std::string> hf_families() {
-  return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "bert", "gemma2"};
+  std::vector<std::string> all = causal_hf_families();
+  all.push_back("bert");
+  return all;
 }
 
 inline std::string hf_family_folder(const std::string& family) {
