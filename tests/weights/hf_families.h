@@ -7,7 +7,9 @@
 namespace braid {
 
 // The families that continue text.
-inline std::vector<std::string> causal_hf_families() { return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma2"}; }
+inline std::vector<std::string> causal_hf_families() {
+  return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma2"};
+}
 inline std::vector<std::string> hf_families() {
   std::vector<std::string> all = causal_hf_families();
   all.push_back("bert");
