@@ -24,7 +24,7 @@ ModelSpec plain_model(ModelFamily family) {
   spec.context = kContext;
   spec.vocab = 19;
   spec.vocab_multiple = 1;
-  if (family != ModelFamily::Llama) return spec;
+  if (family == ModelFamily::Gpt2) return spec;
   spec.kv_heads = kKvHeads;
   spec.ffn = kFfn;
   return spec;
