@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/base/digest.h"
+#include "braid/data/mask_tokens.h"
 #include "braid/data/token_source.h"
 
 namespace braid::data {
@@ -39,7 +41,8 @@ struct Corpus {
   Blend validation;  // empty: nothing is held out
   int64_t num_documents = 0;
   CorpusOrigin origin = {};
-  std::vector<std::string> choices = {};  // sentences about what was left out, to be shown to the user once
+  std::optional<MaskTokens> mask_tokens = {};  // for a masked family
+  std::vector<std::string> choices = {};       // sentences about what was left out, to be shown to the user once
 };
 
 // Returns the cross-entropy on `validation`, in nats per token, of a bigram model: the bigram counts of `train` with

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
@@ -90,34 +91,64 @@ int64_t num_windows(const TokenSource& tokens, int context) {
 
 }  // namespace
 
-Sampler::Sampler(const Blend& blend, int context, uint64_t seed) : context_(context), interleave_(weights_of(blend)) {
+// Reads the documents' numbers, since a source gives no list of their ends.
+std::vector<Sampler::Piece> Sampler::document_pieces(const TokenSource& tokens, int context) {
+  constexpr int64_t kChunk = 1 << 16;
+  std::vector<Piece> pieces;
+  std::vector<int64_t> documents;
+  int64_t begin = 0, document = 0;
+  const auto add_document = [&](int64_t end) {
+    for (; begin + 1 < end; begin += context) pieces.push_back({begin, std::min<int64_t>(context, end - 1 - begin)});
+    begin = end;
+  };
+  for (int64_t first = 0; first < tokens.num_tokens(); first += kChunk) {
+    documents.resize(std::min(kChunk, tokens.num_tokens() - first));
+    tokens.read_documents(first, documents);
+    for (int64_t i = 0; i < std::ssize(documents); ++i) {
+      if (documents[i] != std::exchange(document, documents[i])) add_document(first + i);
+    }
+  }
+  add_document(tokens.num_tokens());
+  return pieces;
+}
+
+Sampler::Sampler(const Blend& blend, int context, uint64_t seed, Cut cut)
+    : context_(context), interleave_(weights_of(blend)) {
   check(context >= 1, "a window has at least one token to predict");
   for (const auto& [tokens, weight] : blend) {
     const std::string name = parts_.empty() ? "data.order" : cat("data.order.", parts_.size());
-    parts_.push_back({tokens, stream_key(seed, name), num_windows(*tokens, context)});
+    parts_.push_back({tokens, stream_key(seed, name), num_windows(*tokens, context), {}});
+    if (cut == Cut::Windows) continue;
+    parts_.back().pieces = document_pieces(*tokens, context);
+    parts_.back().num_windows = std::ssize(parts_.back().pieces);
   }
 }
 
 void Sampler::read(int64_t index, std::span<int64_t> tokens, int64_t first) const {
-  check(first >= 0 && first + static_cast<int64_t>(tokens.size()) <= context_ + 1, "a sample has context + 1 tokens");
-  const auto [part, begin] = place(index);
+  const auto [part, begin, length, readable] = place(index);
+  check(first >= 0 && first + std::ssize(tokens) <= readable, "a sample has context + 1 tokens, or those of its piece");
   part.tokens->read(begin + first, tokens);
 }
 
 void Sampler::read_documents(int64_t index, std::span<int64_t> documents) const {
-  check(!documents.empty() && static_cast<int64_t>(documents.size()) <= context_ + 1, "a sample has its tokens only");
-  const auto [part, begin] = place(index);
+  const auto [part, begin, length, readable] = place(index);
+  check(!documents.empty() && std::ssize(documents) <= readable, "a sample has its tokens only");
   part.tokens->read_documents(begin, documents);
   const int64_t first = documents[0];
   for (int64_t& document : documents) document -= first;
 }
+
+int64_t Sampler::length(int64_t index) const { return place(index).length; }
 
 Sampler::Place Sampler::place(int64_t index) const {
   const auto [number_of_part, number] = interleave_.turn(index);
   const Part& part = parts_[static_cast<size_t>(number_of_part)];
   const auto epoch = static_cast<uint64_t>(number / part.num_windows);
   const Permutation order(part.num_windows, random_bits(part.order_key, epoch));
-  return {part, order(number % part.num_windows) * context_};
+  const int64_t window = order(number % part.num_windows);
+  if (part.pieces.empty()) return {part, window * context_, context_, context_ + 1};
+  const auto& [begin, length] = part.pieces[static_cast<size_t>(window)];
+  return {part, begin, length, length};
 }
 
 uint64_t sample_hash(int64_t index, std::span<const int64_t> tokens) {

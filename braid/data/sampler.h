@@ -40,6 +40,10 @@ class Interleave {
   std::vector<Place> round_;
 };
 
+// The cut of a part into samples. Documents: pieces of one document of at most `context` tokens, without the token that
+// ends the document.
+enum class Cut { Windows, Documents };
+
 // Cuts each part of a blend into windows of context + 1 tokens. A part's documents lie one after another, and windows
 // overlap by one token. So every token but a part's first is predicted once. A window may hold several documents. Parts
 // take turns by their weights (Interleave). Each part has its own epochs, and each epoch a new pseudo-random order of
@@ -49,29 +53,37 @@ class Interleave {
 //   windows    +-------+-------+-------+-------+            context 4; what does not fill a window is left out
 class Sampler {
  public:
-  // Throws ConfigError if a part does not fill one window. REQUIRES: `blend` has a part.
-  Sampler(const Blend& blend, int context, uint64_t seed);
+  // Throws ConfigError if a part does not fill one window. REQUIRES: `blend` has a part. Cut::Documents keeps 16 bytes
+  // for each piece.
+  Sampler(const Blend& blend, int context, uint64_t seed, Cut cut = Cut::Windows);
 
   // Returns the number of samples taken from one part before its next epoch begins.
   int64_t windows_per_epoch(size_t part = 0) const { return parts_[part].num_windows; }
+  // Returns the number of tokens of a sample: context, or with Cut::Documents at most that.
+  int64_t length(int64_t index) const;
   // Reads the tokens first, first + 1, .. of the context + 1 tokens of global sample `index` (0, 1, 2, ... without
   // end).
   void read(int64_t index, std::span<int64_t> tokens, int64_t first = 0) const;
   // Writes the document number, counted from 0 in the sample, of each of the sample's first documents.size() tokens.
-  // REQUIRES: documents.size() <= context + 1.
+  // REQUIRES of both: the tokens are among the sample's, context + 1, or with Cut::Documents length().
   void read_documents(int64_t index, std::span<int64_t> documents) const;
 
  private:
+  struct Piece {
+    int64_t begin, length;
+  };
   struct Part {
     Tokens tokens;
     uint64_t order_key;
     int64_t num_windows;
+    std::vector<Piece> pieces;  // Cut::Documents
   };
-  // The location of a sample: tokens begin .. begin + context of `part`.
+  // The location of a sample: tokens begin .. begin + length - 1 of `part`; of a window, one more may be read.
   struct Place {
     const Part& part;
-    int64_t begin;
+    int64_t begin, length, readable;
   };
+  static std::vector<Piece> document_pieces(const TokenSource& tokens, int context);
   Place place(int64_t index) const;
 
   int context_;

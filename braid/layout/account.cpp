@@ -51,9 +51,11 @@ bool is_recomputed(const model::BlockGraph& block, int value) {
   return producer != block.ops.end() && producer->row->output != model::Recomputed::No;
 }
 
+bool is_norm(const model::Op& op) { return op.kind == model::OpKind::LayerNorm || op.kind == model::OpKind::RmsNorm; }
+
 // Adds what the ops keep. A value is kept once, however many ops read it.
 void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
-  std::set<int> kept;
+  std::set<int> kept, normed;  // a norm keeps its input even if a product could recompute it
   for (const model::Op& op : ops) {
     const model::OpRow& row = *op.row;
     for (Kept* part : {&account.everything, &account.selected}) {
@@ -62,10 +64,11 @@ void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, Pa
       add({block, op}, row.statistics({block, op}), part->floats);
     }
     if (row.keeps == model::KeepsInput::Yes) kept.insert(op.in[0]);
+    if (is_norm(op)) normed.insert(op.in[0]);
   }
   for (const int value : kept) {
     add_value(block, value, account.everything.elements);
-    if (!is_recomputed(block, value)) add_value(block, value, account.selected.elements);
+    if (normed.contains(value) || !is_recomputed(block, value)) add_value(block, value, account.selected.elements);
   }
 }
 
@@ -118,15 +121,13 @@ PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops
   return account;
 }
 
-}  // namespace
+// Adds the parameters of the loss beside its table.
+PartAccount with_loss_params(PartAccount head, const model::OpAt& loss) {
+  for (size_t i = 1; i < loss.op.params.size(); ++i) head.params.push_back(count_of(loss, loss.op.params[i]));
+  return head;
+}
 
-ModelAccount account_of(const ModelSpec& spec) { return account_of(spec, model::graph_of(spec)); }
-
-ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph) {
-  const std::span at_start(graph.kinds.front().ops), at_end(graph.kinds.back().ops);
-  const model::Extents of_token = model::extents_of(spec, 1, 1);
-  ModelAccount account{spec, of_token, model::model_flops_per_token(graph, of_token),
-                       count(graph.kinds.front(), at_start.first(1)), count(graph.kinds.front(), at_start.subspan(1))};
+void count_layers(const model::ModelGraph& graph, ModelAccount& account) {
   for (const model::BlockGraph& layer : graph.layer_kinds()) {
     for (size_t part = 0; part < account.parts_of_layer(); ++part) {
       account.parts.push_back(part <= layer.cuts.size() ? count(layer, layer.part(part)) : PartAccount());
@@ -135,21 +136,42 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph) {
   for (size_t block = 1; block + 1 < graph.blocks.size(); ++block) {
     account.kind_of_layer.push_back(graph.blocks[block] - 1);
   }
-  account.last_norm = count(graph.kinds.back(), at_end.first(at_end.size() - 1));
+}
+
+}  // namespace
+
+ModelAccount account_of(const ModelSpec& spec, double picked) {
+  return account_of(spec, model::graph_of(spec), picked);
+}
+
+ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked) {
+  const model::BlockGraph &embedding = graph.kinds.front(), &head = graph.kinds.back();
+  model::Extents of_token = model::extents_of(spec, 1, 1);
+  of_token['j'] = picked;
+  const std::span at_start(embedding.ops), at_end(head.ops);
+  const model::OpAt loss{head, head.ops.back()};
+  ModelAccount account{spec, of_token, model::model_flops_per_token(graph, of_token),
+                       count(embedding, at_start.first(1)), count(embedding, at_start.subspan(1))};
+  count_layers(graph, account);
+  account.last_norm = with_loss_params(count(head, at_end.first(at_end.size() - 1)), loss);
+  account.loss_rows = loss.rows();
+  add_value(head, loss.op.in[0], account.loss_input);
+  account.picks_rows = std::ranges::count(head.ops, model::OpKind::PickRows, &model::Op::kind) > 0;
+  account.ends_in_norm = is_norm(graph.kinds[1].ops.back());
   return account;
 }
 
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks) {
   RankExtents rank{account.of_token, {}};
   rank.all['b'] = ranks.sequences;
-  rank.all['t'] *= ranks.tokens / ranks.sequences;
+  for (const char letter : {'t', 'j'}) rank.all[letter] *= ranks.tokens / ranks.sequences;
   rank.all['r'] *= ranks.tokens;
   rank.all['v'] = static_cast<double>(model::padded_vocab(account.spec, ranks.tensor));
   rank.all['e'] /= ranks.expert;
   rank.all.split_over(ranks.tensor);
   rank.between = rank.all;
   if (ranks.between == Sequence::Whole) return rank;
-  for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;
+  for (const char letter : {'t', 'r', 'j'}) rank.between[letter] /= ranks.tensor;
   return rank;
 }
 

@@ -81,7 +81,11 @@ struct ModelAccount {
   // kinds have as many.
   std::vector<PartAccount> parts;
   std::vector<int> kind_of_layer;
-  PartAccount last_norm;  // the head without its table
+  PartAccount last_norm;      // the head without its table; a bias of the logits counts here
+  model::Terms loss_rows;     // the tokens whose logits are computed
+  Count loss_input;           // elements of what the loss reads
+  bool picks_rows = false;    // true if the head picks tokens, so nothing keeps the last layer's output
+  bool ends_in_norm = false;  // true if a layer's last op is a norm: its input is free when the branches run backward
 
   size_t num_kinds() const { return parts.size() / parts_of_layer(); }
   size_t parts_of_layer() const { return static_cast<size_t>(model::parts_of_layer(spec)); }
@@ -90,8 +94,9 @@ struct ModelAccount {
 };
 
 // Without a vocabulary the head has no table. REQUIRES: heads form groups.
-ModelAccount account_of(const ModelSpec& spec);
-ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph);
+// `picked`: the share of the tokens whose logits a masked family computes.
+ModelAccount account_of(const ModelSpec& spec, double picked = 1);
+ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked = 1);
 
 // Returns the extents on one of these ranks. The vocabulary is padded.
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks);

@@ -85,7 +85,7 @@ BlockBuilder& BlockBuilder::bias() {
   return add(OpKind::Bias, last(), {vector_of(linear_ + ".bias", std::move(dims), Init::Kind::Zeros)});
 }
 
-BlockBuilder& BlockBuilder::attention(int window) {
+BlockBuilder& BlockBuilder::attention(int window, Sees sees) {
   add(OpKind::Attention, with_last(last(), {{last().back().segments[0]}}), {});
   Op& op = block_.ops.back();
   op.cap = spec_.attention_cap;
@@ -94,7 +94,8 @@ BlockBuilder& BlockBuilder::attention(int window) {
     op.mask = run * (window - 1 + run);
   }
   op.window = window;
-  op.tokens_seen = mean_tokens_seen(spec_, window);
+  op.sees = sees;
+  op.tokens_seen = sees == Sees::All ? spec_.context : mean_tokens_seen(spec_, window);
   if (spec_.query_scalar > 0) op.scale = 1 / std::sqrt(spec_.query_scalar);
   return *this;
 }
@@ -159,8 +160,16 @@ BlockBuilder& BlockBuilder::positions(const std::string& name) {
   return add(OpKind::Positions, last(), {matrix(name, dims_of("pc"))});
 }
 
-BlockBuilder& BlockBuilder::loss(const std::string& table) {
-  add(OpKind::Loss, {}, {matrix(table, dims_of("vc"))});
+BlockBuilder& BlockBuilder::token_types(const std::string& name) {
+  return add(OpKind::TokenTypes, last(), {matrix(name, dims_of("gc"))});
+}
+
+BlockBuilder& BlockBuilder::pick_rows() { return add(OpKind::PickRows, dims_of("bjc"), {}); }
+
+BlockBuilder& BlockBuilder::loss(const std::string& table, const std::string& bias) {
+  std::vector<Param> params{matrix(table, dims_of("vc"))};
+  if (!bias.empty()) params.push_back(vector_of(bias + ".bias", dims_of("v"), Init::Kind::Zeros));
+  add(OpKind::Loss, {}, std::move(params));
   block_.ops.back().cap = spec_.logit_cap;
   return *this;
 }

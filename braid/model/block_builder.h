@@ -34,7 +34,7 @@ class BlockBuilder {
   BlockBuilder& bias();
   BlockBuilder& attention() { return attention(spec_.window); }
   // Attention with this window, model.attention_cap and model.query_scalar.
-  BlockBuilder& attention(int window);
+  BlockBuilder& attention(int window, Sees sees = Sees::Earlier);
   BlockBuilder& swiglu() { return gated(OpKind::SwiGlu); }
   BlockBuilder& geglu() { return gated(OpKind::GeGlu); }
   // Adds the hidden state, which the next branch reads.
@@ -61,8 +61,10 @@ class BlockBuilder {
 
   BlockBuilder& lookup(const std::string& name, double scale = 0);
   BlockBuilder& positions(const std::string& name);
-  // The loss of logits with model.logit_cap.
-  BlockBuilder& loss(const std::string& table);
+  BlockBuilder& token_types(const std::string& name);
+  BlockBuilder& pick_rows();
+  // The loss of logits with model.logit_cap. `bias`: the name of a bias of the logits; "": none.
+  BlockBuilder& loss(const std::string& table, const std::string& bias = "");
 
   BlockGraph build() const { return block_; }
 

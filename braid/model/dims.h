@@ -37,6 +37,7 @@ inline constexpr std::string_view kTensorLetters = "kfv";
 //   k   heads of keys and values       e   experts
 //   m   heads of queries for each k    r   rows of all experts: a token has one for each expert that it goes to
 //   d   features of a head             s   scores of experts, one for each
+//   g   types of tokens                j   tokens of a sequence whose logits are computed
 class Extents {
  public:
   double& operator[](char letter) { return of_letter_[letter - 'a']; }

@@ -53,6 +53,8 @@ Extents extents_of(const ModelSpec& spec, double sequences, double tokens) {
   extents['f'] = ffn_width(spec);
   extents['v'] = spec.vocab;
   extents['p'] = spec.context;
+  extents['g'] = kTokenTypes;
+  extents['j'] = tokens;  // a run that masks picks fewer
   extents['e'] = extents['s'] = spec.experts;
   extents['r'] = sequences * tokens * branches_per_token(spec);
   return extents;

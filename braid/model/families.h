@@ -9,6 +9,7 @@
 
 #include "braid/model/graph.h"
 #include "braid/model/model_spec.h"
+#include "braid/model/objective.h"
 #include "braid/model/preset.h"
 
 namespace braid::model {
@@ -26,6 +27,7 @@ struct FamilyTraits {
   PositionKind positions;
   HeadForm heads;
   int parts = 2;  // of a layer: 2 if its graph has a cut, else 1
+  Objective objective = Objective::Causal;
 };
 
 // The orientation of a tensor. Transposed: Hugging Face's tensor is [inputs, outputs] (the Conv1D of GPT-2), braid's is
@@ -39,11 +41,22 @@ struct HfRow {
   Orientation of_matrices = Orientation::Same;
 };
 
+// Two names of a tensor, or two ends of such names.
+struct HfAlias {
+  std::string name, other;
+};
+
 struct HfNames {
   std::string prefix;  // prefix of the base model's tensors
   std::string layers;  // prefix before a layer's number
   std::vector<HfRow> in_layer, outside;
-  std::vector<std::string> redundant;  // ends of the names of masks and frequencies in older files
+  std::vector<std::string> redundant;   // ends of the names of masks and frequencies in older files
+  std::string head = "lm_head.weight";  // redundant if the head is tied
+  std::vector<HfAlias> copies = {};     // `name`, if files have it, must be equal to `other`
+  std::vector<HfAlias> older = {};      // older files have the end `other` in place of `name`
+  // Parameters of Hugging Face's class that the model has no op for. They are copied if files have them.
+  std::vector<Param> carried = {};
+  std::vector<HfRow> of_carried = {};
 };
 
 // The config.json of Hugging Face. A class of transformers, which "model_type" names, has keys and defaults of its own.
@@ -54,6 +67,7 @@ struct HfReader {
 };
 struct HfModelType {
   const char *name, *architecture;
+  const char* with_carried = nullptr;  // the architecture that has the carried tensors too
 };
 struct HfConfig {
   std::vector<HfReader> readers;
@@ -105,6 +119,9 @@ struct LayerKinds {
 LayerKinds layer_kinds(const ModelSpec& spec, const FamilyBlocks& blocks);
 // Returns the graph of a model with these blocks.
 ModelGraph graph_of(const ModelSpec& spec, const FamilyBlocks& blocks);
+
+// The rows of a table of token types.
+inline constexpr int kTokenTypes = 2;
 
 // Returns the extents of a model's letters, for `sequences` sequences of `tokens` tokens.
 Extents extents_of(const ModelSpec& spec, double sequences, double tokens);

@@ -46,9 +46,13 @@ bool fits(const BlockGraph& block, const Op& op) {
       return out == in && are_heads(in);
     case OpKind::Dropout:
     case OpKind::Gelu:
+    case OpKind::GeluErf:
       return out == in;
     case OpKind::Positions:
+    case OpKind::TokenTypes:
       return out == in && in.back() == op.params.at(0).dims.back();
+    case OpKind::PickRows:
+      return in == dims_of("btc") && out == dims_of("bjc");
     case OpKind::Loss:
       return !in.empty() && in.back() == op.params.at(0).dims.back();
     default:
@@ -130,7 +134,8 @@ std::vector<std::string> problems_of_memory(const BlockGraph& block, const Op& o
   if (overwrites && maker != block.ops.end() && maker->kind == OpKind::Attention) {
     problems.emplace_back("overwrites a value that attention keeps");
   }
-  if (op.kind == OpKind::Gelu && !(before && before->kind == OpKind::Bias && before->out == op.in[0])) {
+  const bool is_gelu = op.kind == OpKind::Gelu || op.kind == OpKind::GeluErf;
+  if (is_gelu && !(before && before->kind == OpKind::Bias && before->out == op.in[0])) {
     problems.emplace_back("does not follow a bias");
   }
   if (op.kind == OpKind::Opaque && !op.function) problems.emplace_back("has no function");

@@ -17,8 +17,9 @@ namespace braid::model {
 
 // The kinds of ops. A linear map and the loss sum over the last letter that their operands share.
 enum class OpKind {
-  Lookup,     // bt,vc->btc: rows of a table of tokens
-  Positions,  // btc,pc->btc: adds a row for each place in the sequence
+  Lookup,      // bt,vc->btc: rows of a table of tokens
+  Positions,   // btc,pc->btc: adds a row for each place in the sequence
+  TokenTypes,  // btc,gc->btc: adds the row of the first type, since all tokens are of one type
   Dropout,
   LayerNorm,
   RmsNorm,
@@ -27,21 +28,27 @@ enum class OpKind {
   Bias,
   Rotary,     // turns queries and keys by their positions
   Attention,  // bt[kmd|kd|kd]->bt(kmd)
-  Gelu,
-  SwiGlu,    // [f|f]->f
-  GeGlu,     // [f|f]->f
-  Residual,  // adds the branch to the hidden state
-  Route,     // chooses experts for each token from the router's scores
-  Dispatch,  // btc->rc: copies tokens to their experts' rows
-  Combine,   // rc->btc: sums the rows of each token
-  Opaque,    // a function of the program's own (nn/opaque.h)
-  Loss,      // btc,vc->: logits and cross-entropy
+  Gelu,       // tanh form
+  GeluErf,    // exact form
+  SwiGlu,     // [f|f]->f
+  GeGlu,      // [f|f]->f, tanh form
+  Residual,   // adds the branch to the hidden state
+  Route,      // chooses experts for each token from the router's scores
+  Dispatch,   // btc->rc: copies tokens to their experts' rows
+  Combine,    // rc->btc: sums the rows of each token
+  Opaque,     // a function of the program's own (nn/opaque.h)
+  PickRows,   // btc->bjc: copies the rows of masked tokens
+  Loss,       // btc,vc->: logits, perhaps with a bias, and cross-entropy
 };
 constexpr auto words(OpKind) {
-  return std::to_array<std::string_view>({"lookup", "positions", "dropout", "layer norm", "rms norm", "head norm",
-                                          "linear", "bias", "rotary", "attention", "gelu", "swiglu", "geglu",
-                                          "residual", "route", "dispatch", "combine", "opaque", "loss"});
+  return std::to_array<std::string_view>({"lookup",    "positions", "token types", "dropout",  "layer norm", "rms norm",
+                                          "head norm", "linear",    "bias",        "rotary",   "attention",  "gelu",
+                                          "gelu erf",  "swiglu",    "geglu",       "residual", "route",      "dispatch",
+                                          "combine",   "opaque",    "pick rows",   "loss"});
 }
+
+// The tokens of its sequence that a token attends to. Earlier: itself and those before it.
+enum class Sees { Earlier, All };
 
 // A parameter of an op. `name` is that in the block: "attention.qkv.weight".
 struct Param {
@@ -63,8 +70,9 @@ struct Op {
   std::vector<int> in;
   int out = 0;
   std::vector<Param> params;
-  int window = 0;   // attention: number of newest tokens that a token attends to, itself included; 0: all
-  double mask = 0;  // attention with a window: elements of the mask that its runs of tokens share
+  Sees sees = Sees::Earlier;  // attention
+  int window = 0;             // attention: number of newest tokens that a token attends to, itself included; 0: all
+  double mask = 0;            // attention with a window: elements of the mask that its runs of tokens share
   std::shared_ptr<const OpaqueFunction> function = nullptr;  // of an opaque op
   double tokens_seen = 0;  // attention: the tokens that a token attends to, on average of a full sequence
   double cap = 0;          // attention, loss: scores or logits x become cap tanh(x / cap); 0: they stay

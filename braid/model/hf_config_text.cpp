@@ -23,7 +23,7 @@ std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details
     problems.push_back({"model.experts", cat(spec.experts), "must be 0: no experts are written", "0"});
   }
   OrderedJson json;
-  json["architectures"] = {type.architecture};
+  json["architectures"] = {details.has_carried && type.with_carried ? type.with_carried : type.architecture};
   json["model_type"] = type.name;
   json["vocab_size"] = spec.vocab;
   config.put(spec, json);

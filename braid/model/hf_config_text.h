@@ -14,6 +14,7 @@ namespace braid::model {
 struct HfConfigDetails {
   std::string type = "float32";    // torch_dtype, the type of the weights
   std::optional<int> end_of_text;  // id of the end-of-text token
+  bool has_carried = false;        // true if the carried tensors are written too (families.h)
 };
 
 // Returns a text that parse_hf_config() reads as the same model, except for model.vocab_multiple and model.dropout. The

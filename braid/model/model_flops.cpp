@@ -9,9 +9,11 @@
 
 namespace braid::model {
 
-double model_flops_per_token(const ModelSpec& spec) {
+double model_flops_per_token(const ModelSpec& spec, double picked) {
   check(spec.vocab > 0, "the vocabulary is resolved before operations are counted");
-  return model_flops_per_token(graph_of(spec), extents_of(spec, 1, 1));
+  Extents of_token = extents_of(spec, 1, 1);
+  of_token['j'] = picked;
+  return model_flops_per_token(graph_of(spec), of_token);
 }
 
 double model_flops_per_token(const ModelGraph& graph, const Extents& of_token) {

@@ -18,7 +18,8 @@ namespace braid::model {
 // "PaLM" (2022), appendix B. The output head is counted with the true vocabulary, as in Narayanan et al., "Efficient
 // Large-Scale Language Model Training" (2021), section 5.1. Norms, activations, the softmax and the optimizer are not
 // counted. REQUIRES: `spec.vocab` is resolved (> 0).
-double model_flops_per_token(const ModelSpec& spec);
+// `picked`: the share of the tokens whose logits a masked family computes.
+double model_flops_per_token(const ModelSpec& spec, double picked = 1);
 // Returns the same for a graph, with the extents of one token.
 double model_flops_per_token(const ModelGraph& graph, const Extents& of_token);
 

@@ -13,6 +13,9 @@ Terms none(const OpAt&) { return {}; }
 
 Terms product_flops(const OpAt& at) { return 2 * at.rows() * at.weights(); }
 
+// That of a bias is in no count.
+Terms logit_flops(const OpAt& at) { return 2 * at.rows() * Terms(at.op.params[0].dims); }
+
 // Two products: scores of queries with the keys that they see, and the sum of values by these.
 Terms attention_flops(const OpAt& at) { return 4 * at.op.tokens_seen * Terms(at.out()); }
 
@@ -48,6 +51,9 @@ Traffic combine_traffic(const OpAt& at) {
   return {moved, moved};
 }
 
+// Backward clears the gradient of all rows.
+Traffic picked_traffic(const OpAt& at) { return {2 * Terms(at.out()), 2 * Terms(at.out()) + Terms(at.in())}; }
+
 // So many numbers for each row of the input.
 template <int Count>
 Terms of_row(const OpAt& at) {
@@ -70,12 +76,14 @@ std::string last_letters(const OpAt& at) { return text_of({at.in().back()}); }
 std::string features_of_head(const OpAt&) { return "d"; }
 std::string head_and_tokens(const OpAt&) { return "dt"; }
 std::string places(const OpAt&) { return "tp"; }
+std::string places_of_rows(const OpAt&) { return "tj"; }
 
 constexpr auto kOverwrites = OverwritesInput::Yes, kLeaves = OverwritesInput::No;
 
 constexpr OpRow kRows[] = {
     {OpKind::Lookup, none, no_traffic, kDrops, none, none, kOnce, kLeaves, no_letter},
     {OpKind::Positions, none, no_traffic, kDrops, none, none, kOnce, kOverwrites, places},
+    {OpKind::TokenTypes, none, no_traffic, kDrops, none, none, kOnce, kOverwrites, no_letter},
     {OpKind::Dropout, none, of_output<0, 2>, kDrops, none, none, kOnce, kLeaves, all_letters},
     {OpKind::LayerNorm, none, of_output<2, 3>, kKeeps, none, of_row<2>, kAgain, kLeaves, last_letters},
     {OpKind::RmsNorm, none, of_output<2, 3>, kKeeps, none, of_row<1>, kAgain, kLeaves, last_letters},
@@ -87,6 +95,7 @@ constexpr OpRow kRows[] = {
     {OpKind::Attention, attention_flops, of_output<2, 2>, kKeeps, copies_of_runs, of_head, Recomputed::Run, kLeaves,
      head_and_tokens},
     {OpKind::Gelu, none, of_output<2, 3>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
+    {OpKind::GeluErf, none, of_output<2, 3>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
     {OpKind::SwiGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
     {OpKind::GeGlu, none, of_output<3, 5>, kKeeps, none, none, kAgain, kOverwrites, no_letter},
     {OpKind::Residual, none, of_output<3, 3>, kDrops, none, none, kOnce, kLeaves, no_letter},
@@ -94,7 +103,8 @@ constexpr OpRow kRows[] = {
     {OpKind::Dispatch, none, dispatch_traffic, kDrops, none, none, kOnce, kLeaves, all_letters},
     {OpKind::Combine, none, combine_traffic, kKeeps, none, none, kOnce, kLeaves, all_letters},
     {OpKind::Opaque, none, of_output<2, 3>, kKeeps, none, none, kOnce, kLeaves, no_letter},
-    {OpKind::Loss, product_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves, last_letters},
+    {OpKind::PickRows, none, picked_traffic, kDrops, none, none, kOnce, kLeaves, places_of_rows},
+    {OpKind::Loss, logit_flops, no_traffic, kKeeps, none, none, kOnce, kLeaves, last_letters},
 };
 static_assert(std::size(kRows) == words(OpKind()).size());
 static_assert(std::ranges::is_sorted(kRows, {}, &OpRow::kind));

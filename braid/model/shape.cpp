@@ -18,6 +18,7 @@ double mean_tokens_seen(const ModelSpec& spec) { return mean_tokens_seen(spec, s
 
 double mean_tokens_seen(const ModelSpec& spec, int of_layer) {
   const double context = spec.context, window = of_layer;
+  if (family_of(spec).traits.objective == Objective::Masked) return context;
   if (of_layer == 0 || of_layer >= spec.context) return context / 2;
   return window - window * window / (2 * context);
 }

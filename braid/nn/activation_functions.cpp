@@ -32,17 +32,22 @@ struct Gated : Function<Gated<kForward, kBackward>> {
   }
 };
 
+struct GeluCall {
+  GradTarget bias;
+  kernels::GeluForm form;
+};
+
 struct BiasGelu : Function<BiasGelu> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& h, const at::Tensor& bias,
-                            const GradTarget& target) {
-    keep(ctx, target);
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& h, const at::Tensor& bias, const GeluCall& call) {
+    keep(ctx, call);
     ctx->save_for_backward({h, bias});
-    return kernels::bias_gelu(h, bias);
+    return kernels::bias_gelu(h, bias, call.form);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor dh = saved[0].detach();
-    push_value(kept<GradTarget>(ctx), kernels::bias_gelu_backward_(dh, saved[1], grads[0].contiguous()));
+    const auto& [bias, form] = kept<GeluCall>(ctx);
+    push_value(bias, kernels::bias_gelu_backward_(dh, saved[1], grads[0].contiguous(), form));
     dh.unsafeGetTensorImpl()->bump_version();
     return {dh, {}, {}};
   }
@@ -58,11 +63,11 @@ Activation geglu(const at::Tensor& gate_up_btf, Keep keep) {
   return Gated<kernels::geglu, kernels::geglu_backward_>::of(gate_up_btf, keep);
 }
 
-Activation bias_gelu(const at::Tensor& h_btf, const GradTarget& bias, Keep keep) {
+Activation bias_gelu(const at::Tensor& h_btf, const GradTarget& bias, Keep keep, kernels::GeluForm form) {
   const at::Tensor& bias_f = bias.param.param->data;
-  Activation y = BiasGelu::apply(h_btf, bias_f, bias);
+  Activation y = BiasGelu::apply(h_btf, bias_f, GeluCall{bias, form});
   if (keep == Keep::Selected) {
-    y.again = [h = h_btf.detach(), b = bias_f.detach()] { return kernels::bias_gelu(h, b); };
+    y.again = [h = h_btf.detach(), b = bias_f.detach(), form] { return kernels::bias_gelu(h, b, form); };
   }
   return y;
 }

@@ -36,19 +36,18 @@ struct Heads {
   at::Tensor q_bthd, k_btkd, v_btkd;
 };
 
-// The options of LibTorch's attention. Without a mask, a token attends to itself and to earlier tokens. Without a
-// scale, it is 1 / sqrt(features).
+// The options of LibTorch's attention. Without a scale, it is 1 / sqrt(features).
 struct LibraryOptions {
-  std::optional<at::Tensor> mask_ts;
-  std::optional<double> scale;
+  model::Sees sees = model::Sees::Earlier;
+  std::optional<at::Tensor> mask_ts = {};  // instead of `sees`
+  std::optional<double> scale = {};
 };
 
 // Calls LibTorch's attention. In q, k and v, heads come before tokens.
 at::Tensor library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const LibraryOptions& options) {
-  const bool grouped = q.size(1) != k.size(1);
-  return at::scaled_dot_product_attention(q, k, v, options.mask_ts, 0.0, /*is_causal=*/!options.mask_ts, options.scale,
-                                          grouped);
+  const bool grouped = q.size(1) != k.size(1), causal = !options.mask_ts && options.sees == model::Sees::Earlier;
+  return at::scaled_dot_product_attention(q, k, v, options.mask_ts, 0.0, causal, options.scale, grouped);
 }
 
 // Attention for types that the CPU does not multiply natively. It computes in float32 and rounds once. It saves only
@@ -92,11 +91,12 @@ Heads seen_by_run(const Heads& heads, int64_t begin, int64_t window) {
   return {part(heads.q_bthd, begin, end), part(heads.k_btkd, first, end), part(heads.v_btkd, first, end)};
 }
 
-at::Tensor causal_attention(const Heads& heads, const CoreCall& call) {
+at::Tensor run_attention(const Heads& heads, const CoreCall& call) {
   const int64_t t = heads.q_bthd.size(1), window = call.window;
+  check(window == 0 || call.sees == model::Sees::Earlier, "a window is one of earlier tokens");
   const std::optional<double> scale = call.scale > 0 ? std::optional(call.scale) : std::nullopt;
-  if (window == 0 || t <= window) return masked_attention(heads, {{}, scale});
-  std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {{}, scale})};
+  if (window == 0 || t <= window) return masked_attention(heads, {call.sees, {}, scale});
+  std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {call.sees, {}, scale})};
   // In every run but the first, key j is window - 1 - j tokens before the run's begin. So query i attends to keys i to
   // i + window - 1. All runs keep views of one mask, in the type in which LibTorch would convert it for each.
   const int64_t most = std::min(window, t - window);  // tokens of a run
@@ -108,7 +108,7 @@ at::Tensor causal_attention(const Heads& heads, const CoreCall& call) {
   for (int64_t begin = window; begin < t; begin += window) {
     const Heads run = seen_by_run(heads, begin, window);
     const at::Tensor mask = band.narrow(0, 0, run.q_bthd.size(1)).narrow(1, 0, run.k_btkd.size(1));
-    y.push_back(masked_attention(run, {mask, scale}));
+    y.push_back(masked_attention(run, {call.sees, mask, scale}));
   }
   return at::cat(y, 1);
 }
@@ -133,13 +133,13 @@ std::vector<int64_t> document_extents(const at::Tensor& documents_bt) {
 at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
   const at::Tensor& documents_bt = call.documents_bt;
   const auto extents = document_extents(documents_bt);
-  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return causal_attention(heads, call);
+  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return run_attention(heads, call);
   const auto runs = [&](const at::Tensor& x_bthd) {
     return x_bthd.flatten(0, 1).unsqueeze(0).split_with_sizes(extents, 1);
   };
   const auto q = runs(heads.q_bthd), k = runs(heads.k_btkd), v = runs(heads.v_btkd);
   std::vector<at::Tensor> y;
-  for (size_t i = 0; i < extents.size(); ++i) y.push_back(causal_attention({q[i], k[i], v[i]}, call));
+  for (size_t i = 0; i < extents.size(); ++i) y.push_back(run_attention({q[i], k[i], v[i]}, call));
   return at::cat(y, 1);
 }
 
@@ -165,6 +165,7 @@ kernels::CappedAttention capped_call(const at::Tensor& qkv_btf, const CoreCall& 
 struct CappedCore : Function<CappedCore> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const CoreCall& call) {
     check(qkv_btf.is_cpu(), "capped attention is computed on CPUs");
+    check(call.sees == model::Sees::Earlier, "capped attention sees earlier tokens alone");
     const kernels::CappedOutput output = kernels::capped_attention(qkv_btf, capped_call(qkv_btf, call));
     ctx->save_for_backward({qkv_btf, output.y_btf, output.norm_bht});
     keep(ctx, call);
@@ -183,8 +184,7 @@ at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.
   const auto parts = qkv_btf.view({b, t, h + 2 * k, -1}).split_with_sizes({h, k, k}, 2);
   const Heads heads{parts[0], parts[1], parts[2]};
-  const at::Tensor y_bthd =
-      call.documents_bt.defined() ? document_attention(heads, call) : causal_attention(heads, call);
+  const at::Tensor y_bthd = call.documents_bt.defined() ? document_attention(heads, call) : run_attention(heads, call);
   return y_bthd.reshape({b, t, -1});
 }
 

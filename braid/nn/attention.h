@@ -1,8 +1,10 @@
-// The attention core: causal self-attention of the heads on this rank. Several query heads may share a key and value
-// head, and tokens may see a sliding window or their own document only. There is no dropout on probabilities; dropout.h
-// gives the reasons. Source: Vaswani et al., "Attention Is All You Need" (2017); Ainslie et al., "GQA" (2023).
+// The attention core: self-attention of the heads on this rank, causal or both ways. Several query heads may share a
+// key and value head, and tokens may see a sliding window or their own document only. There is no dropout on
+// probabilities; dropout.h gives the reasons. Source: Vaswani et al., "Attention Is All You Need" (2017); Ainslie et
+// al., "GQA" (2023).
 #pragma once
 
+#include "braid/model/graph.h"
 #include "braid/nn/activation.h"
 #include "braid/nn/block.h"
 
@@ -13,9 +15,10 @@ struct CoreCall {
   int64_t heads = 1, kv_heads = 1;
   at::Tensor documents_bt;  // Microbatch::documents_bt: a token attends only to its own document, which is contiguous
   Keep keep = Keep::Everything;
-  int64_t window = 0;  // number of newest tokens that a token attends to, itself included; 0: all
-  double cap = 0;      // scores s become cap tanh(s / cap); 0: they stay. CPU only
-  double scale = 0;    // factor of q . k; 0: 1 / sqrt(features of a head)
+  int64_t window = 0;                       // number of newest tokens that a token attends to, itself included; 0: all
+  double cap = 0;                           // scores s become cap tanh(s / cap); 0: they stay. CPU only
+  double scale = 0;                         // factor of q . k; 0: 1 / sqrt(features of a head)
+  model::Sees sees = model::Sees::Earlier;  // All: without a window and a cap
 };
 
 // Returns the factor of q . k.

@@ -58,6 +58,8 @@ struct RankContext {
   Keep keep = Keep::Everything;
 };
 
+inline constexpr int64_t kNoTarget = -1;
+
 // One microbatch in its pass through the blocks.
 struct Microbatch {
   int micro = 0;             // index among this rank's microbatches of the step
@@ -67,6 +69,10 @@ struct Microbatch {
   // int64; undefined: the last block returns logits instead of a loss. In evaluation, a sequence may have fewer targets
   // than tokens; the targets then belong to its last tokens.
   at::Tensor targets_bt;
+  // int64, b x j, places in the sequence; undefined: all. The head computes the logits of these tokens alone, and the
+  // targets are theirs. A target of kNoTarget has no loss.
+  at::Tensor rows_bj;
+  double num_targets = 0;  // by which the sum of losses is divided; 0: the number of targets
   // int64, the number of a token's document in its sequence, from 0; undefined: no document mask. Always on the CPU,
   // because the host chooses the products by it.
   at::Tensor documents_bt;

@@ -2,7 +2,9 @@
 // the gradients into its rows.
 #include "braid/nn/embedding.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
@@ -68,7 +70,50 @@ struct AddPositions : Function<AddPositions> {
   }
 };
 
+struct AddFirstType : Function<AddFirstType> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight,
+                            const GradTarget& target) {
+    keep(ctx, target);
+    ctx->mark_dirty({x_btc});
+    return x_btc.add_(weight.select(0, 0));
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    push_row_sum(kept<GradTarget>(ctx), grads[0].reshape({-1, grads[0].size(-1)}));
+    return {std::move(grads[0]), {}, {}};
+  }
+};
+
+struct PickedRows {
+  at::Tensor rows_n;  // of all sequences' tokens
+  std::vector<int64_t> sizes;
+};
+
+struct PickRows : Function<PickRows> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const PickedRows& picked) {
+    keep(ctx, picked);
+    return x_btc.flatten(0, 1).index_select(0, picked.rows_n).view({x_btc.size(0), -1, x_btc.size(2)}).detach();
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const PickedRows& picked = kept<PickedRows>(ctx);
+    const at::Tensor dx_btc = at::zeros(picked.sizes, grads[0].options());
+    dx_btc.flatten(0, 1).index_add_(0, picked.rows_n, grads[0].flatten(0, 1));
+    return {dx_btc, {}};
+  }
+};
+
 }  // namespace
+
+at::Tensor add_first_type_(const at::Tensor& x_btc, const GradTarget& weight) {
+  return AddFirstType::apply(x_btc, weight.param.param->data, weight);
+}
+
+at::Tensor pick_rows(const at::Tensor& x_btc, const at::Tensor& rows_bj) {
+  if (!rows_bj.defined()) return x_btc;
+  const int64_t b = x_btc.size(0), t = x_btc.size(1);
+  check(rows_bj.dim() == 2 && rows_bj.size(0) == b, "every sequence has places of its own");
+  const at::Tensor begin_b1 = at::arange(0, b * t, t, rows_bj.options()).unsqueeze(1);
+  return PickRows::apply(x_btc, PickedRows{rows_bj.add(begin_b1).view({-1}), x_btc.sizes().vec()});
+}
 
 at::Tensor lookup(ParamUse weight, double scale, const RankContext& rank, const Microbatch& microbatch) {
   const at::Tensor& weight_vc = weight.param->data;

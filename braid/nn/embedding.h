@@ -20,4 +20,12 @@ at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);
 // Adds row places_n[i] of weight_tc to token i of all b x t, in place and without autograd.
 at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_tc, const at::Tensor& places_n);
 
+// Adds row 0 of the table of token types to all tokens, in place. weight: [types, c], replicated. REQUIRES: no backward
+// has saved x.
+at::Tensor add_first_type_(const at::Tensor& x_btc, const GradTarget& weight);
+
+// Returns the rows of each sequence at the places rows_bj, b x j x c; x itself if rows_bj is undefined.
+// REQUIRES: if a sequence repeats a place, the gradients of its rows are zero.
+at::Tensor pick_rows(const at::Tensor& x_btc, const at::Tensor& rows_bj);
+
 }  // namespace braid::nn

@@ -13,6 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/product.h"
+#include "braid/nn/kernels/row_sum.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/nn/linear.h"
 
@@ -25,7 +26,10 @@ using torch::autograd::variable_list;
 
 struct HeadCall {
   GradTarget weight;
+  GradTarget bias;  // without a parameter: none
   at::Tensor targets_n;
+  at::Tensor ignored_n;  // bool, true for rows without a target; undefined if all have one
+  double num_targets;    // by which the sum of losses is divided
   VocabRange range;
   Communicator* group;
   int64_t chunk_rows;
@@ -37,10 +41,20 @@ struct HeadCall {
   bool whole() const { return chunk_rows >= targets_n.size(0); }
 };
 
-at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc) {
+at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc, const HeadCall& call) {
   at::Tensor logits_nv = at::empty({x_nc.size(0), weight_vc.size(0)}, x_nc.options());
   kernels::product_out(logits_nv, x_nc, weight_vc.t());
+  if (call.bias.param.param) logits_nv.add_(call.bias.param.param->data.detach());
   return logits_nv;
+}
+
+void set_ignored_(const at::Tensor& rows, const at::Tensor& ignored_n) {
+  if (ignored_n.defined()) rows.masked_fill_(rows.dim() == 1 ? ignored_n : ignored_n.unsqueeze(1), 0);
+}
+
+at::Tensor loss_of(const at::Tensor& loss_n, const HeadCall& call) {
+  if (call.num_targets == static_cast<double>(loss_n.size(0))) return mean_loss(loss_n);
+  return loss_n.sum(at::kDouble).div(call.num_targets).to(loss_n.scalar_type());
 }
 
 // Returns the number of rows of a chunk. Chunks have even sizes and at least one row, and are as few as the limit on
@@ -63,13 +77,14 @@ struct WholeLoss : Function<WholeLoss> {
                             const HeadCall& call) {
     // Detached, because the queue holds it and would keep its graph alive.
     const at::Tensor x_nc = x_btc.detach().reshape({-1, x_btc.size(-1)});
-    const at::Tensor logits_nv = logits_of(x_nc, weight_vc);
+    const at::Tensor logits_nv = logits_of(x_nc, weight_vc, call);
     LossRows rows = cross_entropy_rows({logits_nv, call.cap}, call.targets_n, call.range, *call.group);
+    set_ignored_(rows.loss_n, call.ignored_n);
     if (call.gradients) {
       ctx->save_for_backward({x_nc, weight_vc});
       keep(ctx, WholeState{call, x_btc.sizes().vec(), logits_nv, std::move(rows.gradient)});
     }
-    return mean_loss(rows.loss_n);
+    return loss_of(rows.loss_n, call);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
@@ -78,14 +93,16 @@ struct WholeLoss : Function<WholeLoss> {
     const at::Tensor dlogits_nv = std::move(state.logits_nv);
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &x_nc = saved[0], &weight_vc = saved[1];
-    state.gradient.step = grads[0].div(dlogits_nv.size(0));
+    state.gradient.step = grads[0].div(state.call.num_targets);
     kernels::softmax_gradient_(dlogits_nv, state.gradient);
+    set_ignored_(dlogits_nv, state.call.ignored_n);
     at::Tensor dx_btc;
     if (state.call.dx) {
       dx_btc = at::empty(state.x_sizes, x_nc.options());
       kernels::product_out(dx_btc.view(x_nc.sizes()), dlogits_nv, weight_vc);
     }
     push_product(state.call.weight, dlogits_nv, x_nc);
+    if (state.call.bias.param.param) push_row_sum(state.call.bias, dlogits_nv);
     return {dx_btc, {}, {}};
   }
 };
@@ -97,7 +114,7 @@ class Chunks {
   Chunks(const HeadCall& call, const at::Tensor& x_nc, const at::Tensor& weight_vc)
       : call_(call), x_nc_(x_nc), weight_vc_(weight_vc) {}
 
-  at::Tensor loss_n, dx_nc;
+  at::Tensor loss_n, dx_nc, dbias_v;
 
   void run(const param::GradSlot* slot) {
     const int64_t n = x_nc_.size(0);
@@ -105,20 +122,30 @@ class Chunks {
     for (int64_t begin = 0; begin < n; begin += call_.chunk_rows) {
       const int64_t count = std::min(call_.chunk_rows, n - begin);
       const at::Tensor x = x_nc_.narrow(0, begin, count);
-      const at::Tensor logits_nv = logits_of(x, weight_vc_);
+      const at::Tensor logits_nv = logits_of(x, weight_vc_, call_);
       const at::Tensor targets_n = call_.targets_n.narrow(0, begin, count);
       LossRows rows = cross_entropy_rows({logits_nv, call_.cap}, targets_n, call_.range, *call_.group);
+      const at::Tensor ignored_n = call_.ignored_n.defined() ? call_.ignored_n.narrow(0, begin, count) : at::Tensor();
+      set_ignored_(rows.loss_n, ignored_n);
       if (begin == 0) loss_n = at::empty({n}, rows.loss_n.options());
       loss_n.narrow(0, begin, count).copy_(rows.loss_n);
       if (!slot) continue;
-      rows.gradient.step = at::full({}, call_.seed / static_cast<double>(n), loss_n.options());
+      rows.gradient.step = at::full({}, call_.seed / call_.num_targets, loss_n.options());
       kernels::softmax_gradient_(logits_nv, rows.gradient);
+      set_ignored_(logits_nv, ignored_n);
+      if (call_.bias.param.param) add_bias_gradient(logits_nv);
       if (dx_nc.defined()) kernels::product_out(dx_nc.narrow(0, begin, count), logits_nv, weight_vc_);
       kernels::accumulate_product(slot->target, logits_nv, x, begin == 0 ? slot->beta : 1);
     }
   }
 
  private:
+  void add_bias_gradient(const at::Tensor& dlogits_nv) {
+    const bool first = !dbias_v.defined();
+    if (first) dbias_v = at::empty({dlogits_nv.size(1)}, loss_n.options());
+    kernels::accumulate_row_sum(dbias_v, dlogits_nv, first ? 0 : 1);
+  }
+
   const HeadCall& call_;
   const at::Tensor &x_nc_, &weight_vc_;
 };
@@ -126,6 +153,8 @@ class Chunks {
 struct ChunkedState {
   at::Tensor dx_btc;  // undefined when it is not needed
   double seed;
+  GradTarget bias;
+  at::Tensor dbias_v;
 };
 
 struct ChunkedLoss : Function<ChunkedLoss> {
@@ -137,11 +166,12 @@ struct ChunkedLoss : Function<ChunkedLoss> {
       const auto& [param, use] = call.weight.param;
       call.weight.queue->run_now(*param, use, call.weight.micro,
                                  [&](const param::GradSlot& slot) { chunks.run(&slot); });
-      keep(ctx, ChunkedState{chunks.dx_nc.defined() ? chunks.dx_nc.view(x_btc.sizes()) : at::Tensor(), call.seed});
+      keep(ctx, ChunkedState{chunks.dx_nc.defined() ? chunks.dx_nc.view(x_btc.sizes()) : at::Tensor(), call.seed,
+                             call.bias, chunks.dbias_v});
     } else {
       chunks.run(nullptr);
     }
-    return mean_loss(chunks.loss_n);
+    return loss_of(chunks.loss_n, call);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
@@ -150,6 +180,7 @@ struct ChunkedLoss : Function<ChunkedLoss> {
       const at::Tensor announced = at::full({}, state.seed, grads[0].options());
       check(grads[0].equal(announced), "the loss is seeded with the gradient that its forward was told");
     }
+    if (state.dbias_v.defined()) push_value(state.bias, std::move(state.dbias_v));
     return {std::move(state.dx_btc), {}, {}};
   }
 };
@@ -165,7 +196,8 @@ at::Tensor last_of(const at::Tensor& x_btc, int64_t count) {
 at::Tensor LanguageHead::logits(const at::Tensor& all_btc, const Microbatch& microbatch) const {
   const at::Tensor x_btc =
       microbatch.cache ? at::index_select(all_btc.flatten(0, 1), 0, microbatch.cache->last_s()).unsqueeze(1) : all_btc;
-  const LinearCall call{options_.weight, nullptr, &rank_.weight_grads, microbatch.micro, rows_of(x_btc, microbatch)};
+  const LinearCall call{options_.weight, options_.bias, &rank_.weight_grads, microbatch.micro,
+                        rows_of(x_btc, microbatch)};
   at::Tensor logits_btv = linear(x_btc, call);
   if (options_.cap > 0) logits_btv = logits_btv.div(options_.cap).tanh_().mul_(options_.cap);
   const int64_t padding = logits_btv.size(-1) - range_.real;
@@ -178,11 +210,16 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
   const at::Tensor x = last_of(x_btc, microbatch.targets_bt.size(-1));
   const at::Tensor& weight_vc = options_.weight.param->data;
   const bool gradients = c10::GradMode::is_enabled();
-  const at::Tensor targets_n = checked_targets(microbatch.targets_bt, range_);
+  const at::Tensor ignored_n = microbatch.rows_bj.defined() ? microbatch.targets_bt.lt(0).view({-1}) : at::Tensor();
+  const at::Tensor targets_n =
+      ignored_n.defined() ? microbatch.targets_bt.reshape({-1}) : checked_targets(microbatch.targets_bt, range_);
   const int64_t rows =
       chunk_rows(targets_n.size(0), weight_vc.size(0) * weight_vc.element_size(), options_.logit_bytes);
   const HeadCall call{{&rank_.weight_grads, options_.weight, microbatch.micro},
+                      {&rank_.weight_grads, {options_.bias, 0}, microbatch.micro},
                       targets_n,
+                      ignored_n,
+                      microbatch.num_targets > 0 ? microbatch.num_targets : static_cast<double>(targets_n.size(0)),
                       range_,
                       &rank_.tensor,
                       rows,

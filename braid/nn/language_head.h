@@ -25,18 +25,19 @@ class LanguageHead {
     ParamUse weight;    // this rank's rows, [v/n, c]
     int64_t vocab = 0;  // entries of the whole model's vocabulary, without padding
     int64_t logit_bytes = layout::kMostLogitBytes;
-    double cap = 0;  // logits x become cap tanh(x / cap); 0: they stay
+    const param::Parameter* bias = nullptr;  // of the logits, [v/n]; null: none
+    double cap = 0;                          // logits x become cap tanh(x / cap); 0: they stay
   };
   LanguageHead(const Options& options, const RankContext& rank)
       : options_(options),
         range_(vocab_range(options.vocab, options.weight.param->data.size(0), rank.tensor)),
         rank_(rank) {}
-  // Returns the mean loss over b x t, float32 (float64 for float64), the same on all ranks. Without targets it returns
-  // this rank's logits, b x t x v/n, with -inf in the padding; with microbatch.cache only those of the last token of
-  // each of its s stretches, s x 1 x v/n. With fewer targets than tokens, the loss is that of the last tokens. x_btc:
-  // the same on all ranks; its gradient is this rank's part of a sum (copy_to()). Backward runs once. In chunks,
-  // backward must be seeded with microbatch.loss_gradient. This is not checked on devices, because reading the seed
-  // would wait for the device.
+  // Returns the mean loss over b x t (or as Microbatch::num_targets has it), float32 (float64 for float64), the same on
+  // all ranks. Without targets it returns this rank's logits, b x t x v/n, with -inf in the padding; with
+  // microbatch.cache only those of the last token of each of its s stretches, s x 1 x v/n. With fewer targets than
+  // tokens, the loss is that of the last tokens. x_btc: the same on all ranks; its gradient is this rank's part of a
+  // sum (copy_to()). Backward runs once. In chunks, backward must be seeded with microbatch.loss_gradient. This is not
+  // checked on devices, because reading the seed would wait for the device.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
  private:

@@ -61,6 +61,8 @@ class Lowering {
         return lookup(op);
       case OpKind::Positions:
         return positions(op);
+      case OpKind::TokenTypes:
+        return token_types(op);
       case OpKind::Dropout:
         return dropout(op);
       case OpKind::Residual:
@@ -85,9 +87,14 @@ class Lowering {
                     Frame& frame, const Microbatch&) { frame[y] = activation(frame[x].value, keep); });
       case OpKind::Opaque:
         return opaque(op);
+      case OpKind::PickRows:
+        return emit(op, [x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
+          frame[y] = pick_rows(frame[x].value, m.rows_bj);
+        });
       case OpKind::Loss:
         return loss(op);
       case OpKind::Gelu:
+      case OpKind::GeluErf:
       case OpKind::Route:
       case OpKind::Dispatch:
       case OpKind::Combine:
@@ -123,6 +130,12 @@ class Lowering {
       const at::Tensor& x_btc = frame[x].value;
       frame[y] = m.cache ? add_positions_at_(x_btc, table.param->data, m.cache->places_n())
                          : add_positions_(x_btc, {&rank.weight_grads, table, m.micro});
+    });
+  }
+
+  void token_types(const Op& op) {
+    emit(op, [x = op.in[0], y = op.out, table = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
+      frame[y] = add_first_type_(frame[x].value, {&rank.weight_grads, table, m.micro});
     });
   }
 
@@ -194,7 +207,8 @@ class Lowering {
     const param::Parameter* added = nullptr;
     const Op* const bias = ops_.next_reader(y, OpKind::Bias);
     const bool is_taken =
-        bias && (ops_.next_reader(bias->out, OpKind::Gelu, 1) || ops_.leads_to_residual(bias->out, 1));
+        bias && (ops_.next_reader(bias->out, OpKind::Gelu, 1) || ops_.next_reader(bias->out, OpKind::GeluErf, 1) ||
+                 ops_.leads_to_residual(bias->out, 1));
     if (bias && !is_taken && !calls_.sums(y)) {
       ops_.take();
       y = bias->out;
@@ -207,11 +221,15 @@ class Lowering {
 
   void bias(const Op& op) {
     const param::Parameter* const added = &param(op.params[0]);
-    if (const Op* const gelu = ops_.take(op.out, OpKind::Gelu)) {
-      return calls_.add({op.in[0], gelu->out}, gelu->out,
-                        [=, x = op.in[0], y = gelu->out, rank = rank_](Frame& frame, const Microbatch& m) {
-                          frame[y] = bias_gelu(frame[x].value, {&rank.weight_grads, {added, 0}, m.micro}, rank.keep);
-                        });
+    for (const OpKind kind : {OpKind::Gelu, OpKind::GeluErf}) {
+      const Op* const gelu = ops_.take(op.out, kind);
+      if (!gelu) continue;
+      const auto form = kind == OpKind::Gelu ? kernels::GeluForm::Tanh : kernels::GeluForm::Erf;
+      return calls_.add(
+          {op.in[0], gelu->out}, gelu->out,
+          [=, x = op.in[0], y = gelu->out, rank = rank_](Frame& frame, const Microbatch& m) {
+            frame[y] = bias_gelu(frame[x].value, {&rank.weight_grads, {added, 0}, m.micro}, rank.keep, form);
+          });
     }
     if (ops_.leads_to_residual(op.out, 0)) {
       const Op* const drop = ops_.take(op.out, OpKind::Dropout);
@@ -245,7 +263,7 @@ class Lowering {
   }
 
   void attention(const Op& op) {
-    const CoreCall core{heads(), kv_heads(), {}, rank_.keep, op.window, op.cap, op.scale};
+    const CoreCall core{heads(), kv_heads(), {}, rank_.keep, op.window, op.cap, op.scale, op.sees};
     const KeyValueCache::Place place{static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())};
     const CachedCall cached{core.heads, core.kv_heads, core.window, place, core.cap, core.scale};
     emit(op, [=, x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
@@ -271,7 +289,8 @@ class Lowering {
   }
 
   void loss(const Op& op) {
-    const LanguageHead head({.weight = use(op.params[0]), .vocab = spec_.vocab, .cap = op.cap}, rank_);
+    const param::Parameter* const bias = op.params.size() > 1 ? &param(op.params[1]) : nullptr;
+    const LanguageHead head({.weight = use(op.params[0]), .vocab = spec_.vocab, .bias = bias, .cap = op.cap}, rank_);
     const int x = calls_.input_of(op);
     calls_.add({x, op.out}, op.out,
                [=, y = op.out](Frame& frame, const Microbatch& m) { frame[y] = head.forward(frame[x].value, m); });

@@ -93,7 +93,8 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
   work.input_grad.num_reductions = half.backward_sums;
 }
 
-// Adds the all-reduce of the gradients of key heads that tensor ranks hold copies of, as if all of these ranks took part.
+// Adds the all-reduce of the gradients of key heads that tensor ranks hold copies of, as if all of these ranks took
+// part.
 void add_copies(PartWork& work, const Sizes& z, const RunLayout& layout, const ModelSpec& model) {
   if (layout.tensor <= model::num_kv_heads(model)) return;
   work.weight_grad.reduced_bytes = kFloat * 2 * z.kv / z.t * z.h;
@@ -172,11 +173,12 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   const Sizes z(spec, layout);
   const double vocab = static_cast<double>(layout.vocab) / z.t;
   PartWork work;
-  add_linear(work, z, z.h, vocab);
+  const double rows = layout.account->loss_rows.at(layout.extents.all);
+  add_product(work, z, rows, z.h, vocab);
   // Forward reads the logits, writes float32 exponentials and reads these for the loss. Backward reads the exponentials
   // and writes gradients.
-  work.forward.streamed_bytes = z.n * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
-  work.input_grad.streamed_bytes = z.n * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
+  work.forward.streamed_bytes = rows * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
+  work.input_grad.streamed_bytes = rows * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
   work.input_grad.reduced_bytes = z.e * z.n * z.h;
   work.input_grad.num_reductions = layout.tensor > 1 ? 1 : 0;
   add_beside_table(work, layout.account->last_norm, z, layout);

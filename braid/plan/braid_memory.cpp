@@ -41,8 +41,8 @@ double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
 }
 
 double head_bytes(const ActivationBytes& x, Keeps keeps) {
-  if (!x.whole_logits) return 2 * x.hidden;  // the sum, and the gradient of the normed sum
-  return x.hidden * (keeps == Keeps::Selected ? 1 : 2) + x.logits;
+  if (!x.whole_logits) return x.head_everything;  // the gradient of the loss's input is as large as that
+  return (keeps == Keeps::Selected ? x.head_selected : x.head_everything) + x.logits;
 }
 
 // Returns the bytes that a weight gradient's product copies on CPUs if its factors, the layer's input and the gradient
@@ -66,7 +66,9 @@ bool waits_in_a_line(const PlannedRun& run) {
 double block_working(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
-  const double coming = load.head ? x.hidden : 0;          // a gradient from another stage counts as communication
+  // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
+  const bool takes_place = x.ends_in_norm && load.recompute.keeps != Keeps::SegmentInputs;
+  const double coming = load.head && !takes_place ? x.hidden : 0;
   const double rows = x.routed > 0 ? x.routed : x.hidden;  // input rows of the products
   const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
   const double feed = x.activated + again_feed + 2 * x.routed + copied_feed;
@@ -124,9 +126,16 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
     chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
   }
   if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
-  logits = of_row * static_cast<double>(layout.vocab) / t;
+  const double element = element_bytes(spec.train.dtype), rows = account.loss_rows.at(layout.extents.all);
+  embedding = bytes_of(account.positions.everything, spec, layout);
+  picks_rows = account.picks_rows;
+  ends_in_norm = account.ends_in_norm;
+  head_selected = element * account.last_norm.selected.elements.at(layout.extents);
+  head_everything =
+      element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
+  logits = element * rows * static_cast<double>(layout.vocab) / t;
   whole_logits = logits <= kMostLogits;
-  if (!whole_logits) logits = chunk_of_logits(layout.tokens, logits / layout.tokens);
+  if (!whole_logits) logits = chunk_of_logits(rows, logits / rows);
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
@@ -136,7 +145,7 @@ double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
     const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
     return std::max(inputs, 0.0) * x.hidden + head;
   }
-  const double ends = (load.embedding ? x.mask : 0) + (load.head ? head : x.hidden);
+  const double ends = (load.embedding ? x.mask + x.embedding : 0) + (load.head ? head : x.hidden);
   if (keeps == Keeps::Selected) return ends + load.of_parts([&](size_t part) { return x.parts[part].selected; });
   return ends + load.of_parts([&](size_t part) { return x.parts[part].everything; });
 }
@@ -153,7 +162,9 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   }
   if (!load.head) return block;
   const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
-  const double head = x.hidden + again + (x.whole_logits ? 0 : x.logits) + copied_factors(run, x.hidden, x.logits);
+  const double last_output = x.picks_rows && !x.whole_logits ? x.hidden : 0;  // an argument, while chunks are computed
+  const double head =
+      x.hidden + again + last_output + (x.whole_logits ? 0 : x.logits) + copied_factors(run, x.hidden, x.logits);
   return std::max(head, block - head_bytes(x, load.recompute.keeps));
 }
 

@@ -19,9 +19,12 @@ struct ActivationBytes {
   std::vector<PartBytes> parts;  // those of ModelAccount
   double block = 0;              // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
-  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
-  double mask = 0;                // mask of dropout: a byte for each element
-  double logits;                  // all logits, or one chunk of them
+  double routed = 0, chosen = 0;          // tokens as rows of experts; the router's choice, for every expert
+  double mask = 0;                        // mask of dropout: a byte for each element
+  double embedding;                       // what the embedding keeps beside masks: the input of its norm, if it has one
+  bool picks_rows, ends_in_norm;          // as layout::ModelAccount has them
+  double head_everything, head_selected;  // what the head keeps beside the logits
+  double logits;                          // all logits, or one chunk of them
   bool whole_logits;
 };
 
@@ -44,8 +47,9 @@ struct ActivationBytes {
 //   float32 statistics of attention                4 n heads/t        recomputed
 //
 // A stage without the head also keeps its output, e n h, until the output's gradient arrives. Dropout of the embedding
-// keeps a mask, n h. The head keeps the input of its norm, the norm's output (recomputed under "selective") and the
-// logits. A head that computes logits in chunks keeps 2 e n h.
+// keeps a mask, n h, and its norm, if it has one, e n h. The head keeps the inputs of its ops, the loss's input
+// (recomputed under "selective") and the logits, of the picked tokens alone if it picks some: with one norm, 2 e n h.
+// In chunks it keeps no logits, but the gradient of the loss's input.
 //
 // Under full recompute a stage keeps only the input of each segment, e n h, and the tensors of the head. The first
 // segment of the stage with the embedding begins at the tokens, which are not counted here.

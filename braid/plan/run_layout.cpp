@@ -8,6 +8,7 @@
 
 #include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
+#include "braid/spec/masking.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/rank_hosts.h"
 
@@ -153,7 +154,9 @@ void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLay
 }
 
 AccountPtr counted(const RunSpec& spec, AccountPtr account) {
-  return account ? std::move(account) : std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model));
+  return account
+             ? std::move(account)
+             : std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model, spec::picked_share(spec)));
 }
 
 // Returns the layout without its stages.

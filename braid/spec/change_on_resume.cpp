@@ -28,6 +28,8 @@ constexpr Row kKeys[] = {
     {"data.weights", Never},
     {"data.validation_fraction", Never},
     {"data.attention", ByLeave},
+    {"data.sequences", Never},
+    {"data.mask_fraction", ByLeave},
     // All synchronous schedules compute the same gradients (resumed_state.h).
     {"pipeline.schedule", ByLeave},
     {"pipeline.group", ByLeave},

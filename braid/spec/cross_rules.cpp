@@ -278,6 +278,7 @@ const std::vector<CrossRule>& cross_rules() {
     for (auto& rule : partition_rules()) all.push_back(std::move(rule));
     for (auto& rule : schedule_rules()) all.push_back(std::move(rule));
     for (auto& rule : data_rules()) all.push_back(std::move(rule));
+    for (auto& rule : objective_rules()) all.push_back(std::move(rule));
     for (auto& rule : sync_rules()) all.push_back(std::move(rule));
     for (auto& rule : memory_rules()) all.push_back(std::move(rule));
     for (auto& rule : train_rules()) all.push_back(std::move(rule));

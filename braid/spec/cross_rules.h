@@ -38,6 +38,8 @@ std::vector<CrossRule> memory_rules();
 std::vector<CrossRule> supervision_rules();
 // Returns the rules of the placement of ranks on hosts.
 std::vector<CrossRule> placement_rules();
+// Returns the rules of the objective.
+std::vector<CrossRule> objective_rules();
 // Returns the rules of writing checkpoints and resuming from them.
 std::vector<CrossRule> checkpoint_rules();
 

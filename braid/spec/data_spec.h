@@ -8,9 +8,15 @@
 
 namespace braid {
 
-// Document: a token does not attend to other documents of its sequence.
+// Causal: a token attends to all tokens of its sequence that the model lets it see: earlier ones, or in a masked family
+// all. Document: only to those of its own document.
 enum class AttentionMask { Causal, Document };
 constexpr auto words(AttentionMask) { return std::to_array<std::string_view>({"causal", "document"}); }
+
+// The cut of a masked model's sequences. Packed: out of the text, which goes on behind a document's end. Documents:
+// each sequence has tokens of one document, and padding behind them.
+enum class SequenceCut { Packed, Documents };
+constexpr auto words(SequenceCut) { return std::to_array<std::string_view>({"packed", "documents"}); }
 
 // The tokenizer that needs no files: each byte is a token.
 inline constexpr const char* kByteTokenizer = "bytes";
@@ -21,7 +27,9 @@ struct DataSpec {
   std::string tokenizer = kByteTokenizer;  // or a tokenizer.json, or a folder with that or with vocab.json + merges.txt
   std::vector<double> weights = {};        // fraction of samples from each path; empty: by size. Prepared data only
   AttentionMask attention = AttentionMask::Causal;
-  double validation_fraction = 0.05;  // fraction of the documents' bytes held out
+  SequenceCut sequences = SequenceCut::Packed;  // of a masked family
+  double mask_fraction = 0.15;                  // of the tokens of text that a masked family predicts
+  double validation_fraction = 0.05;            // fraction of the documents' bytes held out
 
   bool operator==(const DataSpec&) const = default;
 };

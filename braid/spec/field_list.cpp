@@ -101,6 +101,12 @@ std::vector<Field> data_fields() {
                         "size."),
       data<&D::attention>("data.attention", one_of<AttentionMask>(),
                           "\"document\" hides the other documents of a sequence from a token."),
+      data<&D::sequences>(
+          "data.sequences", one_of<SequenceCut>(),
+          "How sequences of a masked family are cut: \"packed\" fills each with text, across documents; "
+          "\"documents\" gives each tokens of one document, and padding, to which no token attends."),
+      data<&D::mask_fraction>("data.mask_fraction", RealRange{0, 0.5, Bound::Open, Bound::Closed},
+                              "Share of the text's tokens that a masked family predicts, as many in every sequence."),
       data<&D::validation_fraction>("data.validation_fraction", RealRange{0, 0.9},
                                     "Share of the documents' bytes held out for evaluation."),
   };

@@ -15,6 +15,9 @@ std::vector<Field> train_fields() {
       train<&T::microbatch>("train.microbatch", IntRange{1, 1000000}, "Sequences per forward pass of one rank."),
       train<&T::seed>("train.seed", IntRange{0, kMaxToml},
                       "Makes initial weights, order of samples and dropout; equal on every mesh."),
+      train<&T::objective>("train.objective", one_of<Objective>(),
+                           "What the model predicts: \"causal\" each token from those before it, \"masked\" chosen "
+                           "tokens from all others; \"auto\" is that of model.family, and no other is possible."),
       train<&T::reduction>("train.reduction", one_of<Reduction>(),
                            "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
                            "data and pipe size."),

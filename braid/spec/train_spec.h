@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braid/base/word.h"
+#include "braid/model/objective.h"
 
 namespace braid {
 
@@ -38,6 +39,7 @@ struct TrainSpec {
   int batch = 8;       // sequences per step, over all ranks
   int microbatch = 4;  // sequences per forward pass of one rank
   uint64_t seed = 1;
+  Objective objective = Objective::Auto;
   Reduction reduction = Reduction::Fast;
   DType dtype = DType::Float32;
   double loss_scale = 65536;  // float16: initial scale of the loss, which adapts

@@ -158,6 +158,19 @@ TokenizerPlace place_of(const std::string& path, Faults& faults) {
   return {given, {}};
 }
 
+// Returns the spellings that tokenizer_config.json gives, else the usual ones.
+MaskSpellings mask_spellings(const fs::path& folder, Faults& faults) {
+  MaskSpellings names;
+  for (const auto& [key, name] : {std::pair{"mask_token", &names.mask},
+                                  {"cls_token", &names.begin},
+                                  {"sep_token", &names.end},
+                                  {"pad_token", &names.padding}}) {
+    const std::string given = configured(key, folder, faults);
+    if (!given.empty()) *name = given;
+  }
+  return names;
+}
+
 // Completes a model that was read.
 template <class Model>
 Model completed(Model model, const TokenizerPlace& place, Faults& faults) {
@@ -182,7 +195,9 @@ std::unique_ptr<Tokenizer> read_tokenizer(const std::string& path) {
   if (place.json.empty()) return bpe_tokenizer(completed(read_two_files(place.folder, faults), place, faults));
   const auto json = json_of(place.json, faults);
   if (json && is_wordpiece(*json)) {
-    return wordpiece_tokenizer(completed(wordpiece_of_json(*json, faults), place, faults));
+    WordPieceModel model = wordpiece_of_json(*json, faults);
+    model.masking = mask_spellings(place.folder, faults);
+    return wordpiece_tokenizer(completed(std::move(model), place, faults));
   }
   return bpe_tokenizer(completed(json ? bpe_of_json(*json, faults) : BpeModel(), place, faults));
 }

@@ -105,6 +105,25 @@ class WordPieceTokenizer final : public Tokenizer {
   bool has(int token) const override { return model_.tokens.at(static_cast<size_t>(token)).kind != TokenKind::Hole; }
   int end_of_text() const override { return model_.end_of_text; }
 
+  std::optional<data::MaskTokens> mask_tokens() const override {
+    data::MaskTokens found{-1, -1, -1, -1, {}};
+    const MaskSpellings& names = model_.masking;
+    for (int id = 0; id < vocab(); ++id) {
+      const WordPieceToken& token = model_.tokens[static_cast<size_t>(id)];
+      if (token.kind == TokenKind::Hole) continue;
+      if (token.spelling == names.mask) found.mask = id;
+      if (token.spelling == names.begin) found.begin = id;
+      if (token.spelling == names.end) found.end = id;
+      if (token.spelling == names.padding) found.padding = id;
+    }
+    for (int id = 0; id < vocab(); ++id) {
+      const TokenKind kind = model_.tokens[static_cast<size_t>(id)].kind;
+      if (kind == TokenKind::Hole || kind == TokenKind::Special || found.is_special(id)) continue;
+      found.ordinary.push_back(id);
+    }
+    return found.is_special(-1) || found.ordinary.empty() ? std::nullopt : std::optional(found);
+  }
+
   void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const override {
     auto workspace = pool_.borrow();
     for (size_t at = 0; at < text.size();) {

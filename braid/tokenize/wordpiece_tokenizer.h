@@ -32,6 +32,11 @@ struct WordPieceDecoding {
   bool operator==(const WordPieceDecoding&) const = default;
 };
 
+// The spellings of the tokens of the masked objective.
+struct MaskSpellings {
+  std::string mask = "[MASK]", begin = "[CLS]", end = "[SEP]", padding = "[PAD]";
+};
+
 struct WordPieceModel {
   std::vector<WordPieceToken> tokens;  // by id
   int unknown = 0;                     // the token of a word that cannot be spelled
@@ -40,6 +45,7 @@ struct WordPieceModel {
   size_t max_word_chars = 100;  // longer words are unknown
   std::optional<BertRules> normalizer = BertRules{};
   std::optional<WordPieceDecoding> decoding = WordPieceDecoding{};  // without it, tokens are joined with spaces
+  MaskSpellings masking = {};
 };
 
 // Makes the tokenizer of `model`. Decoding returns words, not the original text. Source: huggingface/tokenizers 0.23,

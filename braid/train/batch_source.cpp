@@ -5,24 +5,34 @@
 
 #include <algorithm>
 
+#include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 #include "braid/spec/batch_shares.h"
+#include "braid/spec/masking.h"
 
 namespace braid::train {
 
 uint64_t training_order(const TrainSpec& train) { return stream_key(train.seed, "samples"); }
 uint64_t evaluation_order() { return stream_key(0, "samples.held_out"); }
 
-BatchSource::BatchSource(const RunSpec& spec, const data::Blend& blend, const Groups& groups, uint64_t seed)
-    : sampler_(blend, spec.model.context, seed),
-      dropout_key_(stream_key(spec.train.seed, "dropout")),
+BatchSource::BatchSource(const RunSpec& spec, const SampleSource& source, const Groups& groups)
+    : dropout_key_(stream_key(spec.train.seed, "dropout")),
       batch_(spec.train.batch),
       microbatch_(spec.train.microbatch),
       context_(spec.model.context),
-      by_document_(spec.data.attention == AttentionMask::Document),
+      by_document_(spec.data.attention == AttentionMask::Document || spec.data.sequences == SequenceCut::Documents),
+      padded_(spec.data.sequences == SequenceCut::Documents),
       first_micro_(spec::first_microbatches(spec)[groups.at[mesh::Axis::Data]]),
       num_microbatches_(braid::spec::num_microbatches(spec, groups.at[mesh::Axis::Data])),
-      num_global_(batch_ / microbatch_) {}
+      num_global_(batch_ / microbatch_) {
+  if (!spec::is_masked(spec.model)) {
+    sampler_.emplace(source.blend, context_, source.seed);
+    return;
+  }
+  check(source.mask.has_value(), "a masked family has its tokens");
+  const data::Cut cut = padded_ ? data::Cut::Documents : data::Cut::Windows;
+  masked_.emplace(source.blend, data::MaskedShape{context_, spec::num_picked(spec), cut}, *source.mask, source.seed);
+}
 
 int64_t BatchSource::first_of(int64_t step, int micro) const {
   return data::first_sample({batch_, microbatch_}, step, global_micro(micro));
@@ -34,10 +44,37 @@ nn::Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts 
   nn::Microbatch microbatch;
   microbatch.micro = micro;
   microbatch.dropout_key = random_bits(dropout_key_, place);
+  if (masked_) {
+    read_masked(first, parts, microbatch);
+    if (padded_)
+      microbatch.num_targets = masked_->num_targets(step * batch_, batch_) / static_cast<double>(num_global_);
+    return microbatch;
+  }
   if (parts.tokens) microbatch.tokens_bt = tokens(first, 0);
   if (parts.targets) microbatch.targets_bt = tokens(first, 1);
   if (by_document_) microbatch.documents_bt = documents(first);
   return microbatch;
+}
+
+void BatchSource::read_masked(int64_t first, MicrobatchParts parts, nn::Microbatch& microbatch) const {
+  const auto row = [](at::Tensor& x, int b, const std::vector<int64_t>& numbers, int count) {
+    const auto width = std::ssize(numbers);
+    if (!x.defined()) x = at::empty({count, width}, at::kLong);
+    std::ranges::copy(numbers, x.mutable_data_ptr<int64_t>() + b * width);
+  };
+  for (int b = 0; b < microbatch_; ++b) {
+    const data::MaskedSequence sequence = masked_->read(first + b);
+    if (parts.tokens) row(microbatch.tokens_bt, b, sequence.tokens, microbatch_);
+    if (parts.targets) row(microbatch.rows_bj, b, sequence.rows, microbatch_);
+    if (parts.targets) row(microbatch.targets_bt, b, sequence.targets, microbatch_);
+    if (by_document_) row(microbatch.documents_bt, b, sequence.documents, microbatch_);
+  }
+}
+
+double BatchSource::targets_in_evaluation(int64_t sequences, int64_t count) const {
+  if (!padded_) return 0;
+  const auto all = static_cast<double>(masked_->num_targets(0, sequences));
+  return all / static_cast<double>(sequences) * static_cast<double>(count);
 }
 
 int64_t BatchSource::num_before(int64_t count, int64_t step, int micro) const {
@@ -48,7 +85,7 @@ at::Tensor BatchSource::tokens(int64_t first_sample, int64_t first_token) const 
   auto tokens_bt = at::empty({microbatch_, context_}, at::kLong);
   for (int b = 0; b < microbatch_; ++b) {
     int64_t* row = tokens_bt.mutable_data_ptr<int64_t>() + int64_t{b} * context_;
-    sampler_.read(first_sample + b, {row, static_cast<size_t>(context_)}, first_token);
+    sampler_->read(first_sample + b, {row, static_cast<size_t>(context_)}, first_token);
   }
   return tokens_bt;
 }
@@ -57,7 +94,7 @@ at::Tensor BatchSource::documents(int64_t first) const {
   auto documents_bt = at::empty({microbatch_, context_}, at::kLong);
   for (int b = 0; b < microbatch_; ++b) {
     int64_t* row = documents_bt.mutable_data_ptr<int64_t>() + int64_t{b} * context_;
-    sampler_.read_documents(first + b, {row, static_cast<size_t>(context_)});
+    sampler_->read_documents(first + b, {row, static_cast<size_t>(context_)});
   }
   return documents_bt;
 }
@@ -68,8 +105,9 @@ uint64_t BatchSource::hash(int64_t step, int micro, const nn::Microbatch& read) 
   for (const int part : {0, 1}) {
     const at::Tensor& part_bt = part == 0 ? read.tokens_bt : read.targets_bt;
     for (int64_t b = 0; part_bt.defined() && b < microbatch_; ++b) {
-      const int64_t* row = part_bt.const_data_ptr<int64_t>() + b * context_;
-      sum += data::sample_hash(2 * (first + b) + part, {row, static_cast<size_t>(context_)});
+      const int64_t width = part_bt.size(1);
+      const int64_t* row = part_bt.const_data_ptr<int64_t>() + b * width;
+      sum += data::sample_hash(2 * (first + b) + part, {row, static_cast<size_t>(width)});
     }
   }
   return sum;

@@ -1,6 +1,9 @@
 // The microbatches of a step as tensors: chooses their samples and cuts them into tokens and targets.
 #pragma once
 
+#include <optional>
+
+#include "braid/data/masked_sequences.h"
 #include "braid/data/sampler.h"
 #include "braid/nn/block.h"
 #include "braid/spec/run_spec.h"
@@ -17,10 +20,16 @@ struct MicrobatchParts {
   bool tokens = true, targets = true;
 };
 
+// The samples of a blend in the order of `seed`. `mask`: for a masked family.
+struct SampleSource {
+  const data::Blend& blend;
+  uint64_t seed = 0;
+  std::optional<data::MaskTokens> mask = {};
+};
+
 class BatchSource {
  public:
-  // `seed` orders the samples of `blend`.
-  BatchSource(const RunSpec& spec, const data::Blend& blend, const Groups& groups, uint64_t seed);
+  BatchSource(const RunSpec& spec, const SampleSource& source, const Groups& groups);
 
   int num_microbatches() const { return num_microbatches_; }  // of this rank, in a step
   int num_global_microbatches() const { return num_global_; }
@@ -30,6 +39,9 @@ class BatchSource {
   // With data.attention "document" it also has each token's document within the sequence. Throws IoError if a token
   // file is damaged.
   nn::Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
+  // Returns the number by which the sum of the losses of the first `count` of a microbatch's sequences is divided in an
+  // evaluation of `sequences` sequences, so that the mean by sequences is the mean by targets.
+  double targets_in_evaluation(int64_t sequences, int64_t count) const;
   // Returns how many of that microbatch's sequences are among the run's first `count` sequences.
   int64_t num_before(int64_t count, int64_t step, int micro) const;
   // Returns a hash of the tokens and targets of `read`, which is that microbatch on the host. The sum of these hashes
@@ -40,11 +52,13 @@ class BatchSource {
   int64_t first_of(int64_t step, int micro) const;
   at::Tensor tokens(int64_t first_sample, int64_t first_token) const;
   at::Tensor documents(int64_t first) const;
+  void read_masked(int64_t first, MicrobatchParts parts, nn::Microbatch& microbatch) const;
 
-  data::Sampler sampler_;
+  std::optional<data::Sampler> sampler_;       // of a causal family
+  std::optional<data::MaskedSampler> masked_;  // of a masked one
   uint64_t dropout_key_;
   int batch_, microbatch_, context_;
-  bool by_document_;
+  bool by_document_, padded_;
   int first_micro_, num_microbatches_, num_global_;
 };
 

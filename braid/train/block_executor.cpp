@@ -111,7 +111,8 @@ void BlockExecutor::evaluate_last(int stage, int micro) {
   const int64_t counted = batches_.num_before(sequences_, step_, micro), run = std::max<int64_t>(counted, 1);
   const auto first = [run](at::Tensor all) { return all.defined() ? all.narrow(0, 0, run) : all; };
   nn::Microbatch host = read(stage, micro);
-  for (at::Tensor* part : {&host.tokens_bt, &host.targets_bt, &host.documents_bt}) *part = first(*part);
+  for (at::Tensor* part : {&host.tokens_bt, &host.targets_bt, &host.documents_bt, &host.rows_bj}) *part = first(*part);
+  host.num_targets = batches_.targets_in_evaluation(sequences_, run);
   nn::Passage passage(placed(std::move(host)));
   const at::Tensor input = first(in_flight_[{stage, micro}].input);
   in_flight_.erase({stage, micro});

@@ -17,9 +17,10 @@ at::Tensor sent(const at::Tensor& x, at::Device device) {
   return x.pin_memory().to(device, x.scalar_type(), /*non_blocking=*/true);
 }
 
-void check_entries(const at::Tensor& tokens, int64_t vocab) {
+// `least`: 0, or nn::kNoTarget where targets may be missing.
+void check_entries(const at::Tensor& tokens, int64_t vocab, int64_t least) {
   if (!tokens.defined() || tokens.numel() == 0) return;
-  check(tokens.min().item<int64_t>() >= 0 && tokens.max().item<int64_t>() < vocab,
+  check(tokens.min().item<int64_t>() >= least && tokens.max().item<int64_t>() < vocab,
         "tokens and targets are entries of the vocabulary");
 }
 
@@ -50,9 +51,10 @@ void forget_peak(const RunSpec& spec) {
 nn::Microbatch placed_on(at::Device device, nn::Microbatch microbatch, int64_t vocab) {
   if (device.is_cpu()) return microbatch;
   for (at::Tensor* tokens : {&microbatch.tokens_bt, &microbatch.targets_bt}) {
-    check_entries(*tokens, vocab);
+    check_entries(*tokens, vocab, microbatch.rows_bj.defined() ? nn::kNoTarget : 0);
     if (tokens->defined()) *tokens = sent(*tokens, device);
   }
+  if (microbatch.rows_bj.defined()) microbatch.rows_bj = sent(microbatch.rows_bj, device);
   const auto key = static_cast<int64_t>(microbatch.dropout_key);
   microbatch.dropout_key_1 = at::full({1}, key, at::TensorOptions(at::kLong).device(device));
   return microbatch;

@@ -5,6 +5,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/data/sampler.h"
+#include "braid/spec/masking.h"
 #include "braid/train/batch_source.h"
 
 namespace braid::train {
@@ -13,6 +14,7 @@ EvaluatedText::EvaluatedText(const RunSpec& spec, const data::Blend& validation,
     : spec_(spec), validation_(validation), token_bytes_(std::move(token_bytes)) {}
 
 double EvaluatedText::bytes_per_token() {
+  if (spec::is_masked(spec_.model)) return std::numeric_limits<double>::quiet_NaN();
   if (bytes_per_token_) return *bytes_per_token_;
   const data::Sampler sampler(validation_, spec_.model.context, evaluation_order());
   const int64_t num_samples = spec_.train.eval_sequences;

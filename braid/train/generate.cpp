@@ -3,8 +3,10 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/launch/launcher.h"
+#include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/train/loaded_model.h"
 #include "braid/train/resume.h"
@@ -22,13 +24,25 @@ void members(Pack& pack, Generation& made) {
   pack(made.texts, made.speed);
 }
 
+namespace {
+
+void refuse_masked(const ModelSpec& model, const std::string& directory) {
+  if (!spec::is_masked(model)) return;
+  throw ConfigError(
+      {{"model.family", cat(model.family),
+        cat("must be a causal family to continue text, and ", directory, " predicts masked tokens"), ""}});
+}
+
+}  // namespace
+
 Generation generate_all(const std::string& directory, const std::vector<std::string>& prompts,
                         const GenerateOptions& options, const GenerationListener& listener) {
   const ckpt::CheckpointReading reading(directory);
   const ModelToLoad load =
       model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
-  const auto tokenizer = tokenizer_of(load, options.tokenizer);
   const ModelSpec& shape = load.spec.model;
+  refuse_masked(shape, directory);
+  const auto tokenizer = tokenizer_of(load, options.tokenizer);
   refuse_other_shapes(shape, directory);
   const auto texts = [&](Communicator& world) {
     const LoadedModel model(load, world);

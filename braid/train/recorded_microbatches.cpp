@@ -36,6 +36,7 @@ void RecordedMicrobatches::begin_step(const nn::Microbatch& like, int num_microb
   num_replayed_ = 0;
   refill(fixed_.tokens_bt, like.tokens_bt);
   refill(fixed_.targets_bt, like.targets_bt);
+  refill(fixed_.rows_bj, like.rows_bj);
   refill(fixed_.dropout_key_1, like.dropout_key_1);
   fixed_.dropout_key = like.dropout_key;
   fixed_.loss_gradient = like.loss_gradient;
@@ -71,6 +72,7 @@ void RecordedMicrobatches::account_for(int micro) {
 at::Tensor RecordedMicrobatches::replay(const nn::Microbatch& microbatch) {
   refill(fixed_.tokens_bt, microbatch.tokens_bt);
   refill(fixed_.targets_bt, microbatch.targets_bt);
+  refill(fixed_.rows_bj, microbatch.rows_bj);
   refill(fixed_.dropout_key_1, microbatch.dropout_key_1);
   fixed_.dropout_key = microbatch.dropout_key;
   const int piece = num_replayed_++ == 0 ? 0 : 1;

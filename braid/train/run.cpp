@@ -2,6 +2,7 @@
 #include "braid/train/run.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
@@ -15,6 +16,7 @@
 #include "braid/optim/parameter_groups.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
@@ -59,7 +61,8 @@ RunStart run_start(const RunSpec& spec, const data::Corpus& corpus, int num_host
   start.num_documents = corpus.num_documents;
   start.train_tokens = data::num_tokens(corpus.train);
   start.validation_tokens = data::num_tokens(corpus.validation);
-  start.bigram_entropy = data::bigram_entropy(corpus, spec.model.vocab);
+  start.bigram_entropy = spec::is_masked(spec.model) ? std::numeric_limits<double>::quiet_NaN()
+                                                     : data::bigram_entropy(corpus, spec.model.vocab);
   start.threads = spec::threads_per_rank(spec, num_cores() * num_hosts);
   return start;
 }

@@ -14,6 +14,7 @@
 #include "braid/ckpt/exchange.h"
 #include "braid/comm/agree.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/masking.h"
 #include "braid/tokenize/text_corpus.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
@@ -197,6 +198,14 @@ std::vector<int> RunData::token_bytes() const {
   return bytes;
 }
 
+// Reads them from the tokenizer's files, since manifests of prepared data have the end of text alone.
+data::MaskTokens RunData::mask_tokens() const {
+  const auto found = (tokenizer_ ? nullptr : tokenize::make_tokenizer(tokenizer_place_));
+  const auto tokens = (tokenizer_ ? *tokenizer_ : *found).mask_tokens();
+  if (tokens) return *tokens;
+  throw ConfigError({{"data.tokenizer", spec::toml_text(mark_.name), tokenize::kNeedsMaskTokens, ""}});
+}
+
 data::Corpus RunData::corpus(const RunSpec& spec) const {
   if (auto found = problems(spec); !found.empty()) throw ConfigError(std::move(found));
   data::Corpus corpus = folders_.empty() ? tokenize::read_text(spec.data, *tokenizer_)
@@ -212,6 +221,7 @@ data::Corpus RunData::corpus(const RunSpec& spec) const {
   const std::string left_out = leave_out_small_parts(spec, corpus.validation);
   if (!left_out.empty()) corpus.choices.push_back(left_out);
   refuse_short(spec, corpus);
+  if (spec::is_masked(spec.model)) corpus.mask_tokens = mask_tokens();
   corpus.origin.tokenizer = tokenize::tokenizer_hash(mark_.identity, mark_.end_of_text);
   corpus.origin.tokenizer_files = tokenizer_files_;
   return corpus;

@@ -42,6 +42,7 @@ class RunData {
   std::vector<int> token_bytes() const;
 
  private:
+  data::MaskTokens mask_tokens() const;
   void open_prepared(const DataSpec& spec, const std::string& tokenizer_place);
   std::vector<Problem> problems(const RunSpec& spec) const;
 

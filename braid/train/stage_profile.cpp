@@ -20,6 +20,7 @@
 #include "braid/model/shape.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/memory_account.h"
+#include "braid/spec/masking.h"
 #include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/rank_model.h"
@@ -81,7 +82,9 @@ ModelSample::ModelSample(const RunSpec& spec, const layout::ModelParams& params,
       rank_{tensor, queue_, nn::kept_by_layers(recompute_)} {
   const int64_t b = spec.train.microbatch, t = spec.model.context;
   microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});
-  microbatch_.targets_bt = microbatch_.tokens_bt;
+  const int64_t picked = spec::num_picked(spec);
+  microbatch_.targets_bt = microbatch_.tokens_bt.narrow(1, 0, picked).contiguous();
+  if (picked < t) microbatch_.rows_bj = at::arange(picked, at::kLong).expand({b, picked}).contiguous();
   microbatch_ = placed_on(compute_device(spec), microbatch_, spec.model.vocab);
   x_btc_ = at::full({b, t, spec.model.width}, 0.5, options_);
 }

@@ -8,13 +8,17 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
+#include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/data/masked_sequences.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/launch/launcher.h"
+#include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/tokenize/document_list.h"
 #include "braid/tokenize/tokenizer_identity.h"
+#include "braid/train/batch_source.h"
 #include "braid/train/loaded_model.h"
 #include "braid/train/resume.h"
 
@@ -163,21 +167,28 @@ class TextLossMeter {
 
 class TextLossReader {
  public:
-  TextLossReader(const LoadedModel& model, const TextLossOptions& options, AttentionMask attention,
-                 const TokenBytes& token_bytes)
-      : model_(model), options_(options), attention_(attention), token_bytes_(token_bytes) {}
+  TextLossReader(const LoadedModel& model, const TextLossOptions& options, const DataSpec& data,
+                 const TokenBytes& token_bytes, const std::optional<data::MaskTokens>& mask)
+      : model_(model),
+        options_(options),
+        attention_(data.attention),
+        mask_fraction_(data.mask_fraction),
+        token_bytes_(token_bytes),
+        mask_(mask) {}
 
   // Adds the loss of `tokens` to `loss`.
   void measure(const data::TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
     const int64_t context = model_.spec().context, stride = options_.stride > 0 ? options_.stride : context;
-    const auto windows = text_windows(tokens.num_tokens(), context, stride);
+    const auto windows = is_masked() ? masked_windows(tokens.num_tokens(), spec::text_tokens(model_.spec().context))
+                                     : text_windows(tokens.num_tokens(), context, stride);
     for (size_t first = 0; first < windows.size();) {
       size_t end = first + 1;
       const auto same = [&](const TextWindow& w) {
         return w.length == windows[first].length && w.num_new == windows[first].num_new;
       };
       while (end < windows.size() && end - first < static_cast<size_t>(options_.batch) && same(windows[end])) ++end;
-      const TextLoss of_batch = measure(tokens, std::span(windows).subspan(first, end - first));
+      const auto batch = std::span(windows).subspan(first, end - first);
+      const TextLoss of_batch = is_masked() ? measure_masked(tokens, batch) : measure(tokens, batch);
       loss.tokens += of_batch.tokens, loss.bytes += of_batch.bytes, loss.nats += of_batch.nats;
       if (!std::isfinite(loss.nats)) throw RunError(cat("the loss on ", loss.path, " is not finite"));
       meter.add(static_cast<double>(end) / static_cast<double>(windows.size()), of_batch.tokens, of_batch.nats);
@@ -186,6 +197,49 @@ class TextLossReader {
   }
 
  private:
+  bool is_masked() const { return spec::is_masked(model_.spec()); }
+
+  // Returns windows of `text` tokens, and the rest. One token alone has no context and is left out.
+  static std::vector<TextWindow> masked_windows(int64_t num_tokens, int64_t text) {
+    std::vector<TextWindow> windows;
+    for (int64_t begin = 0; begin + 1 < num_tokens; begin += text) {
+      const int64_t length = std::min(text, num_tokens - begin);
+      windows.push_back({begin, length, length});
+    }
+    return windows;
+  }
+
+  // Returns the masked loss of windows of one length, in one forward pass. The place of a window chooses its masks.
+  TextLoss measure_masked(const data::TokenSource& tokens, std::span<const TextWindow> windows) const {
+    const auto count = static_cast<int64_t>(windows.size());
+    const int64_t length = windows[0].length;
+    const data::MaskedShape shape{static_cast<int>(length) + 2,
+                                  spec::num_masks(mask_fraction_, static_cast<int>(length))};
+    nn::Microbatch microbatch;
+    microbatch.tokens_bt = at::empty({count, shape.context}, at::kLong);
+    microbatch.rows_bj = at::empty({count, shape.masks}, at::kLong);
+    microbatch.targets_bt = at::empty({count, shape.masks}, at::kLong);
+    if (attention_ == AttentionMask::Document) microbatch.documents_bt = at::empty({count, shape.context}, at::kLong);
+    TextLoss loss;
+    std::vector<int64_t> text(length), documents(length);
+    for (int64_t i = 0; i < count; ++i) {
+      tokens.read(windows[i].begin, text);
+      tokens.read_documents(windows[i].begin, documents);
+      const uint64_t key = random_bits(evaluation_order(), static_cast<uint64_t>(windows[i].begin));
+      const data::MaskedSequence sequence = data::masked_sequence(text, documents, shape, *mask_, key);
+      const auto fill = [&](const at::Tensor& x, const std::vector<int64_t>& row) {
+        if (x.defined()) std::ranges::copy(row, x.mutable_data_ptr<int64_t>() + i * std::ssize(row));
+      };
+      fill(microbatch.tokens_bt, sequence.tokens), fill(microbatch.documents_bt, sequence.documents);
+      fill(microbatch.rows_bj, sequence.rows), fill(microbatch.targets_bt, sequence.targets);
+      loss.tokens += shape.masks - std::ranges::count(sequence.targets, nn::kNoTarget);
+    }
+    if (loss.tokens == 0) return loss;
+    microbatch.num_targets = static_cast<double>(loss.tokens);
+    loss.nats = model_.forward(std::move(microbatch)).item<double>() * static_cast<double>(loss.tokens);
+    return loss;
+  }
+
   // Returns the loss of windows of one shape, in one forward pass.
   TextLoss measure(const data::TokenSource& tokens, std::span<const TextWindow> windows) const {
     const auto count = static_cast<int64_t>(windows.size());
@@ -216,8 +270,21 @@ class TextLossReader {
   const LoadedModel& model_;
   const TextLossOptions& options_;
   AttentionMask attention_;
+  double mask_fraction_;
   const TokenBytes& token_bytes_;
+  const std::optional<data::MaskTokens>& mask_;
 };
+
+void refuse_without_masks(const ModelSpec& model, bool has_masks, const TextLossOptions& options) {
+  if (!spec::is_masked(model)) return;
+  std::vector<Problem> problems;
+  if (!has_masks) problems.push_back({"data.tokenizer", options.tokenizer, tokenize::kNeedsMaskTokens, ""});
+  if (options.stride > 0) {
+    problems.push_back(
+        {"--stride", cat(options.stride), "must be left out: windows of masked tokens do not overlap", "0"});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
 
 void refuse_long_stride(const TextLossOptions& options, const ModelToLoad& load) {
   const int context = load.spec.model.context;
@@ -245,9 +312,11 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
   refuse_long_stride(options, load);
   const auto texts = TextList(load, options, *tokenizer).take();
   const TokenBytes token_bytes(*tokenizer);
+  const auto mask = tokenizer->mask_tokens();
+  refuse_without_masks(load.spec.model, mask.has_value(), options);
   const auto losses = [&](Communicator& world) {
     const LoadedModel model(load, world);
-    const TextLossReader reader(model, options, load.spec.data.attention, token_bytes);
+    const TextLossReader reader(model, options, load.spec.data, token_bytes, mask);
     TextLossMeter meter(texts, world.rank() == 0 ? on_status : nullptr);
     std::vector<TextLoss> found;
     for (const TextToMeasure& text : texts) {

@@ -77,6 +77,9 @@ struct TextLossStatus {
 // first window that reaches it. With a stride below the context, all but the first few tokens are predicted from at
 // least context - stride tokens before them.
 //
+// For a masked family, a window has the tokens of one sequence (data/masked_sequences.h), and the loss is that of the
+// tokens chosen there, always the same ones. Windows do not overlap, and bytes are not counted.
+//
 // Throws
 //   IoError      if a file cannot be read;
 //   ConfigError  for a wrong checkpoint or wrong ranks (as generate_all()), tokenizer (key "data.tokenizer"), stride

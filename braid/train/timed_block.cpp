@@ -83,7 +83,9 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
   call_.kv_heads = std::max<int64_t>(model::num_kv_heads(model) / t, 1);
   const model::BlockGraph layer = model::graph_of(model).layer_kinds()[0];
   const auto op = std::ranges::find(layer.ops, OpKind::Attention, &model::Op::kind);
-  if (op != layer.ops.end()) call_.window = op->window, call_.cap = op->cap, call_.scale = op->scale;
+  if (op != layer.ops.end()) {
+    call_.window = op->window, call_.cap = op->cap, call_.scale = op->scale, call_.sees = op->sees;
+  }
   const int64_t features = (call_.heads + 2 * call_.kv_heads) * model::head_width(model);
   const int64_t width = call_.heads * model::head_width(model);
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
@@ -113,8 +115,12 @@ double TimedAttention::seconds() const { return median(forward_) + median(backwa
 TimedElements::TimedElements(const RunSpec& spec, at::Device device) {
   const model::BlockGraph layer = model::graph_of(spec.model).kinds[1];
   const int64_t layer_norms = count_of(layer, OpKind::LayerNorm);
-  const bool gelu_gate = count_of(layer, OpKind::GeGlu) > 0, gated = gelu_gate || count_of(layer, OpKind::SwiGlu) > 0;
-  activation_ = gelu_gate ? OpKind::GeGlu : gated ? OpKind::SwiGlu : OpKind::Gelu;
+  const auto has = [&](OpKind kind) { return count_of(layer, kind) > 0; };
+  const bool gelu_gate = has(OpKind::GeGlu), gated = gelu_gate || has(OpKind::SwiGlu);
+  activation_ = gelu_gate              ? OpKind::GeGlu
+                : gated                ? OpKind::SwiGlu
+                : has(OpKind::GeluErf) ? OpKind::GeluErf
+                                       : OpKind::Gelu;
   num_norms_ = static_cast<int>(layer_norms + count_of(layer, OpKind::RmsNorm));
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const int64_t f = model::ffn_width(spec.model) / spec.mesh.tensor;
@@ -139,8 +145,9 @@ void TimedElements::activation() {
     const at::Tensor y = kernels::geglu(inner_);
     kernels::geglu_backward_(inner_, dy_nf_);
   } else {
-    const at::Tensor y = kernels::bias_gelu(inner_, bias_f_);
-    kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_);
+    const auto form = activation_ == OpKind::Gelu ? kernels::GeluForm::Tanh : kernels::GeluForm::Erf;
+    const at::Tensor y = kernels::bias_gelu(inner_, bias_f_, form);
+    kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_, form);
   }
 }
 

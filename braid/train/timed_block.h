@@ -65,7 +65,7 @@ class TimedElements {
  private:
   void activation();
 
-  model::OpKind activation_;  // SwiGlu, GeGlu, or Gelu with a bias
+  model::OpKind activation_;  // SwiGlu, GeGlu, or Gelu or GeluErf with a bias
   int num_norms_;
   at::Tensor x_nh_, bias_f_, inner_, dy_nf_;
   kernels::NormParams norm_;

@@ -27,9 +27,12 @@
 namespace braid::train {
 
 struct Trainer::Pass {
-  Pass(const Trainer& trainer, const data::Blend& blend, Schedule the_schedule, ExecutorMode mode)
-      : batches(trainer.spec_, blend, *trainer.groups_,
-                mode == ExecutorMode::Training ? training_order(trainer.spec_.train) : evaluation_order()),
+  Pass(const Trainer& trainer, const data::Corpus& corpus, Schedule the_schedule, ExecutorMode mode)
+      : batches(trainer.spec_,
+                mode == ExecutorMode::Training
+                    ? SampleSource{corpus.train, training_order(trainer.spec_.train), corpus.mask_tokens}
+                    : SampleSource{corpus.validation, evaluation_order(), corpus.mask_tokens},
+                *trainer.groups_),
         schedule(std::move(the_schedule)),
         versions(version_plan(trainer.spec_, schedule)),
         executor(trainer.spec_, *trainer.model_, batches, {mode, versions, trainer.spec_.train.eval_sequences}),
@@ -50,8 +53,8 @@ struct Trainer::Pass {
 bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
   return spec.train.device == DeviceKind::Cuda && spec.train.cuda_graph == GraphUse::Auto &&
          spec.train.reduction == Reduction::Fast && spec.data.attention == AttentionMask::Causal &&
-         spec::stage_recompute(spec.memory, 0) == spec::Recompute{} && schedule.num_stages == 1 &&
-         !version_plan(spec, schedule).asynchronous();
+         spec.data.sequences == SequenceCut::Packed && spec::stage_recompute(spec.memory, 0) == spec::Recompute{} &&
+         schedule.num_stages == 1 && !version_plan(spec, schedule).asynchronous();
 }
 
 Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld& world)
@@ -73,11 +76,10 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
   if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<optim::LossScaler>(spec_.train.loss_scale);
   // Each rank has read the weights that it owns. If a copy is sharded, the rank receives the other ranks' weights here.
   if (!spec_.train.init.empty() && spec_.sync.zero > 0) replication_->updated();
-  training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
+  training_ = std::make_unique<Pass>(*this, corpus, schedule, ExecutorMode::Training);
   if (!corpus.validation.empty()) {
-    evaluation_ =
-        std::make_unique<Pass>(*this, corpus.validation, schedule::forward_only(schedule, schedule.num_microbatches),
-                               ExecutorMode::Evaluation);
+    evaluation_ = std::make_unique<Pass>(*this, corpus, schedule::forward_only(schedule, schedule.num_microbatches),
+                                         ExecutorMode::Evaluation);
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };

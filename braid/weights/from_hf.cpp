@@ -41,7 +41,7 @@ at::ScalarType master_type(const HfDirectory& source) { return source.is_wide() 
 
 std::vector<ckpt::ListedTensor> weights_of(const HfDirectory& source) {
   std::vector<ckpt::ListedTensor> listing;
-  for (const HfTensor& each : hf_tensors(source.model())) {
+  for (const HfTensor& each : source.tensors()) {
     if (each.first_row > 0) continue;
     listing.push_back(ckpt::whole_tensor({each.whole, ckpt::element_type(master_type(source)), each.whole_shape}));
   }
@@ -143,8 +143,13 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
                        .info = info,
                        .tokenizer_files = tokenizer.files},
                       files);
+  size_t carried = 0;
+  for (const HfTensor& each : hf_carried(spec.model)) carried += source.has(each.whole) ? 1 : 0;
+  const std::string more =
+      carried > 0 ? cat(", and ", counted(carried, "tensor"), " that braid copies and does not train (pooler, ...)")
+                  : "";
   return {cat("a ", spec.model.family, " of ", counted(layout::count_params(spec.model), "parameter"), " in ",
-              source.is_wide() ? "float64" : "float32"),
+              source.is_wide() ? "float64" : "float32", more),
           tokenizer.sentence};
 }
 

@@ -193,8 +193,21 @@ HfDirectory::HfDirectory(std::string folder)
       model_(model_in(folder_)),
       files_(folder_),
       tensors_(tensors_of(model_, files_, folder_)) {
+  for (const HfTensor& each : hf_carried(model_)) {
+    if (files_.tensors().contains(each.name)) tensors_.push_back(each);
+  }
   for (const HfTensor& each : tensors_) of_whole_[each.whole].push_back(&each);
   find_tensors();
+}
+
+// Returns the name itself, or the one of older files if they have that.
+std::string HfDirectory::name_in_files(const std::string& name) const {
+  for (const model::HfAlias& end : model::family_of(model_).names.older) {
+    if (!name.ends_with(end.name)) continue;
+    const std::string older = name.substr(0, name.size() - end.name.size()) + end.other;
+    if (!files_.tensors().contains(name) && files_.tensors().contains(older)) return older;
+  }
+  return name;
 }
 
 // Finds each tensor in the files. The files of a base model leave the prefix out.
@@ -207,8 +220,8 @@ void HfDirectory::find_tensors() {
   std::set<std::string> wanted;
   for (HfTensor& tensor : tensors_) {
     if (tensor.name.starts_with(left_out_)) tensor.name = tensor.name.substr(left_out_.size());
+    const auto at = found.find(tensor.name = name_in_files(tensor.name));
     wanted.insert(tensor.name);
-    const auto at = found.find(tensor.name);
     if (at == found.end()) {
       problems.push_back({tensor.name, "", cat("is not in ", folder_), ""});
     } else if (at->second.shape != tensor.shape) {
@@ -226,22 +239,32 @@ void HfDirectory::find_tensors() {
 }
 
 std::vector<Problem> HfDirectory::problems_of_tied_head() const {
-  constexpr const char* kHead = "lm_head.weight";
-  const auto head = files_.tensors().find(kHead);
-  if (model_.output_weights != OutputWeights::Tied || head == files_.tensors().end()) return {};
+  const model::HfNames& names = model::family_of(model_).names;
   std::vector<Problem> problems;
-  require_real(head->second, problems);
+  if (model_.output_weights == OutputWeights::Tied)
+    problems = problems_of_copy(names.head, *of_whole_.at("wte.weight")[0]);
+  for (const model::HfAlias& copy : names.copies) {
+    const auto of = std::ranges::find(tensors_, copy.other, &HfTensor::name);
+    for (Problem& problem : problems_of_copy(copy.name, *of)) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+std::vector<Problem> HfDirectory::problems_of_copy(const std::string& copy, const HfTensor& of) const {
+  const auto found = files_.tensors().find(copy);
+  if (found == files_.tensors().end()) return {};
+  std::vector<Problem> problems;
+  require_real(found->second, problems);
   if (!problems.empty()) return problems;
-  const HfTensor& embedding = *of_whole_.at("wte.weight")[0];
-  bool same = head->second.shape == embedding.shape;
-  const int64_t rows = embedding.shape[0], most = std::max<int64_t>(1, kMostElements / embedding.shape[1]);
+  bool same = found->second.shape == of.shape;
+  const int64_t rows = of.shape[0], width = of.shape.size() > 1 ? of.shape[1] : 1;
+  const int64_t most = std::max<int64_t>(1, kMostElements / width);
   for (int64_t row = 0; same && row < rows; row += most) {
     const int64_t end = std::min(rows, row + most);
-    same = same_values(files_.rows(kHead, row, end), files_.rows(embedding.name, row, end));
+    same = same_values(files_.rows(copy, row, end), files_.rows(of.name, row, end));
   }
   if (same) return {};
-  return {{kHead, "", cat("must be equal to ", embedding.name, ", to which config.json ties it (tie_word_embeddings)"),
-           ""}};
+  return {{copy, "", cat("must be equal to ", of.name, ", to which config.json ties it (tie_word_embeddings)"), ""}};
 }
 
 bool HfDirectory::is_wide() const {

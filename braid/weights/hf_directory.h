@@ -62,10 +62,15 @@ class HfDirectory {
 
   const std::string& folder() const { return folder_; }
   const ModelSpec& model() const { return model_; }
+  // Returns the tensors of the model, and those without an op (hf_carried()) that the files have.
+  const std::vector<HfTensor>& tensors() const { return tensors_; }
+  // Returns true if the files have braid's tensor of this name.
+  bool has(const std::string& whole) const { return of_whole_.contains(whole); }
   // Returns true if any weight is float64.
   bool is_wide() const;
-  // Returns the problems of a tied head. If the head is tied to the embedding, the files may still contain a head. It
-  // is a problem if its values differ from the embedding's, because then one of the two is wrong. Reads both tensors.
+  // Returns the problems of tied tensors, which files may hold twice. If the head is tied to the embedding, the files
+  // may still contain a head. It is a problem if its values differ from the embedding's, because then one of the two is
+  // wrong. Reads both tensors.
   std::vector<Problem> problems_of_tied_head() const;
   // Fills `tensor.local` (on the host, of any real type) with the elements of braid's tensor `tensor.name` in its
   // placement. Rounds to nearest even if its type is narrower than the file's. Does not write padding. Reads only the
@@ -74,6 +79,8 @@ class HfDirectory {
 
  private:
   void find_tensors();
+  std::string name_in_files(const std::string& name) const;
+  std::vector<Problem> problems_of_copy(const std::string& copy, const HfTensor& of) const;
   void read_box(const HfTensor& part, const mesh::Piece& piece, const at::Tensor& local) const;
 
   std::string folder_;

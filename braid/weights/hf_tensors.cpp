@@ -66,10 +66,23 @@ std::vector<HfTensor> hf_tensors(const ModelSpec& spec) {
   return all;
 }
 
+std::vector<HfTensor> hf_carried(const ModelSpec& spec) {
+  const model::Extents extents = model::extents_of(spec, 1, 1);
+  const model::HfNames& names = model::family_of(spec).names;
+  std::vector<HfTensor> all;
+  for (const model::Param& param : names.carried) {
+    const std::string name = param.name.substr(0, param.name.rfind('.'));
+    add_parts({param.name, "", param}, row_of(names.of_carried, name), extents, all);
+  }
+  return all;
+}
+
 std::string hf_base_prefix(const ModelSpec& spec) { return model::family_of(spec).names.prefix; }
 
 bool is_redundant(const ModelSpec& spec, const std::string& name) {
-  if (name == "lm_head.weight") return spec.output_weights == OutputWeights::Tied;
+  const model::HfNames& names = model::family_of(spec).names;
+  if (std::ranges::count(names.copies, name, &model::HfAlias::name) > 0) return true;
+  if (name == names.head) return spec.output_weights == OutputWeights::Tied;
   return std::ranges::any_of(model::family_of(spec).names.redundant,
                              [&](const std::string& end) { return name.ends_with(end); });
 }

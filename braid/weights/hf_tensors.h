@@ -30,6 +30,9 @@ struct HfTensor {
 // neighbours and cover it. REQUIRES: `spec.vocab` is resolved.
 std::vector<HfTensor> hf_tensors(const ModelSpec& spec);
 
+// Returns the tensors of Hugging Face's class that the model has no op for, but that files may have.
+std::vector<HfTensor> hf_carried(const ModelSpec& spec);
+
 // Returns the prefix that the files of a base model leave out of every name: "transformer." (gpt2) or "model.".
 std::string hf_base_prefix(const ModelSpec& spec);
 

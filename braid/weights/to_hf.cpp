@@ -4,7 +4,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -15,6 +17,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/manifest.h"
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/model/hf_config_text.h"
 #include "braid/tokenize/tokenizer.h"
@@ -89,11 +92,22 @@ int64_t bytes_of(const ToHf& request, const HfTensor& tensor) {
   return mesh::num_elements(tensor.shape) * ckpt::bytes_per_element(ckpt::element_type(request.written));
 }
 
+// Returns the tensors that the model has no op for and the checkpoint has.
+std::vector<HfTensor> carried_by(const ToHf& request) {
+  std::vector<HfTensor> carried = hf_carried(request.model);
+  if (carried.empty()) return carried;
+  const ckpt::Manifest manifest = ckpt::read_manifest(request.checkpoint);
+  std::erase_if(carried, [&](const HfTensor& each) { return !manifest.tensors.contains(each.whole); });
+  return carried;
+}
+
 // Returns the tensors of each file, in the model's order.
 std::vector<std::vector<HfTensor>> cut_into_files(const ToHf& request) {
   std::vector<std::vector<HfTensor>> cut(1);
   int64_t bytes = 0;
-  for (const HfTensor& tensor : hf_tensors(request.model)) {
+  std::vector<HfTensor> all = hf_tensors(request.model);
+  std::ranges::move(carried_by(request), std::back_inserter(all));
+  for (const HfTensor& tensor : all) {
     const int64_t more = bytes_of(request, tensor);
     const bool full = request.most_file_bytes > 0 && bytes > 0 && bytes + more > request.most_file_bytes;
     if (full) cut.emplace_back(), bytes = 0;
@@ -204,7 +218,9 @@ std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& fil
   const std::string type = type_name(request.written);
   NewDirectory directory(request.directory, files);
   const WrittenTokenizer tokenizer = write_tokenizer(request, directory);
-  directory.add("config.json", model::hf_config_text(request.model, {type, tokenizer.end_of_text}, problems));
+  directory.add(
+      "config.json",
+      model::hf_config_text(request.model, {type, tokenizer.end_of_text, !carried_by(request).empty()}, problems));
   const size_t num_files = write_weights(request, directory);
   directory.publish();
   return {cat("weights in ", type, ", ", counted(num_files, "file")), tokenizer.sentence};

@@ -48,6 +48,13 @@ TEST(LlamaParity, ScaledAndUntiedFloat64) {
 }
 TEST(LlamaParity, ScaledAndUntiedFloat32) { expect_parity("llama3_float32", {tiny_llama3(), 1, at::kFloat}, kFloat32); }
 
+TEST(BertParity, Float64) { expect_parity("bert_float64", {tiny_bert(), 1, at::kDouble}, kFloat64); }
+TEST(BertParity, Float64OnThreeTensorRanks) { expect_parity("bert_float64", {tiny_bert(), 3, at::kDouble}, kFloat64); }
+TEST(BertParity, Float64InHalfBlocks) {
+  expect_parity("bert_float64", {.spec = tiny_bert(), .cut = Cut::HalfBlocks}, kFloat64);
+}
+TEST(BertParity, Float32) { expect_parity("bert_float64", {tiny_bert(), 1, at::kFloat}, kFloat32); }
+
 TEST(MistralParity, Float64) { expect_parity("mistral_float64", {tiny_mistral(), 1, at::kDouble}, kFloat64); }
 TEST(MistralParity, Float64OnThreeTensorRanks) {
   expect_parity("mistral_float64", {tiny_mistral(), 3, at::kDouble}, kFloat64);

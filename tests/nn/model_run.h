@@ -2,10 +2,12 @@
 #pragma once
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 
 #include "braid/layout/parameters.h"
 #include "braid/model/shape.h"
 #include "braid/nn/model.h"
+#include "braid/spec/masking.h"
 #include "tests/nn/rank_world.h"
 
 namespace braid {
@@ -87,6 +89,13 @@ inline ModelSpec tiny_gemma2() {
   return spec;
 }
 
+// Predicts two tokens of each sequence of eight.
+inline ModelSpec tiny_bert() {
+  ModelSpec spec = tiny_gpt2();
+  spec.family = ModelFamily::Bert;
+  return spec;
+}
+
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
       : world(layout::model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
@@ -113,6 +122,12 @@ inline nn::Microbatch run_microbatch(const ModelRun& run, int micro) {
   m.dropout_key = 100 + micro;
   m.tokens_bt = formula_integers("tokens" + suffix, {run.batch, run.spec.context}, run.spec.vocab);
   m.targets_bt = formula_integers("targets" + suffix, {run.batch, run.spec.context}, run.spec.vocab);
+  if (spec::is_masked(run.spec)) {
+    constexpr int64_t kPicked = 2;
+    const int64_t part = run.spec.context / kPicked;
+    m.rows_bj = formula_integers("rows", {run.batch, kPicked}, part).add_(at::arange(kPicked).mul_(part));
+    m.targets_bt = m.targets_bt.narrow(1, 0, kPicked).contiguous();
+  }
   return m;
 }
 
@@ -126,7 +141,7 @@ inline std::map<std::string, at::Tensor> model_step(const ModelRun& run) {
       const at::NoGradGuard no_grad;
       nn::Microbatch m = run_microbatch(run, 0);
       m.training = false;
-      m.targets_bt = at::Tensor();
+      m.targets_bt = m.rows_bj = at::Tensor();
       const at::Tensor logits = model.forward(m);
       EXPECT_FALSE(logits.requires_grad());
       const mesh::Index shape{run.batch, run.spec.context, run.spec.vocab};

@@ -145,7 +145,7 @@ TEST(BadInput, UnknownWords) {
        "nearest valid is \"cosine\""},
       {"[model]\nfamily = \"gpt-2\"\n",
        {},
-       "model.family = \"gpt-2\": must be \"gpt2\", \"llama\" or \"gemma2\"; nearest valid is \"gpt2\""},
+       "model.family = \"gpt-2\": must be \"gpt2\", \"llama\", \"bert\" or \"gemma2\"; nearest valid is \"gpt2\""},
       {"[data]\npaths = [\"a\"]\nattention = \"documents\"\n",
        {},
        "data.attention = \"documents\": must be \"causal\" or \"document\"; nearest valid is \"document\""},

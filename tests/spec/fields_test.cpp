@@ -27,8 +27,9 @@ TEST(Fields, CoverEveryMember) {
                                 vocab_multiple, output_weights, dropout, init_std, norm_eps, rope_base, rope_scaling,
                                 rope_factor, rope_low, rope_high, rope_context] = run.model;
   EXPECT_EQ(num_fields("model"), 30);
-  [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, validation_fraction] = run.data;
-  EXPECT_EQ(num_fields("data"), 6);
+  [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, sequences, mask_fraction,
+                                validation_fraction] = run.data;
+  EXPECT_EQ(num_fields("data"), 8);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, sequence_parallel, ranks_per_node,
                                 batch_shares] = run.mesh;
   EXPECT_EQ(num_fields("mesh"), 8);
@@ -43,16 +44,16 @@ TEST(Fields, CoverEveryMember) {
   [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
                                 eps, decay, clip, groups] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 14);
-  [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
-                                peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
-                                out, overwrite, resume, init, on_spike, spike_threshold, check_replicas, allow_change,
-                                sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 26);
+  [[maybe_unused]] const auto& [steps, batch, microbatch, seed, objective, reduction, dtype, loss_scale, device,
+                                cuda_graph, peak_flops, threads, eval_every, eval_sequences, log_every, save_every,
+                                save_minutes, out, overwrite, resume, init, on_spike, spike_threshold, check_replicas,
+                                allow_change, sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 27);
   [[maybe_unused]] const auto& [keep, keep_best, async, host_gib] = run.checkpoint;
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 30u + 6 + 8 + 6 + 22 + 3 + 14 + 26 + 4 + 6);
+  EXPECT_EQ(fields().size(), 30u + 8 + 8 + 6 + 22 + 3 + 14 + 27 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

@@ -153,10 +153,10 @@ TEST(HfConfig, WhatIsNoConfigIsSaidSo) {
   EXPECT_EQ(complaint("[1]"), "c: must hold a JSON object");
   EXPECT_EQ(complaint("{}"),
             "c: model_type: must be given, one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", "
-            "\"mixtral\", \"qwen3_moe\", \"gemma2\"");
+            "\"mixtral\", \"qwen3_moe\", \"bert\", \"gemma2\"");
   EXPECT_EQ(complaint(R"({"model_type": "mamba"})"),
             "c: model_type = \"mamba\": must be one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", "
-            "\"mixtral\", \"qwen3_moe\", \"gemma2\"; nearest valid is \"gpt2\"");
+            "\"mixtral\", \"qwen3_moe\", \"bert\", \"gemma2\"; nearest valid is \"gpt2\"");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 12.5")),
             "c: n_layer = 12.5: must be an integer, at least 1");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 99999999999999999999")),

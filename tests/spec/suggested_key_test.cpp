@@ -56,7 +56,7 @@ TEST(SuggestedKey, EveryOtherNameOfAModelMeansIt) {
   EXPECT_EQ(word_of_peer("model.preset", "gpt2-XL"), "gpt2-1.5b");
   EXPECT_EQ(word_of_peer("model.family", "mistral"), "llama");
   EXPECT_EQ(word_of_peer("model.family", "gpt"), "gpt2");
-  EXPECT_EQ(word_of_peer("model.family", "bert"), "");
+  EXPECT_EQ(word_of_peer("model.family", "t5"), "");
 }
 
 // Keys that hold strings and have a list of words know peers' words too.

@@ -55,6 +55,7 @@ TEST(AdamWParity, Gpt2Float64) { expect_parity("gpt2_float64", {tiny_gpt2()}, 1e
 TEST(AdamWParity, Gpt2Float32) { expect_parity("gpt2_float32", {tiny_gpt2(), 1, at::kFloat}, 1e-4); }
 TEST(AdamWParity, LlamaFloat64) { expect_parity("llama_float64", {tiny_llama()}, 1e-10); }
 TEST(AdamWParity, LlamaFloat32) { expect_parity("llama_float32", {tiny_llama(), 1, at::kFloat}, 1e-4); }
+TEST(AdamWParity, BertFloat64) { expect_parity("bert_float64", {tiny_bert()}, 1e-10); }
 TEST(AdamWParity, MistralFloat64) { expect_parity("mistral_float64", {tiny_mistral()}, 1e-10); }
 TEST(AdamWParity, Qwen2Float64) { expect_parity("qwen2_float64", {tiny_qwen2()}, 1e-10); }
 TEST(AdamWParity, Gemma2Float64) { expect_parity("gemma2_float64", {tiny_gemma2()}, 1e-10); }

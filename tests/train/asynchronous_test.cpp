@@ -66,7 +66,7 @@ class Replay {
         corpus_(tiny_corpus()),
         groups_(mesh::DeviceMesh(serial_.mesh), StageLayout::single(), world),
         model_(serial_, groups_),
-        batches_(serial_, corpus_.train, groups_, stream_key(serial_.train.seed, "samples")),
+        batches_(serial_, {corpus_.train, stream_key(serial_.train.seed, "samples")}, groups_),
         optimizer_(optim::make_optimizer(serial_.optimizer, model_.params())) {}
 
   void step(int64_t step) {

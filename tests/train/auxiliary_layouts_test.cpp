@@ -207,7 +207,7 @@ TEST(AuxiliaryReports, AreNotRecorded) {
   run_ranks(1, [&](Communicator& world) {
     const Groups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
     RankModel model(spec, groups, kRouted);
-    const BatchSource batches(spec, corpus.train, groups, 1);
+    const BatchSource batches(spec, {corpus.train, 1}, groups);
     BlockExecutor executor(
         spec, model, batches,
         {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, kMicrobatches), schedule::VersionRule::Own)});

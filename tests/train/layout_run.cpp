@@ -49,7 +49,9 @@ data::Corpus tiny_corpus() {
   const auto train = std::make_shared<data::MemoryTokens>(19), validation = std::make_shared<data::MemoryTokens>(19);
   train->add_document(tokens);
   validation->add_document(std::span(tokens).first(300));
-  return {{{train, 1}}, {{validation, 1}}, 1};
+  data::Corpus corpus{{{train, 1}}, {{validation, 1}}, 1};
+  corpus.mask_tokens = {18, 17, 16, 15, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}};
+  return corpus;
 }
 
 std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout) {

@@ -33,7 +33,7 @@ class Replay {
       models_.push_back(std::make_unique<RankModel>(serial_, groups_));
       optimizers_.push_back(optim::make_optimizer(serial_.optimizer, models_[r]->params()));
     }
-    batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, training_order(spec.train));
+    batches_ = std::make_unique<BatchSource>(serial_, SampleSource{corpus_.train, training_order(spec.train)}, groups_);
     anchor_ = weights(0).clone();
     momentum_ = at::zeros_like(anchor_);
   }

@@ -28,7 +28,7 @@ class Rank {
       : corpus_(tiny_corpus()),
         groups_(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world),
         model_(spec, groups_),
-        batches_(spec, corpus_.train, groups_, stream_key(spec.train.seed, "samples")),
+        batches_(spec, {corpus_.train, stream_key(spec.train.seed, "samples")}, groups_),
         executor_(spec, model_, batches_,
                   {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, batches_.num_microbatches()),
                                                                  schedule::VersionRule::Own)}) {

@@ -87,7 +87,7 @@ std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule)
     param::account_memory_to(world.rank());
     const Groups groups(mesh::DeviceMesh(spec.mesh), StageLayout(schedule), world);
     RankModel model(spec, groups);
-    const BatchSource batches(spec, corpus.train, groups, 1);
+    const BatchSource batches(spec, {corpus.train, 1}, groups);
     BlockExecutor executor(spec, model, batches, {ExecutorMode::Training, version_plan(spec, schedule)});
     for (int step = 0; step < 2; ++step) {  // the first fills what is kept between steps
       Watched watched(executor, world.rank());

@@ -6,7 +6,15 @@
 
 namespace braid {
 
-inline std::vector<std::string> hf_families() { return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma2"}; }
+// The families that continue text.
+inline std::vector<std::string> causal_hf_families() {
+  return {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma2"};
+}
+inline std::vector<std::string> hf_families() {
+  std::vector<std::string> all = causal_hf_families();
+  all.push_back("bert");
+  return all;
+}
 
 inline std::string hf_family_folder(const std::string& family) {
   return std::string(BRAID_SOURCE_DIR) + "/tests/weights/data/" + family;

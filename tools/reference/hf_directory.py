@@ -2,7 +2,7 @@
 """Writes tiny Hugging Face directories of every family that braid reads, and what their models compute in float64.
 
     pip install torch==2.11.0 transformers==5.23.0
-    tools/reference/hf_directory.py tests
+    tools/reference/hf_directory.py tests [FAMILY ...]
 
 tests/weights/data/FAMILY holds config.json and the weights as transformers saves them: in one file or in shards, in
 float32, bfloat16 or float16. tests/weights/data/FAMILY_logits.txt has the logits of two sequences; the models compute in
@@ -39,11 +39,15 @@ FAMILIES = {
     "mistral": ("Mistral", torch.float16, None, SHAPE | dict(sliding_window=7, rope_parameters=rope(1e4))),
     "qwen2": ("Qwen2", torch.bfloat16, None, SHAPE | dict(tie_word_embeddings=True, rope_parameters=rope(1e6))),
     "qwen3": ("Qwen3", torch.float32, "40KB", SHAPE | dict(head_dim=10, tie_word_embeddings=False, rope_parameters=rope(1e6))),
+    "bert": ("Bert", torch.float32, "40KB", dict(vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=FFN,
+                                                 num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+                                                 max_position_embeddings=CONTEXT)),
     "gemma2": ("Gemma2", torch.bfloat16, None,
                SHAPE | dict(head_dim=10, sliding_window=7, query_pre_attn_scalar=12, attn_logit_softcapping=2.0,
                             final_logit_softcapping=3.0, tie_word_embeddings=True, rope_parameters=rope(1e4),
                             attn_implementation="eager")),
 }
+KINDS = {"GPT2": "GPT2LMHeadModel", "Bert": "BertForPreTraining"}
 
 
 @torch.no_grad()
@@ -80,10 +84,12 @@ def greedy(model, prompt, count):
     return tokens, margin
 
 
-def main(tests):
+def main(tests, *wanted):
     for number, (family, (name, dtype, shard, options)) in enumerate(FAMILIES.items()):
+        if wanted and family not in wanted:
+            continue
         config = getattr(transformers, name + "Config")(**options)
-        kind = {"GPT2": "GPT2LMHeadModel"}.get(name, name + "ForCausalLM")
+        kind = KINDS.get(name, name + "ForCausalLM")
         model = getattr(transformers, kind)(config).eval()
         fill(model, torch.Generator().manual_seed(number))
         model = model.to(dtype)
@@ -94,8 +100,11 @@ def main(tests):
         double = wide(kind, config, model)
         tokens = formula_integers("tokens", (2, 24), VOCAB)
         with torch.no_grad(), float_is_double():
-            logits = double(input_ids=tokens, use_cache=False).logits
+            out = double(input_ids=tokens, **({} if name == "Bert" else {"use_cache": False}))
+            logits = out.prediction_logits if name == "Bert" else out.logits
         (tests / "weights/data" / f"{family}_logits.txt").write_text(line("logits", logits.flatten()))
+        if name == "Bert":  # it continues no text
+            continue
         prompt = formula_integers("prompt", (8,), VOCAB).tolist()
         answer, margin = greedy(double, prompt, 64)
         text = {"directory": f"tests/weights/data/{family}", "prompt": prompt, "tokens": answer, "margin": margin}
@@ -103,4 +112,4 @@ def main(tests):
         print(family, sum(p.numel() for p in model.parameters()), "parameters, margin", margin)
 
 
-main(pathlib.Path(sys.argv[1]))
+main(pathlib.Path(sys.argv[1]), *sys.argv[2:])

@@ -21,6 +21,7 @@
 #include "braid/model/model_flops.h"
 #include "braid/report/metrics_file.h"
 #include "braid/spec/describe.h"
+#include "braid/spec/masking.h"
 
 namespace braid::cli {
 namespace {
@@ -79,7 +80,7 @@ report::MetricsLine start_line(const train::RunStart& start) {
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
   if (const int servers = num_server_ranks(start.spec.sync); servers > 0) line.add("servers", servers);
-  line.add("model_flops_per_token", model::model_flops_per_token(start.spec.model));
+  line.add("model_flops_per_token", model::model_flops_per_token(start.spec.model, spec::picked_share(start.spec)));
   return line.add("environment", environment);
 }
 

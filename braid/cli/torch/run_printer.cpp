@@ -217,10 +217,12 @@ void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
 
 void RunPrinter::print_end(const train::RunEnd& end, double measured_bubble, double ideal_bubble) {
   if (!std::isnan(end.evaluation.loss)) {
+    const std::string beside_bigrams = std::isnan(end.bigram_entropy)
+                                           ? ""
+                                           : cat(", ", end.evaluation.loss < end.bigram_entropy ? "below" : "not below",
+                                                 " the text's bigram entropy of ", fixed(end.bigram_entropy, 4));
     print_line(cat("validation loss ", fixed(end.evaluation.loss, 4), " nats per token",
-                   per_byte(end.evaluation, end.spec), ", ",
-                   end.evaluation.loss < end.bigram_entropy ? "below" : "not below", " the text's bigram entropy of ",
-                   fixed(end.bigram_entropy, 4)));
+                   per_byte(end.evaluation, end.spec), beside_bigrams));
   }
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",

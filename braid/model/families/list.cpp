@@ -16,7 +16,7 @@ namespace {
 constexpr ModelFamily kLastOfBraid = ModelFamily::Gemma2;  // the last that no program has added
 
 std::vector<Family> families_of_braid() {
-  std::vector<Family> families{gpt2_family(), llama_family(), gemma2_family()};
+  std::vector<Family> families{gpt2_family(), llama_family(), bert_family(), gemma2_family()};
   check(families.size() == static_cast<size_t>(kLastOfBraid) + 1, "each family has a number and a row");
   return families;
 }

@@ -11,7 +11,7 @@ namespace braid {
 
 // A number in model::families(). The first is the default of model.family. Numbers above the last are those of families
 // that the program adds (model::add_family()).
-enum class ModelFamily { Gpt2, Llama, Gemma2 };
+enum class ModelFamily { Gpt2, Llama, Bert, Gemma2 };
 
 // A family's name, as word.h has it for other enums. Here the list may grow.
 std::string_view word(ModelFamily family);
@@ -24,6 +24,7 @@ namespace model {
 struct Family;
 Family gpt2_family();
 Family llama_family();
+Family bert_family();
 Family gemma2_family();
 
 }  // namespace model

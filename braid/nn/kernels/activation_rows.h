@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/nn/kernels/rows.h"
-#include "braid/nn/kernels/vector_math.h"
+#include "braid/nn/kernels/vector_erf.h"
 
 namespace braid::kernels::BRAID_ROWS {
 
@@ -22,7 +22,17 @@ struct Gelu {
   }
 };
 
-template <class T>
+// gelu(x) = x N(x), with the normal distribution's integral N.
+template <class M>
+struct GeluErf {
+  static BRAID_INLINE Lanes<M> value(const Lanes<M>& x) { return x * normal_of(x).integral; }
+  static BRAID_INLINE Lanes<M> derivative(const Lanes<M>& x) {
+    const Normal<M> normal = normal_of(x);
+    return fma(x, normal.density, normal.integral);
+  }
+};
+
+template <class T, template <class> class Form = Gelu>
 void gelu_forward(const GeluForwardRows<T>& a, RowRange rows) {
   const T* bias = a.bias;
   for (int64_t i = rows.begin; i < rows.end; ++i) {
@@ -30,12 +40,12 @@ void gelu_forward(const GeluForwardRows<T>& a, RowRange rows) {
     T* y = a.y + i * a.width;
     for_lanes<T>(
         a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
-          store(y + j, Gelu<MathOf<T>>::value(load(h + j, extent) + load(bias + j, extent)), extent);
+          store(y + j, Form<MathOf<T>>::value(load(h + j, extent) + load(bias + j, extent)), extent);
         });
   }
 }
 
-template <class T>
+template <class T, template <class> class Form = Gelu>
 void gelu_backward(const GeluBackwardRows<T>& a, RowRange rows, MathOf<T>* sums) {
   const T* bias = a.bias;
   std::memset(sums, 0, a.width * sizeof(MathOf<T>));
@@ -44,7 +54,7 @@ void gelu_backward(const GeluBackwardRows<T>& a, RowRange rows, MathOf<T>* sums)
     T* dh = a.dh + i * a.width;
     for_lanes<T>(
         a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
-          const auto slope = Gelu<MathOf<T>>::derivative(load(h + j, extent) + load(bias + j, extent));
+          const auto slope = Form<MathOf<T>>::derivative(load(h + j, extent) + load(bias + j, extent));
           const auto value = load(dy + j, extent) * slope;
           store(dh + j, value, extent);
           store(sums + j, load(sums + j, extent) + value, extent);

@@ -71,32 +71,35 @@ void check_bias(const at::Tensor& h, const at::Tensor& bias) {
 
 }  // namespace
 
-at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
-  if (on_device::takes(h)) return on_device::bias_gelu(h, bias);
-  if (!h.is_cpu()) return composed::bias_gelu(h, bias);
+at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias, GeluForm form) {
+  const bool tanh = form == GeluForm::Tanh;
+  if (tanh && on_device::takes(h)) return on_device::bias_gelu(h, bias);
+  if (!h.is_cpu()) return composed::bias_gelu(h, bias, form);
   check_bias(h, bias);
   at::Tensor y = at::empty_like(h);
   with_type(h, [&](auto zero) {
     using T = decltype(zero);
     const GeluForwardRows<T> rows{h.size(-1), read<T>(h), read<T>(bias), write<T>(y)};
-    parallel_rows(num_rows(h), h.size(-1),
-                  [&](RowRange range) { best_kernels<RowKernels<T>>().gelu_forward(rows, range); });
+    const RowKernels<T>& kernels = best_kernels<RowKernels<T>>();
+    const auto forward = tanh ? kernels.gelu_forward : kernels.gelu_erf_forward;
+    parallel_rows(num_rows(h), h.size(-1), [&](RowRange range) { forward(rows, range); });
   });
   return y;
 }
 
-at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy) {
-  if (on_device::takes(h)) return on_device::bias_gelu_backward_(h, bias, dy);
-  if (!h.is_cpu()) return composed::bias_gelu_backward_(h, bias, dy);
+at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy, GeluForm form) {
+  const bool tanh = form == GeluForm::Tanh;
+  if (tanh && on_device::takes(h)) return on_device::bias_gelu_backward_(h, bias, dy);
+  if (!h.is_cpu()) return composed::bias_gelu_backward_(h, bias, dy, form);
   check_bias(h, bias);
   check(dy.sizes() == h.sizes() && dy.scalar_type() == h.scalar_type() && dy.is_contiguous(), "dy is like h");
   at::Tensor dbias;
   with_type(h, [&](auto zero) {
     using T = decltype(zero);
     const GeluBackwardRows<T> rows{h.size(-1), read<T>(dy), read<T>(h), read<T>(bias), write<T>(h)};
-    dbias = sums_over_rows<T>(h, 1, [&](RowRange range, MathOf<T>* to) {
-              best_kernels<RowKernels<T>>().gelu_backward(rows, range, to);
-            }).select(0, 0);
+    const RowKernels<T>& kernels = best_kernels<RowKernels<T>>();
+    const auto backward = tanh ? kernels.gelu_backward : kernels.gelu_erf_backward;
+    dbias = sums_over_rows<T>(h, 1, [&](RowRange range, MathOf<T>* to) { backward(rows, range, to); }).select(0, 0);
   });
   return dbias;
 }

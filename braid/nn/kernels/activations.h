@@ -24,11 +24,16 @@ void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
 at::Tensor geglu(const at::Tensor& gate_up);
 void geglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
 
-// Returns gelu(h + bias) in its tanh form, a new tensor. h: [.., c], bias: [c].
-at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias);
+// The forms of GELU. Tanh: an approximation. Erf: exact, from the normal distribution's integral; on CUDA it is
+// composed of LibTorch's operations.
+enum class GeluForm { Tanh, Erf };
+
+// Returns gelu(h + bias), a new tensor. h: [.., c], bias: [c].
+at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias, GeluForm form = GeluForm::Tanh);
 
 // Overwrites `h` with its own gradient, dy gelu'(h + bias). Returns the gradient of the bias, [c] of float32 or
 // float64.
-at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy);
+at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy,
+                               GeluForm form = GeluForm::Tanh);
 
 }  // namespace braid::kernels

@@ -57,12 +57,18 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
   return {dx.to(normed.sum.scalar_type()), over_rows(dy.mul(unit)), over_rows(dy)};
 }
 
-at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
-  return at::gelu(wide(h).add(bias), "tanh").to(h.scalar_type());
+namespace {
+
+const char* name_of(GeluForm form) { return form == GeluForm::Tanh ? "tanh" : "none"; }
+
+}  // namespace
+
+at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias, GeluForm form) {
+  return at::gelu(wide(h).add(bias), name_of(form)).to(h.scalar_type());
 }
 
-at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy) {
-  const at::Tensor dh = at::gelu_backward(wide(dy), wide(h).add(bias), "tanh");
+at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy, GeluForm form) {
+  const at::Tensor dh = at::gelu_backward(wide(dy), wide(h).add(bias), name_of(form));
   h.copy_(dh);
   return over_rows(dh);
 }

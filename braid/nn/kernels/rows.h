@@ -46,7 +46,7 @@ struct NormBackwardRows {
   MathOf<T> offset = -MathOf<T>(0);  // as in NormForwardRows
 };
 
-// Computes y = gelu(h + bias), tanh form.
+// Computes y = gelu(h + bias).
 template <class T>
 struct GeluForwardRows {
   int64_t width;
@@ -106,6 +106,8 @@ struct RowKernels {
   void (*norm_backward)(const NormBackwardRows<T>&, RowRange, M* sums);
   void (*gelu_forward)(const GeluForwardRows<T>&, RowRange);
   void (*gelu_backward)(const GeluBackwardRows<T>&, RowRange, M* sums);
+  void (*gelu_erf_forward)(const GeluForwardRows<T>&, RowRange);
+  void (*gelu_erf_backward)(const GeluBackwardRows<T>&, RowRange, M* sums);
   void (*swiglu_forward)(const SwigluForwardRows<T>&, RowRange);
   void (*swiglu_backward)(const SwigluBackwardRows<T>&, RowRange);
   void (*geglu_forward)(const SwigluForwardRows<T>&, RowRange);

@@ -1,0 +1,83 @@
+"""BERT from text to weights: vocabulary, prepared data, training on several layouts, evaluation; and what is refused."""
+import unittest
+
+from tiny_run import TinyRun
+
+CONFIGURATION = """
+[model]
+family = "bert"
+layers = 2
+heads = 2
+width = 16
+context = 16
+norm_eps = 1e-12
+[data]
+paths = ["prep"]
+[optimizer]
+lr = 1e-2
+[train]
+steps = 4
+batch = 4
+microbatch = 2
+eval_sequences = 8
+threads = 1
+reduction = "reproducible"
+save_every = 0
+out = "run"
+overwrite = true
+"""
+MEMORY = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16", "train.microbatch=4",
+          "train.steps=3", 'train.reduction="fast"']
+LAYOUTS = [[], ['memory.recompute="full"'], ["mesh.pipe=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"]]
+
+
+class BertRun(TinyRun):
+    def prepare(self):
+        (self.path / "text").mkdir()
+        words = [f"w{number % 7}{number % 11}x{number % 5}" for number in range(3000)]
+        for number in range(40):
+            (self.path / "text" / f"{number}.txt").write_text(" ".join(words[number * 70:(number + 1) * 70 - number]))
+        (self.path / "run.toml").write_text(CONFIGURATION)
+        for call in (["train-wordpiece", "text", "--out", "tok", "--vocab", "120"],
+                     ["prepare", "--out", "prep", "--tokenizer", "tok", "text", "--validation-fraction", "0.3"]):
+            done = self.braid("data", *call)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def steps(self, *words):
+        self.trained(*words)
+        return [(line["loss"], line["grad_norm"]) for line in self.metrics() if line["kind"] == "step"]
+
+    def test_process_ranks_have_the_bits_of_one_rank_packed_and_padded(self):
+        for cut in ("packed", "documents"):
+            with self.subTest(cut=cut):
+                alone = self.steps(f'data.sequences="{cut}"')
+                ranks = self.steps(f'data.sequences="{cut}"', "mesh.pipe=2", "mesh.data=2", 'run.ranks="processes"')
+                self.assertEqual(ranks, alone)
+
+    def test_a_model_is_evaluated_on_the_same_masks_each_time_and_continues_no_text(self):
+        self.trained("train.save_every=4")
+        first, second = self.braid("evaluate", "run", "prep", "--json"), self.braid("evaluate", "run", "prep", "--json")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(first.stdout, second.stdout)
+        for command, said in ((["sample", "run", "--prompt", "w"], "must be a causal family"),
+                              (["evaluate", "run", "prep", "--stride", "4"], "--stride"),
+                              (["train", "run.toml", 'train.objective="causal"'], 'must be "auto" or "masked"'),
+                              (["train", "run.toml", 'data.paths=["text"]'], "[MASK]"),
+                              (["train", "run.toml", 'model.family="gpt2"', 'train.objective="masked"'], '"causal"')):
+            done = self.braid(*command)
+            self.assertEqual(done.returncode, 2, command)
+            self.assertIn(said, done.stderr)
+
+    def test_memory_is_what_was_predicted_or_a_fiftieth_less(self):
+        for layout in LAYOUTS:
+            with self.subTest(layout=layout):
+                self.trained(*MEMORY, *layout)
+                lines = self.metrics()
+                held = max([line for line in lines if line["kind"] == "step"][-1]["peak_memory_bytes"])
+                said = max([line for line in lines if line["kind"] == "prediction"][0]["peak_memory_bytes"])
+                self.assertGreaterEqual(said / held, 1)
+                self.assertLessEqual(said / held, 1.02)
+
+
+if __name__ == "__main__":
+    unittest.main()
