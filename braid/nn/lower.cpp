@@ -80,14 +80,11 @@ class Lowering {
         return rotary(op);
       case OpKind::Attention:
         return attention(op);
-      case OpKind::GeGlu:
-        return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
-          frame[y] = geglu(frame[x].value, keep);
-        });
       case OpKind::SwiGlu:
-        return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
-          frame[y] = swiglu(frame[x].value, keep);
-        });
+      case OpKind::GeGlu:
+        return emit(
+            op, [x = op.in[0], y = op.out, activation = op.kind == OpKind::SwiGlu ? swiglu : geglu, keep = rank_.keep](
+                    Frame& frame, const Microbatch&) { frame[y] = activation(frame[x].value, keep); });
       case OpKind::Opaque:
         return opaque(op);
       case OpKind::PickRows:
@@ -267,9 +264,8 @@ class Lowering {
 
   void attention(const Op& op) {
     const CoreCall core{heads(), kv_heads(), {}, rank_.keep, op.window, op.cap, op.scale, op.sees};
-    const CachedCall cached{core.heads,  core.kv_heads,
-                            core.window, {static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())},
-                            core.cap,    core.scale};
+    const KeyValueCache::Place place{static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())};
+    const CachedCall cached{core.heads, core.kv_heads, core.window, place, core.cap, core.scale};
     emit(op, [=, x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
       if (m.cache) {
         frame[y] = cached_attention(frame[x].value, cached, *m.cache);

@@ -76,7 +76,10 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const bool waits = waits_in_a_line(run);
   const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
   const double freed = waits ? -x.hidden : of_feed;
-  const double attention = x.heads + 2 * x.qkv + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
+  // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
+  // not.
+  const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
+  const double attention = x.heads + gradients + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
