@@ -67,7 +67,9 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
-  const bool takes_place = x.ends_in_norm && load.recompute.keeps != Keeps::SegmentInputs;
+  // Where blocks have graphs of their own, their outputs stay until then.
+  const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
+  const bool takes_place = x.ends_in_norm && !own_graphs;
   const double coming = load.head && !takes_place ? x.hidden : 0;
   const double rows = x.routed > 0 ? x.routed : x.hidden;  // input rows of the products
   const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));

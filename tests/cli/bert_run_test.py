@@ -29,9 +29,10 @@ overwrite = true
 """
 MEMORY = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16", "train.microbatch=4",
           "train.steps=3", 'train.reduction="fast"']
-LAYOUTS = [["mesh.tensor=2"]]
+LAYOUTS = [["mesh.data=2", "sync.zero=3"]]
 if os.environ.get("BRAID_FULL"):
-    LAYOUTS += [[], ['memory.recompute="full"'], ["mesh.pipe=2"], ["mesh.data=2", "sync.zero=3"]]
+    LAYOUTS += [[], ["model.dropout=0.1"], ['memory.recompute="full"'], ['memory.recompute="selective"'], ["mesh.tensor=2"],
+                ["mesh.pipe=2"], ["mesh.data=2", "sync.zero=1"], ["mesh.pipe=2", 'pipeline.partition="2.5,1.5"']]
 
 
 class BertRun(TinyRun):
