@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "braid/data/masked_sequences.h"
 #include "braid/data/sampler.h"
@@ -31,6 +32,8 @@ class BatchSource {
  public:
   BatchSource(const RunSpec& spec, const SampleSource& source, const Groups& groups);
 
+  // Makes the samples those of another data rank, which has as many microbatches in a step.
+  void read_for(int data_rank);
   int num_microbatches() const { return num_microbatches_; }  // of this rank, in a step
   int num_global_microbatches() const { return num_global_; }
   // Returns the index of this rank's microbatch `micro` among all microbatches of the step.
@@ -54,6 +57,7 @@ class BatchSource {
   at::Tensor documents(int64_t first) const;
   void read_masked(int64_t first, MicrobatchParts parts, nn::Microbatch& microbatch) const;
 
+  const std::vector<int> first_micros_;        // by data rank
   std::optional<data::Sampler> sampler_;       // of a causal family
   std::optional<data::MaskedSampler> masked_;  // of a masked one
   uint64_t dropout_key_;
