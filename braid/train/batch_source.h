@@ -42,8 +42,9 @@ class BatchSource {
   // With data.attention "document" it also has each token's document within the sequence. Throws IoError if a token
   // file is damaged.
   nn::Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
-  // Returns the number by which the sum of the losses of the first `count` of a microbatch's sequences is divided in an
-  // evaluation of `sequences` sequences, so that the mean by sequences is the mean by targets.
+  // Returns Microbatch::num_targets for the first `count` sequences of a microbatch in an evaluation of `sequences`
+  // sequences: `count` times the mean number of targets. So the mean over sequences is that over targets. 0 if all
+  // sequences have as many.
   double targets_in_evaluation(int64_t sequences, int64_t count) const;
   // Returns how many of that microbatch's sequences are among the run's first `count` sequences.
   int64_t num_before(int64_t count, int64_t step, int micro) const;
