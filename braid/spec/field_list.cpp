@@ -106,7 +106,7 @@ std::vector<Field> data_fields() {
           "How sequences of a masked family are cut: \"packed\" fills each with text, across documents; "
           "\"documents\" gives each tokens of one document, and padding, to which no token attends."),
       data<&D::mask_fraction>("data.mask_fraction", RealRange{0, 0.5, Bound::Open, Bound::Closed},
-                              "Share of the text's tokens that a masked family predicts, as many in every sequence."),
+                              "Share of each sequence's text that a masked family predicts, at least one token."),
       data<&D::validation_fraction>("data.validation_fraction", RealRange{0, 0.9},
                                     "Share of the documents' bytes held out for evaluation."),
   };
