@@ -2,6 +2,7 @@
 #include "braid/plan/braid_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "braid/layout/logits.h"
@@ -184,7 +185,15 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const double gathered =
       spec.sync.zero_gather == GatherUnit::Stage ? stages : std::min(2.0, share.blocks) * block + ends;
   const double weights = spec.sync.zero == 3 ? gathered : 0;
-  return gradients * bytes.gradients + weights * bytes.weights;
+  const bool in_units = spec.train.reduction == Reduction::Fast;
+  return (in_units ? gradients * bytes.gradients : 0) + weights * bytes.weights;
+}
+
+double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {
+  const RunLayout& layout = run.layout;
+  const int leaves = layout.microbatches / num_updates(run) / layout.copies_in_pipe;
+  const ParameterSum all{.count = share.parameters.count() + share.both_uses.count};
+  return std::bit_width(static_cast<unsigned>(leaves)) * state_bytes(run.spec.train.dtype, run.formulas, all).gradients;
 }
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {

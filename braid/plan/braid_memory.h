@@ -85,6 +85,10 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors,
 //                                             those of the stages that sync.zero_gather "stage" keeps gathered
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
+// Returns the bytes of a rank's gradients under train.reduction "reproducible". A tree adds the m microbatches of an
+// update (param/grad_sink.h). It keeps log2(m) + 1 gradients of each use of a parameter, whole under every sync.zero.
+double tree_gradient_bytes(const PlannedRun& run, const RankShare& share);
+
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
