@@ -23,6 +23,7 @@ LAYOUTS = [
     ["model.layers=1", "model.vocab=40000"],  # logits in two chunks
     [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
     ["mesh.data=2", 'sync.replication="parameter-server"'],
+    ["mesh.data=2", "sync.zero=1", "train.batch=32", 'train.reduction="reproducible"'],  # trees of four microbatches
 ]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
@@ -49,6 +50,9 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"],
         ["mesh.pipe=2", 'pipeline.schedule="dualpipe"'],
         ["mesh.pipe=4"],
+        *[[*more, 'train.reduction="reproducible"'] for more in (
+            [], LLAMA, ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], ["mesh.pipe=2"],
+            ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], [*LLAMA, "mesh.tensor=4"], ["mesh.pipe=2", "mesh.data=2"])],
         *[["model.dropout=0.1", *more] for more in (
             [], LLAMA, ["mesh.tensor=2"], ['train.dtype="bfloat16"'],
             ['memory.recompute="selective"'], [*LLAMA, 'memory.recompute="selective"'], ['memory.recompute="full"'],

@@ -262,7 +262,8 @@ TEST_F(Asynchronous, WhoeverWaitsForALossLeavesServersTimeToLearnOfIt) {
     other.client->leave();
   });
   EXPECT_EQ(one.client->pushes_of_lost(1), 1);
-  const double most_requests = 1 + (now_seconds() - begin) / 1e-3, bytes_of_request = sizeof(int64_t) * Envelope::kNumFields;
+  const double most_requests = 1 + (now_seconds() - begin) / 1e-3,
+               bytes_of_request = sizeof(int64_t) * Envelope::kNumFields;
   EXPECT_LE(static_cast<double>(one.client->report().bytes_sent - before), most_requests * bytes_of_request);
   leaver.join();
   one.client->leave();
