@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "braid/layout/tensor_sums.h"
 #include "braid/model/graph.h"
 #include "braid/model/model_spec.h"
 #include "braid/model/shape.h"
@@ -16,8 +17,7 @@ struct RankExtents {
   model::Extents all, between;
 };
 
-// The ranks that share a microbatch. Sequence::Split: sequence parallelism.
-enum class Sequence { Whole, Split };
+// The ranks that share a microbatch.
 struct SharingRanks {
   double tokens = 1;  // of a microbatch on one rank
   int tensor = 1, expert = 1;

@@ -25,12 +25,14 @@ void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
   });
 }
 
-void push_row_sum(const GradTarget& target, at::Tensor dy_nc) {
-  push(target, [dy = std::move(dy_nc)](const param::GradSlot& slot) {
+void push_row_sum(const GradTarget& target, at::Tensor dy_nc, int64_t begin) {
+  push(target, [dy = std::move(dy_nc), begin](const param::GradSlot& slot) {
     at::Tensor flat = slot.target.view({-1});
-    const int64_t reached = dy.size(1);
-    kernels::accumulate_row_sum(flat.narrow(0, 0, reached), dy, slot.beta);
-    if (slot.beta == 0) flat.narrow(0, reached, flat.numel() - reached).zero_();
+    const int64_t end = begin + dy.size(1);
+    kernels::accumulate_row_sum(flat.narrow(0, begin, dy.size(1)), dy, slot.beta);
+    if (slot.beta != 0) return;
+    flat.narrow(0, 0, begin).zero_();
+    flat.narrow(0, end, flat.numel() - end).zero_();
   });
 }
 

@@ -21,19 +21,19 @@ TEST(Masked, TheMaskIsThatOfDevicesWhateverTheThreads) {
   const int threads = at::get_num_threads();
   for (const int num : {1, 3}) {
     at::set_num_threads(num);
-    EXPECT_TRUE(kernels::keep_mask(like, key, 5, 0.75).equal(drawn)) << num;
+    EXPECT_TRUE(kernels::keep_mask(like, {key, 5, 0.75}).equal(drawn)) << num;
   }
   at::set_num_threads(threads);
-  EXPECT_TRUE(kernels::keep_mask(like, key, 5, 1).all().item<bool>());
-  EXPECT_FALSE(kernels::keep_mask(like, key, 6, 0.75).equal(drawn));
-  EXPECT_FALSE(kernels::keep_mask(like, key + 1, 5, 0.75).equal(drawn));
+  EXPECT_TRUE(kernels::keep_mask(like, {key, 5, 1}).all().item<bool>());
+  EXPECT_FALSE(kernels::keep_mask(like, {key, 6, 0.75}).equal(drawn));
+  EXPECT_FALSE(kernels::keep_mask(like, {key + 1, 5, 0.75}).equal(drawn));
 }
 
 TEST(Masked, TheProductHasTheBitsOfLibTorchsWhateverTheThreads) {
   const int threads = at::get_num_threads();
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
     for (const int64_t rows : {0, 333}) {
-      const at::Tensor x = at::randn({rows, 77}).to(type), mask = kernels::keep_mask(x, 7, 0, 0.9);
+      const at::Tensor x = at::randn({rows, 77}).to(type), mask = kernels::keep_mask(x, {7, 0, 0.9});
       for (const int num : {1, 3}) {
         at::set_num_threads(num);
         EXPECT_TRUE(kernels::masked(x, mask, 1 / 0.9).equal(at::native_dropout_backward(x, mask, 1 / 0.9))) << type;

@@ -146,7 +146,7 @@ void check_dropout_mask(const Setting& s, Verdict& verdict) {
     const at::Tensor key_1 = at::full({1}, static_cast<int64_t>(key), at::kLong).to(s.device);
     const at::Tensor like = at::empty({count}, at::TensorOptions(at::kHalf).device(s.device));
     const at::Tensor mask = kernels::on_device::keep_mask(like, {key_1, 3, 0.9});
-    const at::Tensor on_host = kernels::keep_mask(at::empty({count}), key, 3, 0.9);
+    const at::Tensor on_host = kernels::keep_mask(at::empty({count}), {key, 3, 0.9});
     verdict.require(cat(count, " elements are the host's"), mask.cpu().equal(on_host));
   }
 }
