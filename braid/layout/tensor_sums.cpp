@@ -72,7 +72,8 @@ bool splits_tokens(const BlockGraph& block, const Op& op) {
 }
 
 bool gathers_tokens(const BlockGraph& block, const Op& op) {
-  return op.kind != OpKind::Lookup && splits_tokens(block.values[op.in[0]]) && !splits_tokens(block, op);
+  const bool has_own_tokens = op.kind == OpKind::Lookup || op.kind == OpKind::Dispatch;
+  return !has_own_tokens && splits_tokens(block.values[op.in[0]]) && !splits_tokens(block, op);
 }
 
 std::vector<bool> summed_values(const BlockGraph& block) {

@@ -29,6 +29,20 @@ TEST(Masked, TheMaskIsThatOfDevicesWhateverTheThreads) {
   EXPECT_FALSE(kernels::keep_mask(like, {key + 1, 5, 0.75}).equal(drawn));
 }
 
+// Parts begin and end within a draw of four elements.
+TEST(Masked, PartsOfTheTokensHaveTheMaskOfAllTokens) {
+  const at::Tensor like = at::empty({3, 12, 5});
+  const at::Tensor all = kernels::keep_mask(like, {7, 3, 0.5});
+  for (const int64_t parts : {2, 3, 4}) {
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t tokens = 12 / parts;
+      const at::Tensor own = like.narrow(1, part * tokens, tokens);
+      const at::Tensor mask = kernels::keep_mask(own, {7, 3, 0.5, {part, parts}});
+      EXPECT_TRUE(mask.equal(all.narrow(1, part * tokens, tokens))) << part << " of " << parts;
+    }
+  }
+}
+
 TEST(Masked, TheProductHasTheBitsOfLibTorchsWhateverTheThreads) {
   const int threads = at::get_num_threads();
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
