@@ -69,8 +69,8 @@ struct PartAccount {
   model::Terms tables;                      // float32 numbers of rotary positions
   int forward_sums = 0, backward_sums = 0;  // sums of a hidden state over tensor ranks (tensor_sums.h)
   // Under sequence parallelism:
-  int gathered_again = 0;       // inputs of products whose tokens backward gathers again
-  model::Terms summed_params;   // elements of parameters whose gradients tensor ranks sum
+  int gathered_again = 0;      // inputs of products whose tokens backward gathers again
+  model::Terms summed_params;  // elements of parameters whose gradients tensor ranks sum
   int num_summed_params = 0;
 };
 

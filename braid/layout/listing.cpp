@@ -122,8 +122,7 @@ class BlockLister {
   }
   // Adds calls in both passes over an axis whose ranks have other tokens.
   void add_over(mesh::Axis axis, Kind kind, double elements, int times_in_backward) {
-    ListedCollective call{
-        .kind = kind, .pass = Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
+    ListedCollective call{.kind = kind, .pass = Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
     call.block = name_, call.param = all_.ops.back().kind, call.elements = elements;
     all_.collectives.push_back(call);
     call.pass = Pass::Backward, call.times = times_in_backward;

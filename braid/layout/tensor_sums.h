@@ -3,7 +3,8 @@
 //
 // Under sequence parallelism tensor ranks also split the tokens of values without such a letter: those between one
 // row-parallel product and the next column-parallel one. Each rank has an equal part of every sequence. An all-gather
-// and a reduce-scatter along the tokens take the place of the all-reduces. Source: Korthikanti et al. 2022, section 4.2.
+// and a reduce-scatter along the tokens take the place of the all-reduces. Source: Korthikanti et al. 2022,
+// section 4.2.
 #pragma once
 
 #include <set>

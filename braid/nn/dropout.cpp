@@ -48,8 +48,7 @@ at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) c
     const kernels::on_device::MaskDraw draw{microbatch.dropout_key_1, place, keep_probability, options_.tokens};
     return Masked::apply(x, kernels::on_device::keep_mask(x, draw), 1 / keep_probability);
   }
-  const at::Tensor mask =
-      kernels::keep_mask(x, {microbatch.dropout_key, place, keep_probability, options_.tokens});
+  const at::Tensor mask = kernels::keep_mask(x, {microbatch.dropout_key, place, keep_probability, options_.tokens});
   return Masked::apply(x, mask, 1 / keep_probability);
 }
 

@@ -8,8 +8,8 @@
 //
 // x_btc: b sequences x t tokens x c features. Sums are over the group, in the Communicator's fixed order. All ranks of
 // the group call the same regions in the same order, and run their backwards in the same order. All functions throw
-// CommError. Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (2022), section
-// 4.2.
+// CommError. Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (2022),
+// section 4.2.
 #pragma once
 
 #include "braid/comm/communicator.h"

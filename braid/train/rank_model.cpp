@@ -26,8 +26,9 @@ layout::ModelParams params_of(const RunSpec& spec, const Groups& groups, const n
   layout::ModelParams params = maker.params(spec.model, rank, ranks);
   if (!spec.mesh.sequence_parallel) return params;
   if (maker.block != nn::model_maker(spec.model).block) {
-    throw ConfigError({{"mesh.sequence_parallel", "true",
-                        "must be false: a program's own blocks are not known to work on a part of the tokens", "false"}});
+    throw ConfigError(
+        {{"mesh.sequence_parallel", "true",
+          "must be false: a program's own blocks are not known to work on a part of the tokens", "false"}});
   }
   layout::split_tokens(model::graph_of(spec.model), {rank, ranks, mesh::Axis::Tensor}, params);
   return params;

@@ -17,7 +17,8 @@ at::Tensor keep_mask(const at::Tensor& like, const HostMaskDraw& draw) {
   at::Tensor mask = at::empty(like.sizes(), like.options().dtype(at::kBool));
   const auto threshold = static_cast<uint64_t>(std::llround(draw.keep * 0x1p32));
   for_each_stretch(like.sizes(), draw.tokens, [&](const TokenStretch& part) {
-    const KeepMask call{&draw.key, draw.place, threshold, mask.mutable_data_ptr<bool>() + part.local, part.count, part.begin};
+    const KeepMask call{&draw.key,  draw.place, threshold, mask.mutable_data_ptr<bool>() + part.local,
+                        part.count, part.begin};
     parallel_rows(call.draws(), kDrawn, [&](RowRange draws) {
       for (int64_t i = draws.begin; i < draws.end; ++i) draw_keep_mask(call, i);
     });
