@@ -92,6 +92,15 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   return coming + dropped + std::max(feed, attention);
 }
 
+// Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it. Its products then
+// wait with gathered inputs and gradients, while the last gradient is exchanged. 0 without sequence parallelism: what
+// waits is no more than what was kept.
+double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+  if (x.gathered == 0 || !spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
+  const double gradient = load.embedding ? 0 : x.gathered;  // the embedding's waits too
+  return pending_kept_bytes(x, load) - kept_bytes(x, load) + gradient + x.exchanged + x.hidden;
+}
+
 // Returns the number of sharded parameters.
 double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
   const auto count = [&](const ParameterSum& sum, RankGroup copies) {
@@ -168,7 +177,7 @@ double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  double block = load.blocks > 0 ? block_working(run, x, load) : 0;
+  double block = load.blocks > 0 ? std::max(block_working(run, x, load), waiting_at_end(run, x, load)) : 0;
   if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
     block += std::min<double>(load.recompute.blocks, load.blocks) * x.block;
   }
