@@ -177,11 +177,12 @@ double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  double block = load.blocks > 0 ? std::max(block_working(run, x, load), waiting_at_end(run, x, load)) : 0;
+  double block = load.blocks > 0 ? block_working(run, x, load) : 0;
+  const double waiting = waiting_at_end(run, x, load);
   if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
     block += std::min<double>(load.recompute.blocks, load.blocks) * x.block;
   }
-  if (!load.head) return block;
+  if (!load.head) return std::max(block, waiting);
   const double again = load.recompute.keeps == Keeps::Selected ? x.all_tokens : 0;
   const double last_output =
       x.picks_rows && !x.whole_logits ? x.all_tokens : 0;  // an argument while chunks are computed
@@ -189,7 +190,7 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
                       copied_factors(run, x.all_tokens, x.logits);
   const double freed = waits_in_a_line(run) ? 0 : x.all_tokens + x.logits;
   const double scattered = x.gathered > 0 ? x.gathered + x.exchanged + x.hidden - freed : 0;
-  return std::max({head, scattered, block - head_bytes(x, load.recompute.keeps)});
+  return std::max({head, scattered, waiting, block - head_bytes(x, load.recompute.keeps)});
 }
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {

@@ -5,7 +5,6 @@
 
 #include "braid/plan/balanced_partition.h"
 #include "braid/plan/predict_run.h"
-#include "braid/spec/masking.h"
 
 namespace braid::plan {
 namespace {
@@ -30,7 +29,7 @@ PipelinedRun& ClusterPredictor::run_of(const RunSpec& spec) {
 
 const AccountPtr& ClusterPredictor::account_of(const RunSpec& spec) {
   if (!account_ || account_->spec != spec.model) {
-    account_ = std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model, spec::picked_share(spec)));
+    account_ = plan::account_of(spec);
   }
   return account_;
 }

@@ -153,11 +153,7 @@ void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLay
   }
 }
 
-AccountPtr counted(const RunSpec& spec, AccountPtr account) {
-  return account
-             ? std::move(account)
-             : std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model, spec::picked_share(spec)));
-}
+AccountPtr counted(const RunSpec& spec, AccountPtr account) { return account ? std::move(account) : account_of(spec); }
 
 // Returns the layout without its stages.
 RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
@@ -200,6 +196,10 @@ std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
   std::vector<DeviceRates> rates;
   for (const DeviceGroup& group : cluster.devices) rates.emplace_back(group, spec.train.dtype);
   return rates;
+}
+
+AccountPtr account_of(const RunSpec& spec) {
+  return std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model, spec::picked_fraction(spec)));
 }
 
 StageLoad layers_load(const layout::ModelAccount& account, int begin, int end) {

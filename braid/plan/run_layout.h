@@ -65,6 +65,9 @@ struct RunLayout {
 // Returns the load of the layers `begin` to `end`, not included, without embedding and head.
 StageLoad layers_load(const layout::ModelAccount& account, int begin, int end);
 
+// Returns the account of the run's model.
+AccountPtr account_of(const RunSpec& spec);
+
 // Sets the account of the run's model, and the extents that follow from it and from the layout's ranks.
 void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout);
 

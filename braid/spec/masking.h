@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "braid/model/families.h"
+#include "braid/model/model_flops.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid::spec {
@@ -26,6 +27,13 @@ inline int num_picked(const RunSpec& spec) {
   const int context = spec.model.context;
   return is_masked(spec.model) ? num_masks(spec.data.mask_fraction, text_tokens(context)) : context;
 }
-inline double picked_share(const RunSpec& spec) { return num_picked(spec) / static_cast<double>(spec.model.context); }
+inline double picked_fraction(const RunSpec& spec) {
+  return num_picked(spec) / static_cast<double>(spec.model.context);
+}
+
+// Returns the run's operations per token (model/model_flops.h).
+inline double model_flops_per_token(const RunSpec& spec) {
+  return model::model_flops_per_token(spec.model, picked_fraction(spec));
+}
 
 }  // namespace braid::spec

@@ -73,7 +73,7 @@ Collectives listed(const ModelSpec& model, const layout::SharingRanks& ranks, la
   const layout::Listing listing = layout::listing_of(model, ranks);
   for (const auto& sum : listing.collectives) {
     if (sum.pass != pass || sum.block == "head" || is_of_sink(sum, listing)) continue;
-    const int64_t times = sum.block == "embedding" ? 1 : kLayers;
+    const auto times = static_cast<int64_t>(listing.ops[sum.op].count);
     all[sum.kind].calls += shares_a_call(sum) ? 0 : times;
     all[sum.kind].elements += times * static_cast<int64_t>(sum.elements);
   }

@@ -18,7 +18,6 @@
 #include "braid/base/text.h"
 #include "braid/cli/torch/run_entries.h"
 #include "braid/mesh/device_mesh.h"
-#include "braid/model/model_flops.h"
 #include "braid/report/metrics_file.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/masking.h"
@@ -80,7 +79,7 @@ report::MetricsLine start_line(const train::RunStart& start) {
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
   if (const int servers = num_server_ranks(start.spec.sync); servers > 0) line.add("servers", servers);
-  line.add("model_flops_per_token", model::model_flops_per_token(start.spec.model, spec::picked_share(start.spec)));
+  line.add("model_flops_per_token", spec::model_flops_per_token(start.spec));
   return line.add("environment", environment);
 }
 
@@ -238,6 +237,11 @@ void RunLog::evaluation(const train::Evaluation& evaluation) {
   line.add("step", evaluation.step).add("validation_loss", evaluation.loss);
   metrics_->write(line.add("validation_loss_per_byte", evaluation.loss_per_byte));
   scalars(evaluation.step, {{"loss/validation", evaluation.loss}});
+}
+
+void RunLog::lost_worker(const train::LostWorker& lost) {
+  report::MetricsLine line = line_of("lost_worker");
+  metrics_->write(line.add("step", lost.step).add("worker", int64_t{lost.worker}).add("shares_taken", lost.num_taken));
 }
 
 void RunLog::replicas(int64_t step, double loss, int64_t num_steps) {
