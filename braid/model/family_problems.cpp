@@ -191,7 +191,8 @@ Texts problems_on_split_tokens(const ModelSpec& spec, const Family& family) {
   Texts problems;
   for (const BlockGraph& block : graph_of(spec, family.blocks).kinds) {
     for (const Op& op : block.ops) {
-      if (op.kind != OpKind::Opaque || has_split_letter(rule_text(block, op))) continue;
+      const bool makes_tokens = text_of(block.values[op.out]).find('t') != std::string::npos;
+      if (op.kind != OpKind::Opaque || !makes_tokens || has_split_letter(rule_text(block, op))) continue;
       problems.push_back(cat(described(block, op), " reads tokens that tensor ranks split"));
     }
   }
