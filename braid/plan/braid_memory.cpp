@@ -92,13 +92,12 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   return coming + dropped + std::max(feed, attention);
 }
 
-// Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it. Its products then
-// wait with gathered inputs and gradients, while the last gradient is exchanged. 0 without sequence parallelism: what
-// waits is no more than what was kept.
+// Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
+// wait with gathered inputs and gradients, beside the gradient that the stage returns. 0 without sequence parallelism,
+// where what waits is no more than what was kept.
 double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   if (x.gathered == 0 || !spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
-  const double gradient = load.embedding ? 0 : x.gathered;  // the embedding's waits too
-  return pending_kept_bytes(x, load) - kept_bytes(x, load) + gradient + x.exchanged + x.hidden;
+  return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.hidden;
 }
 
 // Returns the number of sharded parameters.
