@@ -75,8 +75,8 @@ void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, Pa
 // Adds the input of a product and the gradient of its output.
 void add_pending(const model::OpAt& at, PartAccount& account) {
   const bool scores = at.out().back() == model::dims_of("s")[0];
-  add_value(at.block, at.op.in[0], account.pending.elements);
-  add_value(at.block, at.op.out, scores ? account.pending.floats : account.pending.elements);
+  add(at, model::Terms(at.in()), account.pending.elements);
+  add(at, model::Terms(at.out()), scores ? account.pending.floats : account.pending.elements);
 }
 
 void add_op(const model::OpAt& at, PartAccount& account) {
@@ -105,6 +105,10 @@ void count_sums(const model::BlockGraph& block, std::span<const model::Op> ops, 
   for (const model::Op& op : ops) {
     if (sums_input_gradient(block, op)) copied.insert(op.in[0]);
     if (summed[op.out]) ++account.forward_sums;
+    if (gathers_tokens(block, op) && op.kind == model::OpKind::Linear) ++account.gathered_again;
+    if (!splits_tokens(block, op)) continue;
+    for (const model::Param& param : op.params) account.summed_params += model::Terms(param.dims);
+    account.num_summed_params += static_cast<int>(op.params.size());
   }
   account.backward_sums = static_cast<int>(copied.size());
 }
@@ -155,7 +159,7 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, d
   count_layers(graph, account);
   account.last_norm = with_loss_params(count(head, at_end.first(at_end.size() - 1)), loss);
   account.loss_rows = loss.rows();
-  add_value(head, loss.op.in[0], account.loss_input);
+  add(loss, model::Terms(loss.in()), account.loss_input);
   account.picks_rows = std::ranges::count(head.ops, model::OpKind::PickRows, &model::Op::kind) > 0;
   account.ends_in_norm = is_norm(graph.kinds[1].ops.back());
   return account;
@@ -171,7 +175,7 @@ RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks)
   rank.all.split_over(ranks.tensor);
   rank.between = rank.all;
   if (ranks.between == Sequence::Whole) return rank;
-  for (const char letter : {'t', 'r', 'j'}) rank.between[letter] /= ranks.tensor;
+  for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;
   return rank;
 }
 

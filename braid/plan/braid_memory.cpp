@@ -72,9 +72,11 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
   const bool takes_place = x.ends_in_norm && !own_graphs;
   const double coming = load.head && !takes_place ? x.hidden : 0;
-  const double rows = x.routed > 0 ? x.routed : x.hidden;  // input rows of the products
+  const double rows = x.routed > 0 ? x.routed : x.all_tokens;  // input rows of the products
   const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
-  const double feed = x.activated + again_feed + 2 * x.routed + copied_feed;
+  const double activated = selected ? 0 : x.activated;
+  const double feed = std::max(x.activated + again_feed + 2 * x.routed + copied_feed + x.gathered,
+                               2 * x.gathered + x.exchanged - activated);
   // By then the feed-forward branch's tensors are freed, unless weight gradients have a separate pass.
   const bool waits = waits_in_a_line(run);
   const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
@@ -82,10 +84,21 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
   // not.
   const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
-  const double attention = x.heads + gradients + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
+  const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
+  const double behind_last = x.heads + again_attention + x.gathered;
+  const double attention = std::max({x.heads + gradients + again_attention, behind_last, around_first}) - freed +
+                           copied_factors(run, x.all_tokens, x.qkv);
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
+}
+
+// Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
+// wait with gathered inputs and gradients, beside the gradient that the stage returns. 0 without sequence parallelism,
+// where what waits is no more than what was kept.
+double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+  if (x.gathered == 0 || !spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
+  return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.hidden;
 }
 
 // Returns the number of sharded parameters.
@@ -120,6 +133,11 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
   const double g = z.gated ? 2 : 1;
   hidden = hidden_bytes(spec, layout);
+  all_tokens = of_row * model.width;
+  if (spec.mesh.sequence_parallel) {
+    gathered = all_tokens;
+    exchanged = spec.train.microbatch > 1 ? all_tokens : 0;
+  }
   qkv = of_row * (z.q + 2 * z.kv) / t;
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
@@ -155,20 +173,24 @@ double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 
 double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const double blocks = load.of_parts([&](size_t part) { return x.parts[part].pending; });
-  return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
+  return blocks + (load.head && x.whole_logits ? x.all_tokens + x.logits : 0) + (load.embedding ? x.all_tokens : 0);
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   double block = load.blocks > 0 ? block_working(run, x, load) : 0;
+  const double waiting = waiting_at_end(run, x, load);
   if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
     block += std::min<double>(load.recompute.blocks, load.blocks) * x.block;
   }
-  if (!load.head) return block;
-  const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
-  const double last_output = x.picks_rows && !x.whole_logits ? x.hidden : 0;  // an argument, while chunks are computed
-  const double head =
-      x.hidden + again + last_output + (x.whole_logits ? 0 : x.logits) + copied_factors(run, x.hidden, x.logits);
-  return std::max(head, block - head_bytes(x, load.recompute.keeps));
+  if (!load.head) return std::max(block, waiting);
+  const double again = load.recompute.keeps == Keeps::Selected ? x.all_tokens : 0;
+  const double last_output =
+      x.picks_rows && !x.whole_logits ? x.all_tokens : 0;  // an argument while chunks are computed
+  const double head = x.all_tokens + again + last_output + (x.whole_logits ? 0 : x.logits) +
+                      copied_factors(run, x.all_tokens, x.logits);
+  const double freed = waits_in_a_line(run) ? 0 : x.all_tokens + x.logits;
+  const double scattered = x.gathered > 0 ? x.gathered + x.exchanged + x.hidden - freed : 0;
+  return std::max({head, scattered, waiting, block - head_bytes(x, load.recompute.keeps)});
 }
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {

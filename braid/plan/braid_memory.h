@@ -19,6 +19,9 @@ struct ActivationBytes {
   std::vector<PartBytes> parts;  // those of ModelAccount
   double block = 0;              // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
+  double all_tokens;                      // the hidden state of all tokens; `hidden` has a rank's between products
+  double gathered = 0;                    // the same under sequence parallelism, else 0
+  double exchanged = 0;                   // in the order in which ranks exchange it, if sequences are not in that order
   double routed = 0, chosen = 0;          // tokens as rows of experts; the router's choice, for every expert
   double mask = 0;                        // mask of dropout: a byte for each element
   double embedding;                       // what the embedding keeps beside masks: the input of its norm, if it has one
@@ -74,6 +77,8 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 //   in that block's attention   the gradients of its output, queries, keys and values
 //   with dropout                the gradient after the mask is applied
 //
+// Under sequence parallelism there are also the gathered gradient behind a part's last product, and around its first
+// one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 

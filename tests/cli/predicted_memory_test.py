@@ -25,6 +25,8 @@ LAYOUTS = [
     ["mesh.data=2", 'sync.replication="parameter-server"'],
     ["mesh.data=2", "sync.zero=1", "train.batch=32", 'train.reduction="reproducible"'],  # trees of four microbatches
 ]
+SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
+LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         ['memory.recompute="selective"'],
@@ -45,6 +47,12 @@ if os.environ.get("BRAID_FULL"):
         [*LLAMA, "mesh.tensor=2"],
         [*LLAMA, "mesh.tensor=4"],  # two ranks hold each key head
         ["mesh.tensor=2"],
+        *[[*SPLIT, *more] for more in (
+            [], LLAMA, GEMMA2, ["model.dropout=0.1"], ['memory.recompute="full"'], ['memory.recompute="selective"'],
+            [*LLAMA, 'memory.recompute="selective"'], ["mesh.pipe=2"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
+            [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
+            ["mesh.data=2", "sync.zero=3"], ['train.dtype="bfloat16"', "train.batch=4"],
+            ["model.layers=1", "model.vocab=40000"], ["train.microbatch=1"], [*LLAMA, "mesh.tensor=4"])],
         [*LLAMA, "mesh.pipe=2"],
         ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
         ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"],
