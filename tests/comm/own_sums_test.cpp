@@ -16,6 +16,7 @@ namespace braid::comm::tests::own_sums_test {
 namespace {
 
 constexpr auto kInstant = std::chrono::milliseconds(0), kSlow = std::chrono::milliseconds(100);
+constexpr auto kSlowMessage = std::chrono::milliseconds(4);
 
 // All-reduces that take `duration` and leave the tensor as it is.
 class PretendedSums final : public transport::OwnAllReduce {
@@ -44,12 +45,16 @@ class PretendedSums final : public transport::OwnAllReduce {
 class PretendingTransport final : public MemoryTransport {
  public:
   struct Sums {
-    std::chrono::milliseconds duration;
+    std::chrono::milliseconds duration, of_message;  // of_message: of sending one
     std::atomic<int> count{0};
   };
   PretendingTransport(Medium& medium, int rank, int size, Sums& sums)
       : MemoryTransport(medium, rank, size), sums_(sums) {}
 
+  void send(const transport::MessagePtr& message) override {
+    if (sums_.of_message > kInstant) std::this_thread::sleep_for(sums_.of_message);
+    MemoryTransport::send(message);
+  }
   bool has_own_sum(const Call& call) const override { return call.type == at::kFloat && call.op == ReduceOp::Sum; }
   std::unique_ptr<transport::OwnAllReduce> own_all_reduce(std::shared_ptr<const transport::Group>,
                                                           std::function<void()>) override {
@@ -66,10 +71,11 @@ struct Counted {
   int of_large = 0;  // all-reduces of 8 MiB on the world and on its halves
 };
 
-Counted counted(int num_ranks, ReductionOrder order, std::chrono::milliseconds duration) {
+Counted counted(int num_ranks, ReductionOrder order, std::chrono::milliseconds duration,
+                std::chrono::milliseconds of_message = kInstant) {
   Medium medium(num_ranks);
   OneFailureState failures;
-  PretendingTransport::Sums sums{.duration = duration};
+  PretendingTransport::Sums sums{.duration = duration, .of_message = of_message};
   std::atomic<int> at_start{0};
   const auto make_world = [&](int rank, Queue& queue) {
     return world_over(std::make_unique<PretendingTransport>(medium, rank, num_ranks, sums),
@@ -94,9 +100,9 @@ TEST(OwnSums, that_are_slower_are_not_taken) {
 }
 
 TEST(OwnSums, that_are_faster_are_taken_in_groups_of_all_sizes) {
-  EXPECT_EQ(counted(2, ReductionOrder::Measured, kInstant).of_large, 2) << "a group of one has no sums";
-  EXPECT_EQ(counted(4, ReductionOrder::Measured, kInstant).of_large, 2 * 4);
-  EXPECT_EQ(counted(5, ReductionOrder::Measured, kInstant).of_large, 2 * 5);
+  EXPECT_EQ(counted(2, ReductionOrder::Measured, kInstant, kSlowMessage).of_large, 2) << "a group of one has no sums";
+  EXPECT_EQ(counted(4, ReductionOrder::Measured, kInstant, kSlowMessage).of_large, 2 * 4);
+  EXPECT_EQ(counted(5, ReductionOrder::Measured, kInstant, kSlowMessage).of_large, 2 * 5);
 }
 
 TEST(OwnSums, are_neither_measured_nor_taken_in_the_order_of_the_tree) {
