@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "braid/base/errors.h"
 #include "braid/schedule/schedule.h"
 
 namespace braid::schedule {
@@ -37,7 +38,7 @@ std::optional<StageTransfer> transfer_after(const Schedule& schedule, const Acti
   if (action.op == Op::Forward && crosses(schedule, action, +1)) {
     return StageTransfer{{Op::SendForward, stage, micro}, {Op::RecvForward, stage + 1, micro}};
   }
-  if (goes_back(action.op) && crosses(schedule, action, -1)) {
+  if (goes_back(action.op) && crosses(schedule, action, -1) && passes_gradient(schedule, stage)) {
     return StageTransfer{{Op::SendBackward, stage, micro}, {Op::RecvBackward, stage - 1, micro}};
   }
   return std::nullopt;
@@ -72,6 +73,34 @@ size_t recompute_place(const Program& program, size_t index) {
 }
 
 }  // namespace
+
+bool passes_gradient(const Schedule& schedule, int stage) {
+  return stage > 0 && schedule.backward(stage - 1) != StageBackward::Nothing;
+}
+
+Schedule with_backwards(const Schedule& schedule, const std::vector<StageBackward>& backwards) {
+  const auto whole = [](StageBackward backward) { return backward == StageBackward::Whole; };
+  if (std::ranges::all_of(backwards, whole)) return schedule;
+  check(!has_comms(schedule) && std::ssize(backwards) == schedule.num_stages, "a backward of each stage is left out first");
+  check(std::ranges::is_partitioned(backwards, [](StageBackward one) { return one == StageBackward::Nothing; }),
+        "stages without a backward come first");
+  Schedule result = rewritten(schedule, [&](const Program& program) {
+    Program shorter;
+    for (size_t i = 0; i < program.size(); ++i) {
+      Action action = program[i];
+      const StageBackward backward = backwards[action.stage];
+      const bool left_out = (backward == StageBackward::Nothing && goes_back(action.op)) ||
+                            (backward != StageBackward::Whole && action.op == Op::WeightGrad);
+      if (left_out && pair_ends(program, i)) shorter.back().fusion = Fusion::None;
+      if (left_out) continue;
+      if (backward == StageBackward::InputOnly && action.op == Op::FullBackward) action.op = Op::InputGrad;
+      shorter.push_back(action);
+    }
+    return shorter;
+  });
+  result.backwards = backwards;
+  return result;
+}
 
 bool has_comms(const Schedule& schedule) {
   return contains(schedule, [](Op op) { return communicates(op); });

@@ -27,6 +27,7 @@ const T& value(Member<T> member, const RunSpec& spec) {
 
 std::string group_text(const ParameterGroup& group) {
   const std::string decay = group.weight_decay ? cat(", weight_decay = ", exact(*group.weight_decay)) : "";
+  if (group.frozen) return cat("{match = ", toml_text(group.match), ", frozen = true}");
   return cat("{match = ", toml_text(group.match), ", lr_scale = ", exact(group.lr_scale), decay, "}");
 }
 
@@ -36,6 +37,9 @@ std::optional<Problem> broken_groups(const Field& field, const Groups& groups) {
   for (const ParameterGroup& group : groups) {
     const auto rate = [](double value) { return std::isfinite(value) && value >= 0; };
     if (group.match.empty()) return problem("must have a match that is not empty in every group");
+    if (group.frozen && (group.lr_scale != 1 || group.weight_decay)) {
+      return problem("must have no rates in a group that is frozen");
+    }
     if (!rate(group.lr_scale) || !rate(group.weight_decay.value_or(0))) {
       return problem("must have finite rates of at least 0");
     }
