@@ -98,14 +98,11 @@ void ParamStore::list_gathered(const std::vector<layout::BlockSpec>& blocks) {
     std::set<int> gathered;
     for (const layout::ParamSpec& spec : block.params) {
       const Parameter& param = (*this)[spec.name];
-      if (param.is_trained()) {
-        gathered.insert(unit_of(param));
-      } else {
-        gathered.insert(static_cast<int>(layout_.units.size()) + frozen_layout_.unit_of_param[param.index]);
-      }
+      if (param.is_trained() && is_sharded()) gathered.insert(unit_of(param));
+      if (param.is_trained() || !shards_parameters()) continue;
+      gathered.insert(static_cast<int>(layout_.units.size()) + frozen_layout_.unit_of_param[param.index]);
     }
-    gathered_by_block_.emplace_back();
-    if (shards_parameters()) gathered_by_block_.back().assign(gathered.begin(), gathered.end());
+    gathered_by_block_.emplace_back(gathered.begin(), gathered.end());
   }
 }
 

@@ -1,0 +1,141 @@
+// Frozen parameters on every layout: the bits of one rank in reproducible mode, the same to 1e-10 where tensor ranks
+// split sums, and no frozen byte that moves.
+#include <gtest/gtest.h>
+
+#include "braid/base/text.h"
+#include "braid/spec/parameter_groups.h"
+#include "tests/support/sampled.h"
+#include "tests/train/layout_run.h"
+
+namespace braid::train::frozen_layouts_test {
+namespace {
+
+using Groups = std::vector<ParameterGroup>;
+
+ParameterGroup frozen(const std::string& match) { return {.match = match, .frozen = true}; }
+ParameterGroup trained(const std::string& match) { return {.match = match}; }
+
+// Of 8 layers: on two ranks blocks 0 to 3 and 4 to 7, on four blocks 0 and 1 and so on.
+struct Pattern {
+  std::string name;
+  Groups groups;
+  OutputWeights output = OutputWeights::Tied;
+};
+
+std::vector<Pattern> patterns() {
+  return {
+      {"embedding", {frozen("w?e.weight")}, OutputWeights::Untied},
+      {"all but the last layer", {trained("blocks.7.*"), frozen("*")}},
+      {"all but norms", {trained("*ln_*"), frozen("*")}},
+      {"every second layer", {frozen("blocks.[0246].*")}},
+      {"tied embedding and head", {frozen("wte.weight")}},
+      {"untied head", {frozen("head.weight")}, OutputWeights::Untied},
+      {"first stage", {frozen("w?e.weight"), frozen("blocks.[0-3].*")}, OutputWeights::Untied},
+      {"last stage", {frozen("blocks.[4-7].*"), frozen("ln_f.*"), frozen("head.weight")}, OutputWeights::Untied},
+      {"middle stage", {frozen("blocks.[2-5].*")}},
+      {"all but biases", {trained("*.bias"), frozen("*")}},
+      {"all but an inner layer's half", {trained("blocks.3.mlp.*"), frozen("*")}},
+  };
+}
+
+struct Layout {
+  MeshSpec mesh;
+  std::string schedule = "1f1b", recompute = "none";
+  int zero = 0, chunks = 0;
+  RanksAs ranks = RanksAs::Threads;
+};
+
+std::string text_of(const Layout& of) {
+  return cat("pipe ", of.mesh.pipe, ", data ", of.mesh.data, ", tensor ", of.mesh.tensor, ", ", of.schedule, ", ",
+             of.recompute, ", zero ", of.zero);
+}
+
+std::vector<Layout> layouts() {
+  return {{{.pipe = 4}},
+          {{.data = 4}},
+          {{.pipe = 2, .data = 2}, "1f1b", "full"},
+          {{.pipe = 4}, "zb-h1"},
+          {{.pipe = 2}, "zb-v", "selective"},
+          {{.pipe = 2}, "interleaved", "none", 0, 2},
+          {{.pipe = 2, .data = 2}, "dualpipe"},
+          {{}, "1f1b", "every:3"},
+          {{.data = 2}, "1f1b", "every:2", 1},
+          {{.data = 2}, "1f1b", "none", 3},
+          {{.pipe = 2, .data = 2}, "zb-h1", "full", 3},
+          {{.pipe = 2, .data = 2}, "1f1b", "selective", 1}};
+}
+
+RunSpec spec_of(const Pattern& pattern) {
+  RunSpec spec = tiny_spec(6, 8);
+  spec.train.reduction = Reduction::Reproducible;
+  spec.train.steps = 2;
+  spec.model.output_weights = pattern.output;
+  spec.optimizer.groups = pattern.groups;
+  return spec;
+}
+
+RunSpec on(RunSpec spec, const Layout& layout) {
+  spec.mesh = layout.mesh;
+  spec.pipeline.schedule = layout.schedule;
+  spec.pipeline.chunks = layout.chunks;
+  spec.memory.recompute = layout.recompute;
+  spec.sync.zero = layout.zero;
+  return spec;
+}
+
+std::map<std::string, at::Tensor> initial(const RunSpec& spec) {
+  std::map<std::string, at::Tensor> weights;
+  on_every_rank(spec, [&](Trainer& trainer) { collect(trainer, weights, Held::Weights); });
+  for (auto& [name, weight] : weights) weight = weight.clone();
+  return weights;
+}
+
+void expect_only_trained_ones_move(const RunSpec& spec, const std::map<std::string, at::Tensor>& before,
+                                   const LayoutResult& after) {
+  for (const auto& [name, weight] : before) {
+    EXPECT_EQ(weight.equal(after.params.at(name)), spec::is_frozen(spec.optimizer, name)) << name;
+    EXPECT_NE(after.first_gradients.contains(name), spec::is_frozen(spec.optimizer, name)) << name;
+  }
+}
+
+TEST(FrozenLayouts, GiveTheBitsOfOneRank) {
+  size_t number = 0;
+  for (const Pattern& pattern : patterns()) {
+    for (const DType type : {DType::Float32, DType::BFloat16}) {
+      SCOPED_TRACE(cat(pattern.name, ' ', type));
+      RunSpec spec = spec_of(pattern);
+      spec.train.dtype = type;
+      if (type == DType::BFloat16 && !full_run() && number % 3 != 0) continue;
+      const auto before = initial(spec);
+      const LayoutResult want = train_layout(spec);
+      expect_only_trained_ones_move(spec, before, want);
+      const std::vector<Layout> all = layouts();
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (!full_run() && i % 6 != number % 6) continue;
+        SCOPED_TRACE(text_of(all[i]));
+        const LayoutResult got = train_layout(on(spec, all[i]));
+        EXPECT_EQ(got.losses, want.losses);
+        EXPECT_EQ(got.grad_norms, want.grad_norms);
+        EXPECT_TRUE(same_bits(got.first_gradients, want.first_gradients));
+        EXPECT_TRUE(same_bits(got.params, want.params));
+      }
+      ++number;
+    }
+  }
+}
+
+TEST(FrozenLayouts, OfTensorRanksAreTheSerialOne) {
+  for (const Pattern& pattern : sampled(patterns(), 3)) {
+    SCOPED_TRACE(pattern.name);
+    const RunSpec spec = spec_of(pattern);
+    const LayoutResult want = train_layout(spec);
+    for (const Layout& layout : {Layout{{.tensor = 3}}, Layout{{.pipe = 2, .tensor = 3}, "zb-h1"},
+                                 Layout{{.data = 2, .tensor = 3}, "1f1b", "selective", 3}}) {
+      SCOPED_TRACE(text_of(layout));
+      expect_near(train_layout(on(spec, layout)), want, rounding_of(DType::Float64));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::train::frozen_layouts_test
