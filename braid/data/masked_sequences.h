@@ -5,10 +5,10 @@
 //   rows      2                                        places of the chosen tokens
 //   targets   cat
 //
-// Of the chosen tokens, 80 % become [MASK], 10 % a random token, and 10 % stay. Special tokens and padding are never
-// chosen. Everything is a pure function of (seed, index), so any mesh reads the same sequences; each epoch chooses
-// anew. Source: Devlin et al., "BERT" (2018), section 3.1; Liu et al., "RoBERTa" (2019), section 4.1 and FULL-SENTENCES
-// of section 4.2.
+// A chosen token becomes [MASK] in 80 % of the cases, a random token in 10 %, and stays in 10 %. Special tokens and
+// padding are never chosen. Everything is a pure function of (seed, index), so any mesh reads the same sequences; each
+// epoch chooses anew. Source: Devlin et al., "BERT" (2018), section 3.1; Liu et al., "RoBERTa" (2019), section 4.1 and
+// FULL-SENTENCES of section 4.2.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ class MaskedSampler {
   MaskedSampler(const Blend& blend, const MaskedShape& shape, MaskTokens tokens, uint64_t seed);
 
   MaskedSequence read(int64_t index) const;
-  // Returns the sum of the numbers of chosen tokens of `count` samples from `first` on.
+  // Returns the sum of the numbers of chosen tokens of `count` samples from `first` on, if no document has special
+  // tokens within.
   int64_t num_targets(int64_t first, int64_t count) const;
 
  private:

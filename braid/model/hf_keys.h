@@ -8,6 +8,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/model/model_spec.h"
+#include "braid/model/shape.h"
 
 namespace braid::model {
 
@@ -46,6 +48,15 @@ class HfKeys {
   void take_size(const char* key, int& to) const {
     if (find(key)) return take_optional_size(key, to);
     refuse(key, "must be given");
+  }
+  // Reads the sizes that most classes have, under the same names.
+  void take_sizes(ModelSpec& model) const {
+    take_size("vocab_size", model.vocab);
+    take_size("max_position_embeddings", model.context);
+    take_size("hidden_size", model.width);
+    take_size("intermediate_size", model.ffn);
+    take_size("num_hidden_layers", model.layers);
+    take_size("num_attention_heads", model.heads);
   }
   void take_optional_size(const char* key, int& to) const {
     const nlohmann::json* value = find(key);
@@ -105,5 +116,14 @@ class HfKeys {
   std::string prefix_;
   std::vector<Problem>& problems_;
 };
+
+// Writes the sizes that HfKeys::take_sizes() reads, but for the vocabulary.
+inline void put_sizes(const ModelSpec& spec, nlohmann::ordered_json& json) {
+  json["max_position_embeddings"] = spec.context;
+  json["hidden_size"] = spec.width;
+  json["intermediate_size"] = ffn_width(spec);
+  json["num_hidden_layers"] = spec.layers;
+  json["num_attention_heads"] = spec.heads;
+}
 
 }  // namespace braid::model

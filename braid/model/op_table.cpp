@@ -13,7 +13,7 @@ Terms none(const OpAt&) { return {}; }
 
 Terms product_flops(const OpAt& at) { return 2 * at.rows() * at.weights(); }
 
-// That of a bias is in no count.
+// Leaves out the bias of logits, as other counts do.
 Terms logit_flops(const OpAt& at) { return 2 * at.rows() * Terms(at.op.params[0].dims); }
 
 // Two products: scores of queries with the keys that they see, and the sum of values by these.

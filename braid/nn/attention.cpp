@@ -165,6 +165,7 @@ kernels::CappedAttention capped_call(const at::Tensor& qkv_btf, const CoreCall& 
 struct CappedCore : Function<CappedCore> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const CoreCall& call) {
     check(qkv_btf.is_cpu(), "capped attention is computed on CPUs");
+    check(call.sees == model::Sees::Earlier, "capped attention sees earlier tokens alone");
     const kernels::CappedOutput output = kernels::capped_attention(qkv_btf, capped_call(qkv_btf, call));
     ctx->save_for_backward({qkv_btf, output.y_btf, output.norm_bht});
     keep(ctx, call);

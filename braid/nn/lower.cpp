@@ -8,21 +8,17 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/model/families.h"
-#include "braid/model/shape.h"
 #include "braid/nn/activation_functions.h"
-#include "braid/nn/attention.h"
-#include "braid/nn/cached_attention.h"
 #include "braid/nn/call_list.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
-#include "braid/nn/head_norms.h"
+#include "braid/nn/head_calls.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/nn/language_head.h"
 #include "braid/nn/linear.h"
 #include "braid/nn/op_cursor.h"
 #include "braid/nn/opaque.h"
 #include "braid/nn/residual_norm.h"
-#include "braid/nn/rotary.h"
 
 namespace braid::nn {
 namespace {
@@ -45,6 +41,7 @@ class Lowering {
         number_(piece.block),
         store_(store),
         rank_(rank),
+        heads_(spec, rank),
         ops_(block_, piece),
         calls_(block_, rank.tensor) {}
 
@@ -77,17 +74,14 @@ class Lowering {
       case OpKind::Bias:
         return bias(op);
       case OpKind::Rotary:
-        return rotary(op);
+        return emit(op, heads_.rotary(op, store_.flat_data().options()));
       case OpKind::Attention:
         return attention(op);
-      case OpKind::GeGlu:
-        return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
-          frame[y] = geglu(frame[x].value, keep);
-        });
       case OpKind::SwiGlu:
-        return emit(op, [x = op.in[0], y = op.out, keep = rank_.keep](Frame& frame, const Microbatch&) {
-          frame[y] = swiglu(frame[x].value, keep);
-        });
+      case OpKind::GeGlu:
+        return emit(
+            op, [x = op.in[0], y = op.out, activation = op.kind == OpKind::SwiGlu ? swiglu : geglu, keep = rank_.keep](
+                    Frame& frame, const Microbatch&) { frame[y] = activation(frame[x].value, keep); });
       case OpKind::Opaque:
         return opaque(op);
       case OpKind::PickRows:
@@ -244,41 +238,12 @@ class Lowering {
     });
   }
 
-  // The heads of this rank.
-  int heads() const { return spec_.heads / rank_.tensor.size(); }
-  int kv_heads() const { return model::num_kv_heads(spec_) / model::key_head_parts(spec_, rank_.tensor.size()); }
-
   void head_norm(const Op& op) {
-    const HeadNorms norms{&param(op.params[0]), &param(op.params[1]), spec_.norm_eps};
-    emit(op,
-         [=, x = op.in[0], y = op.out, h = heads(), k = kv_heads(), rank = rank_](Frame& frame, const Microbatch& m) {
-           frame[y] = norm_heads_(frame[x].value, {norms, h, k, m.micro}, rank);
-         });
-  }
-
-  void rotary(const Op& op) {
-    const auto turned = std::make_shared<const Rotary>(rotary_options(spec_), store_.flat_data().options());
-    emit(op, [=, x = op.in[0], y = op.out, heads = heads() + kv_heads()](Frame& frame, const Microbatch& m) {
-      const at::Tensor& x_btf = frame[x].value;
-      if (m.cache) turned->rotate_at_(x_btf, heads, m.cache->places_n());
-      frame[y] = m.cache ? x_btf : turned->rotate_(x_btf, heads);
-    });
+    emit(op, heads_.norm(op, {&param(op.params[0]), &param(op.params[1]), spec_.norm_eps}));
   }
 
   void attention(const Op& op) {
-    const CoreCall core{heads(), kv_heads(), {}, rank_.keep, op.window, op.cap, op.scale, op.sees};
-    const CachedCall cached{core.heads,  core.kv_heads,
-                            core.window, {static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())},
-                            core.cap,    core.scale};
-    emit(op, [=, x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
-      if (m.cache) {
-        frame[y] = cached_attention(frame[x].value, cached, *m.cache);
-      } else {
-        CoreCall of_micro = core;
-        of_micro.documents_bt = m.documents_bt;
-        frame[y] = attention_core(frame[x].value, of_micro);
-      }
-    });
+    emit(op, heads_.attention(op, {static_cast<int>(number_), static_cast<int>(&op - block_.ops.data())}));
   }
 
   void opaque(const Op& op) {
@@ -306,6 +271,7 @@ class Lowering {
   const size_t number_;
   param::ParamStore& store_;
   const RankContext rank_;
+  const HeadCalls heads_;
   OpCursor ops_;
   CallList calls_;
 };

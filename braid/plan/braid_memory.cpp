@@ -67,7 +67,9 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
-  const bool takes_place = x.ends_in_norm && load.recompute.keeps != Keeps::SegmentInputs;
+  // Where blocks have graphs of their own, their outputs stay until then.
+  const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
+  const bool takes_place = x.ends_in_norm && !own_graphs;
   const double coming = load.head && !takes_place ? x.hidden : 0;
   const double rows = x.routed > 0 ? x.routed : x.hidden;  // input rows of the products
   const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
@@ -76,7 +78,10 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const bool waits = waits_in_a_line(run);
   const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
   const double freed = waits ? -x.hidden : of_feed;
-  const double attention = x.heads + 2 * x.qkv + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
+  // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
+  // not.
+  const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
+  const double attention = x.heads + gradients + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);

@@ -1,14 +1,19 @@
 // Helpers for the lists of fields: bounds, and a builder for each section of a RunSpec.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "braid/base/text.h"
 #include "braid/base/word.h"
+#include "braid/model/families.h"
 #include "braid/spec/fields.h"
 
 namespace braid::spec::field_builders {
@@ -75,5 +80,15 @@ template <auto Value>
 inline constexpr auto checkpoint = &field<&RunSpec::checkpoint, Value>;
 template <auto Value>
 inline constexpr auto run = &field<&RunSpec::run, Value>;
+
+// Returns "Only of model.family ..." with the families that a key is for.
+template <class Trait>
+std::string only_of(Trait model::FamilyTraits::*trait, std::initializer_list<Trait> values) {
+  std::vector<std::string> names;
+  for (const model::Family& family : model::families()) {
+    if (std::ranges::count(values, family.traits.*trait) > 0) names.push_back(quoted_text(family.name));
+  }
+  return cat(" Only of model.family ", joined(names, " and "), ".");
+}
 
 }  // namespace braid::spec::field_builders

@@ -1,7 +1,4 @@
 // The list of fields: key, meaning, place and rule of every value a user can set. The structs hold the defaults.
-#include <algorithm>
-#include <initializer_list>
-
 #include "braid/model/families.h"
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
@@ -14,16 +11,6 @@ using namespace field_builders;
 using M = ModelSpec;
 using D = DataSpec;
 using O = OptimizerSpec;
-
-// Returns "Only of model.family ..." with the families that a key is for.
-template <class Trait>
-std::string only_of(Trait model::FamilyTraits::*trait, std::initializer_list<Trait> values) {
-  std::vector<std::string> names;
-  for (const model::Family& family : model::families()) {
-    if (std::ranges::count(values, family.traits.*trait) > 0) names.push_back(quoted_text(family.name));
-  }
-  return cat(" Only of model.family ", joined(names, " and "), ".");
-}
 
 std::vector<Field> model_fields() {
   using Traits = model::FamilyTraits;

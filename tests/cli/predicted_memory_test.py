@@ -77,11 +77,7 @@ class PredictedMemory(TinyRun):
         for layout in LAYOUTS:
             with self.subTest(layout=layout):
                 self.trained(*SHAPE, *layout)
-                lines = self.metrics()
-                held = max([line for line in lines if line["kind"] == "step"][-1]["peak_memory_bytes"])
-                said = max([line for line in lines if line["kind"] == "prediction"][0]["peak_memory_bytes"])
-                self.assertGreaterEqual(said / held, 1)
-                self.assertLessEqual(said / held, 1.02)
+                self.assert_memory_as_predicted()
 
 
 if __name__ == "__main__":

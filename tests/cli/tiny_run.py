@@ -104,6 +104,14 @@ class TinyRun(unittest.TestCase):
     def metrics(self, out="run"):
         return [json.loads(line) for line in (self.path / out / "metrics.jsonl").read_text().splitlines()]
 
+    def assert_memory_as_predicted(self, out="run"):
+        """The fullest rank was predicted to hold what it held, or up to 2 % more."""
+        lines = self.metrics(out)
+        held = max([line for line in lines if line["kind"] == "step"][-1]["peak_memory_bytes"])
+        said = max([line for line in lines if line["kind"] == "prediction"][0]["peak_memory_bytes"])
+        self.assertGreaterEqual(said / held, 1)
+        self.assertLessEqual(said / held, 1.02)
+
     def losses(self, out="run"):
         return [line["loss"] for line in self.metrics(out) if line["kind"] == "step"]
 

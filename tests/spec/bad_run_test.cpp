@@ -11,15 +11,6 @@ TEST(BadRun, Shapes) {
       {"", {"mesh.tensor=4"}, "mesh.tensor = 4: must divide model.heads (6); nearest valid is 3"},
       {"", {"mesh.tensor=7"}, "mesh.tensor = 7: must divide model.heads (6); nearest valid is 6"},
       {"",
-       {"model.family=llama", "model.kv_heads=3", "mesh.tensor=2"},
-       "mesh.tensor = 2: must divide model.kv_heads (3) or be a multiple of it; nearest valid is 1"},
-      {"", {"model.family=llama", "model.kv_heads=3", "mesh.tensor=6", "model.ffn=1536"}, "accepted"},
-      {"",
-       {"model.family=llama", "model.kv_heads=1", "mesh.tensor=2", "mesh.data=2", "sync.compression=top-k"},
-       "sync.compression = \"top-k\": must be none, bfloat16 or float16 when mesh.tensor is more than the key heads "
-       "(1): "
-       "ranks that hold copies of a head would compress them with other rows"},
-      {"",
        {"model.vocab=100"},
        "model.vocab = 100: must be 0 or at least 257, the tokens of data.tokenizer (\"bytes\"); nearest valid is 0"},
       {"",

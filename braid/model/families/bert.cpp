@@ -52,12 +52,7 @@ ModelSpec bert_model(const HfKeys& keys) {
   ModelSpec model;
   model.family = ModelFamily::Bert;
   model.norm_eps = 1e-12;
-  keys.take_size("vocab_size", model.vocab);
-  keys.take_size("max_position_embeddings", model.context);
-  keys.take_size("hidden_size", model.width);
-  keys.take_size("intermediate_size", model.ffn);
-  keys.take_size("num_hidden_layers", model.layers);
-  keys.take_size("num_attention_heads", model.heads);
+  keys.take_sizes(model);
   keys.take_number("layer_norm_eps", model.norm_eps);
   keys.take_number("initializer_range", model.init_std);
   keys.need("hidden_act", "gelu");
@@ -72,11 +67,7 @@ ModelSpec bert_model(const HfKeys& keys) {
 HfModelType bert_type(const ModelSpec&) { return {"bert", "BertForMaskedLM", "BertForPreTraining"}; }
 
 void put_bert(const ModelSpec& spec, nlohmann::ordered_json& json) {
-  json["max_position_embeddings"] = spec.context;
-  json["hidden_size"] = spec.width;
-  json["intermediate_size"] = spec.ffn > 0 ? spec.ffn : bert_ffn(spec);
-  json["num_hidden_layers"] = spec.layers;
-  json["num_attention_heads"] = spec.heads;
+  put_sizes(spec, json);
   json["hidden_act"] = "gelu";
   json["layer_norm_eps"] = spec.norm_eps;
   json["type_vocab_size"] = kTokenTypes;

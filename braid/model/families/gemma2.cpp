@@ -56,12 +56,7 @@ void need_alternating_layers(const HfKeys& keys, int layers) {
 ModelSpec gemma2_model(const HfKeys& keys) {
   ModelSpec model{.family = ModelFamily::Gemma2, .attention_cap = 50, .logit_cap = 30, .query_scalar = 256};
   model.norm_eps = 1e-6;
-  keys.take_size("vocab_size", model.vocab);
-  keys.take_size("max_position_embeddings", model.context);
-  keys.take_size("hidden_size", model.width);
-  keys.take_size("intermediate_size", model.ffn);
-  keys.take_size("num_hidden_layers", model.layers);
-  keys.take_size("num_attention_heads", model.heads);
+  keys.take_sizes(model);
   keys.take_size_or("num_key_value_heads", 4, model.kv_heads);
   keys.take_size_or("head_dim", 256, model.head_width);
   if (int64_t{model.head_width} * model.heads == model.width) model.head_width = 0;
@@ -90,11 +85,7 @@ OrderedJson number_or_null(Number value) {
 }
 
 void put_gemma2(const ModelSpec& spec, OrderedJson& json) {
-  json["max_position_embeddings"] = spec.context;
-  json["hidden_size"] = spec.width;
-  json["intermediate_size"] = ffn_width(spec);
-  json["num_hidden_layers"] = spec.layers;
-  json["num_attention_heads"] = spec.heads;
+  put_sizes(spec, json);
   json["num_key_value_heads"] = num_kv_heads(spec);
   json["head_dim"] = head_width(spec);
   json["hidden_activation"] = "gelu_pytorch_tanh";

@@ -53,12 +53,7 @@ ModelSpec llama_shaped_model(const HfKeys& keys, const HfClass& reads) {
   ModelSpec model;
   model.family = ModelFamily::Llama;
   model.norm_eps = 1e-6;
-  keys.take_size("vocab_size", model.vocab);
-  keys.take_size("max_position_embeddings", model.context);
-  keys.take_size("hidden_size", model.width);
-  keys.take_size("intermediate_size", model.ffn);
-  keys.take_size("num_hidden_layers", model.layers);
-  keys.take_size("num_attention_heads", model.heads);
+  keys.take_sizes(model);
   keys.take_size_or("num_key_value_heads", reads.kv_heads, model.kv_heads);
   keys.take_size_or("head_dim", reads.head_width, model.head_width);
   if (int64_t{model.head_width} * model.heads == model.width) model.head_width = 0;
@@ -169,11 +164,7 @@ void put_window(const ModelSpec& spec, const std::string& type, nlohmann::ordere
 
 void put_llama_shaped(const ModelSpec& spec, nlohmann::ordered_json& json) {
   const std::string type = llama_type(spec).name;
-  json["max_position_embeddings"] = spec.context;
-  json["hidden_size"] = spec.width;
-  json["intermediate_size"] = ffn_width(spec);
-  json["num_hidden_layers"] = spec.layers;
-  json["num_attention_heads"] = spec.heads;
+  put_sizes(spec, json);
   json["num_key_value_heads"] = num_kv_heads(spec);
   json["head_dim"] = head_width(spec);
   json["hidden_act"] = "silu";

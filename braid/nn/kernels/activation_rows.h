@@ -62,58 +62,54 @@ void gelu_backward(const GeluBackwardRows<T>& a, RowRange rows, MathOf<T>* sums)
   }
 }
 
-template <class T>
-void swiglu_forward(const SwigluForwardRows<T>& a, RowRange rows) {
-  for (int64_t i = rows.begin; i < rows.end; ++i) {
-    const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width;
-    T* y = a.y + i * a.width;
-    for_lanes<T>(
-        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
-          const auto g = load(gate + j, extent);
-          store(y + j, g * sigmoid(g).value * load(up + j, extent), extent);
-        });
-  }
-}
+// The forms of a gate: an activation, and with its derivative.
+template <class M>
+struct ValueAndSlope {
+  Lanes<M> value, slope;
+};
 
 // silu(g) = g s, silu'(g) = s + g s (1 - s), with s = sigmoid(g).
-template <class T>
-void swiglu_backward(const SwigluBackwardRows<T>& a, RowRange rows) {
-  for (int64_t i = rows.begin; i < rows.end; ++i) {
-    const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width, *dy = a.dy + i * a.width;
-    T *dgate = a.dgate_up + i * 2 * a.width, *dup = dgate + a.width;
-    for_lanes<T>(
-        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
-          const auto g = load(gate + j, extent), d = load(dy + j, extent), u = load(up + j, extent);
-          const auto s = sigmoid(g);
-          const auto silu = g * s.value;
-          store(dgate + j, d * u * fma(silu, s.complement, s.value), extent);
-          store(dup + j, d * silu, extent);
-        });
+template <class M>
+struct SiluGate {
+  static BRAID_INLINE Lanes<M> value(const Lanes<M>& g) { return g * sigmoid(g).value; }
+  static BRAID_INLINE ValueAndSlope<M> with_slope(const Lanes<M>& g) {
+    const auto s = sigmoid(g);
+    const auto silu = g * s.value;
+    return {silu, fma(silu, s.complement, s.value)};
   }
-}
+};
 
-template <class T>
-void geglu_forward(const SwigluForwardRows<T>& a, RowRange rows) {
+template <class M>
+struct GeluGate {
+  static BRAID_INLINE Lanes<M> value(const Lanes<M>& g) { return Gelu<M>::value(g); }
+  static BRAID_INLINE ValueAndSlope<M> with_slope(const Lanes<M>& g) {
+    return {Gelu<M>::value(g), Gelu<M>::derivative(g)};
+  }
+};
+
+template <class T, template <class> class Gate>
+void gated_forward(const SwigluForwardRows<T>& a, RowRange rows) {
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width;
     T* y = a.y + i * a.width;
     for_lanes<T>(
         a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
-          store(y + j, Gelu<MathOf<T>>::value(load(gate + j, extent)) * load(up + j, extent), extent);
+          store(y + j, Gate<MathOf<T>>::value(load(gate + j, extent)) * load(up + j, extent), extent);
         });
   }
 }
 
-template <class T>
-void geglu_backward(const SwigluBackwardRows<T>& a, RowRange rows) {
+template <class T, template <class> class Gate>
+void gated_backward(const SwigluBackwardRows<T>& a, RowRange rows) {
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width, *dy = a.dy + i * a.width;
     T *dgate = a.dgate_up + i * 2 * a.width, *dup = dgate + a.width;
     for_lanes<T>(
         a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
           const auto g = load(gate + j, extent), d = load(dy + j, extent), u = load(up + j, extent);
-          store(dgate + j, d * u * Gelu<MathOf<T>>::derivative(g), extent);
-          store(dup + j, d * Gelu<MathOf<T>>::value(g), extent);
+          const auto gated = Gate<MathOf<T>>::with_slope(g);
+          store(dgate + j, d * u * gated.slope, extent);
+          store(dup + j, d * gated.value, extent);
         });
   }
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "braid/nn/kernels/capped_rows.h"
+#include "braid/nn/kernels/capped_tiles.h"
 #include "braid/nn/kernels/parallel_rows.h"
 #include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/product_bf16.h"
@@ -28,82 +29,12 @@ constexpr int64_t kKeys = 512;  // keys of a tile
 // Queries of a tile. Fewer compute fewer scores that the causal mask hides; more multiply faster.
 constexpr int64_t queries_of_tile(int64_t t) { return t >= 768 ? 128 : t >= 192 ? 64 : 32; }
 
-// Rows of a head in the math type: the rows themselves, or a widened copy.
-template <class T>
-class HeadRows {
- public:
-  using M = MathOf<T>;
-  Tile<const M> widened(const T* rows, int64_t count, int64_t width, int64_t stride) {
-    if constexpr (std::is_same_v<T, M>) return {rows, stride};
-    copy_.resize(count * width);
-    for (int64_t i = 0; i < count; ++i) {
-      best_kernels<ElementCopyKernels<T>>().widen(rows + i * stride, width, copy_.data() + i * width);
-    }
-    return {copy_.data(), width};
-  }
-
- private:
-  std::vector<M> copy_;
-};
-
-// The sizes and memory of a call.
-template <class T>
-struct Problem {
-  using M = MathOf<T>;
-  const T* qkv;
-  const int64_t* first_seen;
-  int64_t b, t, heads, kv_heads, width;  // width: features of a head
-  M cap, scale;
-
-  Problem(const at::Tensor& qkv_btf, const CappedAttention& call)
-      : qkv(read<T>(qkv_btf)),
-        first_seen(read<int64_t>(call.first_seen_bt)),
-        b(qkv_btf.size(0)),
-        t(qkv_btf.size(1)),
-        heads(call.heads),
-        kv_heads(call.kv_heads),
-        width(qkv_btf.size(2) / (call.heads + 2 * call.kv_heads)),
-        cap(static_cast<M>(call.cap)),
-        scale(static_cast<M>(call.scale)) {}
-
-  int64_t row() const { return (heads + 2 * kv_heads) * width; }  // elements of a row of qkv
-  int64_t group() const { return heads / kv_heads; }
-  // The offsets of a token's query head, key head and value head in a tensor like qkv.
-  int64_t q_at(int64_t sequence, int64_t token, int64_t head) const {
-    return (sequence * t + token) * row() + head * width;
-  }
-  int64_t k_at(int64_t sequence, int64_t token, int64_t kv) const { return q_at(sequence, token, heads + kv); }
-  int64_t v_at(int64_t sequence, int64_t token, int64_t kv) const {
-    return q_at(sequence, token, heads + kv_heads + kv);
-  }
-  // The offset of a head's output.
-  int64_t y_at(int64_t sequence, int64_t token, int64_t head) const {
-    return ((sequence * t + token) * heads + head) * width;
-  }
-};
-
-// A range of queries and one of keys that some of these see.
-struct TileRange {
-  RowRange queries, keys;
-  int64_t rows() const { return queries.end - queries.begin; }
-  int64_t columns() const { return keys.end - keys.begin; }
-};
-
-// Writes the keys of the tile that each query sees.
-void write_seen(const int64_t* first_seen, const TileRange& tile, RowRange* seen) {
-  for (int64_t i = tile.queries.begin; i < tile.queries.end; ++i) {
-    const int64_t begin = std::clamp(first_seen[i], tile.keys.begin, tile.keys.end);
-    const int64_t end = std::clamp(i + 1, begin, tile.keys.end);
-    seen[i - tile.queries.begin] = {begin - tile.keys.begin, end - tile.keys.begin};
-  }
-}
-
 // The work of one thread in forward.
 template <class T>
 class Forward {
  public:
   using M = MathOf<T>;
-  Forward(const Problem<T>& problem, T* y, M* norms)
+  Forward(const CappedHeads<T>& problem, T* y, M* norms)
       : a_(problem),
         y_(y),
         norms_(norms),
@@ -156,46 +87,13 @@ class Forward {
   }
 
  private:
-  const Problem<T>& a_;
+  const CappedHeads<T>& a_;
   T* const y_;
   M* const norms_;
   const int64_t queries_;
   std::vector<M> scores_, sums_of_values_;
   std::vector<RowRange> seen_;
   HeadRows<T> q_, k_;
-};
-
-// The gradients of the rows of a head: in the tensor itself, or in the math type until they are rounded.
-template <class T>
-class HeadGradient {
- public:
-  using M = MathOf<T>;
-  // `to` is the head's part of a tensor with rows of `stride` elements.
-  void begin(T* to, int64_t count, int64_t width, int64_t stride) {
-    to_ = to, count_ = count, width_ = width, stride_ = stride;
-    if constexpr (!std::is_same_v<T, M>) sums_.assign(count * width, M(0));
-    if constexpr (std::is_same_v<T, M>) {
-      for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * stride, width, M(0));
-    }
-  }
-  Tile<M> from(int64_t token) {
-    if constexpr (std::is_same_v<T, M>)
-      return {to_ + token * stride_, stride_};
-    else
-      return {sums_.data() + token * width_, width_};
-  }
-  void end() {
-    if constexpr (!std::is_same_v<T, M>) {
-      for (int64_t i = 0; i < count_; ++i) {
-        best_kernels<ElementCopyKernels<T>>().narrow(sums_.data() + i * width_, width_, M(1), to_ + i * stride_);
-      }
-    }
-  }
-
- private:
-  T* to_ = nullptr;
-  int64_t count_ = 0, width_ = 0, stride_ = 0;
-  std::vector<M> sums_;
 };
 
 // The work of one thread in backward.
@@ -208,7 +106,7 @@ class Backward {
     const M* norms;
     T* dqkv;
   };
-  Backward(const Problem<T>& problem, const Tensors& tensors)
+  Backward(const CappedHeads<T>& problem, const Tensors& tensors)
       : a_(problem),
         x_(tensors),
         queries_(queries_of_tile(a_.t)),
@@ -290,7 +188,7 @@ class Backward {
     }
   }
 
-  const Problem<T>& a_;
+  const CappedHeads<T>& a_;
   const Tensors x_;
   const int64_t queries_;
   std::vector<M> scores_, dscores_, deltas_;
@@ -308,7 +206,7 @@ CappedOutput capped_attention(const at::Tensor& qkv_btf, const CappedAttention& 
   CappedOutput output;
   with_type(qkv_btf, [&](auto zero) {
     using T = decltype(zero);
-    const Problem<T> a(qkv_btf, call);
+    const CappedHeads<T> a(qkv_btf, call);
     output.y_btf = at::empty({a.b, a.t, a.heads * a.width}, qkv_btf.options());
     output.norm_bht = at::empty({a.b, a.heads, a.t}, qkv_btf.options().dtype(math_type(qkv_btf)));
     const int64_t queries = queries_of_tile(a.t), blocks = (a.t + queries - 1) / queries;
@@ -329,7 +227,7 @@ at::Tensor capped_attention_backward(const at::Tensor& qkv_btf, const CappedAtte
   const at::Tensor dqkv = at::empty_like(qkv_btf), dy = dy_btf.contiguous();
   with_type(qkv_btf, [&](auto zero) {
     using T = decltype(zero);
-    const Problem<T> a(qkv_btf, call);
+    const CappedHeads<T> a(qkv_btf, call);
     const typename Backward<T>::Tensors tensors{read<T>(output.y_btf), read<T>(dy), read<MathOf<T>>(output.norm_bht),
                                                 write<T>(dqkv)};
     at::parallel_for(0, a.b * a.kv_heads, 1, [&](int64_t begin, int64_t end) {

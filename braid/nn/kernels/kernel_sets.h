@@ -27,10 +27,18 @@ void sum_parts(const SumParts<M>& a, RowRange columns) {
 }
 
 template <class T>
-constexpr RowKernels<T> kRows{
-    norm_forward<T>,          norm_backward<T>,          gelu_forward<T>,   gelu_backward<T>,
-    gelu_forward<T, GeluErf>, gelu_backward<T, GeluErf>, swiglu_forward<T>, swiglu_backward<T>,
-    geglu_forward<T>,         geglu_backward<T>,         rotary<T>,         sum_parts<MathOf<T>>};
+constexpr RowKernels<T> kRows{norm_forward<T>,
+                              norm_backward<T>,
+                              gelu_forward<T>,
+                              gelu_backward<T>,
+                              gelu_forward<T, GeluErf>,
+                              gelu_backward<T, GeluErf>,
+                              gated_forward<T, SiluGate>,
+                              gated_backward<T, SiluGate>,
+                              gated_forward<T, GeluGate>,
+                              gated_backward<T, GeluGate>,
+                              rotary<T>,
+                              sum_parts<MathOf<T>>};
 
 template <class T>
 const RowKernels<T>& set_of(std::type_identity<RowKernels<T>>) {
