@@ -17,14 +17,15 @@ namespace braid::model {
 // Without model.window, the second term is therefore half of the 12 x layers x width x context of Chowdhery et al.,
 // "PaLM" (2022), appendix B. The output head is counted with the true vocabulary, as in Narayanan et al., "Efficient
 // Large-Scale Language Model Training" (2021), section 5.1. Norms, activations, the softmax and the optimizer are not
-// counted. REQUIRES: `spec.vocab` is resolved (> 0).
+// counted. A weight that is frozen saves a third of its part, and so does an input behind which nothing is trained.
+// REQUIRES: `spec.vocab` is resolved (> 0).
 // `picked`: the share of the tokens whose logits a masked family computes.
 double model_flops_per_token(const ModelSpec& spec, double picked = 1);
-// Returns the same for a graph, with the extents of one token.
+// Returns the same for a graph, which may have frozen parameters, with the extents of one token.
 double model_flops_per_token(const ModelGraph& graph, const Extents& of_token);
 
 // Returns the model-FLOP utilisation: model_flops_per_token() x tokens per second / peak_flops. `peak_flops` is per
 // second, of all ranks together. Returns NaN if it is unknown (not > 0).
-double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, double peak_flops);
+double model_flop_utilisation(double flops_per_token, double tokens_per_second, double peak_flops);
 
 }  // namespace braid::model

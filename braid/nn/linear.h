@@ -2,8 +2,9 @@
 // leaves dW and db on the weight-gradient queue.
 //
 // Trained parameters are inputs of the graph, so that a graph exists even if x needs no gradient, but their .grad stays
-// undefined. x is kept only for the gradient of a trained weight. With gradients disabled, nothing is saved and nothing is queued. x and the parameters have one dtype:
-// float32, float64, bfloat16 or float16. The queued products are summed in the slots' type (weight_grads.h).
+// undefined. x is kept only for the gradient of a trained weight. With gradients disabled, nothing is saved and nothing
+// is queued. x and the parameters have one dtype: float32, float64, bfloat16 or float16. The queued products are summed
+// in the slots' type (weight_grads.h).
 #pragma once
 
 #include "braid/nn/activation.h"

@@ -34,7 +34,8 @@ struct OpaqueState {
 // Returns the gradients of the leaves; undefined for those that need none.
 variable_list gradients(const at::Tensor& y, const variable_list& leaves, const at::Tensor& dy) {
   variable_list needing, found;
-  std::ranges::copy_if(leaves, std::back_inserter(needing), [](const at::Tensor& leaf) { return leaf.requires_grad(); });
+  std::ranges::copy_if(leaves, std::back_inserter(needing),
+                       [](const at::Tensor& leaf) { return leaf.requires_grad(); });
   if (y.requires_grad()) found = torch::autograd::grad({y}, needing, {dy}, {}, false, /*allow_unused=*/true);
   found.resize(needing.size());
   variable_list d(leaves.size());

@@ -112,8 +112,9 @@ class Segments {
   // Recomputes, ahead of backward, the last of the segments that keep only their input. A second call does nothing.
   void recompute(Passage& passage) const;
 
-  // Returns the gradient of forward's input, undefined if that input was or if backward ends before it. dy: the gradient of forward's output. The
-  // gradient of an auxiliary loss is its coefficient times the microbatch's loss_gradient.
+  // Returns the gradient of forward's input, undefined if that input was or if backward ends before it. dy: the
+  // gradient of forward's output. The gradient of an auxiliary loss is its coefficient times the microbatch's
+  // loss_gradient.
   at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
 
  private:

@@ -29,11 +29,12 @@ struct GradTarget {
   int micro = 0;
 };
 
-// Returns the data of a trained parameter among `params`, which may be null; nothing if there is none. As an input of an
-// autograd Function, it makes the output need a gradient.
+// Returns the data of a trained parameter among `params`, which may be null; nothing if there is none. As an input of
+// an autograd Function, it makes the output need a gradient.
 std::optional<at::Tensor> any_trained(std::initializer_list<const param::Parameter*> params);
 
-// Each push does nothing for a frozen parameter. Pushes slot = beta * slot + dy^T x, of shape [o, i] (kernels/product.h).
+// Each push does nothing for a frozen parameter. Pushes slot = beta * slot + dy^T x, of shape [o, i]
+// (kernels/product.h).
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni);
 // Pushes slot = beta * slot + the sum over rows. Elements of the parameter beyond the summed ones (positions that the
 // batch does not reach) get zero.

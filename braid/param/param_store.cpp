@@ -38,9 +38,14 @@ std::vector<Parameter> collect(const std::vector<layout::BlockSpec>& blocks, mod
       if (spec.trained != trained) continue;
       auto found = std::find_if(params.begin(), params.end(), [&](const Parameter& p) { return p.name == spec.name; });
       if (found == params.end()) {
-        Parameter param{spec.name,   spec.placement, spec.init,
-                        spec.decay,  spec.linear,    spec.trained,
-                        static_cast<int>(params.size()), spec.uses};
+        Parameter param{spec.name,
+                        spec.placement,
+                        spec.init,
+                        spec.decay,
+                        spec.linear,
+                        spec.trained,
+                        static_cast<int>(params.size()),
+                        spec.uses};
         found = params.insert(params.end(), std::move(param));
       }
       add_use(*found, spec);
@@ -64,9 +69,7 @@ std::vector<int> first_blocks(const std::vector<Parameter>& params, const std::v
 }  // namespace
 
 ParamStore::ParamStore(const std::vector<layout::BlockSpec>& blocks, const StoreOptions& options)
-    : options_(options),
-      params_(collect(blocks, model::Trained::Yes)),
-      frozen_(collect(blocks, model::Trained::No)) {
+    : options_(options), params_(collect(blocks, model::Trained::Yes)), frozen_(collect(blocks, model::Trained::No)) {
   const at::ScalarType type = c10::typeMetaToScalarType(options.data.dtype());
   const bool rounds = type == at::kBFloat16 || type == at::kHalf;
   check(rounds || type == at::kFloat || type == at::kDouble, "parameters are float32, float64, bfloat16 or float16");

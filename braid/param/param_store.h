@@ -73,7 +73,7 @@ class ParamStore {
   // owns.
   void round_masters();
 
-  int64_t num_flat() const { return layout_.num_elements; }                              // elements of a whole buffer
+  int64_t num_flat() const { return layout_.num_elements; }                             // elements of a whole buffer
   int64_t num_owned() const { return layout_.num_elements / options_.sharding.parts; }  // elements it updates
   Reduction reduction() const { return options_.reduction; }
 

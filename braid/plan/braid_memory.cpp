@@ -29,10 +29,16 @@ double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& 
   return element_bytes(spec.train.dtype) * kept.elements.at(layout.extents) + kSingle * kept.floats.at(layout.extents);
 }
 
-PartBytes bytes_of(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
+PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
   const double masks = part.masked.at(layout.extents);
   return {bytes_of(part.everything, spec, layout) + masks, bytes_of(part.selected, spec, layout) + masks,
-          bytes_of(part.pending, spec, layout)};
+          bytes_of(part.pending, spec, layout),
+          part.runs_backward ? 0 : 1 / static_cast<double>(layout.account->parts_of_layer())};
+}
+
+// Returns the number of blocks before the first that backward runs.
+double skipped_blocks(const ActivationBytes& x, const StageLoad& load) {
+  return load.of_parts([&](size_t part) { return x.parts[part].skipped; });
 }
 
 double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
@@ -87,13 +93,12 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   return coming + dropped + std::max(feed, attention);
 }
 
-// Returns the number of sharded parameters.
-double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
-  const auto count = [&](const ParameterSum& sum, RankGroup copies) {
-    return num_shards(run.spec, run.layout, copies) > 1 ? sum.count : 0;
-  };
-  return count(parameters.shared, run.layout.gradient_group) +
-         count(parameters.experts, run.layout.expert_gradient_group);
+// Returns the parameters that are sharded.
+ParameterSum sharded_of(const PlannedRun& run, const StageParameters& parameters) {
+  ParameterSum sum;
+  if (num_shards(run.spec, run.layout, run.layout.gradient_group) > 1) sum += parameters.shared;
+  if (num_shards(run.spec, run.layout, run.layout.expert_gradient_group) > 1) sum += parameters.experts;
+  return sum;
 }
 
 // Returns the bytes of the gradients of earlier microbatches that wait while those of copied key heads are summed.
@@ -109,7 +114,7 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
 
 ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   const layout::ModelAccount& account = *layout.account;
-  for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of(part, spec, layout));
+  for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of_part(part, spec, layout));
   for (int layer = 0; layer < std::ssize(account.kind_of_layer); ++layer) {
     const StageLoad load = layers_load(account, layer, layer + 1);
     block = std::max(block, load.of_parts([&](size_t part) { return parts[part].everything; }));
@@ -132,6 +137,8 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   embedding = bytes_of(account.positions.everything, spec, layout);
   picks_rows = account.picks_rows;
   ends_in_norm = account.ends_in_norm;
+  of_logits = account.of_logits;
+  embedding_runs_backward = account.positions.runs_backward;
   head_selected = element * account.last_norm.selected.elements.at(layout.extents);
   head_everything =
       element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
@@ -143,18 +150,24 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const Keeps keeps = load.recompute.keeps;
   const double head = load.head ? head_bytes(x, keeps) : 0;
+  const bool embedding = load.embedding && x.embedding_runs_backward;
   if (keeps == Keeps::SegmentInputs) {
-    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
-    return std::max(inputs, 0.0) * x.hidden + head;
+    const double skipped = skipped_blocks(x, load);
+    const bool begins_at_tokens = embedding && load.blocks > skipped;
+    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - std::floor(skipped / load.recompute.blocks) -
+                          (begins_at_tokens ? 1 : 0);
+    return (load.blocks > skipped ? std::max(inputs, 0.0) * x.hidden : 0) + head;
   }
-  const double ends = (load.embedding ? x.mask + x.embedding : 0) + (load.head ? head : x.hidden);
+  const double output = load.backward == StageBackward::Nothing ? 0 : x.hidden;
+  const double ends = (embedding ? x.mask + x.embedding : 0) + (load.head ? head : output);
   if (keeps == Keeps::Selected) return ends + load.of_parts([&](size_t part) { return x.parts[part].selected; });
   return ends + load.of_parts([&](size_t part) { return x.parts[part].everything; });
 }
 
 double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const double blocks = load.of_parts([&](size_t part) { return x.parts[part].pending; });
-  return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
+  const bool table = load.head && x.whole_logits && x.of_logits.of_weight;
+  return blocks + (table ? x.hidden + x.logits : 0) + (load.embedding && x.embedding_runs_backward ? x.hidden : 0);
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
@@ -172,17 +185,17 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  const double all = sharded_count(run, share.parameters);
-  if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
+  const ParameterSum all = sharded_of(run, share.parameters);
+  if (spec.sync.zero < 2 || all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const double block = sharded_count(run, share.block);
-  const double ends = std::max(all - share.blocks * block, 0.0);
+  const ParameterSum block = sharded_of(run, share.block), ends = sharded_of(run, {.shared = share.ends});
   const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
-  const double tied = std::min(tied_parameters(spec, layout).count, ends);
-  const double gradients = std::min(3.0, share.blocks) * block + ends + (uses - 1) * tied;
-  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all;
-  const double gathered =
-      spec.sync.zero_gather == GatherUnit::Stage ? stages : std::min(2.0, share.blocks) * block + ends;
+  const double tied = std::min(tied_parameters(spec, layout).count, ends.count);
+  const double gradients = std::min(3 * block.count, all.count - ends.count) + ends.count + (uses - 1) * tied;
+  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all.all();
+  const double gathered = spec.sync.zero_gather == GatherUnit::Stage
+                              ? stages
+                              : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
   const double weights = spec.sync.zero == 3 ? gathered : 0;
   return gradients * bytes.gradients + weights * bytes.weights;
 }

@@ -10,6 +10,7 @@ namespace braid::plan {
 struct PartBytes {
   double everything, selected;
   double pending;
+  double skipped;  // fraction of a block that is this part, if backward does not run its block; else 0
 };
 
 // The bytes of a microbatch's tensors on a rank.
@@ -19,10 +20,12 @@ struct ActivationBytes {
   std::vector<PartBytes> parts;  // those of ModelAccount
   double block = 0;              // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
-  double routed = 0, chosen = 0;          // tokens as rows of experts; the router's choice, for every expert
-  double mask = 0;                        // mask of dropout: a byte for each element
-  double embedding;                       // what the embedding keeps beside masks: the input of its norm, if it has one
-  bool picks_rows, ends_in_norm;          // as layout::ModelAccount has them
+  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
+  double mask = 0;                // mask of dropout: a byte for each element
+  double embedding;               // what the embedding keeps beside masks: the input of its norm, if it has one
+  bool picks_rows, ends_in_norm;  // as layout::ModelAccount has them
+  layout::ProductGradients of_logits;
+  bool embedding_runs_backward;
   double head_everything, head_selected;  // what the head keeps beside the logits
   double logits;                          // all logits, or one chunk of them
   bool whole_logits;
@@ -59,6 +62,9 @@ struct ActivationBytes {
 // k h, and the router's float32 probabilities, 4 n E. Braid has no such layers yet: this is an estimate.
 //
 // Under sequence parallelism e n h, e n k h, 4 n E, the statistics of norms and the masks are divided by t.
+//
+// With frozen parameters, a product whose weight is frozen does not keep its input, and nothing is kept by ops and
+// segments that have no backward.
 double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient

@@ -5,7 +5,6 @@
 
 #include "braid/plan/balanced_partition.h"
 #include "braid/plan/predict_run.h"
-#include "braid/spec/masking.h"
 
 namespace braid::plan {
 namespace {
@@ -29,8 +28,9 @@ PipelinedRun& ClusterPredictor::run_of(const RunSpec& spec) {
 }
 
 const AccountPtr& ClusterPredictor::account_of(const RunSpec& spec) {
-  if (!account_ || account_->spec != spec.model) {
-    account_ = std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model, spec::picked_share(spec)));
+  if (!account_ || account_->spec != spec.model || groups_ != spec.optimizer.groups) {
+    account_ = braid::plan::account_of(spec);
+    groups_ = spec.optimizer.groups;
   }
   return account_;
 }

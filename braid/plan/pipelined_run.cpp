@@ -96,6 +96,7 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
     question.stages.push_back(
         {passes.forward.total() + waited, passes.input_grad.total() + waited, passes.weight_grad.total()});
     question.held.push_back(stages[i].held);
+    question.backwards.push_back(run.layout.stages[i].backward);
   }
   return question;
 }
@@ -229,7 +230,7 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     const bool stays = spec_.memory.offload == OffloadTo::None;
     const double moments =
         (stays ? bytes.optimizer : 0) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
-    memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights);
+    memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights + bytes.frozen);
     memory.gradients = static_cast<int64_t>(bytes.gradients);
     const double saved = save_bytes(spec_, parameters.shared) - static_cast<double>(memory.activations);
     memory.moments = static_cast<int64_t>(moments + std::max(saved, 0.0));

@@ -89,6 +89,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     RankShare& share = shares[rank];
     const StagePasses& passes = stages[stage].passes;
     share.parameters += stages[stage].parameters;
+    share.ends += end_parameters(parts, layout.stages[stage]);
     share.devices = layout.stages[stage].devices;
     share.blocks += layout.stages[stage].blocks;
     share.passes.forward += share_of_passes * passes.forward;
@@ -103,7 +104,11 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
   const int first = schedule::owner_of_stage(traits.placement, layout.pipe, 0);
   const int last = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
   if (stages.size() == 1 || (first != last && !mirrored)) return shares;
-  for (const int rank : std::set{first, last}) shares[rank].parameters.shared += -1 * tied_parameters(run.spec, layout);
+  const ParameterSum tied = tied_parameters(run.spec, layout);
+  for (const int rank : std::set{first, last}) {
+    shares[rank].parameters.shared += -1 * tied;
+    shares[rank].ends += -1 * tied;
+  }
   return shares;
 }
 

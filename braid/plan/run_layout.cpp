@@ -11,6 +11,7 @@
 #include "braid/spec/masking.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/rank_hosts.h"
+#include "braid/spec/trained.h"
 
 namespace braid::plan {
 namespace {
@@ -61,6 +62,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccou
   const std::vector<int> first_unit = spec::stage_units(spec, num_stages);
   const int head = model::num_units(spec.model) - 1;
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
+  const std::vector<StageBackward> backwards = spec::stage_backwards(spec, num_stages);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
     StageLoad& load = loads[stage];
@@ -69,6 +71,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccou
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];
+    if (!backwards.empty()) load.backward = backwards[stage];
   }
   return loads;
 }
@@ -153,11 +156,7 @@ void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLay
   }
 }
 
-AccountPtr counted(const RunSpec& spec, AccountPtr account) {
-  return account
-             ? std::move(account)
-             : std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model, spec::picked_share(spec)));
-}
+AccountPtr counted(const RunSpec& spec, AccountPtr account) { return account ? std::move(account) : account_of(spec); }
 
 // Returns the layout without its stages.
 RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
@@ -190,6 +189,11 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 }
 
 }  // namespace
+
+AccountPtr account_of(const RunSpec& spec) {
+  return std::make_shared<const layout::ModelAccount>(
+      layout::account_of(spec.model, spec::trained_graph(spec), spec::picked_share(spec)));
+}
 
 int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
   const int64_t ranks = cluster.server_nodes > 0 ? num_ranks(spec.mesh) : spec::num_world_ranks(spec);

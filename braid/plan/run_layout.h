@@ -28,6 +28,7 @@ struct StageLoad {
   bool head = false;
   spec::Recompute recompute;
   size_t devices = 0;  // kind: index into Cluster::devices; the slowest if replicas are on several kinds
+  StageBackward backward = StageBackward::Whole;
 
   // Returns the sum of a quantity over all parts of blocks, given its value for each of ModelAccount::parts.
   template <class Quantity>
@@ -40,6 +41,9 @@ struct StageLoad {
 };
 
 using AccountPtr = std::shared_ptr<const layout::ModelAccount>;
+
+// Returns the account of the run's model and of its frozen parameters.
+AccountPtr account_of(const RunSpec& spec);
 
 struct RunLayout {
   int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;

@@ -96,9 +96,9 @@ class MicrobatchChecker {
     fault(second, cat(word(late), ": comes before ", word(early)));
   }
 
-  // Checks the transfers of an activation and of its gradient with the neighbour at `offset`. They must be present if it
-  // is on another rank, and none if it is not. The gradient is left out if the earlier of the stages has no backward.
-  // Returns true if the neighbour is on another rank.
+  // Checks the transfers of an activation and of its gradient with the neighbour at `offset`. They must be present if
+  // it is on another rank, and none if it is not. The gradient is left out if the earlier of the stages has no
+  // backward. Returns true if the neighbour is on another rank.
   bool check_edge(int offset, Op activation, Op gradient) {
     const int other = stage_ + offset;
     const bool exists = other >= 0 && other < schedule_.num_stages;

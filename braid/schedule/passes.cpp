@@ -81,7 +81,8 @@ bool passes_gradient(const Schedule& schedule, int stage) {
 Schedule with_backwards(const Schedule& schedule, const std::vector<StageBackward>& backwards) {
   const auto whole = [](StageBackward backward) { return backward == StageBackward::Whole; };
   if (std::ranges::all_of(backwards, whole)) return schedule;
-  check(!has_comms(schedule) && std::ssize(backwards) == schedule.num_stages, "a backward of each stage is left out first");
+  check(!has_comms(schedule) && std::ssize(backwards) == schedule.num_stages,
+        "a backward of each stage is left out first");
   check(std::ranges::is_partitioned(backwards, [](StageBackward one) { return one == StageBackward::Nothing; }),
         "stages without a backward come first");
   Schedule result = rewritten(schedule, [&](const Program& program) {

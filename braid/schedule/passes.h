@@ -1,7 +1,7 @@
 // Passes from schedule to schedule. They never reorder compute actions, and they never split a fused pair: receives for
 // either of its actions come before the pair, sends after it. Apply several passes in the order with_backwards,
-// with_unshard, with_grad_sync, with_comms, with_recompute. A gradient is then sent before the weight pass and the reduction begin,
-// and a stage's parameters are gathered before the rank waits for a tensor.
+// with_unshard, with_grad_sync, with_comms, with_recompute. A gradient is then sent before the weight pass and the
+// reduction begin, and a stage's parameters are gathered before the rank waits for a tensor.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace braid::schedule {
 
-// Leaves out the passes that stages do not need. A B of a stage with StageBackward::InputOnly becomes an I without a W. A
-// pair whose backward is left out becomes a single F. `backwards` is by stage; Nothing is for the first stages alone.
+// Leaves out the passes that stages do not need. A B of a stage with StageBackward::InputOnly becomes an I without a W.
+// A pair whose backward is left out becomes a single F. `backwards` is by stage; Nothing is for the first stages alone.
 // REQUIRES: the schedule has no transfers and no REDUCE_GRAD.
 //
 //   stage 0 Nothing, stage 1 InputOnly    rank 0  0F0 0F1
@@ -29,8 +29,9 @@ Schedule with_backwards(const Schedule& schedule, const std::vector<StageBackwar
 Schedule with_comms(const Schedule& schedule);
 
 // Adds REDUCE_GRAD of a stage right after the last action that adds to its weight gradients (B or W), on each rank that
-// has a copy of the stage. A stage without weight gradients has none. Returns a schedule that already has REDUCE_GRAD unchanged, and also an asynchronous one,
-// whose UPDATE marks when gradients are complete. Source: PyTorch's _add_reduce_grad.
+// has a copy of the stage. A stage without weight gradients has none. Returns a schedule that already has REDUCE_GRAD
+// unchanged, and also an asynchronous one, whose UPDATE marks when gradients are complete. Source: PyTorch's
+// _add_reduce_grad.
 Schedule with_grad_sync(const Schedule& schedule);
 
 // Adds UNSHARD and RESHARD for parameters that are sharded between steps. Before each action that needs parameters, a

@@ -19,7 +19,8 @@ struct Fault {
 
 // Returns all faults at once, by rank and position. The result is empty if the schedule can run. The rules are:
 //  * Stages and microbatches are in range. Every action is on the owner of its stage and appears once.
-//  * On every stage, every microbatch has F and B, or F, I and W, with F before B or I, and I before W. Of the backward,
+//  * On every stage, every microbatch has F and B, or F, I and W, with F before B or I, and I before W. Of the
+//  backward,
 //    only the passes that Schedule::backward() leaves. RECOMPUTE, if there is any, comes after F and before B or I.
 //  * If there are transfers, neighbouring stages on different ranks have a send, after the tensor is produced, and a
 //    receive, before it is needed. Neighbouring stages on one rank have none, nor has a gradient that nothing needs.

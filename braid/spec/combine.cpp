@@ -90,9 +90,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::MatrixUpdates, "updates of whole matrices", "optimizer.kind",
      [](const RunSpec& spec) { return spec.optimizer.kind == OptimizerKind::Muon; }},
     {Feature::RatesByName, "groups of parameters", "optimizer.groups",
-     [](const RunSpec& spec) {
-       return !std::ranges::all_of(spec.optimizer.groups, &ParameterGroup::frozen);
-     }},
+     [](const RunSpec& spec) { return !std::ranges::all_of(spec.optimizer.groups, &ParameterGroup::frozen); }},
     {Feature::ProcessRanks, "ranks that are processes", "run.ranks",
      [](const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }},
     {Feature::UserModules, "user modules on data ranks", "", [](const RunSpec&) { return false; }},

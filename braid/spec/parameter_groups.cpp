@@ -12,7 +12,8 @@ bool matches(const ParameterGroup& group, const std::string& name) {
 }
 
 const ParameterGroup* group_of(const OptimizerSpec& spec, const std::string& name) {
-  const auto found = std::ranges::find_if(spec.groups, [&](const ParameterGroup& group) { return matches(group, name); });
+  const auto found =
+      std::ranges::find_if(spec.groups, [&](const ParameterGroup& group) { return matches(group, name); });
   return found == spec.groups.end() ? nullptr : &*found;
 }
 

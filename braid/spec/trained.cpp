@@ -6,9 +6,11 @@
 
 #include "braid/base/text.h"
 #include "braid/model/families.h"
+#include "braid/model/model_flops.h"
 #include "braid/model/shape.h"
 #include "braid/model/trained.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/masking.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 
@@ -23,7 +25,8 @@ std::vector<bool> trained_units(const model::ModelGraph& graph, const ModelSpec&
     const model::BlockGraph& ops = graph.block(block);
     for (int part = 0; part < (is_layer ? model::parts_of_layer(model) : 1); ++part) {
       const bool has_part = static_cast<size_t>(part) <= ops.cuts.size();
-      trained.push_back(has_part && model::has_trained(is_layer ? ops.part(part) : std::span<const model::Op>(ops.ops)));
+      trained.push_back(has_part &&
+                        model::has_trained(is_layer ? ops.part(part) : std::span<const model::Op>(ops.ops)));
     }
   }
   return trained;
@@ -35,6 +38,12 @@ model::ModelGraph trained_graph(const RunSpec& spec) {
   const model::ModelGraph graph = model::graph_of(spec.model);
   if (!has_frozen_group(spec.optimizer)) return graph;
   return model::with_frozen(graph, [&](const std::string& name) { return is_frozen(spec.optimizer, name); });
+}
+
+double model_flops_per_token(const RunSpec& spec) {
+  model::Extents of_token = model::extents_of(spec.model, 1, 1);
+  of_token['j'] = picked_share(spec);
+  return model::model_flops_per_token(trained_graph(spec), of_token);
 }
 
 std::vector<StageBackward> stage_backwards(const RunSpec& spec, int num_stages) {

@@ -13,6 +13,9 @@ namespace braid::spec {
 // Returns the graph of the run's model with its frozen parameters marked (model/trained.h).
 model::ModelGraph trained_graph(const RunSpec& spec);
 
+// Returns the operations of the run's model for one token, forward and backward (model/model_flops.h).
+double model_flops_per_token(const RunSpec& spec);
+
 // Returns the gradients that the backward of each stage computes; empty if nothing is frozen. REQUIRES:
 // pipeline.partition is not measured.
 std::vector<StageBackward> stage_backwards(const RunSpec& spec, int num_stages);

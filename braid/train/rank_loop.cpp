@@ -15,9 +15,9 @@
 #include "braid/comm/rank_activity.h"
 #include "braid/model/model_flops.h"
 #include "braid/plan/predict_run.h"
-#include "braid/spec/masking.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/run_spec.h"
+#include "braid/spec/trained.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/measuring.h"
 #include "braid/train/run_rates.h"
@@ -149,8 +149,9 @@ void RankLoop::report_step(StepReport report) {
   if (comm::RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
   if (spec::replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
   const double tokens_of_rank = report.tokens_per_second / world_.size();
-  raise_peak(tokens_of_rank * model::model_flops_per_token(start_.spec.model, spec::picked_share(start_.spec)));
-  report.utilisation = model::model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
+  const double flops_per_token = spec::model_flops_per_token(start_.spec);
+  raise_peak(tokens_of_rank * flops_per_token);
+  report.utilisation = model::model_flop_utilisation(flops_per_token, tokens_of_rank, peak_.per_rank);
   notify([&] { shared_.observer.on_step(report); });
 }
 
@@ -241,8 +242,7 @@ void RankLoop::predict() {
 
 bool RankLoop::worth_measuring_peak() const {
   const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
-  return model::model_flops_per_token(start_.spec.model, spec::picked_share(start_.spec)) * tokens >=
-         kFewestFlopsWorthMeasuring;
+  return spec::model_flops_per_token(start_.spec) * tokens >= kFewestFlopsWorthMeasuring;
 }
 
 bool RankLoop::worth_predicting() const {

@@ -87,9 +87,8 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
     for (const nn::ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
       mine.push_back(nn::params_of(piece, all));
       stage_of_block_.push_back(stage);
-      is_trained_.push_back(std::ranges::any_of(mine.back().params, [](const layout::ParamSpec& param) {
-        return param.trained == model::Trained::Yes;
-      }));
+      is_trained_.push_back(std::ranges::any_of(
+          mine.back().params, [](const layout::ParamSpec& param) { return param.trained == model::Trained::Yes; }));
     }
   }
   const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
@@ -149,8 +148,7 @@ void RankModel::build(const RunSpec& spec, int index) {
   auto plan = nn::plan_segments(policy, {embedding, middle, head});
   if (store_->shards_parameters()) plan = nn::block_by_block(plan);
   const int last = last_in_backward(index);
-  stage.segments =
-      std::make_unique<nn::Segments>(stage.blocks, nn::cut_before(plan, last), *stage.weight_grads, last);
+  stage.segments = std::make_unique<nn::Segments>(stage.blocks, nn::cut_before(plan, last), *stage.weight_grads, last);
 }
 
 int RankModel::first_block(int stage) const {

@@ -3,40 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/text.h"
-#include "braid/spec/parameter_groups.h"
 #include "tests/support/sampled.h"
-#include "tests/train/layout_run.h"
+#include "tests/train/frozen_runs.h"
 
 namespace braid::train::frozen_layouts_test {
 namespace {
-
-using Groups = std::vector<ParameterGroup>;
-
-ParameterGroup frozen(const std::string& match) { return {.match = match, .frozen = true}; }
-ParameterGroup trained(const std::string& match) { return {.match = match}; }
-
-// Of 8 layers: on two ranks blocks 0 to 3 and 4 to 7, on four blocks 0 and 1 and so on.
-struct Pattern {
-  std::string name;
-  Groups groups;
-  OutputWeights output = OutputWeights::Tied;
-};
-
-std::vector<Pattern> patterns() {
-  return {
-      {"embedding", {frozen("w?e.weight")}, OutputWeights::Untied},
-      {"all but the last layer", {trained("blocks.7.*"), frozen("*")}},
-      {"all but norms", {trained("*ln_*"), frozen("*")}},
-      {"every second layer", {frozen("blocks.[0246].*")}},
-      {"tied embedding and head", {frozen("wte.weight")}},
-      {"untied head", {frozen("head.weight")}, OutputWeights::Untied},
-      {"first stage", {frozen("w?e.weight"), frozen("blocks.[0-3].*")}, OutputWeights::Untied},
-      {"last stage", {frozen("blocks.[4-7].*"), frozen("ln_f.*"), frozen("head.weight")}, OutputWeights::Untied},
-      {"middle stage", {frozen("blocks.[2-5].*")}},
-      {"all but biases", {trained("*.bias"), frozen("*")}},
-      {"all but an inner layer's half", {trained("blocks.3.mlp.*"), frozen("*")}},
-  };
-}
 
 struct Layout {
   MeshSpec mesh;
@@ -65,12 +36,9 @@ std::vector<Layout> layouts() {
           {{.pipe = 2, .data = 2}, "1f1b", "selective", 1}};
 }
 
-RunSpec spec_of(const Pattern& pattern) {
-  RunSpec spec = tiny_spec(6, 8);
+RunSpec spec_of(const FrozenPattern& pattern) {
+  RunSpec spec = frozen_run(pattern);
   spec.train.reduction = Reduction::Reproducible;
-  spec.train.steps = 2;
-  spec.model.output_weights = pattern.output;
-  spec.optimizer.groups = pattern.groups;
   return spec;
 }
 
@@ -83,13 +51,6 @@ RunSpec on(RunSpec spec, const Layout& layout) {
   return spec;
 }
 
-std::map<std::string, at::Tensor> initial(const RunSpec& spec) {
-  std::map<std::string, at::Tensor> weights;
-  on_every_rank(spec, [&](Trainer& trainer) { collect(trainer, weights, Held::Weights); });
-  for (auto& [name, weight] : weights) weight = weight.clone();
-  return weights;
-}
-
 void expect_only_trained_ones_move(const RunSpec& spec, const std::map<std::string, at::Tensor>& before,
                                    const LayoutResult& after) {
   for (const auto& [name, weight] : before) {
@@ -100,13 +61,13 @@ void expect_only_trained_ones_move(const RunSpec& spec, const std::map<std::stri
 
 TEST(FrozenLayouts, GiveTheBitsOfOneRank) {
   size_t number = 0;
-  for (const Pattern& pattern : patterns()) {
+  for (const FrozenPattern& pattern : frozen_patterns()) {
     for (const DType type : {DType::Float32, DType::BFloat16}) {
       SCOPED_TRACE(cat(pattern.name, ' ', type));
       RunSpec spec = spec_of(pattern);
       spec.train.dtype = type;
       if (type == DType::BFloat16 && !full_run() && number % 3 != 0) continue;
-      const auto before = initial(spec);
+      const auto before = initial_weights(spec);
       const LayoutResult want = train_layout(spec);
       expect_only_trained_ones_move(spec, before, want);
       const std::vector<Layout> all = layouts();
@@ -125,7 +86,7 @@ TEST(FrozenLayouts, GiveTheBitsOfOneRank) {
 }
 
 TEST(FrozenLayouts, OfTensorRanksAreTheSerialOne) {
-  for (const Pattern& pattern : sampled(patterns(), 3)) {
+  for (const FrozenPattern& pattern : sampled(frozen_patterns(), 3)) {
     SCOPED_TRACE(pattern.name);
     const RunSpec spec = spec_of(pattern);
     const LayoutResult want = train_layout(spec);

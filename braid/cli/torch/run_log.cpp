@@ -18,10 +18,9 @@
 #include "braid/base/text.h"
 #include "braid/cli/torch/run_entries.h"
 #include "braid/mesh/device_mesh.h"
-#include "braid/model/model_flops.h"
 #include "braid/report/metrics_file.h"
 #include "braid/spec/describe.h"
-#include "braid/spec/masking.h"
+#include "braid/spec/trained.h"
 
 namespace braid::cli {
 namespace {
@@ -80,7 +79,7 @@ report::MetricsLine start_line(const train::RunStart& start) {
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
   if (const int servers = num_server_ranks(start.spec.sync); servers > 0) line.add("servers", servers);
-  line.add("model_flops_per_token", model::model_flops_per_token(start.spec.model, spec::picked_share(start.spec)));
+  line.add("model_flops_per_token", spec::model_flops_per_token(start.spec));
   return line.add("environment", environment);
 }
 
