@@ -74,6 +74,7 @@ void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, Pa
       add({block, op}, row.statistics({block, op}), part->floats);
     }
     if (keeps_input(op)) kept.insert(op.in[0]);
+    if (op.kind == model::OpKind::Attention) kept.insert(op.out);  // for its backward; often a product keeps it too
     if (is_norm(op)) normed.insert(op.in[0]);
   }
   for (const int value : kept) {

@@ -12,6 +12,7 @@
 #include "braid/plan/collectives.h"
 #include "braid/plan/device_rates.h"
 #include "braid/plan/formula_set.h"
+#include "braid/schedule/schedule.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
 

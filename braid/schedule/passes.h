@@ -14,9 +14,9 @@ namespace braid::schedule {
 // A pair whose backward is left out becomes a single F. `backwards` is by stage; Nothing is for the first stages alone.
 // REQUIRES: the schedule has no transfers and no REDUCE_GRAD.
 //
-//   stage 0 Nothing, stage 1 InputOnly    rank 0  0F0 0F1
-//                                         rank 1  1F0 1F1 1I0 1I1
-//                                         rank 2  2F0 2B0 2F1 2B1
+//   stage 0 Nothing, stage 2 InputOnly    rank 0  0F0 0F1
+//                                         rank 1  1F0 1F1 1B0 1B1
+//                                         rank 2  2F0 2I0 2F1 2I1
 Schedule with_backwards(const Schedule& schedule, const std::vector<StageBackward>& backwards);
 
 // Adds the transfers between neighbouring stages on different ranks: each send right after the action that produces the

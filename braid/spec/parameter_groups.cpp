@@ -11,6 +11,8 @@ bool matches(const ParameterGroup& group, const std::string& name) {
   return ::fnmatch(group.match.c_str(), name.c_str(), 0) == 0;
 }
 
+bool has_rates(const ParameterGroup& group) { return group.lr_scale != 1 || group.weight_decay; }
+
 const ParameterGroup* group_of(const OptimizerSpec& spec, const std::string& name) {
   const auto found =
       std::ranges::find_if(spec.groups, [&](const ParameterGroup& group) { return matches(group, name); });

@@ -10,6 +10,9 @@ namespace braid::spec {
 // Returns true if the group's pattern matches `name`.
 bool matches(const ParameterGroup& group, const std::string& name);
 
+// Returns true if the group changes a rate.
+bool has_rates(const ParameterGroup& group);
+
 // Returns the first group that matches the parameter called `name`; null if none does.
 const ParameterGroup* group_of(const OptimizerSpec& spec, const std::string& name);
 

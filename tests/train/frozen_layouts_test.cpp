@@ -13,7 +13,6 @@ struct Layout {
   MeshSpec mesh;
   std::string schedule = "1f1b", recompute = "none";
   int zero = 0, chunks = 0;
-  RanksAs ranks = RanksAs::Threads;
 };
 
 std::string text_of(const Layout& of) {
@@ -95,6 +94,27 @@ TEST(FrozenLayouts, OfTensorRanksAreTheSerialOne) {
       SCOPED_TRACE(text_of(layout));
       expect_near(train_layout(on(spec, layout)), want, rounding_of(DType::Float64));
     }
+  }
+}
+
+void expect_the_same_training(const RunSpec& spec, const LayoutResult& want) {
+  const LayoutResult got = train_layout(spec);
+  for (size_t i = 0; i < want.losses.size(); ++i) EXPECT_NEAR(got.losses.at(i), want.losses[i], 1e-10);
+  EXPECT_LT(largest_difference(got.params, want.params), 1e-10);
+}
+
+TEST(FrozenLayouts, OfParameterServersAndOneMicrobatchInAnAsynchronousPipelineAreTheSerialOne) {
+  for (const FrozenPattern& pattern : sampled(frozen_patterns(), 5)) {
+    SCOPED_TRACE(pattern.name);
+    RunSpec spec = frozen_run(pattern);
+    spec.optimizer.clip_norm = 0;
+    RunSpec served = spec;
+    served.mesh.data = 2;
+    served.sync.replication = ReplicationKind::ParameterServer;
+    served.sync.servers = 2;
+    expect_the_same_training(served, train_layout(spec));
+    spec.train.batch = 1;
+    expect_the_same_training(on(spec, {{.pipe = 2}, "pipedream"}), train_layout(spec));
   }
 }
 
