@@ -36,6 +36,22 @@ PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, co
           part.runs_backward ? 0 : 1 / static_cast<double>(layout.account->parts_of_layer())};
 }
 
+TrainedMatrices trained_matrices(const RunLayout& layout, size_t kind) {
+  const size_t count = layout.account->parts_of_layer();
+  TrainedMatrices trained;
+  for (size_t part = kind * count; part < (kind + 1) * count; ++part) {
+    const layout::PartAccount& ops = layout.account->parts[part];
+    if (ops.products.empty()) continue;
+    const bool first = ops.products.front().gradients.of_weight;
+    if (ops.attention_flops.at(layout.extents.all) > 0) {
+      trained.qkv = first;
+    } else {
+      trained.up = first, trained.down = ops.products.back().gradients.of_weight;
+    }
+  }
+  return trained;
+}
+
 // Returns the number of blocks before the first that backward runs.
 double skipped_blocks(const ActivationBytes& x, const StageLoad& load) {
   return load.of_parts([&](size_t part) { return x.parts[part].skipped; });
@@ -71,23 +87,29 @@ bool waits_in_a_line(const PlannedRun& run) {
 
 double block_working(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
-  const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
+  const TrainedMatrices& trained = x.trained[load.last_kind];
+  const double of_products = (trained.down ? x.activated : 0) + (trained.up ? x.hidden : 0);  // inputs that they read
+  const double again_feed = selected ? of_products : 0;
+  const double again_attention = selected ? x.heads + (trained.qkv ? x.hidden : 0) : 0;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
   // Where blocks have graphs of their own, their outputs stay until then.
   const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
   const bool takes_place = x.ends_in_norm && !own_graphs;
   const double coming = load.head && !takes_place ? x.hidden : 0;
   const double rows = x.routed > 0 ? x.routed : x.hidden;  // input rows of the products
-  const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
-  const double feed = x.activated + again_feed + 2 * x.routed + copied_feed;
+  const double copied_feed = std::max(trained.up ? copied_factors(run, rows, x.inner) : 0,
+                                      trained.down ? copied_factors(run, x.activated, rows) : 0);
+  const double sums = trained.down ? 0 : x.inner_sums;  // else they take the place of that product's input
+  const double feed = x.activated + again_feed + 2 * x.routed + copied_feed + sums;
   // By then the feed-forward branch's tensors are freed, unless weight gradients have a separate pass.
   const bool waits = waits_in_a_line(run);
-  const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
+  const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : of_products);
   const double freed = waits ? -x.hidden : of_feed;
   // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
   // not.
   const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
-  const double attention = x.heads + gradients + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
+  const double copied = trained.qkv ? copied_factors(run, x.hidden, x.qkv) : 0;
+  const double attention = x.heads + gradients + again_attention - freed + copied;
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
@@ -115,6 +137,7 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
 ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   const layout::ModelAccount& account = *layout.account;
   for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of_part(part, spec, layout));
+  for (size_t kind = 0; kind < account.num_kinds(); ++kind) trained.push_back(trained_matrices(layout, kind));
   for (int layer = 0; layer < std::ssize(account.kind_of_layer); ++layer) {
     const StageLoad load = layers_load(account, layer, layer + 1);
     block = std::max(block, load.of_parts([&](size_t part) { return parts[part].everything; }));
@@ -128,6 +151,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
   inner = g * activated;
+  if (!z.gated) inner_sums = kSingle * std::ceil(layout.tokens / std::max(16.0, layout.tokens / 64)) * z.f / t;
   if (z.experts > 0) {
     routed = hidden * z.k;
     chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
@@ -171,16 +195,20 @@ double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  double block = load.blocks > 0 ? block_working(run, x, load) : 0;
-  if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
-    block += std::min<double>(load.recompute.blocks, load.blocks) * x.block;
+  const double skipped = skipped_blocks(x, load), in_backward = load.blocks - skipped;
+  const double in_head = load.head ? head_bytes(x, load.recompute.keeps) : 0;
+  double block = in_backward > 0 ? block_working(run, x, load) : 0;
+  if (load.recompute.keeps == Keeps::SegmentInputs && in_backward > 0) {
+    block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
   }
+  const double forward = 2 * x.hidden + x.inner + x.activated;  // the residual, its norm and the feed-forward layer
+  if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
   if (!load.head) return block;
   const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
   const double last_output = x.picks_rows && !x.whole_logits ? x.hidden : 0;  // an argument, while chunks are computed
-  const double head =
-      x.hidden + again + last_output + (x.whole_logits ? 0 : x.logits) + copied_factors(run, x.hidden, x.logits);
-  return std::max(head, block - head_bytes(x, load.recompute.keeps));
+  const double head = (x.of_logits.of_input ? x.hidden : 0) + again + last_output + (x.whole_logits ? 0 : x.logits) +
+                      (x.of_logits.of_weight ? copied_factors(run, x.hidden, x.logits) : 0);
+  return std::max(head, block - in_head);
 }
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {

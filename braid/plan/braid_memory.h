@@ -13,13 +13,20 @@ struct PartBytes {
   double skipped;  // fraction of a block that is this part, if backward does not run its block; else 0
 };
 
+// The matrices of a layer that are trained.
+struct TrainedMatrices {
+  bool qkv = true, up = true, down = true;
+};
+
 // The bytes of a microbatch's tensors on a rank.
 struct ActivationBytes {
   ActivationBytes(const RunSpec& spec, const RunLayout& layout);
 
-  std::vector<PartBytes> parts;  // those of ModelAccount
-  double block = 0;              // bytes that the block which keeps most keeps of everything
+  std::vector<PartBytes> parts;          // those of ModelAccount
+  std::vector<TrainedMatrices> trained;  // by kind of layer
+  double block = 0;                      // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
+  double inner_sums = 0;          // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
   double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
   double mask = 0;                // mask of dropout: a byte for each element
   double embedding;               // what the embedding keeps beside masks: the input of its norm, if it has one
@@ -79,6 +86,8 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 //   in the last block           the gradient that comes from the head, and the gradient of the activation's output
 //   in that block's attention   the gradients of its output, queries, keys and values
 //   with dropout                the gradient after the mask is applied
+//
+// If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
 //
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);

@@ -50,6 +50,7 @@ StageLoad units_load(const layout::ModelAccount& account, int begin, int end) {
   StageLoad load{.blocks = static_cast<double>(end - begin) / parts,
                  .parts = std::vector<double>(account.parts.size())};
   for (int unit = begin; unit < end; ++unit) ++load.parts[account.part_of(unit / parts, unit % parts)];
+  if (end > begin) load.last_kind = account.kind_of_layer[(end - 1) / parts];
   return load;
 }
 

@@ -9,6 +9,11 @@
 #include "braid/schedule/schedule.h"
 
 namespace braid::schedule {
+
+bool passes_gradient(const Schedule& schedule, int stage) {
+  return stage > 0 && schedule.backward(stage - 1) != StageBackward::Nothing;
+}
+
 namespace {
 
 // A send and its receive on the rank of the neighbouring stage.
@@ -72,35 +77,47 @@ size_t recompute_place(const Program& program, size_t index) {
   return unit;
 }
 
-}  // namespace
-
-bool passes_gradient(const Schedule& schedule, int stage) {
-  return stage > 0 && schedule.backward(stage - 1) != StageBackward::Nothing;
+// Returns true if the action computes, sends or reduces a gradient that nothing needs.
+bool is_unneeded(const Schedule& schedule, const Action& action) {
+  const StageBackward backward = schedule.backward(action.stage);
+  switch (action.op) {
+    case Op::WeightGrad:
+    case Op::ReduceGrad:
+      return backward != StageBackward::Whole;
+    case Op::FullBackward:
+    case Op::InputGrad:
+    case Op::RecvBackward:
+      return backward == StageBackward::Nothing;
+    case Op::SendBackward:
+      return !passes_gradient(schedule, action.stage);
+    default:
+      return false;
+  }
 }
+
+}  // namespace
 
 Schedule with_backwards(const Schedule& schedule, const std::vector<StageBackward>& backwards) {
   const auto whole = [](StageBackward backward) { return backward == StageBackward::Whole; };
   if (std::ranges::all_of(backwards, whole)) return schedule;
-  check(!has_comms(schedule) && std::ssize(backwards) == schedule.num_stages,
-        "a backward of each stage is left out first");
+  check(std::ssize(backwards) == schedule.num_stages, "every stage has a backward, whole or not");
   check(std::ranges::is_partitioned(backwards, [](StageBackward one) { return one == StageBackward::Nothing; }),
         "stages without a backward come first");
-  Schedule result = rewritten(schedule, [&](const Program& program) {
+  Schedule result = schedule;
+  result.backwards = backwards;
+  return rewritten(result, [&](const Program& program) {
     Program shorter;
     for (size_t i = 0; i < program.size(); ++i) {
       Action action = program[i];
-      const StageBackward backward = backwards[action.stage];
-      const bool left_out = (backward == StageBackward::Nothing && goes_back(action.op)) ||
-                            (backward != StageBackward::Whole && action.op == Op::WeightGrad);
+      const bool left_out = is_unneeded(result, action);
       if (left_out && pair_ends(program, i)) shorter.back().fusion = Fusion::None;
       if (left_out) continue;
-      if (backward == StageBackward::InputOnly && action.op == Op::FullBackward) action.op = Op::InputGrad;
+      const bool input_only = result.backward(action.stage) == StageBackward::InputOnly;
+      if (input_only && action.op == Op::FullBackward) action.op = Op::InputGrad;
       shorter.push_back(action);
     }
     return shorter;
   });
-  result.backwards = backwards;
-  return result;
 }
 
 bool has_comms(const Schedule& schedule) {

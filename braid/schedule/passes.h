@@ -10,9 +10,9 @@
 
 namespace braid::schedule {
 
-// Leaves out the passes that stages do not need. A B of a stage with StageBackward::InputOnly becomes an I without a W.
-// A pair whose backward is left out becomes a single F. `backwards` is by stage; Nothing is for the first stages alone.
-// REQUIRES: the schedule has no transfers and no REDUCE_GRAD.
+// Leaves out the passes that stages do not need, with their transfers and reductions. A B of a stage with
+// StageBackward::InputOnly becomes an I without a W. A pair whose backward is left out becomes a single F. `backwards`
+// is by stage; Nothing is for the first stages alone.
 //
 //   stage 0 Nothing, stage 2 InputOnly    rank 0  0F0 0F1
 //                                         rank 1  1F0 1F1 1B0 1B1

@@ -16,9 +16,8 @@ const ModelSpec kSpec{
 
 ModelGraph without(const std::vector<std::string>& patterns) {
   return with_frozen(graph_of(kSpec), [&](const std::string& name) {
-    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
-      return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-    });
+    return std::ranges::any_of(
+        patterns, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
   });
 }
 

@@ -39,8 +39,7 @@ TEST(Backwards, Picture) {
 }
 
 TEST(Backwards, WeightPassesOfZeroBubbleAreLeftOut) {
-  const Schedule schedule =
-      with_backwards(make_schedule("zb-h1", {.ranks = 2, .microbatches = 2}), {Whole, InputOnly});
+  const Schedule schedule = with_backwards(make_schedule("zb-h1", {.ranks = 2, .microbatches = 2}), {Whole, InputOnly});
   EXPECT_NE(text(schedule.programs[0]).find('W'), std::string::npos);
   EXPECT_EQ(text(schedule.programs[1]).find('W'), std::string::npos);
 }
@@ -67,7 +66,8 @@ TEST(Backwards, EveryScheduleRunsWithoutThePasses) {
     const Schedule whole = request.schedule();
     const Schedule shorter = with_backwards(whole, drawn(whole.num_stages, dice));
     const Schedule lowered_one = lowered(shorter);
-    EXPECT_EQ(print(lowered_one, validate(lowered_one)), print(lowered_one, {})) << request.text();
+    EXPECT_EQ(print(lowered_one, validate(lowered_one, SendMode::Buffered)), print(lowered_one, {})) << request.text();
+    EXPECT_EQ(with_backwards(lowered(whole), shorter.backwards), lowered_one) << request.text();
     CostModel cost;
     cost.stages.assign(whole.num_stages, {1, 1, 1});
     EXPECT_LE(simulate(shorter, cost).busiest(), simulate(whole, cost).busiest() + 1e-9) << request.text();
@@ -78,7 +78,7 @@ TEST(Backwards, EveryScheduleRunsWithoutThePasses) {
   }
 }
 
-std::string faults_of(const Schedule& schedule) { return print(schedule, validate(schedule)); }
+std::string faults_of(const Schedule& schedule) { return print(schedule, validate(schedule, SendMode::Buffered)); }
 
 TEST(Backwards, PassesThatNothingNeedsAreFaults) {
   Schedule schedule = from_csv("0F0,0I0,0W0\n1F0,1B0\n", "test");

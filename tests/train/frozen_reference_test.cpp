@@ -12,10 +12,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
+#include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/data/sampler.h"
+#include "braid/optim/grad_norm.h"
 #include "braid/optim/lr_schedule.h"
 #include "tests/train/frozen_runs.h"
 
@@ -55,7 +58,7 @@ class Reference {
       : spec_(spec),
         params_(std::move(params)),
         corpus_(tiny_corpus()),
-        sampler_(corpus_.train, spec.model.context, spec.train.seed) {
+        sampler_(corpus_.train, spec.model.context, stream_key(spec.train.seed, "samples")) {
     std::vector<at::Tensor> decayed, others;
     for (auto& [name, param] : params_) {
       param.requires_grad_(!spec::is_frozen(spec.optimizer, name));
@@ -64,8 +67,9 @@ class Reference {
     torch::optim::AdamWOptions options(spec.optimizer.lr);
     options.betas({spec.optimizer.beta1, spec.optimizer.beta2}).eps(spec.optimizer.eps);
     std::vector<torch::optim::OptimizerParamGroup> groups;
-    groups.emplace_back(decayed, options.weight_decay(spec.optimizer.weight_decay).clone());
-    groups.emplace_back(others, options.weight_decay(0).clone());
+    groups.emplace_back(
+        decayed, std::make_unique<torch::optim::AdamWOptions>(options.weight_decay(spec.optimizer.weight_decay)));
+    groups.emplace_back(others, std::make_unique<torch::optim::AdamWOptions>(options.weight_decay(0)));
     optimizer_.emplace(std::move(groups), options);
   }
 
@@ -82,9 +86,9 @@ class Reference {
     }
     result.losses.push_back(loss.item<double>());
     result.grad_norms.push_back(std::sqrt(squares));
+    const double clip = optim::clip_scale(std::sqrt(squares), spec_.optimizer.clip_norm);
     for (const auto& [name, param] : params_) {
-      if (param.grad().defined())
-        param.mutable_grad().mul_(std::min(1.0, spec_.optimizer.clip_norm / std::sqrt(squares)));
+      if (param.grad().defined()) param.mutable_grad().mul_(clip);
     }
     const double rate = optim::learning_rate(spec_.optimizer, number, spec_.train.steps);
     for (auto& group : optimizer_->param_groups()) group.options().set_lr(rate);
