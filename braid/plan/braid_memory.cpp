@@ -204,7 +204,7 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   const double forward = 2 * x.hidden + x.inner + x.activated;  // the residual, its norm and the feed-forward layer
   if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
   if (!load.head) return block;
-  const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
+  const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.hidden : 0;
   const double last_output = x.picks_rows && !x.whole_logits ? x.hidden : 0;  // an argument, while chunks are computed
   const double head = (x.of_logits.of_input ? x.hidden : 0) + again + last_output + (x.whole_logits ? 0 : x.logits) +
                       (x.of_logits.of_weight ? copied_factors(run, x.hidden, x.logits) : 0);

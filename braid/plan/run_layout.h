@@ -25,7 +25,7 @@ inline constexpr int kBraidAlignment = 1024;  // alignment of parameters, in ele
 struct StageLoad {
   double blocks = 0;          // number of blocks; one of two parts counts 0.5
   std::vector<double> parts;  // the number of each of ModelAccount::parts
-  int last_kind = -1;         // kind of the last layer; -1: none
+  int last_kind = 0;          // kind of the last layer
   bool embedding = false;
   bool head = false;
   spec::Recompute recompute;
