@@ -5,6 +5,7 @@
 
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
+#include "braid/spec/masking.h"
 
 namespace braid::cli {
 namespace {
@@ -65,8 +66,10 @@ std::string box_of(const layout::ListedOp& op, const Place& at) {
 layout::Listing listing_of(const RunSpec& run) {
   const double tokens = static_cast<double>(run.train.microbatch) * run.model.context / run.mesh.context;
   const auto between = run.mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
-  return layout::listing_of(run.model, {tokens, run.mesh.tensor, run.mesh.expert, between,
-                                        static_cast<double>(run.train.microbatch), run.mesh.context});
+  return layout::listing_of(
+      run.model,
+      {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch), run.mesh.context},
+      spec::picked_fraction(run));
 }
 
 std::string shape_text(const layout::ListedOp& op) {

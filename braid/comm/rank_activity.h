@@ -60,12 +60,16 @@ class RankActivity {
   void begin_aside(std::string_view what);
   void end_aside();
 
+  // Called by a rank whose loss the others survive (roster.h): from now on the world does not fail if its process dies.
+  void allow_loss() { allows_loss_ = true; }
+  bool allows_loss() const { return allows_loss_; }
+
   // Returns the current activity. Any thread of any process may call this.
   ActivitySnapshot look() const;
 
  private:
   std::atomic<bool> writing_wait_{false}, writing_aside_{false};  // a thread of the rank is writing the text
-  std::atomic<bool> of_storage_{false}, of_people_{false}, serves_{false};
+  std::atomic<bool> of_storage_{false}, of_people_{false}, serves_{false}, allows_loss_{false};
   std::atomic<int64_t> count_{0};
   std::atomic<int> waits_{0}, asides_{0}, answers_{0};
   std::atomic<double> since_{0}, slowest_step_{0};

@@ -66,7 +66,7 @@ auto values_by_rank(const Launcher& start, int num_ranks, const Body& body, cons
   std::vector<Value> values;
   for (const auto& bytes : start.run(
            num_ranks, [&](Communicator& world) { return packed(body(world)); }, options)) {
-    auto value = unpacked<Value>(bytes);
+    std::optional<Value> value = bytes.empty() ? Value() : unpacked<Value>(bytes);  // empty: the rank was lost
     const int rank = static_cast<int>(values.size());
     if (!value) throw CommError({"what ranks return", rank, 0, "has returned what cannot be read"});
     values.push_back(std::move(*value));

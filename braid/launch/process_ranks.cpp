@@ -18,15 +18,21 @@ namespace {
 
 constexpr int kSpinTurns = 1000;  // about 20 us, the cost of a sleep and a wakeup
 
-// The delegate if all ranks are on this host. It only detects hung ranks.
+// The delegate if all ranks are on this host. It detects hung ranks, and lets ranks go that may be lost.
 class OneHost final : public launch::SupervisorDelegate {
  public:
-  OneHost(int num_ranks, double progress_seconds) : hangs_(num_ranks, progress_seconds) {}
+  OneHost(comm::shm::SharedWorld& world, double progress_seconds)
+      : world_(world), hangs_(world.size(), progress_seconds) {}
 
   int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
   void advance(launch::Supervisor&) override {}
   bool has_outcome(launch::Supervisor& supervisor, int rank) override {
     return launch::RankOutcome::complete(supervisor.message(rank));
+  }
+  bool lets_go(launch::Supervisor&, int rank) override {
+    if (world_.failed() || !world_.board().activity(rank).allows_loss()) return false;
+    world_.lose(rank);
+    return true;
   }
   bool has_work() const override { return false; }
   void leave_to_child() override {}
@@ -44,6 +50,7 @@ class OneHost final : public launch::SupervisorDelegate {
   }
 
  private:
+  comm::shm::SharedWorld& world_;
   launch::HangDetector hangs_;
   bool told_ = false;
 };
@@ -61,7 +68,10 @@ class ProcessWorld {
       launch::throw_error_of({"process ranks", *failure, now_seconds() - begin, left_behind_}, messages_);
     }
     std::vector<std::string> values;
-    for (const std::string& message : messages_) values.push_back(launch::RankOutcome::value(message));
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      const std::string& message = messages_[static_cast<size_t>(rank)];
+      values.push_back(world_.lost(rank) ? "" : launch::RankOutcome::value(message));
+    }
     return values;
   }
 
@@ -69,7 +79,7 @@ class ProcessWorld {
   // Raises signals that arrived meanwhile at its end, before the caller throws an error.
   void fork_and_watch() {
     launch::SignalRelay signals(launch::relayed(options_.signals));
-    OneHost host(world_.size(), options_.progress_seconds);
+    OneHost host(world_, options_.progress_seconds);
     launch::Supervisor supervisor({world_, world_.board(), signals, host}, {options_.grace_seconds});
     for (int rank = 0; rank < world_.size(); ++rank) {
       // An exception that left this function would unwind into the parent's code.

@@ -130,7 +130,8 @@ void Supervisor::reap(int place) {
   ForkedProcess& process = *ranks_[place].process;
   if (!process.runs()) return;
   const auto how = process.end();
-  if (how && !parts_.delegate.has_outcome(*this, place)) fail(place, *how);
+  if (!how || parts_.delegate.has_outcome(*this, place) || parts_.delegate.lets_go(*this, place)) return;
+  fail(place, *how);
 }
 
 void Supervisor::send(int place, const std::string& bytes) {

@@ -60,6 +60,9 @@ class SupervisorDelegate {
   virtual void advance(Supervisor& supervisor) = 0;
   // Returns true if the bytes that the rank at `place` has written so far contain its outcome.
   virtual bool has_outcome(Supervisor& supervisor, int place) = 0;
+  // Called when the process of the rank at `place` has died without an outcome. Returns true if the world goes on
+  // without the rank; otherwise the supervisor fails the world.
+  virtual bool lets_go(Supervisor& supervisor, int place) { return false; }
   // Called about once a second with samples of this host's ranks, in the order in which they were started.
   virtual void look(Supervisor& supervisor, const std::vector<RankSample>& samples) = 0;
   // Returns true while the supervisor must continue even if no rank of this host runs any more.

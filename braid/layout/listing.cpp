@@ -125,14 +125,14 @@ class BlockLister {
 
 }  // namespace
 
-Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks) {
-  return listing_of(spec, model::graph_of(spec), ranks);
+Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks, double picked) {
+  return listing_of(spec, model::graph_of(spec), ranks, picked);
 }
 
-Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const SharingRanks& ranks) {
-  const RankExtents rank = rank_extents(account_of(spec, graph), ranks);
+Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const SharingRanks& ranks, double picked) {
+  const RankExtents rank = rank_extents(account_of(spec, graph, picked), ranks);
   Listing all;
-  for (const size_t block : {size_t{0}, size_t{1}, graph.blocks.size() - 1}) {
+  for (const size_t block : graph.first_blocks()) {
     BlockLister lister(graph, block, rank, all);
     for (const model::Op& op : graph.block(block).ops) {
       lister.list(op);

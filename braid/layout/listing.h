@@ -54,7 +54,8 @@ struct Listing {
   std::vector<ListedCollective> collectives;
 };
 
-Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks);
-Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const SharingRanks& ranks);
+// Lists the embedding, the first layer of each kind, and the head. `picked`: as in account_of().
+Listing listing_of(const ModelSpec& spec, const SharingRanks& ranks, double picked = 1);
+Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const SharingRanks& ranks, double picked = 1);
 
 }  // namespace braid::layout

@@ -95,7 +95,7 @@ BlockBuilder& BlockBuilder::attention(int window, Sees sees) {
   }
   op.window = window;
   op.sees = sees;
-  op.tokens_seen = sees == Sees::All ? spec_.context : mean_tokens_seen(spec_, window);
+  op.tokens_seen = sees == Sees::All ? spec_.context : mean_tokens_seen(spec_.context, window);
   if (spec_.query_scalar > 0) op.scale = 1 / std::sqrt(spec_.query_scalar);
   return *this;
 }

@@ -109,7 +109,18 @@ Texts problems_of_traits(const FamilyTraits& traits, const BlockGraph& layer) {
   if ((has(OpKind::SwiGlu) || has(OpKind::GeGlu)) && traits.feed_forward != FeedForward::Gated) {
     problems.push_back("the layer has a gate, and the family states a plain feed-forward branch");
   }
+  if (std::ranges::count(layer.ops, Sees::All, &Op::sees) > 0 && traits.objective != Objective::Masked) {
+    problems.push_back("the layer's attention sees later tokens, and the family states a causal objective");
+  }
   return problems;
+}
+
+// A masked loss is that of the rows that the head picks.
+Texts problems_of_objective(const FamilyTraits& traits, const BlockGraph& head) {
+  const bool picks = std::ranges::count(head.ops, OpKind::PickRows, &Op::kind) > 0;
+  if (picks == (traits.objective == Objective::Masked)) return {};
+  return {picks ? "the head picks rows, and the family states a causal objective"
+                : "the head picks no rows, and the family states a masked objective"};
 }
 
 bool has_split_letter(std::string_view letters) {
@@ -160,6 +171,7 @@ Texts problems_of_family(const ModelSpec& spec, const Family& family) {
   append(problems, problems_of_letters(spec, head));
   append(problems, problems_of_names(embedding, head));
   for (const BlockGraph& layer : layers) append(problems, problems_of_traits(family.traits, layer));
+  append(problems, problems_of_objective(family.traits, head));
   return problems;
 }
 

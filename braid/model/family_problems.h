@@ -10,9 +10,9 @@ namespace braid::model {
 
 // Returns one sentence for each mistake of the model's blocks: those of problems_of() (graph.h), ops that are in the
 // wrong block, dims that blocks do not pass on, letters without an extent, parameters that embedding and head share
-// except for their table, and another number of cuts, positions or feed-forward branch than the family states. Empty if
-// there is none. REQUIRES: the
-// model's heads form groups, and divide its width or have one of their own.
+// except for their table, and another number of cuts, positions, feed-forward branch or objective than the family
+// states. Empty if there is none. REQUIRES: the model's heads form groups, and divide its width or have one of their
+// own.
 std::vector<std::string> problems_of_family(const ModelSpec& spec, const Family& family);
 
 // Returns one sentence for each op that several tensor ranks would compute wrongly: it meets two split dims, a split

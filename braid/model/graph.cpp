@@ -91,6 +91,15 @@ std::string rule_text(const BlockGraph& block, const Op& op) {
   return cat(joined(operands, ","), "->", text_of(block.values[op.out]));
 }
 
+std::vector<size_t> ModelGraph::first_blocks() const {
+  std::vector<size_t> first;
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    if (std::ranges::find(blocks, blocks[block]) - blocks.begin() == static_cast<int64_t>(block))
+      first.push_back(block);
+  }
+  return first;
+}
+
 std::string block_name(const ModelGraph& graph, size_t block) {
   if (block == 0) return "embedding";
   return block + 1 == graph.blocks.size() ? "head" : cat("blocks.", block - 1);

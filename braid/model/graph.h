@@ -106,6 +106,8 @@ struct ModelGraph {
   // Returns the number of blocks of a kind.
   double count_of(size_t kind) const { return std::ranges::count(blocks, static_cast<int>(kind)); }
   const BlockGraph& block(size_t number) const { return kinds[blocks[number]]; }
+  // Returns the first block of each kind, by its number in the model.
+  std::vector<size_t> first_blocks() const;
   std::span<const BlockGraph> layer_kinds() const { return std::span(kinds).subspan(1, kinds.size() - 2); }
 };
 

@@ -43,9 +43,8 @@ double model_flops_per_token(const ModelGraph& graph, const Extents& of_token) {
   return 3 * forward - unneeded;
 }
 
-double model_flop_utilisation(double flops_per_token, double tokens_per_second, double peak_flops) {
-  if (!(peak_flops > 0)) return std::numeric_limits<double>::quiet_NaN();
-  return tokens_per_second * flops_per_token / peak_flops;
+double model_flop_utilisation(double flops, double peak_flops) {
+  return peak_flops > 0 ? flops / peak_flops : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace braid::model

@@ -13,19 +13,19 @@ namespace braid::model {
 //   + 12 x layers x heads x head width x tokens seen     queries with keys, and probabilities with values
 //
 // With experts, the weights are those of the router and of the experts that a token goes to. Tokens seen is
-// mean_tokens_seen() of model/shape.h. A token attends only to its past, which is half of the sequence on average.
-// Without model.window, the second term is therefore half of the 12 x layers x width x context of Chowdhery et al.,
-// "PaLM" (2022), appendix B. The output head is counted with the true vocabulary, as in Narayanan et al., "Efficient
+// Op::tokens_seen. In a causal family a token attends only to its past, half of the sequence on average. Without a
+// window, the second term is therefore half of the 12 x layers x width x context of Chowdhery et al., "PaLM" (2022),
+// appendix B. The output head is counted with the true vocabulary, as in Narayanan et al., "Efficient
 // Large-Scale Language Model Training" (2021), section 5.1. Norms, activations, the softmax and the optimizer are not
-// counted. A weight that is frozen saves a third of its part, and so does an input behind which nothing is trained.
+// counted. A weight that is frozen saves a third of its part, and so does an input before which nothing is trained.
+// `picked`: the fraction of the tokens whose logits a masked family computes; for a run, spec::model_flops_per_token().
 // REQUIRES: `spec.vocab` is resolved (> 0).
-// `picked`: the share of the tokens whose logits a masked family computes.
 double model_flops_per_token(const ModelSpec& spec, double picked = 1);
 // Returns the same for a graph, which may have frozen parameters, with the extents of one token.
 double model_flops_per_token(const ModelGraph& graph, const Extents& of_token);
 
-// Returns the model-FLOP utilisation: model_flops_per_token() x tokens per second / peak_flops. `peak_flops` is per
-// second, of all ranks together. Returns NaN if it is unknown (not > 0).
-double model_flop_utilisation(double flops_per_token, double tokens_per_second, double peak_flops);
+// Returns the model-FLOP utilisation: the quotient of model operations per second and the peak's. Returns NaN if the
+// peak is unknown (not > 0).
+double model_flop_utilisation(double flops, double peak_flops);
 
 }  // namespace braid::model

@@ -12,8 +12,10 @@ namespace braid {
 enum class OutputWeights { Tied, Untied };
 constexpr auto words(OutputWeights) { return std::to_array<std::string_view>({"tied", "untied"}); }
 
-enum class RopeScaling { None, Llama3 };
-constexpr auto words(RopeScaling) { return std::to_array<std::string_view>({"none", "llama3"}); }
+enum class RopeScaling { None, Llama3, Linear, Dynamic, Yarn };
+constexpr auto words(RopeScaling) {
+  return std::to_array<std::string_view>({"none", "llama3", "linear", "dynamic", "yarn"});
+}
 
 struct ModelSpec {
   std::string preset;  // a known model's sizes (preset.h); other keys of the section override it
@@ -42,10 +44,13 @@ struct ModelSpec {
   double norm_eps = 1e-5;    // added to the variance (or mean square) in norms
   double rope_base = 10000;  // base of the rotary positions
   RopeScaling rope_scaling = RopeScaling::None;
-  double rope_factor = 8;          // llama3: low frequencies are divided by this
+  double rope_factor = 8;          // how much longer contexts become
   double rope_low_frequency = 1;   // llama3: wavelengths above rope_context / this are divided in full
   double rope_high_frequency = 4;  // llama3: wavelengths below rope_context / this are unchanged
-  int rope_context = 8192;         // llama3: tokens per sequence of the model's first training
+  int rope_context = 8192;         // llama3, dynamic, yarn: tokens per sequence of the model's first training
+  double rope_fast_turns = 32;     // yarn: frequencies with more turns within rope_context are unchanged
+  double rope_slow_turns = 1;      // yarn: frequencies with fewer turns are divided by rope_factor
+  double rope_magnitude = 0;       // yarn: factor of rotated features; 0: 1 + log(rope_factor) / 10
 
   bool operator==(const ModelSpec&) const = default;
 };

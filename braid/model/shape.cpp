@@ -14,13 +14,10 @@ bool can_split_heads(const ModelSpec& spec, int ranks) {
 
 int head_width(const ModelSpec& spec) { return spec.head_width > 0 ? spec.head_width : spec.width / spec.heads; }
 
-double mean_tokens_seen(const ModelSpec& spec) { return mean_tokens_seen(spec, spec.window); }
-
-double mean_tokens_seen(const ModelSpec& spec, int of_layer) {
-  const double context = spec.context, window = of_layer;
-  if (family_of(spec).traits.objective == Objective::Masked) return context;
-  if (of_layer == 0 || of_layer >= spec.context) return context / 2;
-  return window - window * window / (2 * context);
+double mean_tokens_seen(int context, int window) {
+  const double all = context, newest = window;
+  if (window == 0 || window >= context) return all / 2;
+  return newest - newest * newest / (2 * all);
 }
 
 int parts_of_layer(const ModelSpec& spec) { return family_of(spec).traits.parts; }

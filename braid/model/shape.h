@@ -17,11 +17,9 @@ bool can_split_heads(const ModelSpec& spec, int ranks);
 inline int key_head_parts(const ModelSpec& spec, int ranks) { return std::min(num_kv_heads(spec), ranks); }
 // Returns the features of one head: model.head_width, or width / heads if that is 0.
 int head_width(const ModelSpec& spec);
-// Returns the tokens that a token attends to on average in a full sequence: half of the sequence, less with
-// model.window, or in a masked family the whole.
-double mean_tokens_seen(const ModelSpec& spec);
-// Returns the same of a layer with this window, whatever model.window is.
-double mean_tokens_seen(const ModelSpec& spec, int window);
+// Returns the tokens that a token of a full sequence attends to on average, if it sees earlier ones alone: half of the
+// sequence, or less with a window (0: none).
+double mean_tokens_seen(int context, int window);
 // Returns model.ffn. If that is 0, returns the width that the family gives.
 int ffn_width(const ModelSpec& spec);
 // Returns the feed-forward branches that each token goes through: 1, or model.experts_per_token if there are experts.

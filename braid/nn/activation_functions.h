@@ -14,8 +14,8 @@ Activation swiglu(const at::Tensor& gate_up_btf, Keep keep);
 // The same with a GELU in its tanh form as the gate (kernels::geglu()).
 Activation geglu(const at::Tensor& gate_up_btf, Keep keep);
 
-// Returns gelu(h + bias), where `bias` names the parameter [f] and receives its gradient. With
-// Keep::Selected the output can be recomputed. Source: Hendrycks & Gimpel, "GELU" (2016).
+// Returns gelu(h + bias), where `bias` names the parameter [f] and receives its gradient. With Keep::Selected the
+// output can be recomputed. Source: Hendrycks & Gimpel, "GELU" (2016).
 Activation bias_gelu(const at::Tensor& h_btf, const GradTarget& bias, Keep keep,
                      kernels::GeluForm form = kernels::GeluForm::Tanh);
 

@@ -24,8 +24,8 @@ at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_t
 // has saved x.
 at::Tensor add_first_type_(const at::Tensor& x_btc, const GradTarget& weight);
 
-// Returns the rows of each sequence at the places rows_bj, b x j x c; x itself if rows_bj is undefined.
-// REQUIRES: if a sequence repeats a place, the gradients of its rows are zero.
+// Returns the rows of each sequence at the places rows_bj, b x j x c; x itself if rows_bj is undefined. A place may be
+// repeated: the gradients of its rows are added.
 at::Tensor pick_rows(const at::Tensor& x_btc, const at::Tensor& rows_bj);
 
 }  // namespace braid::nn

@@ -27,7 +27,7 @@ Call::Run HeadCalls::rotary(const Op& op, const at::TensorOptions& like) const {
   const auto turned = std::make_shared<const Rotary>(rotary_options(spec_), like);
   return [=, x = op.in[0], y = op.out, heads = heads_ + kv_heads_](Frame& frame, const Microbatch& m) {
     const at::Tensor& x_btf = frame[x].value;
-    if (m.cache) turned->rotate_at_(x_btf, heads, m.cache->places_n());
+    if (m.cache) turned->rotate_cached_(x_btf, heads, *m.cache);
     frame[y] = m.cache ? x_btf : turned->rotate_(x_btf, heads);
   };
 }

@@ -12,7 +12,7 @@ namespace braid::nn {
 
 class HeadCalls {
  public:
-  // `spec` outlives this, but not the calls.
+  // `spec` must outlive this object. The calls that it returns do not read `spec`.
   HeadCalls(const ModelSpec& spec, const RankContext& rank);
 
   Call::Run norm(const model::Op& op, const HeadNorms& norms) const;

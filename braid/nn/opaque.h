@@ -16,11 +16,16 @@
 
 namespace braid::model {
 
+// What a token's output depends on: Apart: the same token of the input. Together: any token.
+enum class OpaqueTokens { Apart, Together };
+
 struct OpaqueFunction {
   // Returns the op's output, of the type of `x`. It is run with autograd, which makes the backward. An argument that it
   // does not use gets a gradient of zero. REQUIRES: it depends on its arguments alone, and the same arguments give the
   // same bits; it does not write to them.
   std::function<at::Tensor(const at::Tensor& x, const std::vector<at::Tensor>& params)> forward;
+  // Text is generated with functions of tokens apart alone: a call gets only the new tokens.
+  OpaqueTokens tokens = OpaqueTokens::Together;
 };
 
 }  // namespace braid::model

@@ -114,10 +114,6 @@ std::string text_of(const std::vector<double>& blocks) {
   return joined(words, ",");
 }
 
-}  // namespace
-
-namespace {
-
 // Returns the partition of a model with several kinds of layers. A unit costs on a rank what it costs on the first kind
 // of device, divided by the rank's speed, which is that of a whole model.
 std::string unequal_partition(const RunSpec& spec, const RunLayout& layout, const std::vector<PartSeconds>& kinds) {
@@ -153,10 +149,10 @@ std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, Form
   const Cluster seen = with_cores_of_ranks(cluster, spec);
   const RunLayout layout = layout_of(spec, seen, formulas, std::move(account));
   const std::vector<PartSeconds> kinds = part_seconds(spec, layout, seen, formulas);
+  if (layout.account->num_kinds() > 1) return unequal_partition(spec, layout, kinds);
   const schedule::StagePlacement placement = spec::traits_of(spec.pipeline)->placement;
   std::vector<BlockStage> stages;
   std::vector<double> even;
-  if (layout.account->num_kinds() > 1) return unequal_partition(spec, layout, kinds);
   for (const StageLoad& load : layout.stages) {
     const PartSeconds& seconds = kinds[load.devices];
     int rank = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stages.size()));

@@ -26,8 +26,8 @@ std::string balanced_shares(const std::vector<double>& seconds, std::string_view
 
 // Returns the pipeline.partition (the number of blocks of each stage) that minimizes the compute time of the slowest
 // rank, regardless of memory. Stages with the embedding or the head get fewer blocks, and faster devices get more.
-// Returns "even" if no partition is faster than the even one. REQUIRES: `spec` has an even partition, and problems()
-// finds none in it for Purpose::Plan.
+// Returns "even" if all layers are of one kind and no partition is faster than the even one. REQUIRES: `spec` has an
+// even partition, and problems() finds none in it for Purpose::Plan.
 std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas,
                                AccountPtr account = nullptr);
 

@@ -191,7 +191,7 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   // and writes gradients.
   work.forward.streamed_bytes = rows * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
   work.input_grad.streamed_bytes = rows * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
-  work.input_grad.reduced_bytes = z.e * z.n * z.h;
+  work.input_grad.reduced_bytes = z.e * rows * z.h;
   work.input_grad.num_reductions = layout.tensor > 1 && layout.account->of_logits.of_input ? 1 : 0;
   add_beside_table(work, layout.account->last_norm, z, layout);
   if (is_torchtitan(formulas)) count_torchtitan_loss(spec, layout, work);

@@ -68,7 +68,13 @@ double model_flops_per_token(const layout::ModelAccount& account, FormulaSet for
   const double flops = account.flops_per_token;
   if (formulas != FormulaSet::Megatron) return flops;
   const double queries = static_cast<double>(model.heads) * model::head_width(model);
-  return flops + 12.0 * model.layers * queries * (model.context - model::mean_tokens_seen(model));
+  double attention = 0;  // of forward and backward
+  for (const int kind : account.kind_of_layer) {
+    for (size_t part = 0; part < account.parts_of_layer(); ++part) {
+      attention += 3 * account.parts[kind * account.parts_of_layer() + part].attention_flops.at(account.of_token);
+    }
+  }
+  return flops + (12.0 * model.layers * queries * model.context - attention);
 }
 
 StepRange step_range(const Cluster& cluster, FormulaSet formulas) {

@@ -193,7 +193,7 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 
 AccountPtr account_of(const RunSpec& spec) {
   return std::make_shared<const layout::ModelAccount>(
-      layout::account_of(spec.model, spec::trained_graph(spec), spec::picked_share(spec)));
+      layout::account_of(spec.model, spec::trained_graph(spec), spec::picked_fraction(spec)));
 }
 
 int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {

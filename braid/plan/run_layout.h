@@ -44,9 +44,6 @@ struct StageLoad {
 
 using AccountPtr = std::shared_ptr<const layout::ModelAccount>;
 
-// Returns the account of the run's model and of its frozen parameters.
-AccountPtr account_of(const RunSpec& spec);
-
 struct RunLayout {
   int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
   int chunks = 1;               // stages of each pipeline rank (virtual stages)
@@ -70,6 +67,9 @@ struct RunLayout {
 
 // Returns the load of the layers `begin` to `end`, not included, without embedding and head.
 StageLoad layers_load(const layout::ModelAccount& account, int begin, int end);
+
+// Returns the account of the run's model, with its frozen parameters.
+AccountPtr account_of(const RunSpec& spec);
 
 // Sets the account of the run's model, and the extents that follow from it and from the layout's ranks.
 void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout);

@@ -13,8 +13,8 @@ namespace braid {
 enum class AttentionMask { Causal, Document };
 constexpr auto words(AttentionMask) { return std::to_array<std::string_view>({"causal", "document"}); }
 
-// The cut of a masked model's sequences. Packed: out of the text, which goes on behind a document's end. Documents:
-// each sequence has tokens of one document, and padding behind them.
+// The cut of a masked model's sequences. Packed: consecutive tokens of the text, across documents. Documents: tokens of
+// one document, then padding.
 enum class SequenceCut { Packed, Documents };
 constexpr auto words(SequenceCut) { return std::to_array<std::string_view>({"packed", "documents"}); }
 
@@ -28,7 +28,7 @@ struct DataSpec {
   std::vector<double> weights = {};        // fraction of samples from each path; empty: by size. Prepared data only
   AttentionMask attention = AttentionMask::Causal;
   SequenceCut sequences = SequenceCut::Packed;  // of a masked family
-  double mask_fraction = 0.15;                  // of the tokens of text that a masked family predicts
+  double mask_fraction = 0.15;                  // of the text's tokens, which a masked family predicts
   double validation_fraction = 0.05;            // fraction of the documents' bytes held out
 
   bool operator==(const DataSpec&) const = default;

@@ -74,13 +74,23 @@ std::vector<Field> model_fields() {
       model<&M::rope_base>("model.rope_base", more_than(1), "Base of the rotary positions' wavelengths." + rotary),
       model<&M::rope_scaling>("model.rope_scaling", one_of<RopeScaling>(),
                               "How rotary frequencies are stretched to longer contexts." + rotary),
-      model<&M::rope_factor>("model.rope_factor", from(1), "llama3 scaling: low frequencies are divided by this."),
+      model<&M::rope_factor>("model.rope_factor", from(1),
+                             "Scaled contexts are longer by this factor: llama3 and yarn divide low frequencies by it, "
+                             "linear all of them, and dynamic raises the base for sequences above model.rope_context."),
       model<&M::rope_low_frequency>("model.rope_low_frequency", more_than(0),
                                     "llama3 scaling: wavelengths above model.rope_context / this are divided in full."),
       model<&M::rope_high_frequency>("model.rope_high_frequency", more_than(0),
                                      "llama3 scaling: wavelengths below model.rope_context / this stay as they are."),
       model<&M::rope_context>("model.rope_context", at_least(1),
-                              "llama3 scaling: tokens per sequence of the model's first training."),
+                              "All scalings but linear: tokens per sequence of the model's first training."),
+      model<&M::rope_fast_turns>("model.rope_fast_turns", more_than(0),
+                                 "yarn scaling: frequencies with more turns within model.rope_context stay as they "
+                                 "are (beta_fast)."),
+      model<&M::rope_slow_turns>("model.rope_slow_turns", more_than(0),
+                                 "yarn scaling: frequencies with fewer turns are divided in full (beta_slow)."),
+      model<&M::rope_magnitude>(
+          "model.rope_magnitude", from(0),
+          "yarn scaling: factor of rotated queries and keys; 0: 1 + log(model.rope_factor) / 10."),
   };
 }
 
@@ -105,8 +115,9 @@ std::vector<Field> data_fields() {
           "data.sequences", one_of<SequenceCut>(),
           "How sequences of a masked family are cut: \"packed\" fills each with text, across documents; "
           "\"documents\" gives each tokens of one document, and padding, to which no token attends."),
-      data<&D::mask_fraction>("data.mask_fraction", RealRange{0, 0.5, Bound::Open, Bound::Closed},
-                              "Share of the text's tokens that a masked family predicts, as many in every sequence."),
+      data<&D::mask_fraction>(
+          "data.mask_fraction", RealRange{0, 0.5, Bound::Open, Bound::Closed},
+          "Fraction of the text's tokens that a masked family predicts, as many in every sequence."),
       data<&D::validation_fraction>("data.validation_fraction", RealRange{0, 0.9},
                                     "Share of the documents' bytes held out for evaluation."),
   };

@@ -26,6 +26,8 @@ inline int num_picked(const RunSpec& spec) {
   const int context = spec.model.context;
   return is_masked(spec.model) ? num_masks(spec.data.mask_fraction, text_tokens(context)) : context;
 }
-inline double picked_share(const RunSpec& spec) { return num_picked(spec) / static_cast<double>(spec.model.context); }
+inline double picked_fraction(const RunSpec& spec) {
+  return num_picked(spec) / static_cast<double>(spec.model.context);
+}
 
 }  // namespace braid::spec

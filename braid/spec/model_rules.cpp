@@ -10,7 +10,7 @@
 namespace braid::spec {
 namespace {
 
-bool scaled(const View& at) { return at.spec.model.rope_scaling == RopeScaling::Llama3; }
+bool scaled_by(const View& at, RopeScaling scaling) { return at.spec.model.rope_scaling == scaling; }
 
 // Refuses a spec that still names a preset or a config: it was never resolved, so its sizes are not the requested ones.
 CrossRule resolved(const char* key, std::string ModelSpec::*name) {
@@ -96,16 +96,28 @@ std::vector<CrossRule> model_rules() {
        [](const View& at) { return cat("must be at most model.experts (", at.spec.model.experts, ")"); }},
       {{"model.rope_scaling", "model.family"},
        [](const View& at) {
-         return !scaled(at) || model::family_of(at.spec.model).traits.positions == model::PositionKind::Rotary;
+         return scaled_by(at, RopeScaling::None) ||
+                model::family_of(at.spec.model).traits.positions == model::PositionKind::Rotary;
        },
        [](const View& at) { return cat("must be \"none\" when model.family is \"", at.spec.model.family, "\""); }},
       {{"model.rope_high_frequency", "model.rope_low_frequency", "model.rope_scaling"},
        [](const View& at) {
-         return !scaled(at) || at.spec.model.rope_high_frequency > at.spec.model.rope_low_frequency;
+         return !scaled_by(at, RopeScaling::Llama3) ||
+                at.spec.model.rope_high_frequency > at.spec.model.rope_low_frequency;
        },
        [](const View& at) {
          return cat("must be more than model.rope_low_frequency (", exact(at.spec.model.rope_low_frequency), ")");
        }},
+      {{"model.rope_fast_turns", "model.rope_slow_turns", "model.rope_scaling"},
+       [](const View& at) {
+         return !scaled_by(at, RopeScaling::Yarn) || at.spec.model.rope_fast_turns > at.spec.model.rope_slow_turns;
+       },
+       [](const View& at) {
+         return cat("must be more than model.rope_slow_turns (", exact(at.spec.model.rope_slow_turns), ")");
+       }},
+      {{"model.head_width", "model.rope_scaling"},
+       [](const View& at) { return !scaled_by(at, RopeScaling::Dynamic) || model::head_width(at.spec.model) > 2; },
+       [](const View&) { return std::string("must be more than 2 with model.rope_scaling = \"dynamic\""); }},
   };
 }
 

@@ -103,16 +103,16 @@ std::vector<CrossRule> sync_rules() {
              "scale "
              "that changes");
        }});
-  rules.push_back({{"sync.compression", "mesh.tensor", "model.kv_heads", "model.heads"},
-                   [](const View& at) {
-                     return at.spec.mesh.tensor <= model::num_kv_heads(at.spec.model) ||
-                            !feeds_errors_back(at.spec.sync);
-                   },
-                   [](const View& at) {
-                     return cat("must be none, bfloat16 or float16 when mesh.tensor is more than the key heads (",
-                                model::num_kv_heads(at.spec.model),
-                                "): ranks that hold copies of a head would compress them with other rows");
-                   }});
+  rules.push_back(
+      {{"sync.compression", "mesh.tensor", "model.kv_heads", "model.heads"},
+       [](const View& at) {
+         return at.spec.mesh.tensor <= model::num_kv_heads(at.spec.model) || !feeds_errors_back(at.spec.sync);
+       },
+       [](const View& at) {
+         return cat("must be \"none\", \"bfloat16\" or \"float16\" when mesh.tensor is more than the key heads (",
+                    model::num_kv_heads(at.spec.model),
+                    "): ranks that hold copies of a head would compress its gradient differently");
+       }});
   return rules;
 }
 

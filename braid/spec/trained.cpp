@@ -42,7 +42,7 @@ model::ModelGraph trained_graph(const RunSpec& spec) {
 
 double model_flops_per_token(const RunSpec& spec) {
   model::Extents of_token = model::extents_of(spec.model, 1, 1);
-  of_token['j'] = picked_share(spec);
+  of_token['j'] = picked_fraction(spec);
   return model::model_flops_per_token(trained_graph(spec), of_token);
 }
 

@@ -29,8 +29,8 @@ class CopiesSink final : public param::GradSink {
   std::vector<at::Tensor> copies_, before_;
 };
 
-// Returns the number of the rank among those of its tensor axis that holds the first copies of what this one holds;
-// nothing if the store has no copies.
+// Returns the tensor rank that holds copy 0 of the rows of which `tensor_rank` holds copies; nothing if its store has
+// no copies.
 std::optional<int> first_holder(const param::ParamStore& store, int tensor_rank);
 
 }  // namespace braid::sync

@@ -93,8 +93,21 @@ class GradientSync {
   std::function<void(const std::string& choice)> on_choice;
 };
 
+// The pushes of workers that may be lost.
+class PushCounts {
+ public:
+  virtual ~PushCounts() = default;
+  // Waits until servers have applied all pushes of this worker. Returns their number.
+  virtual int64_t own() = 0;
+  // Returns the number of pushes of a lost worker, by its rank among the replicas at the start, that all servers have
+  // applied.
+  virtual int64_t of_lost(int worker) = 0;
+};
+
 class Replication : public GradientSync, public ParameterSync, public ReplicaLife {
  public:
+  // Returns the pushes; null if servers do not make the update.
+  virtual PushCounts* push_counts() { return nullptr; }
   void restored(optim::Optimizer&) override { updated(); }
 };
 

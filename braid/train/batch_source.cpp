@@ -16,13 +16,14 @@ uint64_t training_order(const TrainSpec& train) { return stream_key(train.seed, 
 uint64_t evaluation_order() { return stream_key(0, "samples.held_out"); }
 
 BatchSource::BatchSource(const RunSpec& spec, const SampleSource& source, const Groups& groups)
-    : dropout_key_(stream_key(spec.train.seed, "dropout")),
+    : first_micros_(spec::first_microbatches(spec)),
+      dropout_key_(stream_key(spec.train.seed, "dropout")),
       batch_(spec.train.batch),
       microbatch_(spec.train.microbatch),
       context_(spec.model.context),
       by_document_(spec.data.attention == AttentionMask::Document || spec.data.sequences == SequenceCut::Documents),
       padded_(spec.data.sequences == SequenceCut::Documents),
-      first_micro_(spec::first_microbatches(spec)[groups.at[mesh::Axis::Data]]),
+      first_micro_(first_micros_[groups.at[mesh::Axis::Data]]),
       num_microbatches_(braid::spec::num_microbatches(spec, groups.at[mesh::Axis::Data])),
       num_global_(batch_ / microbatch_) {
   if (!spec::is_masked(spec.model)) {
@@ -32,6 +33,12 @@ BatchSource::BatchSource(const RunSpec& spec, const SampleSource& source, const 
   check(source.mask.has_value(), "a masked family has its tokens");
   const data::Cut cut = padded_ ? data::Cut::Documents : data::Cut::Windows;
   masked_.emplace(source.blend, data::MaskedShape{context_, spec::num_picked(spec), cut}, *source.mask, source.seed);
+}
+
+void BatchSource::read_for(int data_rank) {
+  const auto place = static_cast<size_t>(data_rank);
+  check(first_micros_.at(place + 1) - first_micros_[place] == num_microbatches_, "shares of equal size");
+  first_micro_ = first_micros_[place];
 }
 
 int64_t BatchSource::first_of(int64_t step, int micro) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "braid/data/masked_sequences.h"
 #include "braid/data/sampler.h"
@@ -31,6 +32,8 @@ class BatchSource {
  public:
   BatchSource(const RunSpec& spec, const SampleSource& source, const Groups& groups);
 
+  // Makes the samples those of another data rank, which has as many microbatches in a step.
+  void read_for(int data_rank);
   int num_microbatches() const { return num_microbatches_; }  // of this rank, in a step
   int num_global_microbatches() const { return num_global_; }
   // Returns the index of this rank's microbatch `micro` among all microbatches of the step.
@@ -39,8 +42,9 @@ class BatchSource {
   // With data.attention "document" it also has each token's document within the sequence. Throws IoError if a token
   // file is damaged.
   nn::Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
-  // Returns the number by which the sum of the losses of the first `count` of a microbatch's sequences is divided in an
-  // evaluation of `sequences` sequences, so that the mean by sequences is the mean by targets.
+  // Returns Microbatch::num_targets for the first `count` sequences of a microbatch in an evaluation of `sequences`
+  // sequences: `count` times the mean number of targets. So the mean over sequences is that over targets. 0 if all
+  // sequences have as many.
   double targets_in_evaluation(int64_t sequences, int64_t count) const;
   // Returns how many of that microbatch's sequences are among the run's first `count` sequences.
   int64_t num_before(int64_t count, int64_t step, int micro) const;
@@ -54,6 +58,7 @@ class BatchSource {
   at::Tensor documents(int64_t first) const;
   void read_masked(int64_t first, MicrobatchParts parts, nn::Microbatch& microbatch) const;
 
+  const std::vector<int> first_micros_;        // by data rank
   std::optional<data::Sampler> sampler_;       // of a causal family
   std::optional<data::MaskedSampler> masked_;  // of a masked one
   uint64_t dropout_key_;

@@ -17,7 +17,7 @@ class EvaluatedText {
 
   // Returns the mean number of bytes of the tokens that Trainer::evaluate() predicts. A token without text counts as a
   // token with no bytes, since predicting the end of a document also costs nats. Returns NaN if no predicted token has
-  // text, and for a masked family, whose loss is no code of the text. The first call reads the samples of one
+  // text, and for a masked family, whose loss is not a code length of the text. The first call reads the samples of one
   // evaluation. Throws IoError. Called by one thread at a time.
   double bytes_per_token();
 

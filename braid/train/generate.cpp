@@ -6,6 +6,8 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/launch/launcher.h"
+#include "braid/model/families.h"
+#include "braid/nn/opaque.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/train/loaded_model.h"
@@ -33,6 +35,20 @@ void refuse_masked(const ModelSpec& model, const std::string& directory) {
         cat("must be a causal family to continue text, and ", directory, " predicts masked tokens"), ""}});
 }
 
+void refuse_functions_of_tokens_together(const ModelSpec& model, const std::string& directory) {
+  for (const model::BlockGraph& block : model::graph_of(model).kinds) {
+    for (const model::Op& op : block.ops) {
+      if (!op.function || op.function->tokens == model::OpaqueTokens::Apart) continue;
+      throw ConfigError({{"model.family", cat(model.family),
+                          cat("must have no function of tokens together to continue text, since new tokens are "
+                              "computed alone, and ",
+                              directory, " has ", model::rule_text(block, op),
+                              "; a function of each token by itself says OpaqueTokens::Apart"),
+                          ""}});
+    }
+  }
+}
+
 }  // namespace
 
 Generation generate_all(const std::string& directory, const std::vector<std::string>& prompts,
@@ -42,6 +58,7 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
       model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
   const ModelSpec& shape = load.spec.model;
   refuse_masked(shape, directory);
+  refuse_functions_of_tokens_together(shape, directory);
   const auto tokenizer = tokenizer_of(load, options.tokenizer);
   refuse_other_shapes(shape, directory);
   const auto texts = [&](Communicator& world) {

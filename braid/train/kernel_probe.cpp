@@ -16,7 +16,6 @@
 #include "braid/layout/parameters.h"
 #include "braid/param/memory_account.h"
 #include "braid/plan/block_work.h"
-#include "braid/spec/masking.h"
 #include "braid/train/measuring.h"
 #include "braid/train/timed_block.h"
 
@@ -61,9 +60,7 @@ double BlockInTraining::seconds() const { return median(seconds_); }
 double BlockInTraining::streamed_bytes() const {
   plan::RunLayout layout;
   layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
-  plan::set_account(
-      std::make_shared<const layout::ModelAccount>(layout::account_of(spec_.model, spec::picked_share(spec_))),
-      spec_.mesh, layout);
+  plan::set_account(plan::account_of(spec_), spec_.mesh, layout);
   double bytes = 0;
   for (size_t part = 0; part < layout.account->parts_of_layer(); ++part) {
     const plan::PartWork work = plan::part_work(spec_, layout, part, plan::FormulaSet::Braid);

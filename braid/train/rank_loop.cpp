@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -14,14 +13,12 @@
 #include "braid/comm/agree.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/model/model_flops.h"
-#include "braid/plan/predict_run.h"
-#include "braid/spec/partition.h"
 #include "braid/spec/run_spec.h"
 #include "braid/spec/trained.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/measuring.h"
+#include "braid/train/predicted_run.h"
 #include "braid/train/run_rates.h"
-#include "braid/train/step_schedule.h"
 
 namespace braid::train {
 namespace {
@@ -44,31 +41,6 @@ RankRequest strongest_of_all(RankRequest mine, Communicator& world) {
 // remain. The limit is a number of steps, not a time, so that equal runs behave equally.
 constexpr int64_t kManySmallSteps = 1000;
 
-struct PredictedRun {
-  plan::Prediction prediction;
-  std::vector<plan::ParallelismRow> ways;  // empty for one rank, since no link was measured
-};
-PredictedRun predicted_with(const plan::Cluster& rates, const RunSpec& spec) {
-  RunSpec planned = spec;
-  plan::PredictOptions options;
-  Schedule table;
-  if (!spec::schedule_file(spec.pipeline).empty()) {
-    table = schedule_table(spec);
-    options.table = &table;
-    const std::optional<PipelineSpec> like = plan::pipeline_like(table);
-    if (!like) throw RunError("no schedule with a name has its stages on the ranks of this table");
-    planned.pipeline.schedule = like->schedule;
-    planned.pipeline.chunks = like->chunks;
-  }
-  std::vector<Problem> problems = plan::prediction_problems(planned, rates);
-  std::ranges::move(plan::mesh_problems(planned, rates), std::back_inserter(problems));
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-  PredictedRun all{plan::predict_run(planned, rates, options), {}};
-  const auto ranks = static_cast<int>(num_ranks(spec.mesh));
-  if (ranks > 1) all.ways = plan::parallelism_table(spec, rates, ranks);
-  return all;
-}
-
 bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
 
 }  // namespace
@@ -85,6 +57,24 @@ RankLoop::RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& 
       trainer_(trainer),
       world_(world),
       checkpoints_({start_, shared.observer, shared.begun_with}, trainer, world) {}
+
+// Makes a call of all ranks. If ranks are lost in it, the others take over their work and make it again.
+template <class Call>
+auto RankLoop::together(const Call& call) {
+  for (;;) {
+    try {
+      return call();
+    } catch (const comm::MembersLost&) {
+      doing(cat("work of lost workers after step ", trainer_.num_steps()));
+      trainer_.take_over();
+      tell_of_lost();
+    }
+  }
+}
+
+void RankLoop::tell_of_lost() {
+  for (const LostWorker& lost : trainer_.take_lost()) notify([&] { shared_.observer.on_lost_worker(lost); });
+}
 
 RunEnd RankLoop::run() {
   shared_.controls.on_begin();
@@ -105,6 +95,7 @@ RunEnd RankLoop::run() {
     if (stops || trainer_.num_steps() == train_.steps) break;
     if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
     if (!has_predicted_ && worth_predicting()) predict();
+    trainer_.begin_losses();
     stops = stops_after_work_between_steps(request);
   }
   return ended(stops && trainer_.num_steps() < train_.steps);
@@ -114,13 +105,13 @@ RunEnd RankLoop::ended(bool interrupted) {
   RunEnd end;
   end.interrupted = interrupted;
   // Save at once: SIGTERM is often followed by SIGKILL.
-  if (!checkpoints_.is_saved(trainer_.num_steps())) save();
+  if (!together([&] { return checkpoints_.is_saved(trainer_.num_steps()); })) save();
   checkpoints_.finish();  // first, so that the weights are saved even if a later call fails
   end.checkpoint = ckpt::checkpoint_folder(train_.out, trainer_.num_steps());
   if (!interrupted && evaluation_.step != trainer_.num_steps()) evaluate();
   if (!interrupted) end.evaluation = evaluation_;
   end.num_steps = trainer_.num_steps();
-  end.timeline = trainer_.timeline();
+  end.timeline = together([&] { return trainer_.timeline(); });
   return end;
 }
 
@@ -148,10 +139,9 @@ void RankLoop::doing(const std::string& what) const {
 void RankLoop::report_step(StepReport report) {
   if (comm::RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
   if (spec::replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
-  const double tokens_of_rank = report.tokens_per_second / world_.size();
-  const double flops_per_token = spec::model_flops_per_token(start_.spec);
-  raise_peak(tokens_of_rank * flops_per_token);
-  report.utilisation = model::model_flop_utilisation(flops_per_token, tokens_of_rank, peak_.per_rank);
+  const double flops_of_rank = report.tokens_per_second / world_.size() * spec::model_flops_per_token(start_.spec);
+  raise_peak(flops_of_rank);
+  report.utilisation = model::model_flop_utilisation(flops_of_rank, peak_.per_rank);
   notify([&] { shared_.observer.on_step(report); });
 }
 
@@ -182,7 +172,7 @@ RunRequest RankLoop::agreed_request() {
 // Returns the strongest request of all ranks. The same all-reduce shows whether all ranks have done their part of a
 // save under way; if so, advances the save.
 RunRequest RankLoop::agreed(RunRequest mine) {
-  const RankRequest all = strongest_of_all({mine, checkpoints_.busy()}, world_);
+  const RankRequest all = together([&] { return strongest_of_all({mine, checkpoints_.busy()}, world_); });
   if (checkpoints_.under_way() && !all.busy) checkpoints_.advance();
   return all.request;
 }
@@ -264,8 +254,10 @@ bool RankLoop::evaluation_is_known() {
 // Only rank 0's evaluation has the loss per byte.
 void RankLoop::evaluate() {
   doing(cat("evaluation after step ", trainer_.num_steps()));
-  compare_replicas();
-  evaluation_ = {trainer_.num_steps(), trainer_.evaluate()};
+  together([&] {
+    compare_replicas();
+    evaluation_ = {trainer_.num_steps(), trainer_.evaluate()};
+  });
   if (std::isnan(evaluation_.loss)) return;
   checkpoints_.add_evaluation(evaluation_.step, evaluation_.loss);
   notify([&] {
@@ -289,7 +281,7 @@ void RankLoop::save() {
   const int64_t step = trainer_.num_steps();
   if (comm::RankActivity* activity = world_.activity()) activity->begin_storage(cat("save of step ", step));
   trainer_.owes_evaluation = evaluation_.step != step && is_evaluated(step);
-  checkpoints_.save();
+  together([&] { checkpoints_.save(); });
   save_is_due_ = false;
 }
 

@@ -50,6 +50,9 @@ class RankLoop {
   std::string saved() const;
 
  private:
+  template <class Call>
+  auto together(const Call& call);
+  void tell_of_lost();
   RunEnd ended(bool interrupted);
   RunEnd ended_by(const StepReport& spike);
   template <class Call>

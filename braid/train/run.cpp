@@ -15,6 +15,7 @@
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/losable_workers.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/spec/trained.h"
@@ -94,7 +95,7 @@ void tell_of_beginning(const SharedByRanks& shared, const Beginning& from, int64
 }
 
 // Runs a rank of the mesh from start to end. Only rank 0 reports the beginning and returns the end.
-RunEnd train_on(const SharedByRanks& shared, const RunWorld& world) {
+RunEnd train_in(const SharedByRanks& shared, const RunWorld& world) {
   const RunSpec& spec = shared.start.spec;
   for (Beginning from{spec.train.resume};;) {
     Trainer trainer(spec, shared.corpus, world);
@@ -108,6 +109,13 @@ RunEnd train_on(const SharedByRanks& shared, const RunWorld& world) {
     if (loop.spike().empty()) return world.mesh.rank() == 0 ? std::move(end) : RunEnd();
     from = after_spike(from, loop, trainer);
   }
+}
+
+RunEnd train_on(const SharedByRanks& shared, const RunWorld& world) {
+  if (shared.controls.launcher || !spec::workers_are_losable(shared.start.spec)) return train_in(shared, world);
+  comm::Roster roster(world.mesh);
+  comm::RosterGroup members(roster, world.mesh);
+  return train_in(shared, {members, world.with_servers, &roster});
 }
 
 RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {

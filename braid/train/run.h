@@ -15,6 +15,7 @@
 #include "braid/schedule/timeline.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/run_spec.h"
+#include "braid/train/lost_workers.h"
 #include "braid/train/peak_probe.h"
 #include "braid/train/step_report.h"
 
@@ -91,6 +92,9 @@ class RunObserver {
   // Called before an evaluation if replicas run apart, since on_step() then reports one replica. `loss` is the mean
   // training loss of all replicas since the last evaluation, over `num_steps` steps of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}
+  // Called when the run goes on without a worker, whose process has died. The others have taken over its share of the
+  // samples. on_step() reports rank 0's replica, which is not lost.
+  virtual void on_lost_worker(const LostWorker& lost) {}
   // Called when the run has rolled back to its state after `step` steps. Reports of later steps are void. `why`
   // is a sentence with the reason and the batch that the run resumes with.
   virtual void on_rollback(int64_t step, const std::string& why) {}

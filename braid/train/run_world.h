@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "braid/comm/communicator.h"
+#include "braid/comm/roster.h"
 #include "braid/spec/run_spec.h"
 #include "braid/sync/server/server_ranks.h"
 
@@ -13,10 +14,12 @@ namespace braid::train {
 // The communicators of a rank of the mesh.
 struct RunWorld {
   // Implicit: without servers the mesh is the whole world.
-  RunWorld(Communicator& mesh, Communicator* with_servers = nullptr) : mesh(mesh), with_servers(with_servers) {}
+  RunWorld(Communicator& mesh, Communicator* with_servers = nullptr, comm::Roster* roster = nullptr)
+      : mesh(mesh), with_servers(with_servers), roster(roster) {}
 
   Communicator& mesh;
   Communicator* with_servers;  // the same ranks and the servers after them; null: there are none
+  comm::Roster* roster;        // of the mesh, if its ranks may be lost; otherwise null
 };
 
 // Calls `body`, which makes one Trainer, with a RunWorld on each rank of the mesh and returns its value. The other

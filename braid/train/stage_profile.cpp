@@ -181,13 +181,10 @@ class Profile {
   ModelSample sample_;
 };
 
-// Returns the first block of each kind of layer, by its number in the model.
-std::vector<int> first_blocks(const model::ModelGraph& graph) {
-  std::vector<int> first;
-  for (size_t kind = 1; kind + 1 < graph.kinds.size(); ++kind) {
-    first.push_back(static_cast<int>(std::ranges::find(graph.blocks, static_cast<int>(kind)) - graph.blocks.begin()));
-  }
-  return first;
+// Returns the first layer of each kind, by its number among the blocks.
+std::vector<int> first_layers(const model::ModelGraph& graph) {
+  const std::vector<size_t> first = graph.first_blocks();
+  return std::vector<int>(first.begin() + 1, first.end() - 1);
 }
 
 // Returns the parts of a block, with the whole block's time divided in proportion to the times of its parts.
@@ -213,7 +210,7 @@ std::vector<plan::Unit> measured_units(const RunSpec& sample, const ModelSpec& m
   units.back().name = "embedding";
   const plan::Unit head = profile.measured({sample.model.layers + 1});
   std::vector<std::vector<plan::Unit>> of_kind;
-  for (const int block : first_blocks(graph)) of_kind.push_back(measured_parts(profile, model, block));
+  for (const int block : first_layers(graph)) of_kind.push_back(measured_parts(profile, model, block));
   for (int layer = 0; layer < model.layers; ++layer) {
     const std::vector<plan::Unit>& parts = of_kind[graph.blocks[layer + 1] - 1];
     for (size_t part = 0; part < parts.size(); ++part) {
@@ -230,7 +227,7 @@ std::vector<plan::Unit> measured_units(const RunSpec& sample, const ModelSpec& m
 
 std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
   RunSpec sample = spec;
-  sample.model.layers = std::ranges::max(first_blocks(model::graph_of(spec.model)));
+  sample.model.layers = first_layers(model::graph_of(spec.model)).back();
   const auto measured = [&](Communicator& tensor) {
     param::account_memory_to(tensor.rank());
     enter_device(spec);

@@ -86,12 +86,7 @@ class TextLossReader {
  public:
   TextLossReader(const LoadedModel& model, const TextLossOptions& options, const DataSpec& data,
                  const TokenBytes& token_bytes, const std::optional<data::MaskTokens>& mask)
-      : model_(model),
-        options_(options),
-        attention_(data.attention),
-        mask_fraction_(data.mask_fraction),
-        token_bytes_(token_bytes),
-        mask_(mask) {}
+      : model_(model), options_(options), data_(data), token_bytes_(token_bytes), mask_(mask) {}
 
   // Adds the loss of `tokens` to `loss`.
   void measure(const data::TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
@@ -131,12 +126,13 @@ class TextLossReader {
     const auto count = static_cast<int64_t>(windows.size());
     const int64_t length = windows[0].length;
     const data::MaskedShape shape{static_cast<int>(length) + 2,
-                                  spec::num_masks(mask_fraction_, static_cast<int>(length))};
+                                  spec::num_masks(data_.mask_fraction, static_cast<int>(length))};
     nn::Microbatch microbatch;
     microbatch.tokens_bt = at::empty({count, shape.context}, at::kLong);
     microbatch.rows_bj = at::empty({count, shape.masks}, at::kLong);
     microbatch.targets_bt = at::empty({count, shape.masks}, at::kLong);
-    if (attention_ == AttentionMask::Document) microbatch.documents_bt = at::empty({count, shape.context}, at::kLong);
+    if (data_.attention == AttentionMask::Document)
+      microbatch.documents_bt = at::empty({count, shape.context}, at::kLong);
     TextLoss loss;
     std::vector<int64_t> text(length), documents(length);
     for (int64_t i = 0; i < count; ++i) {
@@ -164,7 +160,7 @@ class TextLossReader {
     nn::Microbatch microbatch;
     microbatch.tokens_bt = at::empty({count, length}, at::kLong);
     microbatch.targets_bt = at::empty({count, num_new}, at::kLong);
-    if (attention_ == AttentionMask::Document) microbatch.documents_bt = at::empty({count, length}, at::kLong);
+    if (data_.attention == AttentionMask::Document) microbatch.documents_bt = at::empty({count, length}, at::kLong);
     TextLoss loss;
     for (int64_t i = 0; i < count; ++i) {
       const TextWindow& window = windows[static_cast<size_t>(i)];
@@ -186,8 +182,7 @@ class TextLossReader {
 
   const LoadedModel& model_;
   const TextLossOptions& options_;
-  AttentionMask attention_;
-  double mask_fraction_;
+  const DataSpec& data_;
   const TokenBytes& token_bytes_;
   const std::optional<data::MaskTokens>& mask_;
 };

@@ -83,15 +83,16 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
   call_.kv_heads = std::max<int64_t>(model::num_kv_heads(model) / t, 1);
   const model::BlockGraph layer = model::graph_of(model).layer_kinds()[0];
   const auto op = std::ranges::find(layer.ops, OpKind::Attention, &model::Op::kind);
+  double seen = model::mean_tokens_seen(model.context, 0);
   if (op != layer.ops.end()) {
     call_.window = op->window, call_.cap = op->cap, call_.scale = op->scale, call_.sees = op->sees;
+    seen = op->tokens_seen;
   }
   const int64_t features = (call_.heads + 2 * call_.kv_heads) * model::head_width(model);
   const int64_t width = call_.heads * model::head_width(model);
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
   qkv_ = uncounted_tensor({b, s, features}, dtype, device).fill_(0.1).requires_grad_();
   dy_ = uncounted_tensor({b, s, width}, dtype, device).fill_(0.1);
-  const double seen = model::mean_tokens_seen(model, static_cast<int>(call_.window));
   flops_ = 4.0 * static_cast<double>(b * s) * seen * static_cast<double>(width);
 }
 

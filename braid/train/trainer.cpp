@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -69,6 +70,10 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (spec::replicas_run_apart(spec_)) groups_->step_report = &groups_->model();
   replication_ = run_replication(spec_, *model_, world.with_servers);
+  if (world.roster) {
+    losses_ = std::make_unique<LostWorkers>(*world.roster, *replication_->push_counts(), groups_->at[mesh::Axis::Data],
+                                            spec_.mesh.data);
+  }
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
   optimizer_ =
@@ -124,12 +129,15 @@ StepReport Trainer::step() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent();
   const double waited_before = replication_->times().waiting_seconds;
-  run_program();
+  run_program(next_batch());
 
   StepReport report;
   report.step = num_steps_ + 1;
-  report.learning_rate = learning_rate();
+  report.learning_rate = learning_rate(num_steps_);
   finish_step(step_parts(), own_numbers(), report);
+  if (losses_) {
+    for (const int lost : losses_->read_here(num_steps_)) train_on_share({num_steps_, lost});
+  }
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
@@ -141,6 +149,17 @@ StepReport Trainer::step() {
   for (const int64_t bytes : times.server_bytes) report.memory.push_back(memory_of_server(bytes));
   if (report.spike.empty() || report.skipped) ++num_steps_;
   return report;
+}
+
+// The report of this share is dropped, since the metrics are those of rank 0's own samples.
+void Trainer::train_on_share(const SampleShare& share) {
+  training_->batches.read_for(share.data_rank);
+  run_program(share.step + passed_over_);
+  StepReport report;
+  report.step = share.step + 1;
+  report.learning_rate = learning_rate(share.step);
+  finish_step(step_parts(), own_numbers(), report);
+  training_->batches.read_for(groups_->at[mesh::Axis::Data]);
 }
 
 void Trainer::go_on_at(int64_t batch) {
@@ -156,9 +175,9 @@ bool Trainer::check_replicas() {
   return true;
 }
 
-void Trainer::run_program() {
+void Trainer::run_program(int64_t batch) {
   replication_->begin_step(num_steps_);
-  training_->executor.begin_step(next_batch(), loss_weight());
+  training_->executor.begin_step(batch, loss_weight());
   begin_gradients(0);
   spans_ = training_->runtime.run_step();
   if (!training_->versions.asynchronous()) replication_->finish();
@@ -182,7 +201,7 @@ void Trainer::update_within_step(int update) {
     throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
                        groups_->at[mesh::Axis::Pipe], " is ", norm, ": not finite"));
   }
-  optimizer_->step({learning_rate(), optim::clip_scale(norm, spec_.optimizer.clip_norm)});
+  optimizer_->step({learning_rate(num_steps_), optim::clip_scale(norm, spec_.optimizer.clip_norm)});
   replication_->updated();
   if (update + 1 < training_->versions.num_updates()) begin_gradients(update + 1);
 }
@@ -195,8 +214,22 @@ double Trainer::loss_weight() const {
 
 double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
 
-double Trainer::learning_rate() const {
-  return braid::optim::learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
+double Trainer::learning_rate(int64_t step) const {
+  return braid::optim::learning_rate(spec_.optimizer, static_cast<int>(step), spec_.train.steps);
+}
+
+// Returns the losses of the samples that this rank reads, by global microbatch.
+std::vector<double> Trainer::evaluated_losses(int64_t step) {
+  std::vector<double> losses(evaluation_->batches.num_global_microbatches());
+  const int own = groups_->at[mesh::Axis::Data];
+  for (const int data_rank : losses_ ? losses_->evaluated_here(step) : std::vector<int>{own}) {
+    evaluation_->batches.read_for(data_rank);
+    evaluation_->executor.begin_step(step);
+    evaluation_->runtime.run_step();
+    const auto more = placed_by_microbatch(*evaluation_, groups_->world, evaluation_->executor.losses());
+    std::ranges::transform(losses, more, losses.begin(), std::plus());
+  }
+  return losses;
 }
 
 double Trainer::evaluate() {
@@ -207,10 +240,7 @@ double Trainer::evaluate() {
   double sum = 0;
   const int64_t sequences = spec_.train.eval_sequences;
   for (int64_t step = 0; step * spec_.train.batch < sequences; ++step) {
-    evaluation_->executor.begin_step(step);
-    evaluation_->runtime.run_step();
-    sum +=
-        total_loss(placed_by_microbatch(*evaluation_, groups_->world, evaluation_->executor.losses()), groups_->world);
+    sum += total_loss(evaluated_losses(step), groups_->world);
   }
   const double loss = sum / static_cast<double>(sequences);
   if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
@@ -221,7 +251,7 @@ double Trainer::evaluate() {
 // Tensor ranks have equal numbers, so only the first of them contributes its own.
 std::vector<double> Trainer::placed_by_microbatch(const Pass& pass, const Communicator& ranks,
                                                   const std::vector<double>& own) const {
-  const bool all = ranks.size() == groups_->world.size();
+  const bool all = &ranks == &groups_->world;
   std::vector<double> placed(all ? pass.batches.num_global_microbatches() : pass.batches.num_microbatches());
   if (!groups_->speaks()) return placed;
   std::copy(own.begin(), own.end(), placed.begin() + (all ? pass.batches.global_micro(0) : 0));
@@ -240,7 +270,7 @@ RankReport Trainer::own_numbers() const {
 
 param::MemoryUse Trainer::memory() const {
   const param::ParamStore& store = model_->params();
-  if (store.flat_data().is_cpu()) return param::memory_use(groups_->world.rank());
+  if (store.flat_data().is_cpu()) return param::memory_use(groups_->mesh.rank(groups_->at));
   const auto bytes = [](const at::Tensor& x) { return static_cast<int64_t>(x.nbytes()); };
   MemoryByCategory kept{};
   kept[static_cast<size_t>(param::MemoryCategory::Parameters)] =
@@ -253,7 +283,5 @@ param::MemoryUse Trainer::memory() const {
   device::cuda_table<device::CudaServices>()->memory(store.flat_data().get_device(), &on_device);
   return device_memory_use(on_device, kept);
 }
-
-schedule::Timeline Trainer::timeline() const { return gathered_timeline(spans_, groups_->world); }
 
 }  // namespace braid::train

@@ -17,6 +17,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
 #include "braid/train/block_executor.h"
+#include "braid/train/lost_workers.h"
 #include "braid/train/rank_model.h"
 #include "braid/train/run_world.h"
 #include "braid/train/step_report.h"
@@ -87,6 +88,14 @@ class Trainer {
   // something.
   std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
 
+  // From here on the run goes on without workers that are lost, if RunWorld has a roster. Collective.
+  void begin_losses();
+  // Called on all workers that are there when a call has thrown comm::MembersLost. Makes up for the shares of samples
+  // of the lost workers in earlier steps; step() does so from here on. The call may then be made again. Collective.
+  void take_over();
+  // Returns the workers whose loss was noticed since the last call.
+  std::vector<LostWorker> take_lost() { return losses_ ? losses_->take_lost() : std::vector<LostWorker>(); }
+
   // Returns the strongest request of servers' ranks that this rank has received since the last call.
   sync::RunRequest take_request() { return replication_->take_request(); }
 
@@ -99,12 +108,14 @@ class Trainer {
 
   std::vector<double> placed_by_microbatch(const Pass& pass, const Communicator& ranks,
                                            const std::vector<double>& own) const;
+  std::vector<double> evaluated_losses(int64_t step);
   RankReport own_numbers() const;
   double loss_scale() const;
   double loss_weight() const;
-  double learning_rate() const;
+  double learning_rate(int64_t step) const;
   StepParts step_parts();
-  void run_program();
+  void run_program(int64_t batch);
+  void train_on_share(const SampleShare& share);
   void begin_gradients(int update);
   void update_within_step(int update);
   void load_counters(const ckpt::CheckpointInfo& info);
@@ -117,6 +128,7 @@ class Trainer {
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<RankModel> model_;
   std::unique_ptr<sync::Replication> replication_;
+  std::unique_ptr<LostWorkers> losses_;  // null: a lost rank fails the world
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LossScaler> loss_scaler_;  // float16 only
   SpikeWatch spikes_;

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
@@ -167,24 +170,38 @@ std::string content_of(const std::string& folder, const std::string& name) {
   return path_kind(path) == PathKind::File ? CheckedFile(path).content(tokenize::kMaxTokenizerBytes) : "";
 }
 
-// Returns the end-of-text token; nothing if braid cannot read the tokenizer.
-std::optional<int> end_of_text_in(const std::string& folder) {
+// Returns the tokenizer; null if braid cannot read it.
+std::unique_ptr<tokenize::Tokenizer> tokenizer_in(const std::string& folder) {
   try {
-    return tokenize::make_tokenizer(folder)->end_of_text();
+    return tokenize::make_tokenizer(folder);
   } catch (const ConfigError&) {
-    return {};
+    return nullptr;
   }
 }
 
-// Returns a tokenizer_config.json, which transformers needs to read tokenizer.json. `end` is the id of end-of-text
-// there.
-std::string tokenizer_config_text(const std::string& tokenizer_json, std::optional<int> end) {
+// Returns the ids of the tokens that transformers must know by their use, with its keys; none without a tokenizer.
+std::vector<std::pair<const char*, int64_t>> named_tokens(const tokenize::Tokenizer* tokenizer) {
+  if (!tokenizer) return {};
+  std::vector<std::pair<const char*, int64_t>> named{{"eos_token", tokenizer->end_of_text()}};
+  if (const auto masks = tokenizer->mask_tokens()) {
+    named.insert(named.end(), {{"mask_token", masks->mask},
+                               {"cls_token", masks->begin},
+                               {"sep_token", masks->end},
+                               {"pad_token", masks->padding}});
+  }
+  return named;
+}
+
+// Returns a tokenizer_config.json, which transformers needs to read tokenizer.json.
+std::string tokenizer_config_text(const std::string& tokenizer_json, const tokenize::Tokenizer* tokenizer) {
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   nlohmann::json json;
   if (read_json(tokenizer_json, json).line > 0) json = nullptr;
   const auto added = json.is_object() ? json.value("added_tokens", nlohmann::json::array()) : nlohmann::json::array();
-  for (const auto& token : added) {
-    if (end && token.is_object() && token.value("id", -1) == *end) config["eos_token"] = token.value("content", "");
+  for (const auto& [key, id] : named_tokens(tokenizer)) {
+    for (const auto& token : added) {
+      if (token.is_object() && token.value("id", -1) == id) config[key] = token.value("content", "");
+    }
   }
   return config.dump(2) + "\n";
 }
@@ -204,10 +221,12 @@ WrittenTokenizer write_tokenizer(const ToHf& request, NewDirectory& directory) {
     directory.add(name, content);
     written.insert(name);
   }
-  const auto end = end_of_text_in(folder);
+  const auto tokenizer = tokenizer_in(folder);
   if (written.contains("tokenizer.json") && !written.contains("tokenizer_config.json")) {
-    directory.add("tokenizer_config.json", tokenizer_config_text(content_of(folder, "tokenizer.json"), end));
+    directory.add("tokenizer_config.json",
+                  tokenizer_config_text(content_of(folder, "tokenizer.json"), tokenizer.get()));
   }
+  const auto end = tokenizer ? std::optional(tokenizer->end_of_text()) : std::nullopt;
   return {end, cat("the tokenizer: ", joined({written.begin(), written.end()}))};
 }
 

@@ -1,4 +1,5 @@
 """BERT from text to weights: vocabulary, prepared data, training on several layouts, evaluation; and what is refused."""
+import json
 import os
 import unittest
 
@@ -71,6 +72,23 @@ class BertRun(TinyRun):
             done = self.braid(*command)
             self.assertEqual(done.returncode, 2, command)
             self.assertIn(said, done.stderr)
+
+    def test_utilisation_counts_the_logits_of_chosen_tokens_alone(self):
+        self.trained("train.peak_flops=1e15")
+        start, *lines = self.metrics()
+        for line in lines:
+            if line["kind"] == "step":
+                flops = line["tokens_per_second"] * start["model_flops_per_token"]
+                self.assertAlmostEqual(line["mfu"] * 1e15 / flops, 1, places=6)
+
+    def test_transformers_finds_the_tokens_of_masks_beside_written_weights(self):
+        self.trained("train.save_every=4")
+        done = self.braid("ckpt", "to-hf", "run", "hf")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        config = json.loads((self.path / "hf" / "tokenizer_config.json").read_text())
+        names = {key: name for key, name in config.items() if key.endswith("_token")}
+        self.assertEqual(names, {"eos_token": "[SEP]", "mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]",
+                                 "pad_token": "[PAD]"})
 
     def test_memory_is_what_was_predicted_or_a_fiftieth_less(self):
         for layout in LAYOUTS:

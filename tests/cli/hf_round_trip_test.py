@@ -25,9 +25,14 @@ SHAPE = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_atte
              max_position_embeddings=64, bos_token_id=None, eos_token_id=0)
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 8.0}
+YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 8.0, "original_max_position_embeddings": 16}
 FAMILIES = {
     "GPT2": dict(n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0),
     "Llama": SHAPE | dict(rope_parameters=LLAMA3),
+    "Llama linear": SHAPE | dict(rope_parameters={"rope_type": "linear", "rope_theta": 500.0, "factor": 8.0}),
+    "Llama dynamic": SHAPE | dict(max_position_embeddings=36, rope_parameters=DYNAMIC),
+    "Llama yarn": SHAPE | dict(rope_parameters=YARN),
     "Mistral": SHAPE | dict(sliding_window=7),
     "Qwen2": SHAPE | dict(tie_word_embeddings=True),
     "Qwen3": SHAPE | dict(head_dim=10),
@@ -50,7 +55,7 @@ def byte_level_tokenizer():
 @torch.no_grad()
 def saved_model(family, folder, number, dtype=torch.float32):
     """A model whose parts all count, with its tokenizer."""
-    config = getattr(transformers, family + "Config")(vocab_size=VOCAB, **FAMILIES[family])
+    config = getattr(transformers, family.split()[0] + "Config")(vocab_size=VOCAB, **FAMILIES[family])
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     generator = torch.Generator().manual_seed(number)
     for name, param in model.named_parameters():

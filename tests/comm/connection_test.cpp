@@ -1,21 +1,24 @@
-// Two connections to each other, over Gloo on loopback, without ranks.
+// Connections without ranks: two to each other over Gloo on loopback, and one over memory whose peer is the test.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 
 #include "braid/base/clock.h"
 #include "braid/comm/gloo/gloo_wire.h"
 #include "braid/comm/transport/wire_transport.h"
+#include "tests/comm/memory_wire.h"
 
 namespace braid::comm::tests::connection_test {
 namespace {
 
 using transport::Connection;
+using transport::Frame;
 using transport::MessagePtr;
 
-class IgnoringReceiver final : public transport::Transport::Receiver {
+class IgnoringReceiver : public transport::Transport::Receiver {
  public:
   std::shared_ptr<transport::Arrival> arrive(int, const transport::MessageHeader&, int32_t) override { return nullptr; }
   void arrived(transport::Arrival&) override {}
@@ -59,7 +62,7 @@ TEST(GlooConnection, the_last_frame_is_reported_as_seen_whatever_is_sent_beside_
   std::jthread beside([&] {
     for (int next = 1; next <= kTurns; ++next) {
       while (turn < next) std::this_thread::yield();
-      connection.send(transport::Frame::Kind::Seen);
+      connection.send(Frame::Kind::Seen);
       ++sent;
     }
   });
@@ -72,6 +75,34 @@ TEST(GlooConnection, the_last_frame_is_reported_as_seen_whatever_is_sent_beside_
     while (sent < next) std::this_thread::yield();
   }
   turn = kTurns;
+}
+
+class ReceiverOfEnd final : public IgnoringReceiver {
+ public:
+  void ended(int) override { on_end(); }
+
+  std::function<void()> on_end;
+};
+
+// A peer that is told so closes the connection, which is no failure only for a receiver that knows of the end.
+TEST(MemoryConnection, the_last_frame_is_reported_as_seen_after_the_receiver_knows_of_it) {
+  Medium medium(2);
+  MemoryWire wire(medium, 0), peer(medium, 1);
+  transport::WireTransport transport(0, 1);
+  ReceiverOfEnd receiver;
+  Connection connection(wire, 1, transport, receiver);
+  receiver.on_end = [&] { connection.send(Frame::Kind::Seen); };
+  connection.start();
+
+  const Frame last{.kind = Frame::Kind::End};
+  peer.send(&last, sizeof last, 0, 0)->wait();
+  Frame beside, answer;
+  peer.receive(&beside, sizeof beside, 0, 0)->wait();
+  peer.receive(&answer, sizeof answer, 0, 0)->wait();
+  EXPECT_EQ(beside.seen, 0);
+  EXPECT_EQ(answer.seen, 1);
+  wire.abort();
+  connection.stop();
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "braid/base/text.h"
 
 namespace braid::layout::listing_test {
@@ -46,6 +48,25 @@ TEST(Listing, GradientsOfCopiedKeyHeadsAreSummed) {
     if (sum.param == "attention.qkv.weight") elements.push_back(sum.elements);
   }
   EXPECT_EQ(elements, (std::vector<double>{512, 2 * 8 * 32}));
+}
+
+TEST(Listing, EachKindOfLayerIsListedAndCounted) {
+  ModelSpec spec = qwen();
+  spec.family = ModelFamily::Gemma2, spec.qk_norm = false, spec.window = 4;
+  std::string text, block;
+  for (const ListedOp& op : listing_of(spec, {.tokens = 16}).ops) {
+    if (op.block != block) text += cat(op.block, " ", op.count, "\n");
+    block = op.block;
+  }
+  EXPECT_EQ(text, "embedding 1\nblocks.0 2\nblocks.1 1\nhead 1\n");
+}
+
+TEST(Listing, AMaskedHeadHasThePickedTokens) {
+  const ModelSpec spec{.family = ModelFamily::Bert, .layers = 1, .heads = 4, .width = 32, .context = 16, .vocab = 19};
+  const Listing listing = listing_of(spec, {.tokens = 32, .sequences = 2}, 3.0 / 16);
+  const auto picks = std::ranges::find(listing.ops, "pick rows", &ListedOp::kind);
+  ASSERT_NE(picks, listing.ops.end());
+  EXPECT_EQ(picks->shape, (std::vector<int64_t>{2, 3, 32}));
 }
 
 // Elements of a call, by hand: 16 tokens of this rank and as many of another one; 2 x 32 features of keys and values,

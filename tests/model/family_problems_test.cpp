@@ -64,6 +64,24 @@ TEST(FamilyProblems, TheFamilyStatesWhatItsLayersAre) {
                    "the layer has a gate, and the family states a plain feed-forward branch"}));
 }
 
+TEST(FamilyProblems, AMaskedFamilyPicksRowsAndSeesAllTokens) {
+  const auto both_ways = [](const ModelSpec& spec) {
+    BlockBuilder block(spec, "btc");
+    block.linear("attention.qkv", "[kmd|kd|kd]").attention(0, Sees::All);
+    return block.linear("attention.projection", "c").join().build();
+  };
+  const auto picking = [](const ModelSpec& spec) { return BlockBuilder(spec, "btc").pick_rows().loss("wte").build(); };
+  EXPECT_EQ(problems({embedding, both_ways, picking}),
+            (Texts{"the layer's attention sees later tokens, and the family states a causal objective",
+                   "the head picks rows, and the family states a causal objective"}));
+  Family masked = family_of_blocks({embedding, both_ways, picking});
+  masked.traits.objective = Objective::Masked;
+  EXPECT_EQ(problems_of_family(kSpec, masked), Texts());
+  masked.blocks.head = head;
+  EXPECT_EQ(problems_of_family(kSpec, masked),
+            Texts{"the head picks no rows, and the family states a masked objective"});
+}
+
 TEST(FamilyProblems, LettersHaveExtents) {
   EXPECT_EQ(problems_of_layer([](const ModelSpec& spec) {
               return BlockBuilder(spec, "btc").linear("a", "z").linear("b", "c").build();

@@ -25,8 +25,9 @@ TEST(Fields, CoverEveryMember) {
   [[maybe_unused]] const auto& [preset, config, family, layers, heads, kv_heads, width, head_width, qkv_bias, qk_norm,
                                 window, attention_cap, logit_cap, query_scalar, ffn, experts, per_token, context, vocab,
                                 vocab_multiple, output_weights, dropout, init_std, norm_eps, rope_base, rope_scaling,
-                                rope_factor, rope_low, rope_high, rope_context] = run.model;
-  EXPECT_EQ(num_fields("model"), 30);
+                                rope_factor, rope_low, rope_high, rope_context, fast_turns, slow_turns, magnitude] =
+      run.model;
+  EXPECT_EQ(num_fields("model"), 33);
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, sequences, mask_fraction,
                                 validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 8);
@@ -53,7 +54,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 30u + 8 + 8 + 6 + 22 + 3 + 14 + 27 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 8 + 6 + 22 + 3 + 14 + 27 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

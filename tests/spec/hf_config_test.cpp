@@ -56,6 +56,37 @@ TEST(HfConfig, BothFormsOfRotaryParametersAreRead) {
   EXPECT_EQ(legal(replaced(kLlama1b, "\"llama3\"", "\"default\"")), plain);
 }
 
+std::string with_rope(const std::string& rope) {
+  return cat("{\"model_type\": \"llama\", ", kFigures, ", \"rope_scaling\": {", rope, "}}");
+}
+
+TEST(HfConfig, ScalingsOfRotaryPositions) {
+  ModelSpec expected = of_type("llama", "");
+  expected.rope_scaling = RopeScaling::Linear;
+  expected.rope_factor = 4;
+  EXPECT_EQ(legal(with_rope(R"("type": "linear", "factor": 4.0)")), expected);
+  expected.rope_scaling = RopeScaling::Dynamic;
+  expected.rope_context = expected.context;
+  EXPECT_EQ(legal(with_rope(R"("rope_type": "dynamic", "factor": 4.0)")), expected);
+  expected.rope_scaling = RopeScaling::Yarn;
+  EXPECT_EQ(legal(with_rope(R"("rope_type": "yarn", "factor": 4.0)")), expected);
+  expected.rope_context = 7;
+  expected.rope_fast_turns = 48;
+  expected.rope_slow_turns = 2;
+  expected.rope_magnitude = 1.5;
+  const std::string turns = R"("rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 7,
+    "beta_fast": 48, "beta_slow": 2)";
+  EXPECT_EQ(legal(with_rope(turns + R"(, "attention_factor": 1.5, "mscale": 1, "mscale_all_dim": 2)")), expected);
+  // transformers 5.24 in float64
+  expected.rope_factor = 40;
+  expected.rope_magnitude =
+      legal(with_rope(replaced(turns, ": 4,", ": 40,") + R"(, "mscale": 0.8, "mscale_all_dim": 0.5)")).rope_magnitude;
+  EXPECT_DOUBLE_EQ(expected.rope_magnitude, 1.0934331941177564);
+  EXPECT_EQ(complaint(with_rope(turns + R"(, "truncate": false)")),
+            "c: rope_scaling.truncate = false: must be true, since braid computes nothing else; nearest valid is true");
+  EXPECT_EQ(complaint(with_rope(R"("rope_type": "yarn")")), "c: rope_scaling.factor: must be given");
+}
+
 TEST(HfConfig, FamiliesOfLlamasShapeDifferInTheirHeads) {
   const ModelSpec llama = of_type("llama", "");
   EXPECT_EQ(llama.kv_heads, 0);
@@ -103,17 +134,17 @@ TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
   std::string bad = replaced(kLlama1b, "\"silu\"", "\"gelu\"");
   bad = replaced(bad, "\"attention_bias\": false", "\"attention_bias\": true");
   bad = replaced(bad, "\"head_dim\": 64", "\"head_dim\": 0");
-  bad = replaced(bad, "\"llama3\"", "\"yarn\"");
+  bad = replaced(bad, "\"llama3\"", "\"longrope\"");
   bad = replaced(bad, "\"vocab_size\": 128256", "\"vocab_size\": \"many\"");
   bad = replaced(bad, "\"num_hidden_layers\": 16,", "");
-  EXPECT_EQ(
-      complaint(bad),
-      "c: vocab_size = \"many\": must be an integer, at least 1\n"
-      "c: num_hidden_layers: must be given\n"
-      "c: head_dim = 0: must be an integer, at least 1\n"
-      "c: hidden_act = \"gelu\": must be one of \"silu\", \"swish\"; nearest valid is \"silu\"\n"
-      "c: attention_bias = true: must be false, since braid computes nothing else; nearest valid is false\n"
-      "c: rope_scaling.rope_type = \"yarn\": must be one of \"llama3\", \"default\"; nearest valid is \"llama3\"");
+  EXPECT_EQ(complaint(bad),
+            "c: vocab_size = \"many\": must be an integer, at least 1\n"
+            "c: num_hidden_layers: must be given\n"
+            "c: head_dim = 0: must be an integer, at least 1\n"
+            "c: hidden_act = \"gelu\": must be one of \"silu\", \"swish\"; nearest valid is \"silu\"\n"
+            "c: attention_bias = true: must be false, since braid computes nothing else; nearest valid is false\n"
+            "c: rope_scaling.rope_type = \"longrope\": must be one of \"llama3\", \"linear\", \"dynamic\", \"yarn\", "
+            "\"default\"; nearest valid is \"llama3\"");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"gelu_new\"", "\"relu\"")),
             "c: activation_function = \"relu\": must be one of \"gelu_new\", \"gelu_pytorch_tanh\"; nearest valid is "
             "\"gelu_new\"");

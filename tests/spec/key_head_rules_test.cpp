@@ -12,9 +12,9 @@ TEST(KeyHeadRules, RanksDivideTheHeadsOrShareThem) {
       {"", {"model.family=llama", "model.kv_heads=3", "mesh.tensor=6", "model.ffn=1536"}, "accepted"},
       {"",
        {"model.family=llama", "model.kv_heads=1", "mesh.tensor=2", "mesh.data=2", "sync.compression=top-k"},
-       "sync.compression = \"top-k\": must be none, bfloat16 or float16 when mesh.tensor is more than the key heads "
-       "(1): "
-       "ranks that hold copies of a head would compress them with other rows"},
+       "sync.compression = \"top-k\": must be \"none\", \"bfloat16\" or \"float16\" when mesh.tensor is more than the "
+       "key "
+       "heads (1): ranks that hold copies of a head would compress its gradient differently"},
   });
 }
 

@@ -38,7 +38,8 @@ const std::vector<Layout> kLayouts{
     {"selective", [](RunSpec& s) { s.memory.recompute = "selective"; }},
     {"full", [](RunSpec& s) { s.memory.recompute = "full"; }},
     {"full and pipe and data", [](RunSpec& s) { s.mesh.pipe = 2, s.mesh.data = 2, s.memory.recompute = "full"; }},
-    {"gpipe and zero 2", [](RunSpec& s) { s.mesh.pipe = 2, s.mesh.data = 2, s.pipeline.schedule = "gpipe"; }},
+    {"gpipe and zero 2",
+     [](RunSpec& s) { s.mesh.pipe = 2, s.mesh.data = 2, s.pipeline.schedule = "gpipe", s.sync.zero = 2; }},
 };
 
 void expect_same_bits(const LayoutResult& got, const LayoutResult& want) {

@@ -8,12 +8,44 @@
 #include "braid/base/errors.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/model/block_builder.h"
+#include "braid/model/families.h"
+#include "braid/nn/opaque.h"
 #include "braid/spec/describe.h"
 #include "braid/train/rank_model.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::train::generate_test {
 namespace {
+
+// GPT-2 whose layers are a function of the test's own, of tokens apart or together.
+template <model::OpaqueTokens tokens>
+model::BlockGraph opaque_layer(const ModelSpec& spec) {
+  static const auto function = std::make_shared<const model::OpaqueFunction>(
+      model::OpaqueFunction{[](const at::Tensor& x, const std::vector<at::Tensor>&) { return x.sin(); }, tokens});
+  return model::BlockBuilder(spec, "btc")
+      .linear("mlp.up", "f")
+      .opaque(function, "btf")
+      .linear("mlp.down", "c")
+      .join()
+      .build();
+}
+
+template <model::OpaqueTokens tokens>
+ModelFamily added(const std::string& name) {
+  model::Family family = model::families()[static_cast<size_t>(ModelFamily::Gpt2)];
+  family.name = name;
+  family.blocks.layer = opaque_layer<tokens>;
+  family.traits.parts = 1;
+  family.names = {};
+  family.config = {};
+  family.presets.clear();
+  family.other_names.clear();
+  return model::add_family(family);
+}
+
+const ModelFamily kApart = added<model::OpaqueTokens::Apart>("apart");
+const ModelFamily kTogether = added<model::OpaqueTokens::Together>("together");
 
 class Generate : public ScratchFolder {
  protected:
@@ -104,6 +136,23 @@ TEST_F(Generate, ASmallShareOfTheProbabilityIsTheLikeliestToken) {
   EXPECT_EQ(generate(directory, narrow, nullptr), likeliest);
   EXPECT_EQ(generate(directory, tiny, nullptr), likeliest);
   EXPECT_NE(generate(directory, options_, nullptr), likeliest);
+}
+
+TEST_F(Generate, AFunctionOfTokensTogetherIsRefused) {
+  spec_.model.family = kApart;
+  EXPECT_NE(generate(saved([](param::ParamStore&) {}), options_, nullptr), "");
+  std::filesystem::remove_all(path("step-1"));
+  spec_.model.family = kTogether;
+  const std::string directory = saved([](param::ParamStore&) {});
+  try {
+    generate(directory, options_, nullptr);
+    FAIL() << "text was made";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(text(error.problems().at(0)),
+              "model.family = together: must have no function of tokens together to continue text, since new tokens "
+              "are computed alone, and " +
+                  directory + " has opaque btf->btf; a function of each token by itself says OpaqueTokens::Apart");
+  }
 }
 
 // Before memory is asked for as much as is claimed.

@@ -100,7 +100,8 @@ std::string loss_text(double value) { return std::isfinite(value) ? fixed(value,
 void print_row(size_t width, const std::string& name, const train::TextLoss& loss) {
   const auto cell = [](const std::string& text) { std::cout << std::setw(13) << text; };
   std::cout << std::left << std::setw(static_cast<int>(width)) << name << std::right;
-  cell(cat(loss.tokens)), cell(cat(loss.bytes)), cell(loss_text(loss.per_token())), cell(loss_text(loss.per_byte()));
+  cell(cat(loss.tokens)), cell(loss.bytes > 0 ? cat(loss.bytes) : "-"), cell(loss_text(loss.per_token())),
+      cell(loss_text(loss.per_byte()));
   cell(loss_text(std::exp(loss.per_token())));
   std::cout << "\n";
 }

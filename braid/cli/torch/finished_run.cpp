@@ -31,8 +31,10 @@ schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::Device
 schedule::Timeline without_waiting(const train::RunEnd& end, const mesh::DeviceMesh& mesh) {
   std::vector<schedule::Timeline> replicas;
   for (mesh::Coords first; first[mesh::Axis::Data] < mesh.size(mesh::Axis::Data); ++first[mesh::Axis::Data]) {
-    replicas.push_back(schedule::replay(train::step_schedule(end.spec, first[mesh::Axis::Data]),
-                                        pipeline_of(end.timeline, mesh, mesh.rank(first))));
+    schedule::Timeline measured = pipeline_of(end.timeline, mesh, mesh.rank(first));
+    const bool was_lost = measured.ranks.front().empty();
+    replicas.push_back(was_lost ? std::move(measured)
+                                : schedule::replay(train::step_schedule(end.spec, first[mesh::Axis::Data]), measured));
   }
   schedule::Timeline all;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {

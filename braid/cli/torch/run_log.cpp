@@ -239,6 +239,11 @@ void RunLog::evaluation(const train::Evaluation& evaluation) {
   scalars(evaluation.step, {{"loss/validation", evaluation.loss}});
 }
 
+void RunLog::lost_worker(const train::LostWorker& lost) {
+  report::MetricsLine line = line_of("lost_worker");
+  metrics_->write(line.add("step", lost.step).add("worker", int64_t{lost.worker}).add("shares_taken", lost.num_taken));
+}
+
 void RunLog::replicas(int64_t step, double loss, int64_t num_steps) {
   metrics_->write(line_of("replicas").add("step", step).add("loss", loss).add("num_steps", num_steps));
 }

@@ -26,6 +26,7 @@ class RunLog {
   void step(const train::StepReport& report);
   void choice(const std::string& choice);
   void evaluation(const train::Evaluation& evaluation);
+  void lost_worker(const train::LostWorker& lost);
   void replicas(int64_t step, double loss, int64_t num_steps);
   void checkpoint(int64_t step, const std::string& directory);
   // Removes the records of steps after `step`.

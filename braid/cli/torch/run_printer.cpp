@@ -205,6 +205,13 @@ void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
   print_line(cat("step ", step, "  loss of all replicas ", fixed(loss, 4), " over ", counted(num_steps, "step")));
 }
 
+void RunPrinter::on_lost_worker(const train::LostWorker& lost) {
+  log_->lost_worker(lost);
+  print_line(cat("lost   worker ", lost.worker, ", whose process has died; after step ", lost.step,
+                 " the others go on with its samples, and with ", counted(lost.num_taken, "share"),
+                 " of earlier steps"));
+}
+
 void RunPrinter::on_rollback(int64_t step, const std::string& why) {
   log_->rollback(step, why);
   print_line("back   " + why);

@@ -39,6 +39,7 @@ class RunPrinter final : public train::RunObserver {
   bool knows_evaluation(int64_t step) override;
   std::map<int64_t, double> recorded_evaluations() override;
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
+  void on_lost_worker(const train::LostWorker& lost) override;
   void on_rollback(int64_t step, const std::string& why) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
   // Prints how a signal ended the run, and `command`, which resumes it (resume_command.h). `command` is empty if all

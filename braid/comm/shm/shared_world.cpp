@@ -82,6 +82,11 @@ void SharedWorld::end(int rank) {
   notify_all();
 }
 
+void SharedWorld::lose(int rank) {
+  ranks_[rank].lost.store(true);
+  notify_all();
+}
+
 GroupId SharedWorld::claim_group() {
   for (int32_t area = 0; area < max_groups_; ++area) {
     int nobody = 0;

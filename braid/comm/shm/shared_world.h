@@ -85,6 +85,10 @@ class SharedWorld final : public FailureState {
   // Marks that the rank has left, and neither sends nor receives any more.
   void end(int rank);
   bool ended(int rank) const { return ranks_[rank].ended.load(); }
+  // Marks that the rank's process has died and that the world goes on without it (RankActivity::allow_loss()). Called
+  // by the supervisor once nothing runs in that process any more.
+  void lose(int rank);
+  bool lost(int rank) const { return ranks_[rank].lost.load(); }
 
   // Claims an unused area and resets its words. Throws RunError if all max_groups() are in use.
   GroupId claim_group();
@@ -100,7 +104,7 @@ class SharedWorld final : public FailureState {
  private:
   struct alignas(64) RankWords {
     Notifier notifier;
-    std::atomic<bool> left{false}, ended{false};
+    std::atomic<bool> left{false}, ended{false}, lost{false};
   };
   struct alignas(64) GroupWords {
     std::atomic<int> users{0};

@@ -130,8 +130,9 @@ void ShmTransport::move_on() {
 bool ShmTransport::move(int peer) {
   if (peer == rank_) return false;
   transport::MessageStream& stream = streams_[peer];
+  const bool lost = world_.lost(peer);  // before the pull: a lost peer has written its last bytes
   const bool pushed = stream.push(*receiver_), pulled = stream.pull(*receiver_);
-  if (!pulled) look_for_end(peer);
+  if (!pulled) lost ? receiver_->lost(peer) : look_for_end(peer);
   if (pushed || pulled) world_.notifier(peer).notify();
   return pushed || pulled;
 }

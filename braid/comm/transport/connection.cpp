@@ -146,6 +146,9 @@ void Connection::receive_frames() {
 void Connection::handle(const FrameInFlight& received) {
   Frame frame;
   std::memcpy(&frame, received.bytes.get(), sizeof frame);
+  const bool ends = frame.kind == Frame::Kind::End;
+  // Before any thread reports the last frame as seen: the peer may close the connection as soon as it is told.
+  if (ends) receiver_.ended(peer_);
   forget_seen(frame.seen);
   switch (frame.kind) {
     case Frame::Kind::Message:
@@ -171,16 +174,12 @@ void Connection::handle(const FrameInFlight& received) {
     case Frame::Kind::Seen:
       break;
   }
-  const bool ends = frame.kind == Frame::Kind::End;
   {
     const std::scoped_lock hold(sending_);
     if (ends || num_received_ - num_reported_ >= kUnseen) post({.kind = Frame::Kind::Seen}, nullptr, 0);
   }
-  if (ends) {
-    peer_ended_ = true;
-    receiver_.ended(peer_);
-  }
-  if (frame.kind == Frame::Kind::Seen) transport_.notify();  // end_seen() may be true now
+  if (ends) peer_ended_ = true;
+  if (ends || frame.kind == Frame::Kind::Seen) transport_.notify();  // ended() may be true now
 }
 
 void Connection::handle_message(const Frame& frame, const std::byte* bytes) {

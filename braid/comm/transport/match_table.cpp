@@ -215,6 +215,14 @@ void MatchTable::ended(int peer) {
   if (!peers_[peer].ended.exchange(true)) transport_.notify();
 }
 
+// A message of which the peer has written only a part never becomes done.
+void MatchTable::lost(int peer) {
+  peers_[peer].ended = true;
+  if (peers_[peer].gone.exchange(true)) return;
+  left(peer);
+  transport_.notify();
+}
+
 void MatchTable::closed(int peer, const std::string& why) {
   if (!peers_[peer].ended) {
     const double end = now_seconds() + kNamedSeconds;

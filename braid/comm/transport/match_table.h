@@ -37,6 +37,8 @@ class MatchTable final : private Transport::Receiver {
   // Returns true if the message is not done and never will be.
   bool lost(const Message& message) const;
   bool any_left() const { return num_left_.load() > 0; }
+  // Returns true if the peer is lost or its connection is closed. Everything that it has sent has arrived before.
+  bool gone(int peer) const { return peers_[peer].gone; }
   // Returns true if no message of a batch, no send of a channel and no message that arrives is in flight, or none that
   // will ever be done.
   bool idle() const;
@@ -55,6 +57,7 @@ class MatchTable final : private Transport::Receiver {
   void refused(const MessagePtr& send) override;
   void left(int peer) override;
   void ended(int peer) override;
+  void lost(int peer) override;
   void closed(int peer, const std::string& why) override;
 
   void send(const MessagePtr& message);

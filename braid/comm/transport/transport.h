@@ -47,6 +47,8 @@ class Transport {
     virtual void left(int peer) = 0;
     // The peer sends nothing more and receives nothing more.
     virtual void ended(int peer) = 0;
+    // The peer's process has died, and the world goes on without it; nothing arrives after this.
+    virtual void lost(int peer) {}
     // The connection to the peer is gone; nothing arrives after this.
     virtual void closed(int peer, const std::string& why) = 0;
 

@@ -124,6 +124,15 @@ class ChannelLinks {
         issue(std::make_shared<Outgoing>(from), rank);
     }
   }
+  // Closes the endpoints of ranks that are lost. What they had sent lies in the mailboxes already.
+  void close_lost() {
+    if (!engine_->table().any_left()) return;
+    for (int number = 0; number < num_endpoints(); ++number) {
+      if (rank_of(number) < 0 || is_here(number)) continue;
+      if (!engine_->table().gone(group_->world_ranks[static_cast<size_t>(rank_of(number))])) continue;
+      if (!remote_closed_[static_cast<size_t>(number)].exchange(true)) remote(number).close();
+    }
+  }
   // The next message of an endpoint of another rank.
   void receive(const Preamble& preamble, ChannelMessage message) {
     if (preamble.closes) {
@@ -249,6 +258,7 @@ class TransportChannel final : public Channel {
       const uint64_t seen = transport.events();
       transport.advance();
       if (engine.options().failures->failure()) engine.raise(label(), now_seconds() - begin);
+      links_->close_lost();
       ChannelEvent event = mailbox_->recv_any(tag, Time::min());
       const auto left = deadline - std::chrono::steady_clock::now();
       if (event.kind != ChannelEvent::Kind::TimedOut || left <= Time::duration::zero()) return event;

@@ -67,7 +67,7 @@ ModelSpec gemma2_model(const HfKeys& keys) {
   if (model.query_scalar == head_width(model)) model.query_scalar = 0;
   keys.take_number("rms_norm_eps", model.norm_eps);
   keys.take_number("initializer_range", model.init_std);
-  keys.need_one_of("hidden_activation", {"gelu_pytorch_tanh"});
+  keys.need("hidden_activation", "gelu_pytorch_tanh");
   keys.need("attention_bias", false);
   keys.need("use_bidirectional_attention", false);
   need_alternating_layers(keys, model.layers);

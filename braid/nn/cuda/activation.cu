@@ -10,11 +10,11 @@ __global__ void gelu_forward_kernel(const GeluForwardRows<T> call, int64_t packs
   for (int64_t i = device::first_item(); i < packs; i += device::item_stride()) pack_gelu_forward<N>(call, i);
 }
 template <int N, class T>
-__global__ void swiglu_forward_kernel(const SwigluForwardRows<T> call, int64_t packs) {
+__global__ void swiglu_forward_kernel(const GateForwardRows<T> call, int64_t packs) {
   for (int64_t i = device::first_item(); i < packs; i += device::item_stride()) pack_swiglu_forward<N>(call, i);
 }
 template <int N, class T>
-__global__ void swiglu_backward_kernel(const SwigluBackwardRows<T> call, int64_t packs) {
+__global__ void swiglu_backward_kernel(const GateBackwardRows<T> call, int64_t packs) {
   for (int64_t i = device::first_item(); i < packs; i += device::item_stride()) pack_swiglu_backward<N>(call, i);
 }
 template <int N, class T>
@@ -82,7 +82,7 @@ const char* row_sum(const RowMatrix<T>& call, const PartSums<MathOf<T>>& sums, v
 }
 
 template <class T>
-const char* swiglu_forward(const SwigluForwardRows<T>& call, int64_t rows, void* stream) {
+const char* swiglu_forward(const GateForwardRows<T>& call, int64_t rows, void* stream) {
   const int64_t elements = rows * call.width;
   if (fits_packs<T>(call.width, call.gate_up, call.y)) {
     const int64_t packs = elements / kPack<T>;
@@ -92,7 +92,7 @@ const char* swiglu_forward(const SwigluForwardRows<T>& call, int64_t rows, void*
 }
 
 template <class T>
-const char* swiglu_backward(const SwigluBackwardRows<T>& call, int64_t rows, void* stream) {
+const char* swiglu_backward(const GateBackwardRows<T>& call, int64_t rows, void* stream) {
   const int64_t elements = rows * call.width;
   if (fits_packs<T>(call.width, call.dy, call.gate_up, call.dgate_up)) {
     const int64_t packs = elements / kPack<T>;
@@ -119,8 +119,8 @@ const char* keep_mask(const KeepMask& call, void* stream) {
   template const char* gelu_forward(const GeluForwardRows<T>&, int64_t, void*);                      \
   template const char* gelu_backward(const GeluBackwardRows<T>&, const PartSums<MathOf<T>>&, void*); \
   template const char* row_sum(const RowMatrix<T>&, const PartSums<MathOf<T>>&, void*);              \
-  template const char* swiglu_forward(const SwigluForwardRows<T>&, int64_t, void*);                  \
-  template const char* swiglu_backward(const SwigluBackwardRows<T>&, int64_t, void*);                \
+  template const char* swiglu_forward(const GateForwardRows<T>&, int64_t, void*);                    \
+  template const char* swiglu_backward(const GateBackwardRows<T>&, int64_t, void*);                  \
   template const char* rotary(const RotaryRows<T>&, int64_t, void*);
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)

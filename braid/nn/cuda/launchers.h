@@ -14,9 +14,9 @@ const char* gelu_forward(const GeluForwardRows<T>& call, int64_t rows, void* str
 template <class T>
 const char* gelu_backward(const GeluBackwardRows<T>& call, const PartSums<MathOf<T>>& sums, void* stream);
 template <class T>
-const char* swiglu_forward(const SwigluForwardRows<T>& call, int64_t rows, void* stream);
+const char* swiglu_forward(const GateForwardRows<T>& call, int64_t rows, void* stream);
 template <class T>
-const char* swiglu_backward(const SwigluBackwardRows<T>& call, int64_t rows, void* stream);
+const char* swiglu_backward(const GateBackwardRows<T>& call, int64_t rows, void* stream);
 template <class T>
 const char* rotary(const RotaryRows<T>& call, int64_t rows, void* stream);
 template <class T>

@@ -88,7 +88,7 @@ struct GeluGate {
 };
 
 template <class T, template <class> class Gate>
-void gated_forward(const SwigluForwardRows<T>& a, RowRange rows) {
+void gated_forward(const GateForwardRows<T>& a, RowRange rows) {
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width;
     T* y = a.y + i * a.width;
@@ -100,7 +100,7 @@ void gated_forward(const SwigluForwardRows<T>& a, RowRange rows) {
 }
 
 template <class T, template <class> class Gate>
-void gated_backward(const SwigluBackwardRows<T>& a, RowRange rows) {
+void gated_backward(const GateBackwardRows<T>& a, RowRange rows) {
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width, *dy = a.dy + i * a.width;
     T *dgate = a.dgate_up + i * 2 * a.width, *dup = dgate + a.width;

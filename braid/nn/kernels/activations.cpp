@@ -22,7 +22,7 @@ at::Tensor gated(const at::Tensor& gate_up, Gate gate) {
   at::Tensor y = at::empty(sizes, gate_up.options());
   with_type(gate_up, [&](auto zero) {
     using T = decltype(zero);
-    const SwigluForwardRows<T> rows{sizes.back(), read<T>(gate_up), write<T>(y)};
+    const GateForwardRows<T> rows{sizes.back(), read<T>(gate_up), write<T>(y)};
     const RowKernels<T>& kernels = best_kernels<RowKernels<T>>();
     const auto forward = gate == Gate::Silu ? kernels.swiglu_forward : kernels.geglu_forward;
     parallel_rows(num_rows(y), rows.width, [&](RowRange range) { forward(rows, range); });
@@ -35,7 +35,7 @@ void gated_backward_(const at::Tensor& gate_up, const at::Tensor& dy, Gate gate)
   check(gate_up.scalar_type() == dy.scalar_type() && dy.is_contiguous(), "dy is like y");
   with_type(gate_up, [&](auto zero) {
     using T = decltype(zero);
-    const SwigluBackwardRows<T> rows{dy.size(-1), read<T>(dy), read<T>(gate_up), write<T>(gate_up)};
+    const GateBackwardRows<T> rows{dy.size(-1), read<T>(dy), read<T>(gate_up), write<T>(gate_up)};
     const RowKernels<T>& kernels = best_kernels<RowKernels<T>>();
     const auto backward = gate == Gate::Silu ? kernels.swiglu_backward : kernels.geglu_backward;
     parallel_rows(num_rows(dy), rows.width, [&](RowRange range) { backward(rows, range); });

@@ -23,8 +23,8 @@ struct CappedOutput {
 // float16. Each group of heads / kv_heads query heads shares a head of keys and values.
 CappedOutput capped_attention(const at::Tensor& qkv_btf, const CappedAttention& call);
 
-// Returns the gradient of qkv_btf, given that of y_btf. Results depend on the number of threads no more than LibTorch's
-// products do.
+// Returns the gradient of qkv_btf, given that of y_btf. As in LibTorch's products, its bits may depend on the number of
+// threads.
 at::Tensor capped_attention_backward(const at::Tensor& qkv_btf, const CappedAttention& call, const CappedOutput& output,
                                      const at::Tensor& dy_btf);
 

@@ -28,8 +28,8 @@ struct CudaRowTable {
   const char* (*norm_backward)(const NormBackwardRows<T>&, const PartSums<M>&, void* stream);  // 2 width sums
   const char* (*gelu_forward)(const GeluForwardRows<T>&, int64_t rows, void* stream);
   const char* (*gelu_backward)(const GeluBackwardRows<T>&, const PartSums<M>&, void* stream);
-  const char* (*swiglu_forward)(const SwigluForwardRows<T>&, int64_t rows, void* stream);
-  const char* (*swiglu_backward)(const SwigluBackwardRows<T>&, int64_t rows, void* stream);
+  const char* (*swiglu_forward)(const GateForwardRows<T>&, int64_t rows, void* stream);
+  const char* (*swiglu_backward)(const GateBackwardRows<T>&, int64_t rows, void* stream);
   const char* (*rotary)(const RotaryRows<T>&, int64_t rows, void* stream);
   const char* (*row_sum)(const RowMatrix<T>&, const PartSums<M>&, void* stream);
   const char* (*softmax_sums)(const SoftmaxSumRows<T>&, int64_t rows, void* stream);

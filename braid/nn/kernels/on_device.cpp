@@ -84,7 +84,7 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
   const at::Tensor y = at::empty(sizes, gate_up.options());
   with_table(gate_up, [&](const auto& table, auto zero) {
     using T = decltype(zero);
-    const SwigluForwardRows<T> rows{sizes.back(), read<T>(gate_up), write<T>(y)};
+    const GateForwardRows<T> rows{sizes.back(), read<T>(gate_up), write<T>(y)};
     device::require_launched(table.swiglu_forward(rows, num_rows(y), stream_of(gate_up)));
   });
   return y;
@@ -95,7 +95,7 @@ void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
   check(gate_up.scalar_type() == dy.scalar_type() && dy.is_contiguous(), "dy is like y");
   with_table(gate_up, [&](const auto& table, auto zero) {
     using T = decltype(zero);
-    const SwigluBackwardRows<T> rows{dy.size(-1), read<T>(dy), read<T>(gate_up), write<T>(gate_up)};
+    const GateBackwardRows<T> rows{dy.size(-1), read<T>(dy), read<T>(gate_up), write<T>(gate_up)};
     device::require_launched(table.swiglu_backward(rows, num_rows(dy), stream_of(gate_up)));
   });
 }

@@ -65,7 +65,7 @@ struct GeluBackwardRows {
 // Computes y = silu(gate) * up, or gelu(gate) * up in the tanh form, where a row of `gate_up` is [gate | up] of 2
 // `width` elements.
 template <class T>
-struct SwigluForwardRows {
+struct GateForwardRows {
   int64_t width;
   const T* gate_up;
   T* y;
@@ -73,7 +73,7 @@ struct SwigluForwardRows {
 
 // Computes the gradient of [gate | up]. dgate_up may be gate_up itself.
 template <class T>
-struct SwigluBackwardRows {
+struct GateBackwardRows {
   int64_t width;
   const T *dy, *gate_up;
   T* dgate_up;
@@ -108,10 +108,10 @@ struct RowKernels {
   void (*gelu_backward)(const GeluBackwardRows<T>&, RowRange, M* sums);
   void (*gelu_erf_forward)(const GeluForwardRows<T>&, RowRange);
   void (*gelu_erf_backward)(const GeluBackwardRows<T>&, RowRange, M* sums);
-  void (*swiglu_forward)(const SwigluForwardRows<T>&, RowRange);
-  void (*swiglu_backward)(const SwigluBackwardRows<T>&, RowRange);
-  void (*geglu_forward)(const SwigluForwardRows<T>&, RowRange);
-  void (*geglu_backward)(const SwigluBackwardRows<T>&, RowRange);
+  void (*swiglu_forward)(const GateForwardRows<T>&, RowRange);
+  void (*swiglu_backward)(const GateBackwardRows<T>&, RowRange);
+  void (*geglu_forward)(const GateForwardRows<T>&, RowRange);
+  void (*geglu_backward)(const GateBackwardRows<T>&, RowRange);
   void (*rotary)(const RotaryRows<T>&, RowRange);
   void (*sum_parts)(const SumParts<M>&, RowRange columns);
 };

@@ -69,7 +69,7 @@ BRAID_HOST_DEVICE void column_gelu_backward(const GeluBackwardRows<T>& a, int64_
 }
 
 template <int N, class T>
-BRAID_HOST_DEVICE void pack_swiglu_forward(const SwigluForwardRows<T>& a, int64_t i) {
+BRAID_HOST_DEVICE void pack_swiglu_forward(const GateForwardRows<T>& a, int64_t i) {
   using M = MathOf<T>;
   const int64_t row = i * N / a.width, j = i * N % a.width;
   const T* gate = a.gate_up + row * 2 * a.width + j;
@@ -83,7 +83,7 @@ BRAID_HOST_DEVICE void pack_swiglu_forward(const SwigluForwardRows<T>& a, int64_
 }
 
 template <int N, class T>
-BRAID_HOST_DEVICE void pack_swiglu_backward(const SwigluBackwardRows<T>& a, int64_t i) {
+BRAID_HOST_DEVICE void pack_swiglu_backward(const GateBackwardRows<T>& a, int64_t i) {
   using M = MathOf<T>;
   const int64_t row = i * N / a.width, j = i * N % a.width;
   const T* gate = a.gate_up + row * 2 * a.width + j;

@@ -75,6 +75,8 @@ void ParameterServer::dispatch(int worker, const sync::server::Envelope& request
       return fetch(worker, request);
     case sync::server::RequestKind::Store:
       return store(worker, request, message);
+    case sync::server::RequestKind::Clock:
+      return tell_clock(worker, request);
     default:
       ++report_.num_damaged;
   }
@@ -273,6 +275,13 @@ void ParameterServer::store(int worker, const sync::server::Envelope& request, c
     shard_.set_state(std::move(*state));
   }
   answer(worker, sync::server::AnswerKind::Stored, {.number = request.number});
+}
+
+void ParameterServer::tell_clock(int worker, const sync::server::Envelope& request) {
+  if (request.a < 0 || request.a >= clocks_.size()) return static_cast<void>(++report_.num_damaged);
+  const int of = static_cast<int>(request.a);
+  const bool ended = clocks_.state(of) == sync::server::WorkerClocks::State::Ended;
+  answer(worker, sync::server::AnswerKind::Clock, {.number = request.number, .a = clocks_.clock(of), .b = ended});
 }
 
 void ParameterServer::answer(int worker, sync::server::AnswerKind kind, sync::server::Envelope fields) {

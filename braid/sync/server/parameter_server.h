@@ -89,6 +89,7 @@ class ParameterServer {
   void receive_push(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
   void receive_pull(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
   void store(int worker, const sync::server::Envelope& request, const ChannelMessage& message);
+  void tell_clock(int worker, const sync::server::Envelope& request);
   void fetch(int worker, const sync::server::Envelope& request);
   int64_t take(int worker, Push push);
   void update(const std::vector<KeyedTensors>& gradients, double lr);

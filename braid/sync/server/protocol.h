@@ -19,6 +19,7 @@ enum class RequestKind : int64_t {
   Fetch,
   Store,  // a: number of steps; the tensors of a ShardState
   Leave,
+  Clock,  // a: a worker
 };
 
 enum class AnswerKind : int64_t {
@@ -33,6 +34,7 @@ enum class AnswerKind : int64_t {
   Left,
   Gone,    // the session is over: the server counts the worker as lost
   Failed,  // number: the worker that was lost
+  Clock,   // number: of the request; a: the worker's clock; b: 1 if it has left or is lost
 };
 
 struct Envelope {

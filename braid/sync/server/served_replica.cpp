@@ -161,6 +161,12 @@ void ServedReplica::meet() {
   replicas_ = Replicas::Alike;
 }
 
+// A server answers a pull after the worker's own pushes.
+int64_t ServedReplica::own() {
+  pull(ServerClient::Freshness::Newest);
+  return client_->clock();
+}
+
 void ServedReplica::fetch_states(optim::Optimizer& optimizer) {
   ShardState state = state_here(optimizer);
   client_->fetch(state);

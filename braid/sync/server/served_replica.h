@@ -21,7 +21,7 @@
 
 namespace braid::sync::server {
 
-class ServedReplica final : public Replication {
+class ServedReplica final : public Replication, private PushCounts {
  public:
   struct Specs {
     const SyncSpec& sync;
@@ -51,8 +51,11 @@ class ServedReplica final : public Replication {
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;
   RunRequest take_request() override { return client_->take_request(); }
+  PushCounts* push_counts() override { return this; }
 
  private:
+  int64_t own() override;
+  int64_t of_lost(int worker) override { return client_->pushes_of_lost(worker); }
   ServedPart own_part(const Communicator& world);
   void start_servers(const Specs& specs);
   bool left_by_exception() const;

@@ -246,6 +246,24 @@ void ServerClient::store(const sync::server::ShardState& state) {
   has_pulled_ = false;
 }
 
+int64_t ServerClient::pushes_of_lost(int worker) {
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (int server = 0; server < num_servers_; ++server) {
+    for (bool ended = false; !ended; ++next_request_) {
+      Requests request = to_one(server, sync::server::RequestKind::Clock);
+      request[static_cast<size_t>(server)]->header[3] = worker;
+      ask("clock", std::move(request), sync::server::AnswerKind::Clock,
+          [&](int, const sync::server::Envelope& fields, const ChannelMessage&) {
+            if (fields.number != next_request_) return false;
+            ended = fields.b != 0;
+            if (ended) fewest = std::min(fewest, fields.a);
+            return true;
+          });
+    }
+  }
+  return fewest;
+}
+
 ServerClient::Requests ServerClient::to_all(sync::server::RequestKind kind, int64_t number) const {
   return Requests(static_cast<size_t>(num_servers_),
                   sync::server::message_of({static_cast<int64_t>(kind), session_, number, 0, 0}));

@@ -73,6 +73,10 @@ class ServerClient {
   void fetch(sync::server::ShardState& into);
   void store(const sync::server::ShardState& state);
 
+  // Returns how many pushes of a lost worker all servers have applied. A push that reached only some servers is not
+  // counted. Blocks until all servers count the worker as lost. REQUIRES: it is lost.
+  int64_t pushes_of_lost(int worker);
+
   // Pushes the accumulated gradients, and waits until every push is applied or waits for its round. No other call may
   // follow.
   void leave();
