@@ -104,8 +104,8 @@ struct ModelAccount {
   size_t part_of(int layer, size_t part) const { return kind_of_layer[layer] * parts_of_layer() + part; }
 };
 
-// Counts a model, which may have frozen parameters. Without a vocabulary the head has no table. `picked`: the fraction of
-// the tokens whose logits a masked family computes. REQUIRES: heads form groups.
+// Counts a model, which may have frozen parameters. Without a vocabulary the head has no table. `picked`: the fraction
+// of the tokens whose logits a masked family computes. REQUIRES: heads form groups.
 ModelAccount account_of(const ModelSpec& spec, double picked = 1);
 ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked = 1);
 

@@ -123,6 +123,21 @@ ParameterSum sharded_of(const PlannedRun& run, const StageParameters& parameters
   return sum;
 }
 
+// The borders of a rank's stages with those of other ranks.
+struct Edges {
+  int both_ways = 0, forward_only = 0;  // forward_only: no gradient crosses it
+};
+Edges edges_of(const RunLayout& layout, schedule::StagePlacement placement, int rank) {
+  Edges edges;
+  for (size_t stage = 0; stage + 1 < layout.stages.size(); ++stage) {
+    const int from = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage));
+    const int to = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage) + 1);
+    if (from == to || (from != rank && to != rank)) continue;
+    ++(layout.stages[stage].backward == StageBackward::Nothing ? edges.forward_only : edges.both_ways);
+  }
+  return edges;
+}
+
 // Returns the bytes of the gradients of earlier microbatches that wait while those of copied key heads are summed.
 double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
   const ModelSpec& model = run.spec.model;
@@ -201,7 +216,8 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   if (load.recompute.keeps == Keeps::SegmentInputs && in_backward > 0) {
     block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
   }
-  const double forward = 2 * x.hidden + x.inner + x.activated;  // the residual, its norm and the feed-forward layer
+  // The residual, its norm and the feed-forward layer, and the input of the stage.
+  const double forward = 2 * x.hidden + x.inner + x.activated + (!load.embedding && load.blocks > 1 ? x.hidden : 0);
   if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
   if (!load.head) return block;
   const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.hidden : 0;
@@ -235,11 +251,15 @@ double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageL
   return batch + kSmallBytes + kSingle * tables;
 }
 
-double passed_bytes(const PlannedRun& run) {
-  if (run.layout.pipe == 1) return 0;
-  const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
-  const bool both_ways = several || (run.layout.pipe > 2 && !waits_in_a_line(run));
-  return (both_ways ? 4 : 2) * hidden_bytes(run.spec, run.layout);
+double passed_bytes(const PlannedRun& run, int rank) {
+  const RunLayout& layout = run.layout;
+  if (layout.pipe == 1) return 0;
+  const bool several = layout.stages.size() > static_cast<size_t>(layout.pipe);
+  const bool both_ways = several || (layout.pipe > 2 && !waits_in_a_line(run));
+  const Edges edges = edges_of(layout, spec::traits_of(run.spec.pipeline)->placement, rank);
+  const int most = both_ways ? 4 : 2;
+  const int hidden = edges.both_ways == 0 ? edges.forward_only : std::max(most - edges.forward_only, 1);
+  return hidden * hidden_bytes(run.spec, layout);
 }
 
 }  // namespace braid::plan

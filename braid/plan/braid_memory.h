@@ -106,6 +106,7 @@ double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageL
 // Returns the bytes of the hidden states that are in transit between stages at the same time: 0 with one pipeline rank,
 // else two or four hidden states. There are four if there are more stages than pipeline ranks. There are also four with
 // more than two pipeline ranks, unless each rank has one stage and the schedule has separate weight-gradient passes.
-double passed_bytes(const PlannedRun& run);
+// Borders that no gradient crosses have fewer.
+double passed_bytes(const PlannedRun& run, int rank);
 
 }  // namespace braid::plan

@@ -214,7 +214,6 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
   const PlannedRun run = planned(replica);
   const RunLayout& layout = replica.layout;
   const double two_tensors = layout.pipe > 1 ? 2 * tensor_bytes(run) : 0;
-  const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run) : two_tensors;
   double most_offloaded = 0;
   for (int rank = 0; rank < layout.pipe; ++rank) {
     RankMemory& memory = prediction.memory[rank];
@@ -226,6 +225,7 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     }
     const RankShare& share = replica.shares[rank];
     const StageParameters& parameters = share.parameters;
+    const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run, rank) : two_tensors;
     const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
     const bool stays = spec_.memory.offload == OffloadTo::None;
     const double moments =
