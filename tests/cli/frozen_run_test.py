@@ -30,8 +30,12 @@ class FrozenRun(TinyRun):
         self.trained(HALF, UNTIED, REPRODUCIBLE, "mesh.pipe=2", 'run.ranks="processes"', "train.out=ranks")
         self.assertEqual(self.steps("ranks"), self.steps("run"))
 
+    def test_a_measured_partition_is_found(self):
+        self.trained(HALF, UNTIED, "mesh.pipe=2", 'pipeline.partition="measured"')
+
     def test_checkpoints_have_frozen_weights_unmoved_and_no_states_of_them(self):
-        for words in ([], ["mesh.data=2", "sync.zero=3", 'train.dtype="bfloat16"']):
+        for kind, words in (("F32", []), ("BF16", ["mesh.data=2", "sync.zero=3", 'train.dtype="bfloat16"']),
+                            ("F16", ['train.dtype="float16"'])):
             with self.subTest(words=words):
                 self.trained(HALF, UNTIED, "train.overwrite=true", *words)
                 first, last = self.tensors(3), self.tensors(6)
@@ -41,12 +45,12 @@ class FrozenRun(TinyRun):
                     if is_frozen(weight):
                         self.assertEqual(name, weight)
                         self.assertEqual(first[name], last[name])
-                        self.assertEqual(first[name][0], "BF16" if words else "F32")
+                        self.assertEqual(first[name][0], kind)
                     else:
                         self.assertNotEqual(first[name], last[name], name)
                 done = self.braid("sample", "run", "--prompt", "the", "--tokens", "2")
                 self.assertEqual(done.returncode, 0, done.stderr)
-                done = self.braid("ckpt", "to-hf", "run", "hf" + "-".join(words[:1]))
+                done = self.braid("ckpt", "to-hf", "run", f"hf-{kind}")
                 self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_other_frozen_parameters_on_resume_are_allowed_by_name(self):

@@ -109,7 +109,7 @@ TEST(FrozenLayouts, OfParameterServersAndOneMicrobatchInAnAsynchronousPipelineAr
     RunSpec spec = frozen_run(pattern);
     spec.optimizer.clip_norm = 0;
     RunSpec served = spec;
-    served.mesh.data = 2;
+    served.mesh.data = served.mesh.pipe = 2;
     served.sync.replication = ReplicationKind::ParameterServer;
     served.sync.servers = 2;
     expect_the_same_training(served, train_layout(spec));
