@@ -126,6 +126,7 @@ ParameterSum sharded_of(const PlannedRun& run, const StageParameters& parameters
 // The borders of a rank's stages with those of other ranks.
 struct Edges {
   int both_ways = 0, forward_only = 0;  // forward_only: no gradient crosses it
+  int kept_inputs = 0;                  // of these, the borders whose hidden state a backward reads
 };
 Edges edges_of(const RunLayout& layout, schedule::StagePlacement placement, int rank) {
   Edges edges;
@@ -133,7 +134,9 @@ Edges edges_of(const RunLayout& layout, schedule::StagePlacement placement, int 
     const int from = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage));
     const int to = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage) + 1);
     if (from == to || (from != rank && to != rank)) continue;
-    ++(layout.stages[stage].backward == StageBackward::Nothing ? edges.forward_only : edges.both_ways);
+    const bool gradient = layout.stages[stage].backward != StageBackward::Nothing;
+    ++(gradient ? edges.both_ways : edges.forward_only);
+    if (!gradient && to == rank && layout.stages[stage + 1].backward != StageBackward::Nothing) ++edges.kept_inputs;
   }
   return edges;
 }
@@ -216,8 +219,9 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   if (load.recompute.keeps == Keeps::SegmentInputs && in_backward > 0) {
     block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
   }
-  // The residual, its norm and the feed-forward layer, and the input of the stage.
-  const double forward = 2 * x.hidden + x.inner + x.activated + (!load.embedding && load.blocks > 1 ? x.hidden : 0);
+  // The residual, its norm and the feed-forward layer, and the input of a stage that has no backward.
+  const bool has_input = !load.embedding && load.blocks > 1 && load.backward == StageBackward::Nothing;
+  const double forward = 2 * x.hidden + x.inner + x.activated + (has_input ? x.hidden : 0);
   if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
   if (!load.head) return block;
   const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.hidden : 0;
@@ -258,7 +262,8 @@ double passed_bytes(const PlannedRun& run, int rank) {
   const bool both_ways = several || (layout.pipe > 2 && !waits_in_a_line(run));
   const Edges edges = edges_of(layout, spec::traits_of(run.spec.pipeline)->placement, rank);
   const int most = both_ways ? 4 : 2;
-  const int hidden = edges.both_ways == 0 ? edges.forward_only : std::max(most - edges.forward_only, 1);
+  const int hidden =
+      edges.both_ways == 0 ? edges.forward_only + edges.kept_inputs : std::max(most - edges.forward_only, 1);
   return hidden * hidden_bytes(run.spec, layout);
 }
 

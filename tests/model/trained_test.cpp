@@ -46,7 +46,7 @@ double flops_without(const std::vector<std::string>& patterns) {
 }
 
 TEST(Trained, OperationsAreThoseThatAreNeeded) {
-  const double layer = 2 * 12 * 8 * 8, attention = 4 * 2.5 * 8, head = 2 * 16 * 8;  // of a token's forward
+  const double layer = 2 * 12 * 8 * 8, attention = 4 * 2 * 8, head = 2 * 16 * 8;  // of a token's forward
   EXPECT_EQ(flops_without({}), 3 * (4 * (layer + attention) + head));
   EXPECT_EQ(flops_without({"*.bias", "*ln_*"}), flops_without({}));
   EXPECT_EQ(flops_without({"blocks.*.weight"}), 3 * (4 * attention + head) + 2 * 4 * layer);
