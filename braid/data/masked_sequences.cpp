@@ -2,6 +2,7 @@
 #include "braid/data/masked_sequences.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -35,6 +36,11 @@ int64_t replaced(int64_t token, int64_t place, const MaskTokens& tokens, uint64_
   return tokens.ordinary[below(std::ssize(tokens.ordinary), stream_key(key, "masks.token"), place)];
 }
 
+int masks_of(const MaskedShape& shape, int64_t text) {
+  const int64_t share = std::lround(shape.share * static_cast<double>(text));
+  return static_cast<int>(std::min(std::min<int64_t>(shape.masks, text), std::max<int64_t>(1, share)));
+}
+
 }  // namespace
 
 MaskedSequence masked_sequence(std::span<const int64_t> text, std::span<const int64_t> documents,
@@ -52,7 +58,8 @@ MaskedSequence masked_sequence(std::span<const int64_t> text, std::span<const in
   for (int64_t place = 1; place <= std::ssize(text); ++place) {
     if (!tokens.is_special(sequence.tokens[place])) places.push_back(place);
   }
-  for (const int64_t place : chosen(std::move(places), shape.masks, stream_key(key, "masks.place"))) {
+  for (const int64_t place :
+       chosen(std::move(places), masks_of(shape, std::ssize(text)), stream_key(key, "masks.place"))) {
     int64_t& token = sequence.tokens[place];
     sequence.rows.push_back(place);
     sequence.targets.push_back(token);
@@ -79,7 +86,7 @@ MaskedSequence MaskedSampler::read(int64_t index) const {
 int64_t MaskedSampler::num_targets(int64_t first, int64_t count) const {
   if (shape_.cut == Cut::Windows) return count * shape_.masks;
   int64_t sum = 0;
-  for (int64_t i = first; i < first + count; ++i) sum += std::min<int64_t>(shape_.masks, sampler_.length(i));
+  for (int64_t i = first; i < first + count; ++i) sum += masks_of(shape_, sampler_.length(i));
   return sum;
 }
 

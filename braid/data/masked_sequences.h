@@ -21,8 +21,9 @@ namespace braid::data {
 
 struct MaskedShape {
   int context = 0;  // tokens of a sequence
-  int masks = 0;    // tokens to choose
+  int masks = 0;    // tokens to choose of a sequence full of text
   Cut cut = Cut::Windows;
+  double share = 1;  // of a text's tokens: a short text has no more masks than that, but at least one
 };
 
 struct MaskedSequence {

@@ -115,9 +115,8 @@ std::vector<Field> data_fields() {
           "data.sequences", one_of<SequenceCut>(),
           "How sequences of a masked family are cut: \"packed\" fills each with text, across documents; "
           "\"documents\" gives each tokens of one document, and padding, to which no token attends."),
-      data<&D::mask_fraction>(
-          "data.mask_fraction", RealRange{0, 0.5, Bound::Open, Bound::Closed},
-          "Fraction of the text's tokens that a masked family predicts, as many in every sequence."),
+      data<&D::mask_fraction>("data.mask_fraction", RealRange{0, 0.5, Bound::Open, Bound::Closed},
+                              "Fraction of each sequence's text that a masked family predicts, at least one token."),
       data<&D::validation_fraction>("data.validation_fraction", RealRange{0, 0.9},
                                     "Share of the documents' bytes held out for evaluation."),
   };

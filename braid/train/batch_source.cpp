@@ -32,7 +32,8 @@ BatchSource::BatchSource(const RunSpec& spec, const SampleSource& source, const 
   }
   check(source.mask.has_value(), "a masked family has its tokens");
   const data::Cut cut = padded_ ? data::Cut::Documents : data::Cut::Windows;
-  masked_.emplace(source.blend, data::MaskedShape{context_, spec::num_picked(spec), cut}, *source.mask, source.seed);
+  const data::MaskedShape shape{context_, spec::num_picked(spec), cut, padded_ ? spec.data.mask_fraction : 1};
+  masked_.emplace(source.blend, shape, *source.mask, source.seed);
 }
 
 void BatchSource::read_for(int data_rank) {

@@ -77,6 +77,17 @@ std::vector<HfTensor> hf_carried(const ModelSpec& spec) {
   return all;
 }
 
+std::vector<HfTensor> hf_copies(const ModelSpec& spec) {
+  if (spec.output_weights == OutputWeights::Tied) return {};
+  std::vector<HfTensor> copies;
+  const std::vector<HfTensor> all = hf_tensors(spec);
+  for (const model::HfAlias& copy : model::family_of(spec).names.copies) {
+    copies.push_back(*std::ranges::find(all, copy.other, &HfTensor::name));
+    copies.back().name = copy.name;
+  }
+  return copies;
+}
+
 std::string hf_base_prefix(const ModelSpec& spec) { return model::family_of(spec).names.prefix; }
 
 bool is_redundant(const ModelSpec& spec, const std::string& name) {

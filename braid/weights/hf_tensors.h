@@ -33,6 +33,10 @@ std::vector<HfTensor> hf_tensors(const ModelSpec& spec);
 // Returns the tensors of Hugging Face's class that the model has no op for, but that files may have.
 std::vector<HfTensor> hf_carried(const ModelSpec& spec);
 
+// Returns the tensors that an untied model has at Hugging Face under a second name too. Transformers reads the bias of
+// BERT's logits by its second name unless config.json ties the head.
+std::vector<HfTensor> hf_copies(const ModelSpec& spec);
+
 // Returns the prefix that the files of a base model leave out of every name: "transformer." (gpt2) or "model.".
 std::string hf_base_prefix(const ModelSpec& spec);
 

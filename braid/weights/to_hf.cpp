@@ -112,6 +112,7 @@ std::vector<std::vector<HfTensor>> cut_into_files(const ToHf& request) {
   std::vector<std::vector<HfTensor>> cut(1);
   int64_t bytes = 0;
   std::vector<HfTensor> all = hf_tensors(request.model);
+  std::ranges::move(hf_copies(request.model), std::back_inserter(all));
   std::ranges::move(carried_by(request), std::back_inserter(all));
   for (const HfTensor& tensor : all) {
     const int64_t more = bytes_of(request, tensor);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -71,6 +72,20 @@ TEST(MaskedSequences, ASampleIsAPureFunctionOfItsIndexAndEachEpochChoosesAnew) {
   EXPECT_EQ(two.read(50).rows, one.read(50).rows);
   const MaskedSampler short_blend(blend_of_documents(7), {32, 5}, mask_tokens(), 7);  // one window
   EXPECT_NE(short_blend.read(0).rows, short_blend.read(1).rows);
+}
+
+// A document of 5 words has one mask of six words, as a document of 30 has.
+TEST(MaskedSequences, ShortDocumentsHaveTheSameShareOfMasks) {
+  const MaskedSampler sampler(blend_of_documents(400), {64, 10, Cut::Documents, 1.0 / 6}, mask_tokens(), 7);
+  int64_t all = 0;
+  for (int64_t i = 0; i < 200; ++i) {
+    const MaskedSequence one = sampler.read(i);
+    const int64_t words = std::ranges::count(one.documents, 0) - 2;
+    const auto masks = std::ssize(one.targets) - std::ranges::count(one.targets, -1);
+    EXPECT_EQ(masks, std::max(1l, std::lround(static_cast<double>(words) / 6))) << words << " words";
+    all += masks;
+  }
+  EXPECT_EQ(sampler.num_targets(0, 200), all);
 }
 
 TEST(MaskedSequences, DocumentsArePaddedAndCoveredOnce) {

@@ -73,6 +73,31 @@ TEST_P(RoundTrip, Bfloat16IsRoundedOnce) {
   expect_same_tensors(back, hf_family_folder(GetParam()), at::kBFloat16);
 }
 
+class UntiedBert : public RoundTrip {};
+INSTANTIATE_TEST_SUITE_P(One, UntiedBert, testing::Values("bert"), [](const auto& info) { return info.param; });
+
+// Transformers reads the bias of an untied head as that of its decoder, and would begin it at zero.
+TEST_P(UntiedBert, HasItsBiasUnderBothNames) {
+  const std::string config = R"({"model_type": "bert", "vocab_size": 5, "max_position_embeddings": 4, "hidden_size": 4,
+                                 "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 3,
+                                 "type_vocab_size": 2, "hidden_act": "gelu", "tie_word_embeddings": false})";
+  std::filesystem::create_directories(path("source"));
+  write(path("source/config.json"), config);
+  std::vector<Problem> problems;
+  std::vector<ckpt::TensorInfo> infos;
+  for (const HfTensor& each : hf_tensors(model::parse_hf_config(config, "config.json", problems)))
+    infos.push_back({each.name, ckpt::ElementType::F32, each.shape});
+  const std::vector<ckpt::TensorEntry> entries = ckpt::laid_out(infos);
+  write(path("source/model.safetensors"),
+        ckpt::header_bytes(entries, {}) + std::string(static_cast<size_t>(entries.back().end), '\1'));
+  PosixFileSystem files;
+  checkpoint_from_hf({path("source"), path("checkpoint")}, files);
+  const TensorFiles back(made_directory(path("checkpoint"), at::kFloat, 0));
+  EXPECT_EQ(back.tensors().size(), infos.size() + 1);
+  ASSERT_TRUE(back.tensors().contains("cls.predictions.decoder.bias"));
+  EXPECT_TRUE(back.rows("cls.predictions.decoder.bias", 0, 5).equal(back.rows("cls.predictions.bias", 0, 5)));
+}
+
 class Places : public RoundTrip {};
 INSTANTIATE_TEST_SUITE_P(One, Places, testing::Values("qwen2"), [](const auto& info) { return info.param; });
 
@@ -143,6 +168,16 @@ TEST(HfConfigText, HasWhatEveryModelIs) {
   EXPECT_EQ(
       text(problems[0]),
       "model.qkv_bias = true: must be false beside model.qk_norm: no model type has both; nearest valid is false");
+}
+
+// Without a window all layers see all tokens. The class of transformers refuses to run without a number.
+TEST(HfConfigText, OfGemma2HasAWindowOfTheContextWhereThereIsNone) {
+  ModelSpec model = HfDirectory(hf_family_folder("gemma2")).model();
+  model.window = 0;
+  std::vector<Problem> problems;
+  const std::string text = model::hf_config_text(model, {}, problems);
+  model.window = model.context;
+  EXPECT_EQ(model::parse_hf_config(text, "config.json", problems), model) << text;
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ void put_gemma2(const ModelSpec& spec, OrderedJson& json) {
   const double scalar = spec.query_scalar > 0 ? spec.query_scalar : head_width(spec);
   const bool whole = scalar == std::floor(scalar);
   json["query_pre_attn_scalar"] = whole ? OrderedJson(static_cast<int64_t>(scalar)) : OrderedJson(scalar);
-  json["sliding_window"] = number_or_null(spec.window);
+  json["sliding_window"] = spec.window > 0 ? spec.window : spec.context;  // transformers takes no null here
   json["attn_logit_softcapping"] = number_or_null(spec.attention_cap);
   json["final_logit_softcapping"] = number_or_null(spec.logit_cap);
   put_rope(spec, json);
