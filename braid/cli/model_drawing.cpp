@@ -65,7 +65,7 @@ std::string box_of(const layout::ListedOp& op, const Place& at) {
 
 layout::Listing listing_of(const RunSpec& run) {
   const double tokens = static_cast<double>(run.train.microbatch) * run.model.context / run.mesh.context;
-  const auto between = run.mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
+  const auto between = layout::sequence_of(run.mesh);
   return layout::listing_of(
       run.model,
       {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch), run.mesh.context},

@@ -92,13 +92,13 @@ int64_t num_windows(const TokenSource& tokens, int context) {
 }  // namespace
 
 // Reads the documents' numbers, since a source gives no list of their ends.
-std::vector<Sampler::Piece> Sampler::document_pieces(const TokenSource& tokens, int context) {
+std::vector<TextPiece> document_pieces(const TokenSource& tokens, int most) {
   constexpr int64_t kChunk = 1 << 16;
-  std::vector<Piece> pieces;
+  std::vector<TextPiece> pieces;
   std::vector<int64_t> documents;
   int64_t begin = 0, document = 0;
   const auto add_document = [&](int64_t end) {
-    for (; begin + 1 < end; begin += context) pieces.push_back({begin, std::min<int64_t>(context, end - 1 - begin)});
+    for (; begin + 1 < end; begin += most) pieces.push_back({begin, std::min<int64_t>(most, end - 1 - begin)});
     begin = end;
   };
   for (int64_t first = 0; first < tokens.num_tokens(); first += kChunk) {

@@ -44,6 +44,12 @@ class Interleave {
 // ends the document.
 enum class Cut { Windows, Documents };
 
+struct TextPiece {
+  int64_t begin, length;
+};
+// Returns the pieces of all documents, of at most `most` tokens.
+std::vector<TextPiece> document_pieces(const TokenSource& tokens, int most);
+
 // Cuts each part of a blend into windows of context + 1 tokens. A part's documents lie one after another, and windows
 // overlap by one token. So every token but a part's first is predicted once. A window may hold several documents. Parts
 // take turns by their weights (Interleave). Each part has its own epochs, and each epoch a new pseudo-random order of
@@ -69,21 +75,17 @@ class Sampler {
   void read_documents(int64_t index, std::span<int64_t> documents) const;
 
  private:
-  struct Piece {
-    int64_t begin, length;
-  };
   struct Part {
     Tokens tokens;
     uint64_t order_key;
     int64_t num_windows;
-    std::vector<Piece> pieces;  // Cut::Documents
+    std::vector<TextPiece> pieces;  // Cut::Documents
   };
   // The location of a sample: tokens begin .. begin + length - 1 of `part`; of a window, one more may be read.
   struct Place {
     const Part& part;
     int64_t begin, length, readable;
   };
-  static std::vector<Piece> document_pieces(const TokenSource& tokens, int context);
   Place place(int64_t index) const;
 
   int context_;

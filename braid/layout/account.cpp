@@ -89,8 +89,8 @@ void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, Pa
 // Adds the input of a product and the gradient of its output.
 void add_pending(const model::OpAt& at, PartAccount& account) {
   const bool scores = at.out().back() == model::dims_of("s")[0];
-  add_value(at.block, at.op.in[0], account.pending.elements);
-  add_value(at.block, at.op.out, scores ? account.pending.floats : account.pending.elements);
+  add(at, model::Terms(at.in()), account.pending.elements);
+  add(at, model::Terms(at.out()), scores ? account.pending.floats : account.pending.elements);
 }
 
 void add_op(const model::OpAt& at, PartAccount& account) {
@@ -123,6 +123,14 @@ void count_sums(const model::BlockGraph& block, std::span<const model::Op> ops, 
   for (const model::Op& op : ops) {
     if (sums_input_gradient(block, op) && has_gradient[op.in[0]]) copied.insert(op.in[0]);
     if (summed[op.out]) ++account.forward_sums;
+    if (gathers_tokens(block, op) && op.kind == model::OpKind::Linear && model::is_trained(op.params[0]))
+      ++account.gathered_again;
+    if (!splits_tokens(block, op)) continue;
+    for (const model::Param& param : op.params) {
+      if (!model::is_trained(param)) continue;
+      account.summed_params += model::Terms(param.dims);
+      ++account.num_summed_params;
+    }
   }
   account.backward_sums = static_cast<int>(copied.size());
 }
@@ -176,7 +184,7 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, d
   account.table.params.push_back(count_of(loss, loss.op.params[0]));
   account.loss_rows = loss.rows();
   account.of_logits = {model::values_with_gradient(head)[loss.op.in[0]], model::is_trained(loss.op.params[0])};
-  if (keeps_input(head, loss.op)) add_value(head, loss.op.in[0], account.loss_input);
+  if (keeps_input(head, loss.op)) add(loss, model::Terms(loss.in()), account.loss_input);
   account.picks_rows = std::ranges::count(head.ops, model::OpKind::PickRows, &model::Op::kind) > 0;
   account.ends_in_norm = is_norm(graph.kinds[1].ops.back());
   return account;
@@ -192,7 +200,7 @@ RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks)
   rank.all.split_over(ranks.tensor);
   rank.between = rank.all;
   if (ranks.between == Sequence::Whole) return rank;
-  for (const char letter : {'t', 'r', 'j'}) rank.between[letter] /= ranks.tensor;
+  for (const char letter : {'t', 'r'}) rank.between[letter] /= ranks.tensor;
   return rank;
 }
 

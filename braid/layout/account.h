@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "braid/layout/tensor_sums.h"
 #include "braid/model/graph.h"
 #include "braid/model/model_spec.h"
 #include "braid/model/shape.h"
@@ -16,8 +17,7 @@ struct RankExtents {
   model::Extents all, between;
 };
 
-// The ranks that share a microbatch. Sequence::Split: sequence parallelism.
-enum class Sequence { Whole, Split };
+// The ranks that share a microbatch.
 struct SharingRanks {
   double tokens = 1;  // of a microbatch on one rank
   int tensor = 1, expert = 1;
@@ -77,6 +77,10 @@ struct PartAccount {
   Kept pending;                             // of products, for a separate pass of weight gradients
   model::Terms tables;                      // float32 numbers of rotary positions
   int forward_sums = 0, backward_sums = 0;  // sums of a hidden state over tensor ranks (tensor_sums.h)
+  // Under sequence parallelism:
+  int gathered_again = 0;      // inputs of products whose tokens backward gathers again
+  model::Terms summed_params;  // elements of parameters whose gradients tensor ranks sum
+  int num_summed_params = 0;
 };
 
 // The costs of a model.

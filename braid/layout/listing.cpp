@@ -47,19 +47,21 @@ class BlockLister {
     all_.ops.push_back(std::move(listed));
   }
 
-  // Lists the letters of the op that tensor ranks split, and the sums that follow. Whole tensors are summed, also under
-  // sequence parallelism: a scatter and a gather send as much.
-  void list_split(const model::Op& op) {
+  // Lists the letters of the op that tensor ranks split, and the sums and gathers that follow.
+  void list_split(const model::Op& op, Sequence tokens) {
     const std::set<char> letters = split_letters(block_, op);
     all_.ops.back().split = std::string(letters.begin(), letters.end());
-    const std::string param = op.params.empty() ? std::string(word(op.kind)) : op.params[0].name;
-    if (sums_input_gradient(block_, op) && copied_.insert(op.in[0]).second) {
-      add(param, ListedCollective::Pass::Backward, block_.values[op.in[0]]);
-    }
+    const bool splits = tokens == Sequence::Split;
+    list_input(op, splits && gathers_tokens(block_, op));
     for (const model::Param& of_op : op.params) {
-      if (sums_gradient_of(block_, op, of_op)) add(of_op.name, ListedCollective::Pass::Backward, of_op.dims);
+      const bool is_part = sums_gradient_of(block_, op, of_op) || (splits && splits_tokens(block_, op));
+      if (is_part) add(of_op.name, Pass::Backward, of_op.dims);
     }
-    if (summed_[op.out]) add(param, ListedCollective::Pass::Forward, block_.values[op.out]);
+    if (!summed_[op.out]) return;
+    const model::Dims& out = block_.values[op.out];
+    const bool scatters = splits && splits_tokens(out);
+    add(called(op), Pass::Forward, out, scatters ? Kind::ReduceScatter : Kind::AllReduce);
+    if (scatters) add(called(op), Pass::Backward, out, Kind::AllGather);
   }
 
   // Lists the sums of the gradients of key heads that tensor ranks hold copies of.
@@ -70,7 +72,7 @@ class BlockLister {
         if (split_letters({dim}).contains('k')) std::erase_if(dim.segments, has_queries);
       }
       const bool any = std::ranges::none_of(copies, [](const model::Dim& dim) { return dim.segments.empty(); });
-      if (any && split_letters(copies).contains('k')) add(param.name, ListedCollective::Pass::Backward, copies);
+      if (any && split_letters(copies).contains('k')) add(param.name, Pass::Backward, copies);
     }
   }
 
@@ -80,22 +82,38 @@ class BlockLister {
     const bool routes = op.kind == model::OpKind::Dispatch || op.kind == model::OpKind::Combine;
     if (op.kind == model::OpKind::Attention && ranks.context > 1) {
       const double keys_and_values = size(at.in()) - size(at.out());
-      add_over(mesh::Axis::Context, ListedCollective::Kind::AllGather, ranks.context * keys_and_values, 2);
+      add_over(mesh::Axis::Context, Kind::AllGather, ranks.context * keys_and_values, 2);
     }
     if (routes && ranks.expert > 1) {
       const model::Dims& rows = op.kind == model::OpKind::Dispatch ? at.out() : at.in();
-      add_over(mesh::Axis::Expert, ListedCollective::Kind::AllToAll, rank_.between.num_elements(rows), 1);
+      add_over(mesh::Axis::Expert, Kind::AllToAll, rank_.between.num_elements(rows), 1);
     }
   }
 
  private:
+  using Kind = ListedCollective::Kind;
+  using Pass = ListedCollective::Pass;
+
+  static std::string called(const model::Op& op) {
+    return op.params.empty() ? std::string(word(op.kind)) : op.params[0].name;
+  }
+
+  void list_input(const model::Op& op, bool gathers) {
+    const model::Dims& input = block_.values[op.in[0]];
+    if (gathers && op.kind == model::OpKind::Linear) add(called(op), Pass::Backward, input, Kind::AllGather);
+    const bool sums = sums_input_gradient(block_, op);
+    if ((!sums && !gathers) || !copied_.insert(op.in[0]).second) return;
+    if (gathers) add(called(op), Pass::Forward, input, Kind::AllGather);
+    if (sums) add(called(op), Pass::Backward, input, gathers ? Kind::ReduceScatter : Kind::AllReduce);
+  }
+
   const model::Extents& extents(const model::Dims& dims) const {
     return split_letters(dims).empty() ? rank_.between : rank_.all;
   }
   static bool has_queries(const std::string& segment) { return segment.find('m') != segment.npos; }
   double size(const model::Dims& dims) const { return extents(dims).num_elements(dims); }
-  void add(const std::string& param, ListedCollective::Pass pass, const model::Dims& dims) {
-    all_.collectives.push_back({.kind = ListedCollective::Kind::AllReduce,
+  void add(const std::string& param, Pass pass, const model::Dims& dims, Kind kind = Kind::AllReduce) {
+    all_.collectives.push_back({.kind = kind,
                                 .pass = pass,
                                 .op = all_.ops.size() - 1,
                                 .block = name_,
@@ -103,12 +121,11 @@ class BlockLister {
                                 .elements = rank_.all.num_elements(dims)});
   }
   // Adds calls in both passes over an axis whose ranks have other tokens.
-  void add_over(mesh::Axis axis, ListedCollective::Kind kind, double elements, int times_in_backward) {
-    ListedCollective call{
-        .kind = kind, .pass = ListedCollective::Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
+  void add_over(mesh::Axis axis, Kind kind, double elements, int times_in_backward) {
+    ListedCollective call{.kind = kind, .pass = Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
     call.block = name_, call.param = all_.ops.back().kind, call.elements = elements;
     all_.collectives.push_back(call);
-    call.pass = ListedCollective::Pass::Backward, call.times = times_in_backward;
+    call.pass = Pass::Backward, call.times = times_in_backward;
     all_.collectives.push_back(call);
   }
 
@@ -136,7 +153,7 @@ Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const 
     BlockLister lister(graph, block, rank, all);
     for (const model::Op& op : graph.block(block).ops) {
       lister.list(op);
-      if (ranks.tensor > 1) lister.list_split(op);
+      if (ranks.tensor > 1) lister.list_split(op, ranks.between);
       if (ranks.tensor > model::num_kv_heads(spec)) lister.list_copies(op);
       lister.list_moved(op, ranks);
     }

@@ -29,23 +29,26 @@ struct ListedOp {
 //
 //   tensor    all-reduce    in forward of an op's output, in backward of the gradient of an input or a parameter
 //                           (tensor_sums.h). That of an input is summed once for all ops that read it.
+//             all-gather    under sequence parallelism (tensor_sums.h), of the input of an op that reads all tokens, in
+//                           forward and, if a product keeps it, in backward; in backward of the gradient of a sum
+//             reduce-scatter  there, of an op's output in forward and of the gradient of a gathered input in backward
 //   context   all-gather    of the keys and values of all tokens; in backward once more, and a reduce-scatter of their
 //                           gradients, which sends as much
 //   expert    all-to-all    of the tokens that go to experts and come back
 //
 // Those inside the loss are not listed. Those over context and expert are planned and not executed.
 struct ListedCollective {
-  enum class Kind { AllReduce, AllGather, AllToAll } kind;
+  enum class Kind { AllReduce, AllGather, AllToAll, ReduceScatter } kind;
   enum class Pass { Forward, Backward } pass;
   mesh::Axis axis = mesh::Axis::Tensor;
   size_t op;            // number in Listing::ops
   std::string block;    // that of the op
   std::string param;    // the parameter, or the first of the op; without one, the op's kind
   int times = 1;        // that it is called
-  double elements = 0;  // of a call, on this rank; of an all-gather those of all ranks
+  double elements = 0;  // of a call, on this rank; of an all-gather or reduce-scatter those of all ranks
 };
 constexpr auto words(ListedCollective::Kind) {
-  return std::to_array<std::string_view>({"all-reduce", "all-gather", "all-to-all"});
+  return std::to_array<std::string_view>({"all-reduce", "all-gather", "all-to-all", "reduce-scatter"});
 }
 constexpr auto words(ListedCollective::Pass) { return std::to_array<std::string_view>({"forward", "backward"}); }
 

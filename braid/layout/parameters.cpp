@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "braid/base/errors.h"
+#include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/model/shape.h"
 
@@ -92,6 +93,22 @@ ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size
 
 ModelParams model_params(const ModelSpec& spec, const model::ModelGraph& graph, mesh::Share share) {
   return Lister(spec, graph, share).list();
+}
+
+void split_tokens(const model::ModelGraph& graph, mesh::Share share, ModelParams& params) {
+  std::set<std::string> parts;
+  for (size_t block = 0; block < graph.blocks.size(); ++block) {
+    for (const model::Op& op : graph.block(block).ops) {
+      if (!splits_tokens(graph.block(block), op)) continue;
+      for (const model::Param& param : op.params) parts.insert(model::param_name(graph, block, param));
+    }
+  }
+  for (BlockSpec& block : params) {
+    for (ParamSpec& param : block.params) {
+      if (!parts.contains(param.name)) continue;
+      for (mesh::Piece& piece : param.placement.pieces) piece.copy = share.part, piece.copies = share.parts;
+    }
+  }
 }
 
 int64_t count_params(const ModelSpec& spec) { return count_params(spec, model::graph_of(spec)); }

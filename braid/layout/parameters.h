@@ -14,6 +14,10 @@ namespace braid::layout {
 ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 ModelParams model_params(const ModelSpec& spec, const model::ModelGraph& graph, mesh::Share share);
 
+// Sequence parallelism: marks the parameters of ops that run on a rank's own tokens (tensor_sums.h) as copies, of whose
+// gradient each tensor rank computes a part.
+void split_tokens(const model::ModelGraph& graph, mesh::Share share, ModelParams& params);
+
 // Returns the number of elements of the whole model. A tied parameter counts once, and padding does not count. At
 // most 2^62.
 int64_t count_params(const ModelSpec& spec);

@@ -63,6 +63,19 @@ bool sums_gradient_of(const BlockGraph& block, const Op& op, const model::Param&
   return lacks(param.dims, split_letters(block, op));
 }
 
+bool splits_tokens(const model::Dims& dims) {
+  return split_letters(dims).empty() && model::text_of(dims).find('t') != std::string::npos;
+}
+
+bool splits_tokens(const BlockGraph& block, const Op& op) {
+  return split_letters(block, op).empty() && splits_tokens(block.values[op.out]);
+}
+
+bool gathers_tokens(const BlockGraph& block, const Op& op) {
+  const bool has_own_tokens = op.kind == OpKind::Lookup || op.kind == OpKind::Dispatch;
+  return !has_own_tokens && splits_tokens(block.values[op.in[0]]) && !splits_tokens(block, op);
+}
+
 std::vector<bool> summed_values(const BlockGraph& block) {
   std::vector<bool> summed = read_whole(block), before;
   while (summed != before) {

@@ -52,7 +52,7 @@ struct HfNames {
   std::vector<HfRow> in_layer, outside;
   std::vector<std::string> redundant;   // ends of the names of masks and frequencies in older files
   std::string head = "lm_head.weight";  // redundant if the head is tied
-  std::vector<HfAlias> copies = {};     // `name`, if files have it, must be equal to `other`
+  std::vector<HfAlias> copies = {};     // two names of a tensor: equal if the head is tied, else `name` counts
   std::vector<HfAlias> older = {};      // older files have the end `other` in place of `name`
   // Parameters of Hugging Face's class that the model has no op for. They are copied if files have them.
   std::vector<Param> carried = {};

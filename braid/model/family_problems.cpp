@@ -187,4 +187,16 @@ Texts problems_on_tensor_ranks(const ModelSpec& spec, const Family& family) {
   return problems;
 }
 
+Texts problems_on_split_tokens(const ModelSpec& spec, const Family& family) {
+  Texts problems;
+  for (const BlockGraph& block : graph_of(spec, family.blocks).kinds) {
+    for (const Op& op : block.ops) {
+      const bool makes_tokens = text_of(block.values[op.out]).find('t') != std::string::npos;
+      if (op.kind != OpKind::Opaque || !makes_tokens || has_split_letter(rule_text(block, op))) continue;
+      problems.push_back(cat(described(block, op), " reads tokens that tensor ranks split"));
+    }
+  }
+  return problems;
+}
+
 }  // namespace braid::model

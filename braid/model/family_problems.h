@@ -19,4 +19,8 @@ std::vector<std::string> problems_of_family(const ModelSpec& spec, const Family&
 // letter that is not the major one, or it needs a split letter whole (op_table.h).
 std::vector<std::string> problems_on_tensor_ranks(const ModelSpec& spec, const Family& family);
 
+// Returns one sentence for each opaque op that makes a value of each token and has no split letter. Under sequence
+// parallelism tensor ranks split the tokens that it reads, and nothing says that it computes each token by itself.
+std::vector<std::string> problems_on_split_tokens(const ModelSpec& spec, const Family& family);
+
 }  // namespace braid::model

@@ -2,7 +2,7 @@
 // next one; the first block computes it from tokens, and the last computes a loss or logits from it.
 //
 // Shapes: b sequences of a microbatch, t tokens, c features, v entries of the vocabulary (padded; a tensor rank has
-// v/n).
+// v/n). Under sequence parallelism, a tensor rank has t/n tokens of the hidden state that a block receives and returns.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/layout/tensor_sums.h"
+#include "braid/nn/kernels/token_part.h"
 #include "braid/param/weight_grad_queue.h"
 
 namespace braid::nn {
@@ -56,6 +58,13 @@ struct RankContext {
   Communicator& tensor;                  // the tensor axis; at size 1 its collectives are the identity
   param::WeightGradQueue& weight_grads;  // the queue on which backward leaves weight gradients
   Keep keep = Keep::Everything;
+  layout::Sequence tokens = layout::Sequence::Whole;  // those of hidden states between layers that ranks split
+
+  // Returns the part of each sequence's tokens that this rank has of such hidden states.
+  kernels::TokenPart token_part() const {
+    if (tokens == layout::Sequence::Whole) return {};
+    return {tensor.rank(), tensor.size()};
+  }
 };
 
 inline constexpr int64_t kNoTarget = -1;

@@ -1,8 +1,10 @@
-// The calls of a piece in their order, with the sums over tensor ranks between them (layout/tensor_sums.h).
+// The calls of a piece in their order, with the sums over tensor ranks between them (layout/tensor_sums.h), and under
+// sequence parallelism the gathers of their tokens.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "braid/model/graph.h"
@@ -12,14 +14,14 @@ namespace braid::nn {
 
 class CallList {
  public:
-  // `tensor` outlives the blocks.
-  CallList(const model::BlockGraph& block, Communicator& tensor);
+  // The tensor ranks of `rank` outlive the blocks.
+  CallList(const model::BlockGraph& block, const RankContext& rank);
 
   // Returns true if the value is summed over tensor ranks after it is made.
   bool sums(int value) const { return splits_ && summed_[value]; }
 
-  // Returns the value that the op reads: its input, or a copy of it whose gradient is summed over tensor ranks. All ops
-  // that need a copy of a value share it.
+  // Returns the value that the op reads: its input, or a copy of it whose gradient is summed over tensor ranks and
+  // which has all tokens. All ops that need a copy of a value share it.
   int input_of(const model::Op& op);
 
   // Adds a call that uses these values, and the sum of `out`, which it makes.
@@ -30,10 +32,10 @@ class CallList {
  private:
   const model::BlockGraph& block_;
   Communicator& tensor_;
-  const bool splits_;
+  const bool splits_, splits_tokens_;
   const std::vector<bool> summed_;
   int num_values_;
-  std::map<int, int> copies_;  // by value
+  std::map<std::pair<int, bool>, int> copies_;  // by value, and whether the copy's gradient is summed
   std::vector<Call> calls_;
 };
 

@@ -45,10 +45,10 @@ at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) c
   const double keep_probability = 1 - options_.probability;
   const uint64_t place = place_of(options_);
   if (kernels::on_device::takes(x)) {
-    const kernels::on_device::MaskDraw draw{microbatch.dropout_key_1, place, keep_probability};
+    const kernels::on_device::MaskDraw draw{microbatch.dropout_key_1, place, keep_probability, options_.tokens};
     return Masked::apply(x, kernels::on_device::keep_mask(x, draw), 1 / keep_probability);
   }
-  const at::Tensor mask = kernels::keep_mask(x, microbatch.dropout_key, place, keep_probability);
+  const at::Tensor mask = kernels::keep_mask(x, {microbatch.dropout_key, place, keep_probability, options_.tokens});
   return Masked::apply(x, mask, 1 / keep_probability);
 }
 

@@ -56,16 +56,22 @@ struct Embedding : Function<Embedding> {
   }
 };
 
+struct UsedPositions {
+  GradTarget target;
+  int64_t begin;
+};
+
 struct AddPositions : Function<AddPositions> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight,
-                            const GradTarget& target) {
-    keep(ctx, target);
-    check(x_btc.size(1) <= weight.size(0), "a sequence is no longer than the table of positions");
+                            const UsedPositions& used) {
+    keep(ctx, used);
+    check(used.begin + x_btc.size(1) <= weight.size(0), "a sequence is no longer than the table of positions");
     ctx->mark_dirty({x_btc});
-    return x_btc.add_(weight.narrow(0, 0, x_btc.size(1)));
+    return x_btc.add_(weight.narrow(0, used.begin, x_btc.size(1)));
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    push_row_sum(kept<GradTarget>(ctx), grads[0].reshape({grads[0].size(0), -1}));
+    const auto& [target, begin] = kept<UsedPositions>(ctx);
+    push_row_sum(target, grads[0].reshape({grads[0].size(0), -1}), begin * grads[0].size(-1));
     return {std::move(grads[0]), {}, {}};
   }
 };
@@ -123,8 +129,8 @@ at::Tensor lookup(ParamUse weight, double scale, const RankContext& rank, const 
   return Embedding::apply(weight_vc, microbatch.tokens_bt, local);
 }
 
-at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight) {
-  return AddPositions::apply(x_btc, weight.param.param->data, weight);
+at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight, int64_t begin) {
+  return AddPositions::apply(x_btc, weight.param.param->data, UsedPositions{weight, begin});
 }
 
 at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_tc, const at::Tensor& places_n) {

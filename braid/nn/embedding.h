@@ -15,8 +15,9 @@ namespace braid::nn {
 // `scale`, rounded to their type; 0: they are not. check() fails on a CPU if a token is outside the table.
 at::Tensor lookup(ParamUse weight, double scale, const RankContext& rank, const Microbatch& microbatch);
 
-// Adds positions in place: x_btc += weight[:t]. weight: [at least t, c], replicated. REQUIRES: no backward has saved x.
-at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);
+// Adds positions in place: x_btc += weight[begin:begin + t], where token 0 of x is number `begin` of its sequence.
+// weight: [at least begin + t, c], replicated. REQUIRES: no backward has saved x.
+at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight, int64_t begin = 0);
 // Adds row places_n[i] of weight_tc to token i of all b x t, in place and without autograd.
 at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_tc, const at::Tensor& places_n);
 

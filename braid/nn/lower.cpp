@@ -7,6 +7,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/nn/activation_functions.h"
 #include "braid/nn/call_list.h"
@@ -43,7 +44,7 @@ class Lowering {
         rank_(rank),
         heads_(spec, rank),
         ops_(block_, piece),
-        calls_(block_, rank.tensor) {}
+        calls_(block_, rank) {}
 
   std::unique_ptr<Block> block() {
     const int input = ops_.input(), output = ops_.output();
@@ -85,9 +86,7 @@ class Lowering {
       case OpKind::Opaque:
         return opaque(op);
       case OpKind::PickRows:
-        return emit(op, [x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
-          frame[y] = pick_rows(frame[x].value, m.rows_bj);
-        });
+        return pick_rows(op);
       case OpKind::Loss:
         return loss(op);
       case OpKind::Gelu:
@@ -125,14 +124,22 @@ class Lowering {
   void positions(const Op& op) {
     emit(op, [x = op.in[0], y = op.out, table = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
       const at::Tensor& x_btc = frame[x].value;
+      const GradTarget weight{&rank.weight_grads, table, m.micro};
       frame[y] = m.cache ? add_positions_at_(x_btc, table.param->data, m.cache->places_n())
-                         : add_positions_(x_btc, {&rank.weight_grads, table, m.micro});
+                         : add_positions_(x_btc, weight, rank.token_part().number * x_btc.size(1));
     });
   }
 
   void token_types(const Op& op) {
     emit(op, [x = op.in[0], y = op.out, table = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
       frame[y] = add_first_type_(frame[x].value, {&rank.weight_grads, table, m.micro});
+    });
+  }
+
+  void pick_rows(const Op& op) {
+    const int x = calls_.input_of(op);
+    calls_.add({x, op.out}, op.out, [=, y = op.out](Frame& frame, const Microbatch& m) {
+      frame[y] = nn::pick_rows(frame[x].value, m.rows_bj);
     });
   }
 
@@ -175,7 +182,8 @@ class Lowering {
   Dropout::Options dropout_of(const Op& op) const {
     const auto is_dropout = [](const Op& other) { return other.kind == OpKind::Dropout; };
     const auto before = std::span(block_.ops).first(&op - block_.ops.data());
-    return {spec_.dropout, static_cast<int>(number_), static_cast<int>(std::ranges::count_if(before, is_dropout))};
+    return {spec_.dropout, static_cast<int>(number_), static_cast<int>(std::ranges::count_if(before, is_dropout)),
+            layout::splits_tokens(block_.values[op.out]) ? rank_.token_part() : kernels::TokenPart()};
   }
 
   void norm(const Op& op) {

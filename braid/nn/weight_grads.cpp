@@ -1,6 +1,11 @@
 // The entries of the weight-gradient queue: closures over x and dY, each of which writes one slot.
 #include "braid/nn/weight_grads.h"
 
+#include <ATen/OpMathType.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
 #include "braid/nn/kernels/product.h"
 #include "braid/nn/kernels/row_sum.h"
 #include "braid/nn/kernels/scatter.h"
@@ -15,6 +20,20 @@ void push(const GradTarget& target, param::WeightGradQueue::Compute compute) {
 // Clears the slot if beta is 0: the slot may then hold anything, NaN included. beta is 0 or 1.
 void forget(const param::GradSlot& slot) {
   if (slot.beta == 0) slot.target.zero_();
+}
+
+// Returns true if tensor ranks hold copies of the parameter, and each computes a part of its gradient.
+bool is_copy(const param::Parameter& param) {
+  const std::vector<mesh::Piece>& pieces = param.placement.pieces;
+  return !pieces.empty() && std::ranges::all_of(pieces, [](const mesh::Piece& piece) { return piece.copies > 1; });
+}
+
+// Returns one row, in the type of slots.
+at::Tensor summed_rows(const at::Tensor& dy_nc) {
+  const at::ScalarType type = at::toOpMathType(dy_nc.scalar_type());
+  at::Tensor sum_1c = at::empty({1, dy_nc.size(1)}, dy_nc.options().dtype(type));
+  kernels::accumulate_row_sum(sum_1c.view({-1}), dy_nc, 0);
+  return sum_1c;
 }
 
 }  // namespace
@@ -32,12 +51,15 @@ void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
   });
 }
 
-void push_row_sum(const GradTarget& target, at::Tensor dy_nc) {
-  push(target, [dy = std::move(dy_nc)](const param::GradSlot& slot) {
+void push_row_sum(const GradTarget& target, at::Tensor dy_nc, int64_t begin) {
+  if (is_copy(*target.param.param)) dy_nc = summed_rows(dy_nc);
+  push(target, [dy = std::move(dy_nc), begin](const param::GradSlot& slot) {
     at::Tensor flat = slot.target.view({-1});
-    const int64_t reached = dy.size(1);
-    kernels::accumulate_row_sum(flat.narrow(0, 0, reached), dy, slot.beta);
-    if (slot.beta == 0) flat.narrow(0, reached, flat.numel() - reached).zero_();
+    const int64_t end = begin + dy.size(1);
+    kernels::accumulate_row_sum(flat.narrow(0, begin, dy.size(1)), dy, slot.beta);
+    if (slot.beta != 0) return;
+    flat.narrow(0, 0, begin).zero_();
+    flat.narrow(0, end, flat.numel() - end).zero_();
   });
 }
 

@@ -36,9 +36,10 @@ std::optional<at::Tensor> any_trained(std::initializer_list<const param::Paramet
 // Each push does nothing for a frozen parameter. Pushes slot = beta * slot + dy^T x, of shape [o, i]
 // (kernels/product.h).
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni);
-// Pushes slot = beta * slot + the sum over rows. Elements of the parameter beyond the summed ones (positions that the
-// batch does not reach) get zero.
-void push_row_sum(const GradTarget& target, at::Tensor dy_nc);
+// Pushes slot = beta * slot + the sum over rows, which are elements `begin` .. of the parameter. Its other elements
+// (positions that the rank's tokens do not reach) get zero. Without sequence parallelism the product before the op
+// keeps dY too. With it, the product has the gathered dY, so the rank's own is summed here and not kept.
+void push_row_sum(const GradTarget& target, at::Tensor dy_nc, int64_t begin = 0);
 // Pushes slot = beta * slot; slot[rows[k]] += dy[k]. With beta 0 the whole table is cleared. In fast mode that happens
 // at most once a step, and never for a tied head, whose product comes first.
 void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n);

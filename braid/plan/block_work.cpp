@@ -106,14 +106,23 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
   work.input_grad.num_reductions = half.backward_sums;
 }
 
-// Adds the all-reduce of the gradients of key heads that tensor ranks hold copies of, as if all of these ranks took
-// part.
-void add_copies(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout,
-                const ModelSpec& model) {
+// Adds all-reduces of gradients of parameters: those of key heads that tensor ranks hold copies of, as if all of these
+// ranks took part, and under sequence parallelism those of ops between the products.
+void add_copies(PartWork& work, const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
+  const Sizes z(spec, layout);
+  PassWork& pass = work.weight_grad;
   const auto is_trained = [](const layout::ProductCount& product) { return product.gradients.of_weight; };
-  if (layout.tensor <= model::num_kv_heads(model) || std::ranges::none_of(part.products, is_trained)) return;
-  work.weight_grad.reduced_bytes = kFloat * 2 * z.kv / z.t * z.h;
-  work.weight_grad.num_reductions = 1;
+  const bool trains = std::ranges::any_of(part.products, is_trained);
+  double elements = 0;
+  if (trains && layout.tensor > model::num_kv_heads(spec.model) && part.attention_flops.at(layout.extents.all) > 0) {
+    elements += 2 * z.kv / z.t * z.h;
+    ++pass.num_reductions;
+  }
+  if (spec.mesh.sequence_parallel) {
+    elements += part.summed_params.at(layout.extents.all);
+    pass.num_reductions += part.num_summed_params;
+  }
+  if (pass.num_reductions > 0) pass.reduced_bytes = kFloat * elements / pass.num_reductions;
 }
 
 // Adds products, attention and sums of the ops that embedding or head has beside its table.
@@ -161,7 +170,10 @@ PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, 
   }
   if (!part.expert_products.empty()) add_routes(work, z, layout);
   add_sums(work, part, z, layout);
-  if (attends && formulas == FormulaSet::Braid) add_copies(work, part, z, layout, spec.model);
+  if (formulas == FormulaSet::Braid) {
+    add_copies(work, part, spec, layout);
+    work.input_grad.gathered_again = spec.mesh.sequence_parallel ? part.gathered_again : 0;
+  }
   if (attends) add_gathers(work, part, z, layout);
   if (part.runs_backward) work.full = work.forward;
   if (!is_torchtitan(formulas)) return work;

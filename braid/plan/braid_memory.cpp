@@ -2,6 +2,7 @@
 #include "braid/plan/braid_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "braid/layout/logits.h"
@@ -96,11 +97,13 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
   const bool takes_place = x.ends_in_norm && !own_graphs;
   const double coming = load.head && !takes_place ? x.hidden : 0;
-  const double rows = x.routed > 0 ? x.routed : x.hidden;  // input rows of the products
+  const double rows = x.routed > 0 ? x.routed : x.all_tokens;  // input rows of the products
   const double copied_feed = std::max(trained.up ? copied_factors(run, rows, x.inner) : 0,
                                       trained.down ? copied_factors(run, x.activated, rows) : 0);
   const double sums = trained.down ? 0 : x.inner_sums;  // else they take the place of that product's input
-  const double feed = x.activated + again_feed + 2 * x.routed + copied_feed + sums;
+  const double activated = selected || !trained.down ? 0 : x.activated;
+  const double feed = std::max(x.activated + again_feed + 2 * x.routed + copied_feed + sums + x.gathered,
+                               2 * x.gathered + x.exchanged - activated);
   // By then the feed-forward branch's tensors are freed, unless weight gradients have a separate pass.
   const bool waits = waits_in_a_line(run);
   const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : of_products);
@@ -108,11 +111,22 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
   // not.
   const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
-  const double copied = trained.qkv ? copied_factors(run, x.hidden, x.qkv) : 0;
-  const double attention = x.heads + gradients + again_attention - freed + copied;
+  const double copied = trained.qkv ? copied_factors(run, x.all_tokens, x.qkv) : 0;
+  const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
+  const double behind_last = x.heads + again_attention + x.gathered;
+  const double attention =
+      std::max({x.heads + gradients + again_attention, behind_last, around_first}) - freed + copied;
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
+}
+
+// Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
+// wait with gathered inputs and gradients, beside the gradient that the stage returns. 0 without sequence parallelism,
+// where what waits is no more than what was kept.
+double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+  if (x.gathered == 0 || !spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
+  return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.hidden;
 }
 
 // Returns the parameters that are sharded.
@@ -165,6 +179,11 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
   const double g = z.gated ? 2 : 1;
   hidden = hidden_bytes(spec, layout);
+  all_tokens = of_row * model.width;
+  if (spec.mesh.sequence_parallel) {
+    gathered = all_tokens;
+    exchanged = spec.train.microbatch > 1 ? all_tokens : 0;
+  }
   qkv = of_row * (z.q + 2 * z.kv) / t;
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
@@ -209,12 +228,14 @@ double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const double blocks = load.of_parts([&](size_t part) { return x.parts[part].pending; });
   const bool table = load.head && x.whole_logits && x.of_logits.of_weight;
-  return blocks + (table ? x.hidden + x.logits : 0) + (load.embedding && x.embedding_runs_backward ? x.hidden : 0);
+  return blocks + (table ? x.all_tokens + x.logits : 0) +
+         (load.embedding && x.embedding_runs_backward ? x.all_tokens : 0);
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const double skipped = skipped_blocks(x, load), in_backward = load.blocks - skipped;
   const double in_head = load.head ? head_bytes(x, load.recompute.keeps) : 0;
+  const double waiting = waiting_at_end(run, x, load);
   double block = in_backward > 0 ? block_working(run, x, load) : 0;
   if (load.recompute.keeps == Keeps::SegmentInputs && in_backward > 0) {
     block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
@@ -223,12 +244,16 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   const bool has_input = !load.embedding && load.blocks > 1 && load.backward == StageBackward::Nothing;
   const double forward = 2 * x.hidden + x.inner + x.activated + (has_input ? x.hidden : 0);
   if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
-  if (!load.head) return block;
-  const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.hidden : 0;
-  const double last_output = x.picks_rows && !x.whole_logits ? x.hidden : 0;  // an argument, while chunks are computed
-  const double head = (x.of_logits.of_input ? x.hidden : 0) + again + last_output + (x.whole_logits ? 0 : x.logits) +
-                      (x.of_logits.of_weight ? copied_factors(run, x.hidden, x.logits) : 0);
-  return std::max(head, block - in_head);
+  if (!load.head) return std::max(block, waiting);
+  const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.all_tokens : 0;
+  const double last_output =
+      x.picks_rows && !x.whole_logits ? x.all_tokens : 0;  // an argument while chunks are computed
+  const double head = (x.of_logits.of_input ? x.all_tokens : 0) + again + last_output +
+                      (x.whole_logits ? 0 : x.logits) +
+                      (x.of_logits.of_weight ? copied_factors(run, x.all_tokens, x.logits) : 0);
+  const double freed = waits_in_a_line(run) ? 0 : x.all_tokens + x.logits;
+  const double scattered = x.gathered > 0 && x.of_logits.of_input ? x.gathered + x.exchanged + x.hidden - freed : 0;
+  return std::max({head, scattered, waiting, block - in_head});
 }
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
@@ -245,7 +270,15 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
                               ? stages
                               : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
   const double weights = spec.sync.zero == 3 ? gathered : 0;
-  return gradients * bytes.gradients + weights * bytes.weights;
+  const bool in_units = spec.train.reduction == Reduction::Fast;
+  return (in_units ? gradients * bytes.gradients : 0) + weights * bytes.weights;
+}
+
+double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {
+  const RunLayout& layout = run.layout;
+  const int leaves = layout.microbatches / num_updates(run) / layout.copies_in_pipe;
+  const ParameterSum all{.count = share.parameters.count() + share.both_uses.count};
+  return std::bit_width(static_cast<unsigned>(leaves)) * state_bytes(run.spec.train.dtype, run.formulas, all).gradients;
 }
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {

@@ -26,6 +26,9 @@ struct ActivationBytes {
   std::vector<TrainedMatrices> trained;  // by kind of layer
   double block = 0;                      // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
+  double all_tokens;              // the hidden state of all tokens; `hidden` has a rank's between products
+  double gathered = 0;            // the same under sequence parallelism, else 0
+  double exchanged = 0;           // in the order in which ranks exchange it, if sequences are not in that order
   double inner_sums = 0;          // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
   double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
   double mask = 0;                // mask of dropout: a byte for each element
@@ -87,6 +90,8 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 //   in that block's attention   the gradients of its output, queries, keys and values
 //   with dropout                the gradient after the mask is applied
 //
+// Under sequence parallelism there are also the gathered gradient behind a part's last product, and around its first
+// one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
 // If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
 //
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
@@ -99,6 +104,10 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors,
 //   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
 //                                             those of the stages that sync.zero_gather "stage" keeps gathered
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
+
+// Returns the bytes of a rank's gradients under train.reduction "reproducible". A tree adds the m microbatches of an
+// update (param/grad_sink.h). It keeps log2(m) + 1 gradients of each use of a parameter, whole under every sync.zero.
+double tree_gradient_bytes(const PlannedRun& run, const RankShare& share);
 
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);

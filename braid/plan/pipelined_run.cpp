@@ -231,7 +231,8 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     const double moments =
         (stays ? bytes.optimizer : 0) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights + bytes.frozen);
-    memory.gradients = static_cast<int64_t>(bytes.gradients);
+    const bool by_tree = formulas_ == FormulaSet::Braid && spec_.train.reduction == Reduction::Reproducible;
+    memory.gradients = static_cast<int64_t>(by_tree ? tree_gradient_bytes(run, share) : bytes.gradients);
     const double saved = save_bytes(spec_, parameters.shared) - static_cast<double>(memory.activations);
     memory.moments = static_cast<int64_t>(moments + std::max(saved, 0.0));
     memory.communication = static_cast<int64_t>(passed + exchanged_bytes(run, share) + parameters.shared.reduced.kept +

@@ -103,9 +103,11 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
   }
   const int first = schedule::owner_of_stage(traits.placement, layout.pipe, 0);
   const int last = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
-  if (stages.size() == 1 || (first != last && !mirrored)) return shares;
+  if (first != last && !mirrored) return shares;
   const ParameterSum tied = tied_parameters(run.spec, layout);
   for (const int rank : std::set{first, last}) {
+    shares[rank].both_uses = tied;
+    if (stages.size() == 1) continue;
     shares[rank].parameters.shared += -1 * tied;
     shares[rank].ends += -1 * tied;
   }

@@ -214,8 +214,8 @@ StageLoad layers_load(const layout::ModelAccount& account, int begin, int end) {
 
 void set_account(AccountPtr account, const MeshSpec& mesh, RunLayout& layout) {
   layout.account = std::move(account);
-  const auto between = mesh.sequence_parallel ? layout::Sequence::Split : layout::Sequence::Whole;
-  layout.extents = layout::rank_extents(*layout.account, {layout.tokens, layout.tensor, layout.expert, between});
+  layout.extents =
+      layout::rank_extents(*layout.account, {layout.tokens, layout.tensor, layout.expert, layout::sequence_of(mesh)});
 }
 
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {

@@ -151,7 +151,6 @@ const std::vector<Combination>& combinations() {
       {Experts, Experts, NotBuilt, "a mixture of experts is not built yet"},
       {Expert, Expert, NotBuilt, "expert parallelism is not built yet"},
       {Offload, Offload, NotBuilt, "offload is not built yet"},
-      {SequenceParallel, SequenceParallel, NotBuilt, "sequence parallelism is not built yet"},
       {UnequalShares, TablePipeline, Refused, "a table of actions has one number of microbatches"},
       {UnequalShares, AsynchronousPipeline, Refused, "all data ranks make each update of a step together"},
       {UnequalShares, Reproducible, Refused, "a balanced tree has as many microbatches on each data rank"},

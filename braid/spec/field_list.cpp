@@ -133,9 +133,10 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::tensor>(
           "mesh.tensor", axis,
           "Ranks that share each matrix; divides model.heads, and divides model.kv_heads or is a multiple of it."),
-      mesh<&MeshSpec::sequence_parallel>(
-          "mesh.sequence_parallel", Anything{},
-          "Whether tensor ranks share the tokens of norms and residuals; false for now."),
+      mesh<&MeshSpec::sequence_parallel>("mesh.sequence_parallel", Anything{},
+                                         "Whether tensor ranks share the tokens of norms, dropout and residuals "
+                                         "(sequence parallelism). mesh.tensor divides "
+                                         "model.context."),
       mesh<&MeshSpec::ranks_per_node>(
           "mesh.ranks_per_node", at_least(0),
           "Consecutive ranks that collectives treat as one node, so that they have two levels, "

@@ -66,6 +66,16 @@ CrossRule sound_on_tensor_ranks() {
           }};
 }
 
+CrossRule sound_on_split_tokens() {
+  const auto found = [](const View& at) { return mistakes(at.spec.model, model::problems_on_split_tokens); };
+  Strings keys = family_keys();
+  keys.insert(keys.begin(), "mesh.sequence_parallel");
+  return {keys, [found](const View& at) { return !at.spec.mesh.sequence_parallel || found(at).empty(); },
+          [found](const View& at) {
+            return cat("must be false for the blocks of \"", at.spec.model.family, "\": ", joined(found(at), "; "));
+          }};
+}
+
 }  // namespace
 
 std::vector<CrossRule> model_rules() {
@@ -73,6 +83,7 @@ std::vector<CrossRule> model_rules() {
   return {
       sound_family(),
       sound_on_tensor_ranks(),
+      sound_on_split_tokens(),
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
       of_heads("model.head_width", &ModelSpec::head_width, {kFree, kCapped}),

@@ -10,15 +10,16 @@
 namespace braid::sync {
 namespace {
 
-std::vector<mesh::Piece> copied_pieces(const param::Parameter& param) {
-  std::vector<mesh::Piece> pieces = param.placement.pieces;
-  std::erase_if(pieces, [](const mesh::Piece& piece) { return piece.copies == 1; });
-  return pieces;
+// Returns the local elements of which `copies` ranks hold copies.
+std::vector<mesh::ElementRun> runs_with(int copies, const mesh::Placement& placement) {
+  std::vector<mesh::Piece> pieces = placement.pieces;
+  std::erase_if(pieces, [&](const mesh::Piece& piece) { return piece.copies != copies; });
+  return pieces.empty() ? std::vector<mesh::ElementRun>() : mesh::runs_of(pieces, placement.local_shape);
 }
 
 }  // namespace
 
-CopiesSink::CopiesSink(std::unique_ptr<param::GradSink> sink, std::unique_ptr<Communicator> holders)
+CopiesSink::CopiesSink(std::unique_ptr<param::GradSink> sink, CopyHolders holders)
     : sink_(std::move(sink)), holders_(std::move(holders)) {
   sink_->on_ready = [this](const param::Parameter& param) {
     if (on_ready) on_ready(param);
@@ -26,35 +27,37 @@ CopiesSink::CopiesSink(std::unique_ptr<param::GradSink> sink, std::unique_ptr<Co
 }
 
 param::GradSlot CopiesSink::open(const param::Parameter& param, int use, int micro) {
-  check(copies_.empty(), "one slot is open at a time");
+  check(open_.empty(), "one slot is open at a time");
   param::GradSlot slot = sink_->open(param, use, micro);
-  const std::vector<mesh::Piece> pieces = copied_pieces(param);
-  if (pieces.empty()) return slot;
   const param::MemoryScope scope(param::MemoryCategory::Communication);
-  for (const mesh::ElementRun& run : mesh::runs_of(pieces, param.placement.local_shape)) {
-    copies_.push_back(slot.target.view({-1}).narrow(0, run.begin, run.end - run.begin));
-    if (slot.beta == 0) continue;
-    before_.push_back(copies_.back().clone());
-    copies_.back().zero_();
+  for (const auto& [number, holders] : holders_) {
+    for (const mesh::ElementRun& run : runs_with(number, param.placement)) {
+      Copies copies{holders.get(), slot.target.view({-1}).narrow(0, run.begin, run.end - run.begin), {}};
+      if (slot.beta != 0) {
+        copies.before = copies.elements.clone();
+        copies.elements.zero_();
+      }
+      open_.push_back(std::move(copies));
+    }
   }
   return slot;
 }
 
 void CopiesSink::close(const param::Parameter& param, int use, int micro) {
-  const auto copies = std::exchange(copies_, {}), before = std::exchange(before_, {});
-  for (size_t i = 0; i < copies.size(); ++i) {
-    holders_->all_reduce(copies[i], ReduceOp::Sum).order_before(holders_->queue());
-    if (!before.empty()) copies[i].add_(before[i]);
+  for (const Copies& copies : std::exchange(open_, {})) {
+    copies.holders->all_reduce(copies.elements, ReduceOp::Sum).order_before(copies.holders->queue());
+    if (copies.before.defined()) copies.elements.add_(copies.before);
   }
   sink_->close(param, use, micro);
 }
 
-std::optional<int> first_holder(const param::ParamStore& store, int tensor_rank) {
+std::set<int> numbers_of_copies(const param::ParamStore& store) {
+  std::set<int> numbers;
   for (const param::Parameter& param : store.params()) {
-    const std::vector<mesh::Piece> pieces = copied_pieces(param);
-    if (!pieces.empty()) return tensor_rank - pieces.front().copy;
+    for (const mesh::Piece& piece : param.placement.pieces) numbers.insert(piece.copies);
   }
-  return std::nullopt;
+  numbers.erase(1);
+  return numbers;
 }
 
 }  // namespace braid::sync

@@ -1,21 +1,27 @@
-// The sink of a rank that holds copies of rows, as neighbouring tensor ranks do of key heads that they share
-// (mesh::Piece::copies). Each of these ranks computes the part of the rows' gradient that belongs to its queries.
+// The sink of a rank that holds copies of rows (mesh::Piece::copies). Neighbouring tensor ranks hold copies of the key
+// heads that they share: each computes the part of the rows' gradient that belongs to its queries. Under sequence
+// parallelism all tensor ranks hold copies of norms, and each computes the part that belongs to its tokens.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <optional>
+#include <set>
+#include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/param/grad_sink.h"
 
 namespace braid::sync {
 
+// The ranks that hold the same copies as this one, by the number of copies.
+using CopyHolders = std::map<int, std::unique_ptr<Communicator>>;
+
 // Sums the gradients of copies over the ranks that hold them, for each microbatch before the next sink has it. So
 // microbatches and replicas are added in the same order as without copies, and copies stay equal.
 class CopiesSink final : public param::GradSink {
  public:
-  // `holders` are the ranks that hold the same copies. All ranks write the same gradients in the same order.
-  CopiesSink(std::unique_ptr<param::GradSink> sink, std::unique_ptr<Communicator> holders);
+  // All holders write the same gradients in the same order.
+  CopiesSink(std::unique_ptr<param::GradSink> sink, CopyHolders holders);
 
   param::GradSlot open(const param::Parameter& param, int use, int micro) override;
   // Throws CommError. Collective over the holders if the parameter has copies.
@@ -24,13 +30,16 @@ class CopiesSink final : public param::GradSink {
 
  private:
   std::unique_ptr<param::GradSink> sink_;
-  std::unique_ptr<Communicator> holders_;
-  // The slot that is open: the elements of copies, and what they were before if the gradient is added to them.
-  std::vector<at::Tensor> copies_, before_;
+  CopyHolders holders_;
+  // Elements of the open slot that other ranks hold too, and their values before if the gradient is added to them.
+  struct Copies {
+    Communicator* holders;
+    at::Tensor elements, before;
+  };
+  std::vector<Copies> open_;
 };
 
-// Returns the tensor rank that holds copy 0 of the rows of which `tensor_rank` holds copies; nothing if its store has
-// no copies.
-std::optional<int> first_holder(const param::ParamStore& store, int tensor_rank);
+// Returns the numbers of copies that pieces of the store's parameters have, but for 1.
+std::set<int> numbers_of_copies(const param::ParamStore& store);
 
 }  // namespace braid::sync

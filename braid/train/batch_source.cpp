@@ -54,8 +54,7 @@ nn::Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts 
   microbatch.dropout_key = random_bits(dropout_key_, place);
   if (masked_) {
     read_masked(first, parts, microbatch);
-    if (padded_)
-      microbatch.num_targets = masked_->num_targets(step * batch_, batch_) / static_cast<double>(num_global_);
+    if (padded_) microbatch.num_targets = targets_of(step * batch_, batch_) / num_global_;
     return microbatch;
   }
   if (parts.tokens) microbatch.tokens_bt = tokens(first, 0);
@@ -79,10 +78,18 @@ void BatchSource::read_masked(int64_t first, MicrobatchParts parts, nn::Microbat
   }
 }
 
+// Returns the number of targets of `count` samples from `first` on. Every microbatch of a step asks for those of the
+// same samples, whose lengths are looked up once.
+double BatchSource::targets_of(int64_t first, int64_t count) const {
+  const std::pair samples(first, count);
+  if (last_targets_.first != samples)
+    last_targets_ = {samples, static_cast<double>(masked_->num_targets(first, count))};
+  return last_targets_.second;
+}
+
 double BatchSource::targets_in_evaluation(int64_t sequences, int64_t count) const {
   if (!padded_) return 0;
-  const auto all = static_cast<double>(masked_->num_targets(0, sequences));
-  return all / static_cast<double>(sequences) * static_cast<double>(count);
+  return targets_of(0, sequences) / static_cast<double>(sequences) * static_cast<double>(count);
 }
 
 int64_t BatchSource::num_before(int64_t count, int64_t step, int micro) const {

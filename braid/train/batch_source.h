@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "braid/data/masked_sequences.h"
@@ -28,6 +29,7 @@ struct SampleSource {
   std::optional<data::MaskTokens> mask = {};
 };
 
+// Used by one thread.
 class BatchSource {
  public:
   BatchSource(const RunSpec& spec, const SampleSource& source, const Groups& groups);
@@ -57,6 +59,7 @@ class BatchSource {
   at::Tensor tokens(int64_t first_sample, int64_t first_token) const;
   at::Tensor documents(int64_t first) const;
   void read_masked(int64_t first, MicrobatchParts parts, nn::Microbatch& microbatch) const;
+  double targets_of(int64_t first, int64_t count) const;
 
   const std::vector<int> first_micros_;        // by data rank
   std::optional<data::Sampler> sampler_;       // of a causal family
@@ -65,6 +68,7 @@ class BatchSource {
   int batch_, microbatch_, context_;
   bool by_document_, padded_;
   int first_micro_, num_microbatches_, num_global_;
+  mutable std::pair<std::pair<int64_t, int64_t>, double> last_targets_{};  // the last call of targets_of(), its result
 };
 
 }  // namespace braid::train

@@ -21,7 +21,7 @@ BlockExecutor::BlockExecutor(const RunSpec& spec, RankModel& model, const BatchS
       plan_(std::move(options.versions)),
       mode_(options.mode),
       sequences_(options.sequences),
-      activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width},
+      activation_shape_(hidden_sizes(spec)),
       vocab_(spec.model.vocab),
       auxiliaries_(model.auxiliaries()) {
   if (mode_ == ExecutorMode::Training && plan_.asynchronous()) {

@@ -42,7 +42,7 @@ void refuse_functions_of_tokens_together(const ModelSpec& model, const std::stri
       throw ConfigError({{"model.family", cat(model.family),
                           cat("must have no function of tokens together to continue text, since new tokens are "
                               "computed alone, and ",
-                              directory, " has ", model::rule_text(block, op),
+                              directory, " has opaque ", model::rule_text(block, op),
                               "; a function of each token by itself says OpaqueTokens::Apart"),
                           ""}});
     }

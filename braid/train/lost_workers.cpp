@@ -50,6 +50,10 @@ std::vector<int> LostWorkers::read_here(int64_t step) const {
   return begun() ? work_.lost_read_by(work_.place_of(worker_), step) : std::vector<int>();
 }
 
+double LostWorkers::steps_at_rate_of(int64_t step) const {
+  return static_cast<double>((1 + std::ssize(read_here(step))) * std::ssize(workers())) / num_data_;
+}
+
 std::vector<int> LostWorkers::evaluated_here(int64_t step) const {
   std::vector<int> ranks = read_here(step);
   ranks.insert(ranks.begin(), worker_);

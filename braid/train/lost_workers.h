@@ -63,6 +63,8 @@ class LostWorkers {
   const std::vector<int>& workers() const { return roster_.members(); }
   // Returns the lost workers whose shares of `step` this worker reads, by data rank.
   std::vector<int> read_here(int64_t step) const;
+  // Returns how much of the samples of `step` all workers would read if each read as many of them as this one.
+  double steps_at_rate_of(int64_t step) const;
   // Returns the data ranks whose samples this worker reads in an evaluation's step `step`: its own first.
   std::vector<int> evaluated_here(int64_t step) const;
   // Agrees on the work from `step` on, after MembersLost. Returns the shares that this worker takes over. Throws

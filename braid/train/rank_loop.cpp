@@ -230,8 +230,11 @@ void RankLoop::predict() {
   });
 }
 
+// Counts lost workers too: what is not measured after the first step is not measured later, since a measurement needs
+// new groups, which a roster no longer makes then.
 bool RankLoop::worth_measuring_peak() const {
-  const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
+  const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) /
+                        static_cast<double>(num_ranks(start_.spec.mesh));
   return spec::model_flops_per_token(start_.spec) * tokens >= kFewestFlopsWorthMeasuring;
 }
 

@@ -6,7 +6,10 @@
 #include <span>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/layout/frozen.h"
+#include "braid/layout/parameters.h"
+#include "braid/model/families.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/sync/copies_sink.h"
@@ -18,6 +21,20 @@ namespace {
 std::vector<nn::ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
   const std::vector<int> units = spec::stage_units(spec, num_stages);
   return nn::pieces_of(spec.model, units[stage], units[stage + 1]);
+}
+
+// Returns the whole model's parameters as this tensor rank holds them.
+layout::ModelParams params_of(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker) {
+  const int rank = groups.at[mesh::Axis::Tensor], ranks = groups.mesh.size(mesh::Axis::Tensor);
+  layout::ModelParams params = maker.params(spec.model, rank, ranks);
+  if (!spec.mesh.sequence_parallel) return params;
+  if (maker.block != nn::model_maker(spec.model).block) {
+    throw ConfigError(
+        {{"mesh.sequence_parallel", "true",
+          "must be false: a program's own blocks are not known to work on a part of the tokens", "false"}});
+  }
+  layout::split_tokens(model::graph_of(spec.model), {rank, ranks, mesh::Axis::Tensor}, params);
+  return params;
 }
 
 layout::AuxiliarySpec auxiliaries_of(const layout::ModelParams& blocks) {
@@ -74,10 +91,14 @@ at::ScalarType scalar_type(DType dtype) {
   return at::kFloat;
 }
 
+std::vector<int64_t> hidden_sizes(const RunSpec& spec) {
+  const int parts = spec.mesh.sequence_parallel ? spec.mesh.tensor : 1;
+  return {spec.train.microbatch, spec.model.context / parts, spec.model.width};
+}
+
 RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker)
     : groups_(groups), maker_(maker) {
-  layout::ModelParams all =
-      maker.params(spec.model, groups.at[mesh::Axis::Tensor], groups.mesh.size(mesh::Axis::Tensor));
+  layout::ModelParams all = params_of(spec, groups, maker);
   layout::mark_frozen(all, [&](const std::string& name) { return spec::is_frozen(spec.optimizer, name); });
   order_ = param_order(all);
   layers_ = model_layers(all);
@@ -108,10 +129,11 @@ void RankModel::make_sink() {
         store_->reduction() == Reduction::Reproducible ? param::tree_sink(*store_) : param::accumulating_sink(*store_);
   }
   const int rank = groups_.at[mesh::Axis::Tensor];
-  if (const std::optional<int> first = sync::first_holder(*store_, rank)) {
-    auto holders = groups_.over({mesh::Axis::Tensor}).split(*first, rank, "copies of key heads");
-    sink_ = std::make_unique<sync::CopiesSink>(std::move(sink_), std::move(holders));
+  sync::CopyHolders holders;
+  for (const int copies : sync::numbers_of_copies(*store_)) {
+    holders[copies] = groups_.over({mesh::Axis::Tensor}).split(rank / copies, rank, cat(copies, " copies"));
   }
+  if (!holders.empty()) sink_ = std::make_unique<sync::CopiesSink>(std::move(sink_), std::move(holders));
 }
 
 void RankModel::hold_stage(int stage) const {
@@ -139,7 +161,8 @@ void RankModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
   stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
-  const nn::RankContext rank{groups_.over({mesh::Axis::Tensor}), *stage.weight_grads, nn::kept_by_layers(policy)};
+  const nn::RankContext rank{groups_.over({mesh::Axis::Tensor}), *stage.weight_grads, nn::kept_by_layers(policy),
+                             layout::sequence_of(spec.mesh)};
   for (const nn::ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }

@@ -81,14 +81,14 @@ ModelSample::ModelSample(const RunSpec& spec, const layout::ModelParams& params,
       sink_(param::accumulating_sink(store_)),
       queue_(*sink_),
       recompute_(spec::stage_recompute(spec.memory, 0)),
-      rank_{tensor, queue_, nn::kept_by_layers(recompute_)} {
+      rank_{tensor, queue_, nn::kept_by_layers(recompute_), layout::sequence_of(spec.mesh)} {
   const int64_t b = spec.train.microbatch, t = spec.model.context;
   microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});
   const int64_t picked = spec::num_picked(spec);
   microbatch_.targets_bt = microbatch_.tokens_bt.narrow(1, 0, picked).contiguous();
   if (picked < t) microbatch_.rows_bj = at::arange(picked, at::kLong).expand({b, picked}).contiguous();
   microbatch_ = placed_on(compute_device(spec), microbatch_, spec.model.vocab);
-  x_btc_ = at::full({b, t, spec.model.width}, 0.5, options_);
+  x_btc_ = at::full(hidden_sizes(spec), 0.5, options_);
 }
 
 ModelSample::Piece::Piece(ModelSample& sample, const nn::ModelPiece& piece)

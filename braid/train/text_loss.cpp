@@ -12,6 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/data/masked_sequences.h"
+#include "braid/data/sampler.h"
 #include "braid/launch/launcher.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
@@ -91,8 +92,7 @@ class TextLossReader {
   // Adds the loss of `tokens` to `loss`.
   void measure(const data::TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
     const int64_t context = model_.spec().context, stride = options_.stride > 0 ? options_.stride : context;
-    const auto windows = is_masked() ? masked_windows(tokens.num_tokens(), spec::text_tokens(model_.spec().context))
-                                     : text_windows(tokens.num_tokens(), context, stride);
+    const auto windows = is_masked() ? masked_windows(tokens) : text_windows(tokens.num_tokens(), context, stride);
     for (size_t first = 0; first < windows.size();) {
       size_t end = first + 1;
       const auto same = [&](const TextWindow& w) {
@@ -111,11 +111,20 @@ class TextLossReader {
  private:
   bool is_masked() const { return spec::is_masked(model_.spec()); }
 
-  // Returns windows of `text` tokens, and the rest. One token alone has no context and is left out.
-  static std::vector<TextWindow> masked_windows(int64_t num_tokens, int64_t text) {
+  // Returns windows of a sequence's text each, and the rest; of documents their pieces, sorted by length, since those
+  // of one length are computed together. One token alone has no context and is left out.
+  std::vector<TextWindow> masked_windows(const data::TokenSource& tokens) const {
+    const int text = spec::text_tokens(model_.spec().context);
     std::vector<TextWindow> windows;
-    for (int64_t begin = 0; begin + 1 < num_tokens; begin += text) {
-      const int64_t length = std::min(text, num_tokens - begin);
+    if (data_.sequences == SequenceCut::Documents) {
+      for (const auto& [begin, length] : data::document_pieces(tokens, text)) {
+        if (length > 1) windows.push_back({begin, length, length});
+      }
+      std::ranges::stable_sort(windows, {}, &TextWindow::length);
+      return windows;
+    }
+    for (int64_t begin = 0; begin + 1 < tokens.num_tokens(); begin += text) {
+      const int64_t length = std::min<int64_t>(text, tokens.num_tokens() - begin);
       windows.push_back({begin, length, length});
     }
     return windows;

@@ -140,6 +140,7 @@ StepReport Trainer::step() {
   }
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
+  if (losses_) report.tokens_per_second *= losses_->steps_at_rate_of(num_steps_);
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
   const int64_t across_hosts = groups_->world.bytes_across_hosts();
   report.bytes_across_hosts = across_hosts - std::exchange(bytes_across_hosts_, across_hosts);

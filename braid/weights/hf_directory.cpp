@@ -91,8 +91,13 @@ HfDirectory::HfDirectory(std::string folder)
   find_tensors();
 }
 
-// Returns the name itself, or the one of older files if they have that.
+// Returns the name itself, or another one under which the files have the tensor: the second name of an untied tensor,
+// by which transformers reads it, or the name of older files.
 std::string HfDirectory::name_in_files(const std::string& name) const {
+  for (const model::HfAlias& copy : model::family_of(model_).names.copies) {
+    const bool is_untied = model_.output_weights == OutputWeights::Untied && copy.other == name;
+    if (is_untied && files_.tensors().contains(copy.name)) return copy.name;
+  }
   for (const model::HfAlias& end : model::family_of(model_).names.older) {
     if (!name.ends_with(end.name)) continue;
     const std::string older = name.substr(0, name.size() - end.name.size()) + end.other;
@@ -131,9 +136,8 @@ void HfDirectory::find_tensors() {
 
 std::vector<Problem> HfDirectory::problems_of_tied_head() const {
   const model::HfNames& names = model::family_of(model_).names;
-  std::vector<Problem> problems;
-  if (model_.output_weights == OutputWeights::Tied)
-    problems = problems_of_copy(names.head, *of_whole_.at("wte.weight")[0]);
+  if (model_.output_weights == OutputWeights::Untied) return {};
+  std::vector<Problem> problems = problems_of_copy(names.head, *of_whole_.at("wte.weight")[0]);
   for (const model::HfAlias& copy : names.copies) {
     const auto of = std::ranges::find(tensors_, copy.other, &HfTensor::name);
     for (Problem& problem : problems_of_copy(copy.name, *of)) problems.push_back(std::move(problem));

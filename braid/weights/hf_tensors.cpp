@@ -92,7 +92,8 @@ std::string hf_base_prefix(const ModelSpec& spec) { return model::family_of(spec
 
 bool is_redundant(const ModelSpec& spec, const std::string& name) {
   const model::HfNames& names = model::family_of(spec).names;
-  if (std::ranges::count(names.copies, name, &model::HfAlias::name) > 0) return true;
+  const auto is_of = [&](const model::HfAlias& copy) { return name == copy.name || name == copy.other; };
+  if (std::ranges::any_of(names.copies, is_of)) return true;
   if (name == names.head) return spec.output_weights == OutputWeights::Tied;
   return std::ranges::any_of(model::family_of(spec).names.redundant,
                              [&](const std::string& end) { return name.ends_with(end); });

@@ -73,6 +73,20 @@ class BertRun(TinyRun):
             self.assertEqual(done.returncode, 2, command)
             self.assertIn(said, done.stderr)
 
+    def nats(self, *documents):
+        """The loss of a text of these documents, times the tokens that were predicted."""
+        (self.path / "text.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in documents))
+        done = self.braid("evaluate", "run", "text.jsonl", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)["total"]
+        return told["loss"] * told["tokens"]
+
+    def test_a_model_of_documents_is_evaluated_on_each_document_alone(self):
+        self.trained('data.sequences="documents"', "train.save_every=4")
+        one, other, last = "w00x0 w11x1 w22x2", "w22x2 w00x0 w11x1", "w33x3 w44x4"
+        self.assertNotAlmostEqual(self.nats(one), self.nats(other), places=4)
+        self.assertAlmostEqual(self.nats(one, last) - self.nats(one), self.nats(other, last) - self.nats(other), places=4)
+
     def test_utilisation_counts_the_logits_of_chosen_tokens_alone(self):
         self.trained("train.peak_flops=1e15")
         start, *lines = self.metrics()

@@ -102,6 +102,23 @@ class LostWorkers(TinyRun):
                 self.assertRegex(said, "restart 1 of 3, from run/step-[24]0")
                 self.assertEqual(self.lost(), [])
 
+    def test_fewer_workers_do_not_begin_to_measure_and_their_rate_counts_the_shares_that_they_read(self):
+        words = [*ASP, "model.width=64", "model.context=64", "train.batch=80", "train.steps=16", "train.save_every=4",
+                 "train.eval_every=0"]
+        self.killed([(2, 3)], *words)
+        lines = self.metrics()
+        begun, = [line for line in lines if line["kind"] == "run"]
+        tokens = 80 * 64
+        flops = begun["model_flops_per_token"] * tokens
+        self.assertLess(flops / WORKERS, 1e9)  # too few to measure, unless each worker has those of a lost one too
+        self.assertGreater(flops / (WORKERS - 1), 1e9)
+        self.assertEqual([line["kind"] for line in lines if line["kind"] in ("peak", "prediction")], [])
+        noticed, = [line["step"] for line in lines if line["kind"] == "lost_worker"]
+        read = [line["tokens_per_second"] * line["seconds"] / tokens for line in lines if line["kind"] == "step"]
+        self.assertEqual({round(each, 6) for each in read[:noticed]}, {1})
+        for step in range(noticed, 14):  # three workers read four shares: each of them two in one step of three
+            self.assertEqual(sorted(round(each, 6) for each in read[step:step + 3]), [0.75, 0.75, 1.5])
+
     def test_a_run_without_restarts_that_loses_rank_0_ends_by_name(self):
         process = self.started(*ASP, "run.max_restarts=0")
         self.line_of(process, "step 20/")

@@ -35,7 +35,10 @@ LAYOUTS = [
     ["model.layers=1", "model.vocab=40000"],  # logits in two chunks
     [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
     ["mesh.data=2", 'sync.replication="parameter-server"'],
+    ["mesh.data=2", "sync.zero=1", "train.batch=32", 'train.reduction="reproducible"'],  # trees of four microbatches
 ]
+SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
+LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),
@@ -62,11 +65,20 @@ if os.environ.get("BRAID_FULL"):
         [*LLAMA, "mesh.tensor=2"],
         [*LLAMA, "mesh.tensor=4"],  # two ranks hold each key head
         ["mesh.tensor=2"],
+        *[[*SPLIT, *more] for more in (
+            [], LLAMA, GEMMA2, ["model.dropout=0.1"], ['memory.recompute="full"'], ['memory.recompute="selective"'],
+            [*LLAMA, 'memory.recompute="selective"'], ["mesh.pipe=2"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
+            [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
+            ["mesh.data=2", "sync.zero=3"], ['train.dtype="bfloat16"', "train.batch=4"],
+            ["model.layers=1", "model.vocab=40000"], ["train.microbatch=1"], [*LLAMA, "mesh.tensor=4"])],
         [*LLAMA, "mesh.pipe=2"],
         ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
         ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"],
         ["mesh.pipe=2", 'pipeline.schedule="dualpipe"'],
         ["mesh.pipe=4"],
+        *[[*more, 'train.reduction="reproducible"'] for more in (
+            [], LLAMA, ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], ["mesh.pipe=2"],
+            ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], [*LLAMA, "mesh.tensor=4"], ["mesh.pipe=2", "mesh.data=2"])],
         *[["model.dropout=0.1", *more] for more in (
             [], LLAMA, ["mesh.tensor=2"], ['train.dtype="bfloat16"'],
             ['memory.recompute="selective"'], [*LLAMA, 'memory.recompute="selective"'], ['memory.recompute="full"'],

@@ -54,7 +54,7 @@ TEST(Account, MemoryOfALayerByHand) {
   EXPECT_EQ(account.parts[0].everything.elements.at(rank), 2 * hidden + qkv + heads);
   EXPECT_EQ(account.parts[0].selected.elements.at(rank), hidden + qkv);
   EXPECT_EQ(account.parts[0].everything.floats.at(rank), 8 + 16 * 4 / 2) << "a number of each token, and of each head";
-  EXPECT_EQ(account.parts[0].pending.elements.at(rank), 2 * hidden + qkv + heads);
+  EXPECT_EQ(account.parts[0].pending.elements.at(rank), 4 * hidden + qkv + heads) << "of all tokens, gathered";
   EXPECT_EQ(account.parts[0].tables.at(rank.all), 16 * 8);
   EXPECT_EQ(account.parts[1].everything.elements.at(rank), 2 * hidden + inner + activated);
   EXPECT_EQ(account.parts[1].selected.elements.at(rank), hidden + inner);

@@ -125,5 +125,20 @@ TEST(FamilyProblems, TensorRanksSplitOneDim) {
             Texts{"linear btc,(mkd)c->bt(mkd) has a split letter that is not the major one of its dim"});
 }
 
+Texts on_split_tokens(BlockGraph (*of_layer)(const ModelSpec&)) {
+  return problems_on_split_tokens(kSpec, family_of_blocks({embedding, of_layer, head}));
+}
+
+TEST(FamilyProblems, OpaqueOpsMayMixTokens) {
+  EXPECT_EQ(on_split_tokens(layer), Texts());
+  const auto is_split = [](const ModelSpec& spec) {
+    return BlockBuilder(spec, "btc").linear("a", "f").opaque(nullptr, "btf").linear("b", "c").join().build();
+  };
+  EXPECT_EQ(on_split_tokens(is_split), Texts());
+  const auto is_whole = [](const ModelSpec& spec) { return BlockBuilder(spec, "btc").opaque(nullptr, "btc").build(); };
+  EXPECT_EQ(on_split_tokens(is_whole), Texts{"opaque btc->btc reads tokens that tensor ranks split"});
+  for (const Family& family : families()) EXPECT_EQ(problems_on_split_tokens(kSpec, family), Texts()) << family.name;
+}
+
 }  // namespace
 }  // namespace braid::model::family_problems_test

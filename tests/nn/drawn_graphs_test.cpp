@@ -31,7 +31,7 @@ using model::OpKind;
 using Tensors = std::map<std::string, at::Tensor>;
 using Given = std::vector<at::Tensor>;
 
-const ModelSpec kSpec{.layers = 1, .heads = 6, .width = 12, .context = 5, .vocab = 19};
+const ModelSpec kSpec{.layers = 1, .heads = 6, .width = 12, .context = 6, .vocab = 19};
 
 // Draws ops whose outputs are all read in the end.
 class Drawing {
@@ -172,7 +172,7 @@ at::Tensor plain(const model::Op& op, const std::vector<at::Tensor>& values, con
   }
 }
 
-at::Tensor input() { return formula_tensor("x", {2, 5, kSpec.width}).requires_grad_(); }
+at::Tensor input() { return formula_tensor("x", {2, 6, kSpec.width}).requires_grad_(); }
 
 Tensors reference(const model::ModelGraph& graph) {
   Tensors params, results;
@@ -202,22 +202,55 @@ int expected_sums(const model::BlockGraph& block) {
   return count + static_cast<int>(copied.size());
 }
 
-Tensors on_ranks(const model::ModelGraph& graph, int n, Keep keep) {
+// A rank's part of all tokens.
+at::Tensor part_of(const at::Tensor& x_btc, const kernels::TokenPart& part) {
+  const int64_t t = x_btc.size(1) / part.count;
+  return x_btc.detach().narrow(1, part.number * t, t).clone().requires_grad_();
+}
+
+mesh::Placement placement_of(const at::Tensor& part_btc, const RankContext& rank) {
+  mesh::Index all = part_btc.sizes().vec();
+  all[1] *= rank.token_part().count;
+  const int ranks = static_cast<int>(rank.token_part().count);
+  return mesh::split_dim(all, 1, all[1], {static_cast<int>(rank.token_part().number), ranks});
+}
+
+// Adds the parts of gradients, as sync/copies_sink.h does.
+void sum_copies(const RankWorld& world, Communicator& group) {
+  for (const param::Parameter& p : world.store.params()) {
+    if (p.placement.pieces[0].copies == group.size()) group.all_reduce(p.main_grad, ReduceOp::Sum).wait_host();
+  }
+}
+
+struct Ranks {
+  int number;
+  Keep keep;
+  layout::Sequence tokens;
+};
+
+Tensors on_ranks(const model::ModelGraph& graph, const Ranks& like) {
+  const int n = like.number;
   Gathering results(n);
   run_ranks(n, [&](Communicator& group) {
     const int r = group.rank();
     CountedCollectives tensor(group);
-    RankWorld world(layout::model_params(kSpec, graph, {r, n, mesh::Axis::Tensor}), tensor);
-    world.context.keep = keep;
+    layout::ModelParams params = layout::model_params(kSpec, graph, {r, n, mesh::Axis::Tensor});
+    const bool splits = like.tokens == layout::Sequence::Split;
+    if (splits) layout::split_tokens(graph, {r, n, mesh::Axis::Tensor}, params);
+    RankWorld world(params, tensor);
+    world.context.keep = like.keep, world.context.tokens = like.tokens;
+    const kernels::TokenPart part = world.context.token_part();
     const std::unique_ptr<Block> block = lower(kSpec, graph, {0}, world.store, world.context);
     world.sink->begin_step(1);
-    const at::Tensor x = input(), y = block->forward(x, {});
-    results.put_replicated("y", r, y);
-    y.mul(formula_tensor("cotangent", y.sizes())).sum().backward();
-    results.put_replicated("dx", r, x.grad());
+    const at::Tensor x = part_of(input(), part), y = block->forward(x, {});
+    results.put("y", r, placement_of(y, world.context), y);
+    const at::Tensor cotangent = formula_tensor("cotangent", input().sizes());
+    y.mul(part_of(cotangent, part).detach()).sum().backward();
+    results.put("dx", r, placement_of(x, world.context), x.grad());
     world.queue.run_all();
+    if (n > 1 && !splits) EXPECT_EQ(tensor.all_reduces(), expected_sums(graph.block(0)));
+    if (splits && n > 1) sum_copies(world, group);
     results.put_gradients(r, world);
-    if (n > 1) EXPECT_EQ(tensor.all_reduces(), expected_sums(graph.block(0)));
   });
   return results.global();
 }
@@ -233,9 +266,11 @@ TEST(DrawnGraphs, AreThoseOfLibTorch) {
     const Tensors expected = reference(graph);
     for (const int n : {1, 2, 3}) {
       for (const Keep keep : {Keep::Everything, Keep::Selected}) {
-        SCOPED_TRACE(cat(n, " ranks, keep ", static_cast<int>(keep)));
-        expect_equal(on_ranks(graph, n, keep), expected, 1e-9);
-        if (HasFailure()) return;
+        for (const auto tokens : {layout::Sequence::Whole, layout::Sequence::Split}) {
+          SCOPED_TRACE(cat(n, " ranks, keep ", static_cast<int>(keep), ", tokens ", static_cast<int>(tokens)));
+          expect_equal(on_ranks(graph, {n, keep, tokens}), expected, 1e-9);
+          if (HasFailure()) return;
+        }
       }
     }
   }

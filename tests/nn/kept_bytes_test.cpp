@@ -37,6 +37,7 @@ struct StageOfBlocks {
   std::string recompute = "none";
   WeightPass weights = WeightPass::AtOnce;
   int in_flight = 1;  // microbatches before the first backward
+  int ranks = 1;      // tensor ranks, which split the tokens between their products
 };
 
 struct Bytes {
@@ -46,46 +47,54 @@ struct Bytes {
   int64_t left = 0;     // after these
 };
 
-int64_t now() { return param::memory_use(920).bytes[static_cast<int>(param::MemoryCategory::Activations)]; }
+constexpr int kFirstRank = 920;  // of the account of memory
+
+int64_t now() { return param::memory_use(kFirstRank).bytes[static_cast<int>(param::MemoryCategory::Activations)]; }
 
 Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
   StagesRun run{of.model};
   run.model.layers = of.layers;
-  param::ParamStore store(layout::model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
+  layout::ModelParams params = layout::model_params(run.model, tensor.rank(), tensor.size());
+  const layout::Sequence tokens = of.ranks > 1 ? layout::Sequence::Split : layout::Sequence::Whole;
+  if (of.ranks > 1) {
+    layout::split_tokens(model::graph_of(run.model), {tensor.rank(), of.ranks, mesh::Axis::Tensor}, params);
+  }
+  param::ParamStore store(params, Reduction::Fast, at::kFloat, 1);
   const auto sink = param::accumulating_sink(store);
   param::WeightGradQueue queue(*sink);
   const spec::Recompute policy = *spec::recompute_policy(of.recompute);
-  const RankContext rank{tensor, queue, kept_by_layers(policy)};
+  const RankContext rank{tensor, queue, kept_by_layers(policy), tokens};
   Segments::Blocks blocks;
   for (int i = 0; i <= of.layers; ++i) blocks.push_back(model_block(run.model, {i}, store, rank));
   Segments segments(blocks, plan_segments(policy, {1, of.layers, 0}), queue);
   sink->begin_step(of.in_flight);
 
   Bytes bytes;
-  param::reset_memory_peak(920);
+  param::reset_memory_peak(kFirstRank);
   std::vector<Passage> passages;
   for (int micro = 0; micro < of.in_flight; ++micro) {
     // The output goes to the next stage; what of it stays is the graph's.
     segments.forward({}, passages.emplace_back(stages_microbatch(run, micro)));
   }
   bytes.kept = now();
-  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext, of.model.width}).to(at::kFloat);
+  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext / of.ranks, of.model.width}).to(at::kFloat);
   for (Passage& passage : passages) segments.backward(std::move(passage), dy, of.weights);
   bytes.waiting = now();
   queue.run_all();
   bytes.left = now();
-  bytes.peak = param::memory_use(920).peak_bytes[static_cast<int>(param::MemoryCategory::Activations)];
+  bytes.peak = param::memory_use(kFirstRank).peak_bytes[static_cast<int>(param::MemoryCategory::Activations)];
   return bytes;
 }
 
 Bytes bytes_of(const StageOfBlocks& of) {
   Bytes bytes;
   param::install_memory_accounting();
-  run_ranks(1, [&](Communicator& tensor) {
+  run_ranks(of.ranks, [&](Communicator& tensor) {
     at::get_num_threads();
     at::set_num_threads(1);
-    param::account_memory_to(920);
-    bytes = run_stage(of, tensor);
+    param::account_memory_to(kFirstRank + tensor.rank());
+    const Bytes own = run_stage(of, tensor);
+    if (tensor.rank() == 0) bytes = own;
   });
   return bytes;
 }
@@ -138,8 +147,9 @@ TEST(KeptBytes, OfGemma2FollowFromShapes) {
 // The bytes that a block keeps by the rows of the op table.
 class Counted {
  public:
-  explicit Counted(const ModelSpec& model)
-      : account_(layout::account_of(model)), rank_(layout::rank_extents(account_, {.tokens = kRows})) {}
+  explicit Counted(const ModelSpec& model, int ranks = 1)
+      : account_(layout::account_of(model)),
+        rank_(layout::rank_extents(account_, {.tokens = kRows, .tensor = ranks, .between = layout::Sequence::Split})) {}
 
   int64_t kept(const std::string& recompute) const {
     const auto part = recompute == "selective" ? &layout::PartAccount::selected : &layout::PartAccount::everything;
@@ -172,6 +182,29 @@ TEST(OpTable, SaysWhatBlocksKeep) {
     const int64_t more = waiting(2) - waiting(1) - Counted(model).waiting();
     EXPECT_GE(more, 0) << model.family << " " << i;
     EXPECT_LE(more, 4 * 2 * (model.width + 8) * kFloat) << "sums for norms wait with the products";
+  }
+}
+
+// Under sequence parallelism a rank keeps its part of the tokens between products, and of a product's input.
+TEST(OpTable, SaysWhatBlocksKeepOfSplitTokens) {
+  DrawnModels models;
+  for (int i = 0; i < 20; ++i) {
+    ModelSpec model = models.draw(2);
+    model.context = kContext;
+    if (model.window > 0) model.window = 5;
+    const int64_t output = kRows / 2 * model.width * kFloat;
+    const int64_t looked_up = kRows * (8 + 1);  // the rows of the split table, and whether the rank has them
+    for (const std::string recompute : {"none", "selective"}) {
+      EXPECT_EQ(bytes_of({.model = model, .layers = 2, .recompute = recompute, .ranks = 2}).kept,
+                2 * Counted(model, 2).kept(recompute) + output + looked_up)
+          << recompute << " " << model.family << " " << i;
+    }
+    const auto waiting = [&](int layers) {
+      return bytes_of({.model = model, .layers = layers, .weights = WeightPass::Later, .ranks = 2}).waiting;
+    };
+    const int64_t more = waiting(2) - waiting(1) - Counted(model, 2).waiting();
+    EXPECT_GE(more, 0) << model.family << " " << i;
+    EXPECT_LE(more, 8 * 2 * (model.width + 8) * kFloat) << "sums for norms and biases wait with the products";
   }
 }
 

@@ -1,5 +1,7 @@
 // The guard of the graph's counts, beside that of kept bytes: blocks push as many weight gradients as their ops have
-// parameters, and all-reduce over tensor ranks what is listed.
+// parameters, and all-reduce, gather and scatter over tensor ranks what is listed.
+#include <map>
+
 #include "braid/layout/listing.h"
 #include "braid/model/families.h"
 #include "tests/nn/two_stages.h"
@@ -11,25 +13,32 @@ namespace {
 
 constexpr int kContext = 8, kLayers = 2;
 
+using Kind = layout::ListedCollective::Kind;
 struct Sums {
   int64_t calls = 0, elements = 0;
   bool operator==(const Sums&) const = default;
 };
+using Collectives = std::map<Kind, Sums>;
+
+Collectives counted(const CountedCollectives& tensor) {
+  return {{Kind::AllReduce, {tensor.all_reduces(), tensor.reduced_elements()}},
+          {Kind::AllGather, {tensor.gathers(), tensor.gathered_elements()}},
+          {Kind::ReduceScatter, {tensor.scatters(), tensor.scattered_elements()}}};
+}
 
 // The embedding and the layers on one rank, for one microbatch.
 struct StageWork {
   int64_t pushes = 0;
-  Sums forward, backward;
+  Collectives forward, backward;
 };
 
-StageWork work_of(const ModelSpec& model, Communicator& ranks) {
+StageWork work_of(const ModelSpec& model, layout::Sequence tokens, Communicator& ranks) {
   CountedCollectives tensor(ranks);
-  const auto sums = [&] { return Sums{tensor.all_reduces(), tensor.reduced_elements()}; };
   param::ParamStore store(layout::model_params(model, tensor.rank(), tensor.size()), Reduction::Fast, at::kFloat, 1);
   const auto sink = param::accumulating_sink(store);
   param::WeightGradQueue queue(*sink);
   const spec::Recompute policy;
-  const RankContext rank{tensor, queue, kept_by_layers(policy)};
+  const RankContext rank{tensor, queue, kept_by_layers(policy), tokens};
   Segments::Blocks blocks;
   for (int i = 0; i <= kLayers; ++i) blocks.push_back(model_block(model, {i}, store, rank));
   Segments segments(blocks, plan_segments(policy, {1, kLayers, 0}), queue);
@@ -38,10 +47,13 @@ StageWork work_of(const ModelSpec& model, Communicator& ranks) {
   StageWork work;
   Passage passage(stages_microbatch({model}, 0));
   segments.forward({}, passage);
-  work.forward = sums();
-  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext, model.width}).to(at::kFloat);
+  work.forward = work.backward = counted(tensor);
+  const int64_t parts = tokens == layout::Sequence::Split ? tensor.size() : 1;
+  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext / parts, model.width}).to(at::kFloat);
   segments.backward(std::move(passage), dy, WeightPass::Later);
-  work.backward = {sums().calls - work.forward.calls, sums().elements - work.forward.elements};
+  for (const auto& [kind, all] : counted(tensor)) {
+    work.backward[kind] = {all.calls - work.forward[kind].calls, all.elements - work.forward[kind].elements};
+  }
   work.pushes = queue.pending();
   queue.run_all();
   return work;
@@ -50,15 +62,22 @@ StageWork work_of(const ModelSpec& model, Communicator& ranks) {
 // Both norms of heads share a call.
 bool shares_a_call(const layout::ListedCollective& sum) { return sum.param == "attention.norm_k.weight"; }
 
-Sums listed(const ModelSpec& model, int ranks, layout::ListedCollective::Pass pass) {
-  Sums sums;
-  for (const auto& sum : layout::listing_of(model, {.tokens = kSequences * kContext, .tensor = ranks}).collectives) {
-    if (sum.pass != pass || sum.block == "head") continue;
-    const int64_t times = sum.block == "embedding" ? 1 : kLayers;
-    sums.calls += shares_a_call(sum) ? 0 : times;
-    sums.elements += times * static_cast<int64_t>(sum.elements);
+// The sums of gradients of parameters between products are not the block's, but the sink's.
+bool is_of_sink(const layout::ListedCollective& sum, const layout::Listing& listing) {
+  const layout::ListedOp& op = listing.ops[sum.op];
+  return op.split.empty() && sum.kind == Kind::AllReduce;
+}
+
+Collectives listed(const ModelSpec& model, const layout::SharingRanks& ranks, layout::ListedCollective::Pass pass) {
+  Collectives all{{Kind::AllReduce, {}}, {Kind::AllGather, {}}, {Kind::ReduceScatter, {}}};
+  const layout::Listing listing = layout::listing_of(model, ranks);
+  for (const auto& sum : listing.collectives) {
+    if (sum.pass != pass || sum.block == "head" || is_of_sink(sum, listing)) continue;
+    const auto times = static_cast<int64_t>(listing.ops[sum.op].count);
+    all[sum.kind].calls += shares_a_call(sum) ? 0 : times;
+    all[sum.kind].elements += times * static_cast<int64_t>(sum.elements);
   }
-  return sums;
+  return all;
 }
 
 int64_t parameters(const ModelSpec& model) {
@@ -79,12 +98,37 @@ TEST(OpRows, SayWhatBlocksPushAndReduce) {
     model.context = kContext;
     model.layers = kLayers;
     if (model.window > 0) model.window = 5;
-    run_ranks(ranks, [&](Communicator& tensor) {
-      const StageWork work = work_of(model, tensor);
-      EXPECT_EQ(work.pushes, parameters(model)) << model.family << " " << i;
-      if (ranks == 1) return;
-      EXPECT_EQ(work.forward, listed(model, ranks, Pass::Forward)) << model.family << " " << i;
-      EXPECT_EQ(work.backward, listed(model, ranks, Pass::Backward)) << model.family << " " << i;
+    for (const layout::Sequence tokens : {layout::Sequence::Whole, layout::Sequence::Split}) {
+      const layout::SharingRanks sharing{.tokens = kSequences * kContext, .tensor = ranks, .between = tokens};
+      run_ranks(ranks, [&](Communicator& tensor) {
+        const StageWork work = work_of(model, tokens, tensor);
+        EXPECT_EQ(work.pushes, parameters(model)) << model.family << " " << i;
+        if (ranks == 1) return;
+        EXPECT_EQ(work.forward, listed(model, sharing, Pass::Forward)) << model.family << " " << i;
+        EXPECT_EQ(work.backward, listed(model, sharing, Pass::Backward)) << model.family << " " << i;
+      });
+    }
+  }
+}
+
+// Korthikanti et al. 2022, section 4.2.2: a layer has four all-gathers and four reduce-scatters of the hidden state, as
+// much as four all-reduces, and two further gathers in backward.
+TEST(OpRows, SequenceParallelLayersSendWhatMegatronsDo) {
+  ModelSpec model{.layers = kLayers, .heads = 4, .width = 16, .context = kContext, .vocab = 19, .vocab_multiple = 1};
+  for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama, ModelFamily::Bert, ModelFamily::Gemma2}) {
+    model.family = family;
+    run_ranks(2, [&](Communicator& tensor) {
+      StageWork work = work_of(model, layout::Sequence::Split, tensor);
+      const int64_t hidden = kSequences * kContext * model.width;
+      const auto expect = [&](Collectives& sums, Kind kind, int64_t calls) {
+        EXPECT_EQ(sums[kind], (Sums{calls, calls * hidden})) << family << " " << word(kind);
+      };
+      expect(work.forward, Kind::AllReduce, 0);
+      expect(work.forward, Kind::AllGather, 2 * kLayers);
+      expect(work.forward, Kind::ReduceScatter, 2 * kLayers + 1);  // and the embedding's
+      expect(work.backward, Kind::AllReduce, 0);
+      expect(work.backward, Kind::AllGather, 4 * kLayers + 1);
+      expect(work.backward, Kind::ReduceScatter, 2 * kLayers);
     });
   }
 }

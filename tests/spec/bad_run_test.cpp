@@ -263,10 +263,20 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
       {"",
        {"memory.offload=disk"},
        "memory.offload = \"disk\": must be \"none\", since offload is not built yet; nearest valid is \"none\""},
+  });
+}
+
+TEST(BadRun, SequenceParallelismWithoutEqualPartsOfASequence) {
+  expect_complaints({
+      {"", {"mesh.tensor=2", "mesh.sequence_parallel=true"}, "accepted"},
       {"",
-       {"mesh.tensor=2", "mesh.sequence_parallel=true"},
-       "mesh.sequence_parallel = true: must be false, since sequence parallelism is not built yet; nearest valid is "
-       "false"},
+       {"mesh.sequence_parallel=true"},
+       "mesh.sequence_parallel = true: must be false when mesh.tensor is 1: there is nobody to share with; nearest "
+       "valid is false"},
+      {"",
+       {"model.heads=6", "model.width=96", "mesh.tensor=3", "mesh.sequence_parallel=true"},
+       "mesh.tensor = 3: must divide the 256 tokens of a sequence that a rank has, which sequence parallelism shares; "
+       "nearest valid is 2"},
   });
 }
 

@@ -15,6 +15,10 @@ class CountedCollectives final : public Communicator {
 
   int all_reduces() const { return all_reduces_; }
   int64_t reduced_elements() const { return reduced_elements_; }
+  int gathers() const { return gathers_; }
+  int64_t gathered_elements() const { return gathered_elements_; }  // of all ranks
+  int scatters() const { return scatters_; }
+  int64_t scattered_elements() const { return scattered_elements_; }  // of all ranks
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -27,9 +31,15 @@ class CountedCollectives final : public Communicator {
     return inner_.all_reduce(tensor, op);
   }
   Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
+    ++scatters_;
+    scattered_elements_ += in.numel();
     return inner_.reduce_scatter(out, in, op);
   }
-  Work all_gather(const at::Tensor& out, const at::Tensor& in) override { return inner_.all_gather(out, in); }
+  Work all_gather(const at::Tensor& out, const at::Tensor& in) override {
+    ++gathers_;
+    gathered_elements_ += out.numel();
+    return inner_.all_gather(out, in);
+  }
   Work all_to_all(const at::Tensor& out, const at::Tensor& in) override { return inner_.all_to_all(out, in); }
   Work broadcast(const at::Tensor& tensor, int root) override { return inner_.broadcast(tensor, root); }
   Work barrier() override { return inner_.barrier(); }
@@ -44,8 +54,8 @@ class CountedCollectives final : public Communicator {
 
  private:
   Communicator& inner_;
-  int all_reduces_ = 0;
-  int64_t reduced_elements_ = 0;
+  int all_reduces_ = 0, gathers_ = 0, scatters_ = 0;
+  int64_t reduced_elements_ = 0, gathered_elements_ = 0, scattered_elements_ = 0;
 };
 
 }  // namespace braid

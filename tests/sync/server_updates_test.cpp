@@ -4,6 +4,8 @@
 
 #include <latch>
 
+#include "braid/base/clock.h"
+#include "braid/sync/server/protocol.h"
 #include "tests/support/faulty_channel.h"
 #include "tests/sync/server_world.h"
 
@@ -246,6 +248,25 @@ TEST_F(Asynchronous, StalenessCountsTheUpdatesBetweenPullAndPush) {
   EXPECT_EQ(slow.client->report().staleness.counts(), (std::vector<int64_t>{0, 0, 0, 2}));
   EXPECT_EQ(quick.client->report().staleness.counts(), (std::vector<int64_t>{6}));
   EXPECT_EQ(servers_.finish()[0].staleness.counts(), (std::vector<int64_t>{6, 0, 0, 2}));
+}
+
+TEST_F(Asynchronous, WhoeverWaitsForALossLeavesServersTimeToLearnOfIt) {
+  Member one = member(0), other = member(1);
+  KeyedTensors read = wanted();
+  other.client->push(constant(1), 1);
+  other.client->pull(read);
+  const int64_t before = one.client->report().bytes_sent;
+  const double begin = now_seconds();
+  std::jthread leaver([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    other.client->leave();
+  });
+  EXPECT_EQ(one.client->pushes_of_lost(1), 1);
+  const double most_requests = 1 + (now_seconds() - begin) / 1e-3,
+               bytes_of_request = sizeof(int64_t) * Envelope::kNumFields;
+  EXPECT_LE(static_cast<double>(one.client->report().bytes_sent - before), most_requests * bytes_of_request);
+  leaver.join();
+  one.client->leave();
 }
 
 TEST_F(Asynchronous, PushAndPullHaveIntervalsOfTheirOwn) {

@@ -73,29 +73,55 @@ TEST_P(RoundTrip, Bfloat16IsRoundedOnce) {
   expect_same_tensors(back, hf_family_folder(GetParam()), at::kBFloat16);
 }
 
-class UntiedBert : public RoundTrip {};
+constexpr const char *kBias = "cls.predictions.bias", *kDecoderBias = "cls.predictions.decoder.bias";
+
+class UntiedBert : public RoundTrip {
+ protected:
+  // Writes the files of a BERT whose head is tied or not: "true" or "false". All bytes are 1, those of `other` 2.
+  static void write_bert(const std::string& folder, const std::string& is_tied, const std::vector<std::string>& more,
+                         const std::string& other) {
+    const std::string config =
+        R"({"model_type": "bert", "vocab_size": 5, "max_position_embeddings": 4, "hidden_size": 4,
+                                 "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 3,
+                                 "type_vocab_size": 2, "hidden_act": "gelu", "tie_word_embeddings": )";
+    const std::string whole = cat(config, is_tied, "}");
+    std::filesystem::create_directories(folder);
+    write(folder + "/config.json", whole);
+    std::vector<Problem> problems;
+    std::vector<ckpt::TensorInfo> infos;
+    for (const HfTensor& each : hf_tensors(model::parse_hf_config(whole, "config.json", problems)))
+      infos.push_back({each.name, ckpt::ElementType::F32, each.shape});
+    for (const std::string& name : more) infos.push_back({name, ckpt::ElementType::F32, {5}});
+    const std::vector<ckpt::TensorEntry> entries = ckpt::laid_out(infos);
+    std::string bytes(static_cast<size_t>(entries.back().end), '\1');
+    for (const ckpt::TensorEntry& each : entries) {
+      if (each.info.name == other) std::fill(bytes.begin() + each.begin, bytes.begin() + each.end, '\2');
+    }
+    write(folder + "/model.safetensors", ckpt::header_bytes(entries, {}) + bytes);
+  }
+};
 INSTANTIATE_TEST_SUITE_P(One, UntiedBert, testing::Values("bert"), [](const auto& info) { return info.param; });
 
-// Transformers reads the bias of an untied head as that of its decoder, and would begin it at zero.
+// Transformers trains and reads the bias of an untied head as that of its decoder.
+TEST_P(UntiedBert, HasTheBiasOfItsDecoder) {
+  write_bert(path("source"), "false", {kDecoderBias}, kDecoderBias);
+  PosixFileSystem files;
+  checkpoint_from_hf({path("source"), path("checkpoint")}, files);
+  const at::Tensor bias = TensorFiles(made_directory(path("checkpoint"), at::kFloat, 0)).rows(kDecoderBias, 0, 5);
+  EXPECT_TRUE(bias.equal(TensorFiles(path("source")).rows(kDecoderBias, 0, 5)));
+  EXPECT_FALSE(bias.equal(TensorFiles(path("source")).rows(kBias, 0, 5)));
+  write_bert(path("tied"), "true", {kDecoderBias}, kDecoderBias);
+  EXPECT_THROW(checkpoint_from_hf({path("tied"), path("refused")}, files), ConfigError);
+}
+
 TEST_P(UntiedBert, HasItsBiasUnderBothNames) {
-  const std::string config = R"({"model_type": "bert", "vocab_size": 5, "max_position_embeddings": 4, "hidden_size": 4,
-                                 "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 3,
-                                 "type_vocab_size": 2, "hidden_act": "gelu", "tie_word_embeddings": false})";
-  std::filesystem::create_directories(path("source"));
-  write(path("source/config.json"), config);
-  std::vector<Problem> problems;
-  std::vector<ckpt::TensorInfo> infos;
-  for (const HfTensor& each : hf_tensors(model::parse_hf_config(config, "config.json", problems)))
-    infos.push_back({each.name, ckpt::ElementType::F32, each.shape});
-  const std::vector<ckpt::TensorEntry> entries = ckpt::laid_out(infos);
-  write(path("source/model.safetensors"),
-        ckpt::header_bytes(entries, {}) + std::string(static_cast<size_t>(entries.back().end), '\1'));
+  write_bert(path("source"), "false", {}, "");
   PosixFileSystem files;
   checkpoint_from_hf({path("source"), path("checkpoint")}, files);
   const TensorFiles back(made_directory(path("checkpoint"), at::kFloat, 0));
-  EXPECT_EQ(back.tensors().size(), infos.size() + 1);
-  ASSERT_TRUE(back.tensors().contains("cls.predictions.decoder.bias"));
-  EXPECT_TRUE(back.rows("cls.predictions.decoder.bias", 0, 5).equal(back.rows("cls.predictions.bias", 0, 5)));
+  EXPECT_EQ(back.tensors().size(), TensorFiles(path("source")).tensors().size() + 1);
+  ASSERT_TRUE(back.tensors().contains(kDecoderBias));
+  EXPECT_TRUE(back.rows(kDecoderBias, 0, 5).equal(back.rows(kBias, 0, 5)));
 }
 
 class Places : public RoundTrip {};

@@ -146,9 +146,15 @@ void check_dropout_mask(const Setting& s, Verdict& verdict) {
     const at::Tensor key_1 = at::full({1}, static_cast<int64_t>(key), at::kLong).to(s.device);
     const at::Tensor like = at::empty({count}, at::TensorOptions(at::kHalf).device(s.device));
     const at::Tensor mask = kernels::on_device::keep_mask(like, {key_1, 3, 0.9});
-    const at::Tensor on_host = kernels::keep_mask(at::empty({count}), key, 3, 0.9);
+    const at::Tensor on_host = kernels::keep_mask(at::empty({count}), {key, 3, 0.9});
     verdict.require(cat(count, " elements are the host's"), mask.cpu().equal(on_host));
   }
+  const uint64_t key = 5;
+  const at::Tensor key_1 = at::full({1}, int64_t{5}, at::kLong).to(s.device), like = at::empty({3, 4, 5});
+  const kernels::TokenPart second{1, 3};
+  const at::Tensor mask = kernels::on_device::keep_mask(like.to(s.device), {key_1, 3, 0.5, second});
+  verdict.require("a part of the tokens is the host's",
+                  mask.cpu().equal(kernels::keep_mask(like, {key, 3, 0.5, second})));
 }
 
 }  // namespace braid::cuda_check

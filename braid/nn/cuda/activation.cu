@@ -22,7 +22,7 @@ __global__ void rotary_kernel(const RotaryRows<T> call, int64_t packs) {
   for (int64_t i = device::first_item(); i < packs; i += device::item_stride()) pack_rotary<N>(call, i);
 }
 __global__ void keep_mask_kernel(const KeepMask call) {
-  for (int64_t i = device::first_item(); 4 * i < call.count; i += device::item_stride()) draw_keep_mask(call, i);
+  for (int64_t i = device::first_item(); i < call.draws(); i += device::item_stride()) draw_keep_mask(call, i);
 }
 
 template <int N, class T>
@@ -112,7 +112,7 @@ const char* rotary(const RotaryRows<T>& call, int64_t rows, void* stream) {
 }
 
 const char* keep_mask(const KeepMask& call, void* stream) {
-  return device::launch(keep_mask_kernel, device::flat_shape((call.count + 3) / 4), 0, stream, call);
+  return device::launch(keep_mask_kernel, device::flat_shape(call.draws()), 0, stream, call);
 }
 
 #define BRAID_INSTANTIATE(T)                                                                         \

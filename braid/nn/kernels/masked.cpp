@@ -11,14 +11,17 @@
 
 namespace braid::kernels {
 
-at::Tensor keep_mask(const at::Tensor& like, uint64_t key, uint64_t place, double keep) {
+at::Tensor keep_mask(const at::Tensor& like, const HostMaskDraw& draw) {
   check(like.is_cpu(), "a mask on the host is a CPU tensor's");
   constexpr int64_t kDrawn = 4;  // elements per draw
   at::Tensor mask = at::empty(like.sizes(), like.options().dtype(at::kBool));
-  const KeepMask call{&key, place, static_cast<uint64_t>(std::llround(keep * 0x1p32)), mask.mutable_data_ptr<bool>(),
-                      mask.numel()};
-  parallel_rows((mask.numel() + kDrawn - 1) / kDrawn, kDrawn, [&](RowRange draws) {
-    for (int64_t i = draws.begin; i < draws.end; ++i) draw_keep_mask(call, i);
+  const auto threshold = static_cast<uint64_t>(std::llround(draw.keep * 0x1p32));
+  for_each_stretch(like.sizes(), draw.tokens, [&](const TokenStretch& part) {
+    const KeepMask call{&draw.key,  draw.place, threshold, mask.mutable_data_ptr<bool>() + part.local,
+                        part.count, part.begin};
+    parallel_rows(call.draws(), kDrawn, [&](RowRange draws) {
+      for (int64_t i = draws.begin; i < draws.end; ++i) draw_keep_mask(call, i);
+    });
   });
   return mask;
 }

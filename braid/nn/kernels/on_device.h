@@ -6,6 +6,7 @@
 #include "braid/nn/kernels/cross_entropy.h"
 #include "braid/nn/kernels/norm.h"
 #include "braid/nn/kernels/rotary.h"
+#include "braid/nn/kernels/token_part.h"
 
 namespace braid::kernels::on_device {
 
@@ -37,9 +38,10 @@ struct MaskDraw {
   at::Tensor key_1;
   uint64_t place = 0;
   double keep = 1;
+  TokenPart tokens;
 };
 // Returns a bool tensor of the shape and device of `like`. An element is true with probability `keep`, as a function of
-// (key, place, element).
+// (key, place, element). If `like` has a part of the tokens, [.., t, c], it is the mask's part.
 at::Tensor keep_mask(const at::Tensor& like, const MaskDraw& draw);
 
 }  // namespace braid::kernels::on_device

@@ -94,9 +94,11 @@ at::Tensor keep_mask(const at::Tensor& like, const MaskDraw& draw) {
         "a mask is drawn on a CUDA device with one key there");
   const at::Tensor mask = at::empty(like.sizes(), like.options().dtype(at::kBool));
   const auto threshold = static_cast<uint64_t>(std::llround(draw.keep * 0x1p32));
-  const KeepMask call{reinterpret_cast<const uint64_t*>(draw.key_1.const_data_ptr<int64_t>()), draw.place, threshold,
-                      mask.mutable_data_ptr<bool>(), mask.numel()};
-  device::require_launched(device::cuda_table<NnCudaTable>()->keep_mask(call, stream_of(like)));
+  const auto* const key = reinterpret_cast<const uint64_t*>(draw.key_1.const_data_ptr<int64_t>());
+  for_each_stretch(like.sizes(), draw.tokens, [&](const TokenStretch& part) {
+    const KeepMask call{key, draw.place, threshold, mask.mutable_data_ptr<bool>() + part.local, part.count, part.begin};
+    device::require_launched(device::cuda_table<NnCudaTable>()->keep_mask(call, stream_of(like)));
+  });
   return mask;
 }
 

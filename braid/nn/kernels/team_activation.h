@@ -147,21 +147,28 @@ BRAID_HOST_DEVICE void column_of_parts(const SumParts<M>& a, int64_t j, M keep) 
   a.to[j] = keep == 0 ? total : a.to[j] + total;
 }
 
-// The mask of dropout: keep[i] = 1 with probability threshold / 2^32, as a function of (key, place, i).
+// The mask of dropout: keep[i] = 1 with probability threshold / 2^32, as a function of (key, place, begin + i).
 struct KeepMask {
   const uint64_t* key;  // on the device; every replay of a recorded graph may read another key
   uint64_t place;       // the dropout's number in the model; below 2^32 - 1
   uint64_t threshold;   // up to 2^32
   bool* keep;
   int64_t count;
+  int64_t begin = 0;
+
+  // Returns the number of draws. Each has four elements.
+  BRAID_HOST_DEVICE int64_t draws() const { return (begin + count + 3) / 4 - begin / 4; }
 };
 
-// Draws elements 4 i .. 4 i + 3.
+// Makes draw i of the mask: elements 4 n .. 4 n + 3 of all, n = begin / 4 + i.
 BRAID_HOST_DEVICE inline void draw_keep_mask(const KeepMask& a, int64_t i) {
-  const auto at = static_cast<uint64_t>(i);
+  const auto at = static_cast<uint64_t>(a.begin / 4 + i);
+  const int64_t first = 4 * i - a.begin % 4;
   const PhiloxWords words = philox_words(
       {{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), static_cast<uint32_t>(a.place + 1), 0}}, *a.key);
-  for (int k = 0; k < 4 && 4 * i + k < a.count; ++k) a.keep[4 * i + k] = words.at[k] < a.threshold;
+  for (int k = 0; k < 4 && first + k < a.count; ++k) {
+    if (first + k >= 0) a.keep[first + k] = words.at[k] < a.threshold;
+  }
 }
 
 }  // namespace braid::kernels

@@ -8,12 +8,15 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "braid/base/errors.h"
 #include "braid/sync/server/whole_state.h"
 
 namespace braid {
 namespace {
+
+constexpr std::chrono::milliseconds kPause{1};
 
 // Returns a copy of elements `range` of a contiguous tensor along its first dimension.
 at::Tensor copied(const at::Tensor& from, const sync::server::KeyRange& range) {
@@ -246,10 +249,13 @@ void ServerClient::store(const sync::server::ShardState& state) {
   has_pulled_ = false;
 }
 
+// A server learns of a loss when no message waits for it. All workers ask at the same time, so each pauses between its
+// requests.
 int64_t ServerClient::pushes_of_lost(int worker) {
   int64_t fewest = std::numeric_limits<int64_t>::max();
   for (int server = 0; server < num_servers_; ++server) {
-    for (bool ended = false; !ended; ++next_request_) {
+    for (bool asked = false, ended = false; !ended; ++next_request_, asked = true) {
+      if (asked) std::this_thread::sleep_for(kPause);
       Requests request = to_one(server, sync::server::RequestKind::Clock);
       request[static_cast<size_t>(server)]->header[3] = worker;
       ask("clock", std::move(request), sync::server::AnswerKind::Clock,

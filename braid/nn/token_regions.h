@@ -1,0 +1,26 @@
+// Autograd regions of sequence parallelism: operations by which a hidden state, of which each rank of a group has an
+// equal part of every sequence's tokens, enters and leaves the part of the model that reads all tokens.
+//
+//                   forward          backward
+//   gather_tokens   all-gather       reduce-scatter    to a layer that is split over the group (Megatron's g)
+//   all_tokens      all-gather       own part          to a layer that every rank computes whole
+//   scatter_sum     reduce-scatter   all-gather        partial sums of all tokens -> own part  (Megatron's g-bar)
+//
+// x_btc: b sequences x t tokens x c features. Sums are over the group, in the Communicator's fixed order. All ranks of
+// the group call the same regions in the same order, and run their backwards in the same order. All functions throw
+// CommError. Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (2022),
+// section 4.2.
+#pragma once
+
+#include "braid/comm/communicator.h"
+#include "braid/nn/activation.h"
+
+namespace braid::nn {
+
+// The gathered tokens can be recomputed: whoever reads them keeps this rank's part and gathers again in backward.
+Activation gather_tokens(const Activation& x_btc, Communicator& group);
+at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group);
+// REQUIRES: the number of tokens is divisible by the group's size.
+at::Tensor scatter_sum(const at::Tensor& x_btc, Communicator& group);
+
+}  // namespace braid::nn
