@@ -90,7 +90,9 @@ TEST(FrozenLayouts, OfTensorRanksAreTheSerialOne) {
     const RunSpec spec = spec_of(pattern);
     const LayoutResult want = train_layout(spec);
     for (const Layout& layout : {Layout{{.tensor = 3}}, Layout{{.pipe = 2, .tensor = 3}, "zb-h1"},
-                                 Layout{{.data = 2, .tensor = 3}, "1f1b", "selective", 3}}) {
+                                 Layout{{.data = 2, .tensor = 3}, "1f1b", "selective", 3},
+                                 Layout{{.pipe = 2, .tensor = 3, .sequence_parallel = true}, "zb-h1"},
+                                 Layout{{.tensor = 3, .sequence_parallel = true}, "1f1b", "full"}}) {
       SCOPED_TRACE(text_of(layout));
       expect_near(train_layout(on(spec, layout)), want, rounding_of(DType::Float64));
     }
