@@ -41,10 +41,11 @@ bool is_file_name(const std::string& name) {
 }
 
 ElementType type_of(const std::string& name, const std::string& path) {
-  for (const auto type : {ElementType::U8, ElementType::BF16, ElementType::F32, ElementType::F64, ElementType::I64}) {
+  using enum ElementType;
+  for (const ElementType type : {U8, F16, BF16, F32, F64, I64}) {
     if (text(type) == name) return type;
   }
-  throw IoError(path, -1, cat("type ", name, " must be one of: U8, BF16, F32, F64, I64"));
+  throw IoError(path, -1, cat("type ", name, " must be one of: U8, F16, BF16, F32, F64, I64"));
 }
 
 // Returns a count. Refuses all other numbers, since a conversion would round or wrap them.

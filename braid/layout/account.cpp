@@ -10,6 +10,7 @@
 #include "braid/model/model_flops.h"
 #include "braid/model/op_table.h"
 #include "braid/model/shape.h"
+#include "braid/model/trained.h"
 
 namespace braid::layout {
 namespace {
@@ -17,8 +18,9 @@ namespace {
 ParamCount count_of(const model::OpAt& at, const model::Param& param) {
   const auto held = at.is_among_experts() ? HeldBy::ExpertRanks : HeldBy::EveryRank;
   const model::Dims dims(param.dims.begin() + (held == HeldBy::ExpertRanks ? 1 : 0), param.dims.end());
-  if (dims.empty()) return {at.op.kind, model::Terms(dims), model::Terms(dims), held};
-  return {at.op.kind, model::Terms(dims[0]), model::Terms(model::Dims(dims.begin() + 1, dims.end())), held};
+  if (dims.empty()) return {at.op.kind, model::Terms(dims), model::Terms(dims), held, param.trained};
+  return {at.op.kind, model::Terms(dims[0]), model::Terms(model::Dims(dims.begin() + 1, dims.end())), held,
+          param.trained};
 }
 
 bool has_split_letter(const model::Dims& dims) {
@@ -35,8 +37,8 @@ void add(const model::OpAt& at, const model::Terms& terms, Count& count) {
   (is_between(at) ? count.between : count.all) += terms;
 }
 
-void add_product(const model::OpAt& at, PartAccount& account) {
-  ProductCount product{{}, model::Terms(at.in().back()), model::Terms(at.out().back())};
+void add_product(const model::OpAt& at, ProductGradients gradients, PartAccount& account) {
+  ProductCount product{{}, model::Terms(at.in().back()), model::Terms(at.out().back()), gradients};
   add(at, at.rows(), product.rows);
   (at.is_among_experts() ? account.expert_products : account.products).push_back(std::move(product));
 }
@@ -53,17 +55,29 @@ bool is_recomputed(const model::BlockGraph& block, int value) {
 
 bool is_norm(const model::Op& op) { return op.kind == model::OpKind::LayerNorm || op.kind == model::OpKind::RmsNorm; }
 
+// Returns true if an op keeps its input: a product for the gradient of its weight, others for any gradient. Attention
+// keeps its output itself; that counts as kept by the product after it.
+bool keeps_input(const model::BlockGraph& block, const model::Op& op) {
+  if (op.row->keeps == model::KeepsInput::No) return false;
+  if (op.kind != model::OpKind::Linear && op.kind != model::OpKind::Loss) return true;
+  const auto producer = std::ranges::find(block.ops, op.in[0], &model::Op::out);
+  const bool of_attention = producer != block.ops.end() && producer->kind == model::OpKind::Attention;
+  return of_attention || model::is_trained(op.params[0]);
+}
+
 // Adds what the ops keep. A value is kept once, however many ops read it.
 void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
+  const std::vector<bool> has_gradient = model::values_with_gradient(block);
   std::set<int> kept, normed;  // a norm keeps its input even if a product could recompute it
   for (const model::Op& op : ops) {
+    if (!has_gradient[op.out]) continue;
     const model::OpRow& row = *op.row;
     for (Kept* part : {&account.everything, &account.selected}) {
       if (part == &account.selected && row.output == model::Recomputed::Run) continue;
       add({block, op}, row.copies({block, op}), part->elements);
       add({block, op}, row.statistics({block, op}), part->floats);
     }
-    if (row.keeps == model::KeepsInput::Yes) kept.insert(op.in[0]);
+    if (keeps_input(block, op)) kept.insert(op.in[0]);
     if (is_norm(op)) normed.insert(op.in[0]);
   }
   for (const int value : kept) {
@@ -82,39 +96,48 @@ void add_pending(const model::OpAt& at, PartAccount& account) {
 void add_op(const model::OpAt& at, PartAccount& account) {
   const model::OpRow& row = *at.op.row;
   const model::Traffic traffic = row.traffic(at);
+  const std::vector<bool> has_gradient = model::values_with_gradient(at.block);
+  const bool has_backward = has_gradient[at.op.out];
   add(at, traffic.forward, account.forward);
-  add(at, traffic.backward, account.backward);
+  if (has_backward) add(at, traffic.backward, account.backward);
   if (at.op.kind == model::OpKind::Linear) {
-    add_product(at, account);
-    add_pending(at, account);
+    const ProductGradients gradients{has_gradient[at.op.in[0]], model::is_trained(at.op.params[0])};
+    add_product(at, gradients, account);
+    if (gradients.of_weight) add_pending(at, account);
   }
   if (at.op.kind == model::OpKind::Rotary) account.tables += model::Terms(model::dims_of("pd"));
-  if (at.op.kind == model::OpKind::Dropout) add(at, model::Terms(at.out()), account.masked);
+  if (at.op.kind == model::OpKind::Dropout && has_backward) add(at, model::Terms(at.out()), account.masked);
   if (at.op.kind == model::OpKind::Attention) {
     account.attention_flops += row.flops(at);
     account.attention_elements += model::Terms(at.in()) + model::Terms(at.out());
-  } else if (row.output == model::Recomputed::Apply) {
+    account.attends_backward = has_backward;
+  } else if (row.output == model::Recomputed::Apply && has_backward) {
     add(at, traffic.forward, account.recomputed);
   }
 }
 
 // Counts the sums over tensor ranks. The gradient of a value is summed once for all ops that read it.
 void count_sums(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
-  const std::vector<bool> summed = summed_values(block);
+  const std::vector<bool> summed = summed_values(block), has_gradient = model::values_with_gradient(block);
   std::set<int> copied;
   for (const model::Op& op : ops) {
-    if (sums_input_gradient(block, op)) copied.insert(op.in[0]);
+    if (sums_input_gradient(block, op) && has_gradient[op.in[0]]) copied.insert(op.in[0]);
     if (summed[op.out]) ++account.forward_sums;
-    if (gathers_tokens(block, op) && op.kind == model::OpKind::Linear) ++account.gathered_again;
+    if (gathers_tokens(block, op) && op.kind == model::OpKind::Linear && model::is_trained(op.params[0]))
+      ++account.gathered_again;
     if (!splits_tokens(block, op)) continue;
-    for (const model::Param& param : op.params) account.summed_params += model::Terms(param.dims);
-    account.num_summed_params += static_cast<int>(op.params.size());
+    for (const model::Param& param : op.params) {
+      if (!model::is_trained(param)) continue;
+      account.summed_params += model::Terms(param.dims);
+      ++account.num_summed_params;
+    }
   }
   account.backward_sums = static_cast<int>(copied.size());
 }
 
 PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops) {
   PartAccount account;
+  account.runs_backward = model::values_with_gradient(block)[block.ops.back().out];
   count_sums(block, ops, account);
   for (const model::Op& op : ops) {
     const model::OpAt at{block, op};
@@ -158,8 +181,10 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, d
                        count(embedding, at_start.first(1)), count(embedding, at_start.subspan(1))};
   count_layers(graph, account);
   account.last_norm = with_loss_params(count(head, at_end.first(at_end.size() - 1)), loss);
+  account.table.params.push_back(count_of(loss, loss.op.params[0]));
   account.loss_rows = loss.rows();
-  add(loss, model::Terms(loss.in()), account.loss_input);
+  account.of_logits = {model::values_with_gradient(head)[loss.op.in[0]], model::is_trained(loss.op.params[0])};
+  if (keeps_input(head, loss.op)) add(loss, model::Terms(loss.in()), account.loss_input);
   account.picks_rows = std::ranges::count(head.ops, model::OpKind::PickRows, &model::Op::kind) > 0;
   account.ends_in_norm = is_norm(graph.kinds[1].ops.back());
   return account;

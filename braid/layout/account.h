@@ -40,12 +40,19 @@ struct ParamCount {
   model::OpKind op;
   model::Terms rows, columns;
   HeldBy held = HeldBy::EveryRank;
+  model::Trained trained = model::Trained::Yes;
+};
+
+// The gradients that backward computes of a product's input and of its weight.
+struct ProductGradients {
+  bool of_input = true, of_weight = true;
 };
 
 // A matrix product of [rows, in] and [in, out].
 struct ProductCount {
   Count rows;
   model::Terms in, out;
+  ProductGradients gradients;
 };
 
 // The activations of a microbatch that are kept for backward, without the masks of dropout.
@@ -54,15 +61,17 @@ struct Kept {
   Count floats;    // float32 numbers
 };
 
-// The costs of some ops.
+// The costs of some ops. Those of backward are of the ops that backward runs through (model/trained.h).
 struct PartAccount {
   std::vector<ParamCount> params;
   std::vector<ProductCount> products;
   std::vector<ProductCount> expert_products;         // rows: those of all experts together
   model::Terms attention_flops, attention_elements;  // operations of forward; elements of its inputs and outputs
+  bool attends_backward = true;                      // false: attention has no backward
+  bool runs_backward = true;                         // false: no op of its block has a backward
   Count forward, backward;                           // elements of memory-bound kernels
   Count recomputed;  // of these, those of forward of norms and activations that are recomputed
-  Count masked;      // elements that dropout may drop
+  Count masked;      // elements that dropout may drop, and whose masks are kept
 
   Kept everything, selected;                // for backward, the second under selective recompute
   Kept pending;                             // of products, for a separate pass of weight gradients
@@ -85,9 +94,11 @@ struct ModelAccount {
   // kinds have as many.
   std::vector<PartAccount> parts;
   std::vector<int> kind_of_layer;
-  PartAccount last_norm;      // the head without its table; a bias of the logits counts here
-  model::Terms loss_rows;     // the tokens whose logits are computed
-  Count loss_input;           // elements of what the loss reads
+  PartAccount last_norm;   // the head without its table; a bias of the logits counts here
+  PartAccount table;       // the parameter of the head's table, which may be that of tokens
+  model::Terms loss_rows;  // the tokens whose logits are computed
+  Count loss_input;        // elements of what the loss reads and keeps
+  ProductGradients of_logits;
   bool picks_rows = false;    // true if the head picks tokens, so nothing keeps the last layer's output
   bool ends_in_norm = false;  // true if a layer's last op is a norm: its input is free when the branches run backward
 
@@ -97,8 +108,8 @@ struct ModelAccount {
   size_t part_of(int layer, size_t part) const { return kind_of_layer[layer] * parts_of_layer() + part; }
 };
 
-// Counts a model. Without a vocabulary the head has no table. `picked`: the fraction of the tokens whose logits a
-// masked family computes. REQUIRES: heads form groups.
+// Counts a model, which may have frozen parameters. Without a vocabulary the head has no table. `picked`: the fraction
+// of the tokens whose logits a masked family computes. REQUIRES: heads form groups.
 ModelAccount account_of(const ModelSpec& spec, double picked = 1);
 ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked = 1);
 

@@ -20,6 +20,7 @@ struct ParamSpec {
   int uses = 1;  // number of uses in the whole model: 2 for a tied embedding
   model::LinearMap linear = model::LinearMap::No;
   int part = 0;  // the part of its block, between cuts (model/graph.h), that it belongs to
+  model::Trained trained = model::Trained::Yes;
 };
 
 // The auxiliary losses and counts that blocks contribute (nn/block.h). Every rank has those of the whole model, so that

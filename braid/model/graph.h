@@ -57,6 +57,7 @@ struct Param {
   Init init;
   WeightDecay decay = WeightDecay::No;
   LinearMap linear = LinearMap::No;
+  Trained trained = Trained::Yes;
   bool operator==(const Param&) const = default;
 };
 
@@ -81,11 +82,15 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+// Unneeded: nothing that is trained comes before the value.
+enum class Gradient { Needed, Unneeded };
+
 // A block. Value 0 is its input and the last op makes its output.
 struct BlockGraph {
   std::vector<Dims> values;
   std::vector<Op> ops;
   std::vector<int> cuts;  // numbers of the ops before which the model may be cut
+  Gradient of_input = Gradient::Needed;
 
   // Returns the ops between two cuts; part 0 ends at the first.
   std::span<const Op> part(size_t number) const;

@@ -17,10 +17,11 @@ namespace braid::model {
 // window, the second term is therefore half of the 12 x layers x width x context of Chowdhery et al., "PaLM" (2022),
 // appendix B. The output head is counted with the true vocabulary, as in Narayanan et al., "Efficient
 // Large-Scale Language Model Training" (2021), section 5.1. Norms, activations, the softmax and the optimizer are not
-// counted. `picked`: the fraction of the tokens whose logits a masked family computes; for a run,
-// spec::model_flops_per_token(). REQUIRES: `spec.vocab` is resolved (> 0).
+// counted. A weight that is frozen saves a third of its part, and so does an input before which nothing is trained.
+// `picked`: the fraction of the tokens whose logits a masked family computes; for a run, spec::model_flops_per_token().
+// REQUIRES: `spec.vocab` is resolved (> 0).
 double model_flops_per_token(const ModelSpec& spec, double picked = 1);
-// Returns the same for a graph, with the extents of one token.
+// Returns the same for a graph, which may have frozen parameters, with the extents of one token.
 double model_flops_per_token(const ModelGraph& graph, const Extents& of_token);
 
 // Returns the model-FLOP utilisation: the quotient of model operations per second and the peak's. Returns NaN if the

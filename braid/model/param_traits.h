@@ -17,4 +17,7 @@ enum class WeightDecay { Yes, No };
 // such as a table whose rows belong to tokens or positions.
 enum class LinearMap { Yes, No };
 
+// No: a frozen parameter, which keeps the values that training begins with. It has no gradient.
+enum class Trained { Yes, No };
+
 }  // namespace braid::model

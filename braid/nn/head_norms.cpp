@@ -34,7 +34,8 @@ kernels::NormParams params_of(const param::Parameter* weight, double eps) {
 }
 
 struct NormHeads : Function<NormHeads> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const HeadNormState& state) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf,
+                            const std::optional<at::Tensor>& /*trained*/, const HeadNormState& state) {
     keep(ctx, state);
     ctx->mark_dirty({qkv_btf});
     const HeadNorms& norms = state.call.norms;
@@ -71,11 +72,13 @@ struct NormHeads : Function<NormHeads> {
       heads[i].copy_(d.dx);
       dweights.push_back(d.dweight);
     }
-    const at::Tensor sums = at::stack(dweights);
-    if (tensor->size() > 1) all_reduce_(sums, ReduceOp::Sum, *tensor);
-    push_value({queue, {call.norms.query, 0}, call.micro}, sums.select(0, 0));
-    push_value({queue, {call.norms.key, 0}, call.micro}, sums.select(0, 1));
-    return {d_btf, {}};
+    if (any_trained({call.norms.query, call.norms.key})) {
+      const at::Tensor sums = at::stack(dweights);
+      if (tensor->size() > 1) all_reduce_(sums, ReduceOp::Sum, *tensor);
+      push_value({queue, {call.norms.query, 0}, call.micro}, sums.select(0, 0));
+      push_value({queue, {call.norms.key, 0}, call.micro}, sums.select(0, 1));
+    }
+    return {d_btf, {}, {}};
   }
 };
 
@@ -83,7 +86,8 @@ struct NormHeads : Function<NormHeads> {
 
 at::Tensor norm_heads_(const at::Tensor& qkv_btf, const HeadNormCall& call, const RankContext& rank) {
   check(qkv_btf.is_contiguous(), "heads to normalise, in rows");
-  return NormHeads::apply(qkv_btf, HeadNormState{call, &rank.tensor, &rank.weight_grads});
+  const auto trained = any_trained({call.norms.query, call.norms.key});
+  return NormHeads::apply(qkv_btf, trained, HeadNormState{call, &rank.tensor, &rank.weight_grads});
 }
 
 }  // namespace braid::nn

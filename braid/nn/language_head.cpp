@@ -39,6 +39,9 @@ struct HeadCall {
   double cap;      // of the logits; 0: none
 
   bool whole() const { return chunk_rows >= targets_n.size(0); }
+  bool is_trained() const { return weight.param.param->is_trained(); }
+  // The bias if it is trained; else null.
+  const param::Parameter* trained_bias() const { return any_trained({bias.param.param}) ? bias.param.param : nullptr; }
 };
 
 at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc, const HeadCall& call) {
@@ -73,15 +76,16 @@ struct WholeState {
 };
 
 struct WholeLoss : Function<WholeLoss> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight_vc,
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const std::optional<at::Tensor>& /*trained*/,
                             const HeadCall& call) {
+    const at::Tensor& weight_vc = call.weight.param.param->data;
     // Detached, because the queue holds it and would keep its graph alive.
     const at::Tensor x_nc = x_btc.detach().reshape({-1, x_btc.size(-1)});
     const at::Tensor logits_nv = logits_of(x_nc, weight_vc, call);
     LossRows rows = cross_entropy_rows({logits_nv, call.cap}, call.targets_n, call.range, *call.group);
     set_ignored_(rows.loss_n, call.ignored_n);
     if (call.gradients) {
-      ctx->save_for_backward({x_nc, weight_vc});
+      ctx->save_for_backward({call.is_trained() ? x_nc : at::Tensor(), weight_vc});
       keep(ctx, WholeState{call, x_btc.sizes().vec(), logits_nv, std::move(rows.gradient)});
     }
     return loss_of(rows.loss_n, call);
@@ -98,17 +102,17 @@ struct WholeLoss : Function<WholeLoss> {
     set_ignored_(dlogits_nv, state.call.ignored_n);
     at::Tensor dx_btc;
     if (state.call.dx) {
-      dx_btc = at::empty(state.x_sizes, x_nc.options());
-      kernels::product_out(dx_btc.view(x_nc.sizes()), dlogits_nv, weight_vc);
+      dx_btc = at::empty(state.x_sizes, dlogits_nv.options());
+      kernels::product_out(dx_btc.view({-1, dx_btc.size(-1)}), dlogits_nv, weight_vc);
     }
     push_product(state.call.weight, dlogits_nv, x_nc);
-    if (state.call.bias.param.param) push_row_sum(state.call.bias, dlogits_nv);
+    if (state.call.trained_bias()) push_row_sum(state.call.bias, dlogits_nv);
     return {dx_btc, {}, {}};
   }
 };
 
-// Computes the loss chunk by chunk. With a slot it also computes the gradients: dX into `dx_nc` if call.dx is true, and
-// dW into the slot.
+// Computes the loss chunk by chunk. With call.gradients it also computes the gradients: dX into `dx_nc` if call.dx is
+// true, and dW into the slot if there is one.
 class Chunks {
  public:
   Chunks(const HeadCall& call, const at::Tensor& x_nc, const at::Tensor& weight_vc)
@@ -118,7 +122,7 @@ class Chunks {
 
   void run(const param::GradSlot* slot) {
     const int64_t n = x_nc_.size(0);
-    if (slot && call_.dx) dx_nc = at::empty_like(x_nc_);
+    if (call_.gradients && call_.dx) dx_nc = at::empty_like(x_nc_);
     for (int64_t begin = 0; begin < n; begin += call_.chunk_rows) {
       const int64_t count = std::min(call_.chunk_rows, n - begin);
       const at::Tensor x = x_nc_.narrow(0, begin, count);
@@ -129,13 +133,13 @@ class Chunks {
       set_ignored_(rows.loss_n, ignored_n);
       if (begin == 0) loss_n = at::empty({n}, rows.loss_n.options());
       loss_n.narrow(0, begin, count).copy_(rows.loss_n);
-      if (!slot) continue;
+      if (!call_.gradients) continue;
       rows.gradient.step = at::full({}, call_.seed / call_.num_targets, loss_n.options());
       kernels::softmax_gradient_(logits_nv, rows.gradient);
       set_ignored_(logits_nv, ignored_n);
-      if (call_.bias.param.param) add_bias_gradient(logits_nv);
+      if (call_.trained_bias()) add_bias_gradient(logits_nv);
       if (dx_nc.defined()) kernels::product_out(dx_nc.narrow(0, begin, count), logits_nv, weight_vc_);
-      kernels::accumulate_product(slot->target, logits_nv, x, begin == 0 ? slot->beta : 1);
+      if (slot) kernels::accumulate_product(slot->target, logits_nv, x, begin == 0 ? slot->beta : 1);
     }
   }
 
@@ -158,18 +162,20 @@ struct ChunkedState {
 };
 
 struct ChunkedLoss : Function<ChunkedLoss> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight_vc,
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const std::optional<at::Tensor>& /*trained*/,
                             const HeadCall& call) {
     const at::Tensor x_nc = x_btc.reshape({-1, x_btc.size(-1)});
-    Chunks chunks(call, x_nc, weight_vc);
-    if (call.gradients) {
+    Chunks chunks(call, x_nc, call.weight.param.param->data);
+    if (call.gradients && call.is_trained()) {
       const auto& [param, use] = call.weight.param;
       call.weight.queue->run_now(*param, use, call.weight.micro,
                                  [&](const param::GradSlot& slot) { chunks.run(&slot); });
-      keep(ctx, ChunkedState{chunks.dx_nc.defined() ? chunks.dx_nc.view(x_btc.sizes()) : at::Tensor(), call.seed,
-                             call.bias, chunks.dbias_v});
     } else {
       chunks.run(nullptr);
+    }
+    if (call.gradients) {
+      keep(ctx, ChunkedState{chunks.dx_nc.defined() ? chunks.dx_nc.view(x_btc.sizes()) : at::Tensor(), call.seed,
+                             call.bias, chunks.dbias_v});
     }
     return loss_of(chunks.loss_n, call);
   }
@@ -209,7 +215,8 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
   if (!microbatch.targets_bt.defined()) return logits(x_btc, microbatch);
   const at::Tensor x = last_of(x_btc, microbatch.targets_bt.size(-1));
   const at::Tensor& weight_vc = options_.weight.param->data;
-  const bool gradients = c10::GradMode::is_enabled();
+  const auto trained = any_trained({options_.weight.param, options_.bias});
+  const bool gradients = c10::GradMode::is_enabled() && (trained || x.requires_grad());
   const at::Tensor ignored_n = microbatch.rows_bj.defined() ? microbatch.targets_bt.lt(0).view({-1}) : at::Tensor();
   const at::Tensor targets_n =
       ignored_n.defined() ? microbatch.targets_bt.reshape({-1}) : checked_targets(microbatch.targets_bt, range_);
@@ -227,7 +234,7 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
                       gradients,
                       gradients && x.requires_grad(),
                       options_.cap};
-  return call.whole() ? WholeLoss::apply(x, weight_vc, call) : ChunkedLoss::apply(x, weight_vc, call);
+  return call.whole() ? WholeLoss::apply(x, trained, call) : ChunkedLoss::apply(x, trained, call);
 }
 
 }  // namespace braid::nn

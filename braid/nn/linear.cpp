@@ -28,18 +28,21 @@ at::Tensor empty_with_last(const at::Tensor& like, int64_t last) {
 
 struct LinearState {
   LinearCall call;
-  Activation::Again again;  // empty: x is saved
+  Activation::Again again;  // empty: x is saved, if its product with dY is needed
+
+  bool saves_input() const { return call.weight.param->is_trained() && !again; }
 };
 
 struct Linear : Function<Linear> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const std::optional<at::Tensor>& /*trained*/,
                             const LinearState& state) {
     keep(ctx, state);
     const LinearCall& call = state.call;
+    const at::Tensor& weight = call.weight.param->data;
     // x is saved as rows, so that it is copied at most once. It is detached because a view keeps its base alive, with
     // the base's graph, and the queue would hold the view.
     const at::Tensor x_ni = rows(x.detach());
-    ctx->save_for_backward({state.again ? at::Tensor() : x_ni, weight});
+    ctx->save_for_backward({state.saves_input() ? x_ni : at::Tensor(), weight});
     at::Tensor y = empty_with_last(x, weight.size(0));
     const at::Tensor y_no = rows(y);
     kernels::product_out(y_no, x_ni, weight.t(), call.bias ? call.bias->data : at::Tensor());
@@ -56,9 +59,11 @@ struct Linear : Function<Linear> {
       dx = empty_with_last(grads[0], weight.size(1));
       kernels::product_out(rows(dx), dy_no, weight);
     }
-    const at::Tensor x_ni = again ? rows(std::exchange(again, nullptr)()) : saved[0];
-    check(x_ni.defined(), "the backward of a product whose input is made again runs once");
-    push_product({call.queue, call.weight, call.micro}, dy_no, x_ni);
+    if (call.weight.param->is_trained()) {
+      const at::Tensor x_ni = again ? rows(std::exchange(again, nullptr)()) : saved[0];
+      check(x_ni.defined(), "the backward of a product whose input is made again runs once");
+      push_product({call.queue, call.weight, call.micro}, dy_no, x_ni);
+    }
     if (call.bias) push_row_sum({call.queue, {call.bias, 0}, call.micro}, dy_no);
     return {dx, {}, {}};
   }
@@ -88,7 +93,8 @@ at::Tensor linear(const Activation& x, const LinearCall& call) {
     return kernels::row_product(x.value.contiguous(), call.weight.param->data,
                                 call.bias ? call.bias->data : at::Tensor());
   }
-  return Linear::apply(x.value, call.weight.param->data, LinearState{call, x.again});
+  const Activation::Again again = call.weight.param->is_trained() ? x.again : nullptr;
+  return Linear::apply(x.value, any_trained({call.weight.param, call.bias}), LinearState{call, again});
 }
 
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias) {

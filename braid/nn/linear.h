@@ -1,9 +1,10 @@
 // The matrix products of the model: y = x W^T + b as a custom autograd Function. Its backward computes dX at once and
 // leaves dW and db on the weight-gradient queue.
 //
-// Parameters are inputs of the graph, so that a graph exists even if x needs no gradient, but their .grad stays
-// undefined. With gradients disabled, nothing is saved and nothing is queued. x and the parameters have one dtype:
-// float32, float64, bfloat16 or float16. The queued products are summed in the slots' type (weight_grads.h).
+// Trained parameters are inputs of the graph, so that a graph exists even if x needs no gradient, but their .grad stays
+// undefined. x is kept only for the gradient of a trained weight. With gradients disabled, nothing is saved and nothing
+// is queued. x and the parameters have one dtype: float32, float64, bfloat16 or float16. The queued products are summed
+// in the slots' type (weight_grads.h).
 #pragma once
 
 #include "braid/nn/activation.h"

@@ -4,6 +4,8 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -29,11 +31,17 @@ struct OpaqueState {
   at::Tensor y;          // undefined once backward has run
 };
 
-// Returns the gradients of the leaves.
+// Returns the gradients of the leaves; undefined for those that need none.
 variable_list gradients(const at::Tensor& y, const variable_list& leaves, const at::Tensor& dy) {
+  variable_list needing, found;
+  std::ranges::copy_if(leaves, std::back_inserter(needing),
+                       [](const at::Tensor& leaf) { return leaf.requires_grad(); });
+  if (y.requires_grad()) found = torch::autograd::grad({y}, needing, {dy}, {}, false, /*allow_unused=*/true);
+  found.resize(needing.size());
   variable_list d(leaves.size());
-  if (y.requires_grad()) d = torch::autograd::grad({y}, leaves, {dy}, {}, false, /*allow_unused=*/true);
-  for (size_t i = 0; i < d.size(); ++i) {
+  for (size_t i = 0, next = 0; i < leaves.size(); ++i) {
+    if (!leaves[i].requires_grad()) continue;
+    d[i] = found[next++];
     if (!d[i].defined()) d[i] = at::zeros_like(leaves[i]);
   }
   return d;
@@ -63,14 +71,16 @@ void check_output(const at::Tensor& y, const at::Tensor& x, const OpaqueCall& ca
 }
 
 struct Opaque : Function<Opaque> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const std::optional<at::Tensor>& /*any_param*/,
-                            const OpaqueCall& call, bool needs_gradients) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const std::optional<at::Tensor>& trained,
+                            const OpaqueCall& call, bool grad_mode) {
+    const bool needs_gradients = grad_mode && (x.requires_grad() || trained);
     variable_list leaves{x.detach()};
-    for (const OpaqueParam& param : call.params) leaves.push_back(param.target.param.param->data.detach());
-    const c10::AutoGradMode grad(needs_gradients);
-    if (needs_gradients) {
-      for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
+    leaves[0].requires_grad_(needs_gradients && x.requires_grad());
+    for (const OpaqueParam& param : call.params) {
+      const param::Parameter& read = *param.target.param.param;
+      leaves.push_back(read.data.detach().requires_grad_(needs_gradients && read.is_trained()));
     }
+    const c10::AutoGradMode grad(needs_gradients);
     const at::Tensor y = call.function->forward(leaves[0], {leaves.begin() + 1, leaves.end()});
     check_output(y, x, call);
     if (needs_gradients) keep(ctx, OpaqueState{call.params, std::move(leaves), y});
@@ -84,6 +94,7 @@ struct Opaque : Function<Opaque> {
     const variable_list d = gradients(std::exchange(state.y, {}), std::exchange(state.leaves, {}), grads[0]);
     for (size_t i = 0; i < state.params.size(); ++i) {
       const auto& [target, sums] = state.params[i];
+      if (!target.param.param->is_trained()) continue;
       push_value(target, sums ? summed(d[i + 1], *sums) : d[i + 1]);
     }
     return {d[0], {}, {}, {}};
@@ -108,9 +119,11 @@ OpaqueCall opaque_call(const ModelSpec& spec, const model::BlockGraph& block, co
 }
 
 at::Tensor opaque(const at::Tensor& x, const OpaqueCall& call) {
-  std::optional<at::Tensor> any_param;
-  if (!call.params.empty()) any_param = call.params[0].target.param.param->data;
-  return Opaque::apply(x, any_param, call, c10::GradMode::is_enabled());
+  std::optional<at::Tensor> trained;
+  for (const OpaqueParam& param : call.params) {
+    if (!trained) trained = any_trained({param.target.param.param});
+  }
+  return Opaque::apply(x, trained, call, c10::GradMode::is_enabled());
 }
 
 }  // namespace braid::nn

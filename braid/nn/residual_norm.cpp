@@ -30,7 +30,7 @@ at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous()
 // A norm with an optional branch. Without a branch, the first output is the first input.
 struct JoinNorm : Function<JoinNorm> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& residual,
-                               const std::optional<at::Tensor>& branch, const at::Tensor& weight,
+                               const std::optional<at::Tensor>& branch, const std::optional<at::Tensor>& /*trained*/,
                                const FusedCall& call) {
     keep(ctx, call);
     ctx->set_materialize_grads(false);
@@ -38,7 +38,7 @@ struct JoinNorm : Function<JoinNorm> {
                                    data_of(call.branch_bias)};
     kernels::Normed normed = kernels::norm_forward(addends, params_of(call.norm));
     if (!branch) normed.sum = residual;
-    ctx->save_for_backward({normed.sum, weight, normed.mean, normed.rstd});
+    ctx->save_for_backward({normed.sum, call.norm.weight->data, normed.mean, normed.rstd});
     return {normed.sum, normed.y};
   }
 
@@ -61,19 +61,20 @@ struct JoinNorm : Function<JoinNorm> {
 
 struct JoinOnly : Function<JoinOnly> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& residual, const at::Tensor& branch,
-                            const GradTarget& bias) {
+                            const std::optional<at::Tensor>& /*trained*/, const GradTarget& bias) {
     keep(ctx, bias);
     return kernels::sum_of({residual.contiguous(), branch.contiguous(), data_of(bias.param.param)});
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const GradTarget& bias = kept<GradTarget>(ctx);
     if (bias.param.param) push_row_sum(bias, grads[0].reshape({-1, grads[0].size(-1)}));
-    return {grads[0], grads[0], {}};
+    return {grads[0], grads[0], {}, {}};
   }
 };
 
 Residual apply(const at::Tensor& residual, const std::optional<at::Tensor>& branch, const FusedCall& call) {
-  variable_list out = JoinNorm::apply(residual, branch, call.norm.weight->data, call);
+  const auto trained = any_trained({call.norm.weight, call.norm.bias, call.branch_bias});
+  variable_list out = JoinNorm::apply(residual, branch, trained, call);
   if (call.norm.keep == Keep::Everything) return {std::move(out[0]), std::move(out[1])};
   const auto again = [sum = out[0].detach(), params = params_of(call.norm)] {
     return kernels::norm_forward({sum.contiguous(), {}, {}}, params).y;
@@ -94,7 +95,7 @@ Residual join_and_norm(const at::Tensor& residual_btc, const Branch& branch, con
 at::Tensor join(const at::Tensor& residual_btc, const Branch& branch, const RankContext& rank,
                 const Microbatch& microbatch) {
   const GradTarget bias{&rank.weight_grads, {branch.bias, 0}, microbatch.micro};
-  return JoinOnly::apply(residual_btc, branch.btc, bias);
+  return JoinOnly::apply(residual_btc, branch.btc, any_trained({branch.bias}), bias);
 }
 
 Branch dropped(const Branch& branch, const Dropout& dropout, const RankContext& rank, const Microbatch& microbatch) {

@@ -41,6 +41,18 @@ std::vector<Segment> block_by_block(const std::vector<Segment>& plan) {
   return all;
 }
 
+std::vector<Segment> cut_before(const std::vector<Segment>& plan, int last_in_backward) {
+  std::vector<Segment> all;
+  for (const Segment& segment : plan) {
+    all.push_back(segment);
+    const bool cuts = segment.begin < last_in_backward && last_in_backward < segment.end;
+    if (!cuts || segment.kept == Segment::Kept::Graph) continue;
+    all.back().end = last_in_backward;
+    all.push_back({last_in_backward, segment.end, segment.kept});
+  }
+  return all;
+}
+
 Keep kept_by_layers(const spec::Recompute& policy) {
   return policy.keeps == spec::Recompute::Keeps::Selected ? Keep::Selected : Keep::Everything;
 }
@@ -63,8 +75,9 @@ void report(const Auxiliaries& of_segment, Auxiliaries& all) {
 
 }  // namespace
 
-Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads)
-    : blocks_(blocks), plan_(std::move(plan)), weight_grads_(weight_grads) {
+Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads,
+                   int last_in_backward)
+    : blocks_(blocks), plan_(std::move(plan)), weight_grads_(weight_grads), last_in_backward_(last_in_backward) {
   int end = 0;
   for (const Segment& segment : plan_) {
     check(segment.begin == end && segment.end > end, "segments follow each other");
@@ -100,7 +113,7 @@ void Segments::after_backward(const Segment& segment) const {
 void Segments::run_again(size_t segment, Passage& passage) const {
   const c10::AutoGradMode grad(true);
   Passage::Ends& ends = passage.ends_[segment];
-  if (ends.input.defined()) ends.input.requires_grad_(true);
+  if (ends.input.defined()) ends.input.requires_grad_(passes_gradient(segment));
   Auxiliaries handed_in;
   ends.output = run_within(plan_[segment], ends.input, handing_in(passage.microbatch_, handed_in));
   ends.losses = std::move(handed_in.losses);
@@ -108,13 +121,13 @@ void Segments::run_again(size_t segment, Passage& passage) const {
 
 // Runs the segment's forward on x_btc, and replaces x_btc by the segment's output.
 void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const {
-  const bool keeps_graph = plan_[segment].kept == Segment::Kept::Graph;
+  const bool keeps_graph = plan_[segment].kept == Segment::Kept::Graph && has_backward(segment);
   const c10::AutoGradMode grad(keeps_graph);
   Passage::Ends& ends = passage.ends_.emplace_back();
-  if (x_btc.defined()) ends.input = x_btc.detach();
-  if (keeps_graph && ends.input.defined()) ends.input.requires_grad_(true);
+  if (x_btc.defined() && has_backward(segment)) ends.input = x_btc = x_btc.detach();
+  if (keeps_graph && ends.input.defined()) ends.input.requires_grad_(passes_gradient(segment));
   Auxiliaries handed_in;
-  x_btc = run(plan_[segment], ends.input, handing_in(passage.microbatch_, handed_in));
+  x_btc = run(plan_[segment], std::move(x_btc), handing_in(passage.microbatch_, handed_in));
   report(handed_in, passage.handed_in_);
   if (!keeps_graph) return;
   ends.output = x_btc;
@@ -134,6 +147,7 @@ void Segments::recompute(Passage& passage) const {
   const param::MemoryScope scope(param::MemoryCategory::Activations);
   check(!passage.ends_.empty(), "what is run again has passed");
   for (size_t i = plan_.size(); i-- > 0;) {
+    if (!has_backward(i)) return;
     if (plan_[i].kept == Segment::Kept::Graph) continue;
     if (passage.ends_[i].output.defined()) return;
     before_backward(plan_[i]);
@@ -159,6 +173,7 @@ at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights
   if (weights == WeightPass::AtOnce) at_once.emplace(weight_grads_);
   while (!passage.ends_.empty()) {
     const size_t last = passage.ends_.size() - 1;
+    if (!has_backward(last)) return {};
     before_backward(plan_[last]);
     if (!passage.ends_[last].output.defined()) run_again(last, passage);
     const Passage::Ends ends = std::move(passage.ends_[last]);

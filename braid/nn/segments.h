@@ -49,6 +49,14 @@ std::vector<Segment> plan_segments(const spec::Recompute& policy, const StageBlo
 // Returns `plan` with a segment of its own for every block whose graph is kept, so that backward runs block by block.
 std::vector<Segment> block_by_block(const std::vector<Segment>& plan);
 
+// The block of a stage in which backward ends: the first with a trained parameter, if nothing before the stage is
+// trained. kToInput: backward goes through the whole stage and computes the gradient of its input. Blocks before that
+// one run without gradients, and nothing of them is kept.
+inline constexpr int kToInput = -1;
+
+// Returns `plan` with a border before the block in which backward ends, so that no block before it is recomputed.
+std::vector<Segment> cut_before(const std::vector<Segment>& plan, int last_in_backward);
+
 // Returns which tensors layers keep in those graphs.
 Keep kept_by_layers(const spec::Recompute& policy);
 
@@ -90,8 +98,9 @@ class Segments {
   using Blocks = std::vector<std::unique_ptr<Block>>;
 
   // REQUIRES: `plan` covers all of `blocks`; `blocks` and `weight_grads`, the queue on which the blocks leave
-  // gradients, outlive this.
-  Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads);
+  // gradients, outlive this. `last_in_backward` is as in cut_before().
+  Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads,
+           int last_in_backward = kToInput);
 
   void set_hooks(BlockHooks hooks) { hooks_ = std::move(hooks); }
 
@@ -103,8 +112,9 @@ class Segments {
   // Recomputes, ahead of backward, the last of the segments that keep only their input. A second call does nothing.
   void recompute(Passage& passage) const;
 
-  // Returns the gradient of forward's input, undefined if that input was. dy: the gradient of forward's output. The
-  // gradient of an auxiliary loss is its coefficient times the microbatch's loss_gradient.
+  // Returns the gradient of forward's input, undefined if that input was or if backward ends before it. dy: the
+  // gradient of forward's output. The gradient of an auxiliary loss is its coefficient times the microbatch's
+  // loss_gradient.
   at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
 
  private:
@@ -114,12 +124,15 @@ class Segments {
   void run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const;
   void run_again(size_t segment, Passage& passage) const;
   static void backward_from(const Passage::Ends& ends, const Microbatch& microbatch, const at::Tensor& dy);
+  bool has_backward(size_t segment) const { return plan_[segment].end > last_in_backward_; }
+  bool passes_gradient(size_t segment) const { return plan_[segment].begin > last_in_backward_; }
   void before_backward(const Segment& segment) const;
   void after_backward(const Segment& segment) const;
 
   const Blocks& blocks_;
   std::vector<Segment> plan_;
   param::WeightGradQueue& weight_grads_;
+  int last_in_backward_;
   BlockHooks hooks_;
 };
 

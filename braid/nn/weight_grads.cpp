@@ -38,6 +38,13 @@ at::Tensor summed_rows(const at::Tensor& dy_nc) {
 
 }  // namespace
 
+std::optional<at::Tensor> any_trained(std::initializer_list<const param::Parameter*> params) {
+  for (const param::Parameter* const param : params) {
+    if (param && param->is_trained()) return param->data;
+  }
+  return std::nullopt;
+}
+
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
   push(target, [dy = std::move(dy_no), x = std::move(x_ni)](const param::GradSlot& slot) {
     kernels::accumulate_product(slot.target, dy, x, slot.beta);

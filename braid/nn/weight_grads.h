@@ -7,6 +7,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <initializer_list>
+#include <optional>
+
 #include "braid/nn/block.h"
 
 namespace braid::nn {
@@ -26,7 +29,12 @@ struct GradTarget {
   int micro = 0;
 };
 
-// Pushes slot = beta * slot + dy^T x, of shape [o, i] (kernels/product.h).
+// Returns the data of a trained parameter among `params`, which may be null; nothing if there is none. As an input of
+// an autograd Function, it makes the output need a gradient.
+std::optional<at::Tensor> any_trained(std::initializer_list<const param::Parameter*> params);
+
+// Each push does nothing for a frozen parameter. Pushes slot = beta * slot + dy^T x, of shape [o, i]
+// (kernels/product.h).
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni);
 // Pushes slot = beta * slot + the sum over rows, which are elements `begin` .. of the parameter. Its other elements
 // (positions that the rank's tokens do not reach) get zero. Without sequence parallelism the product before the op

@@ -71,6 +71,7 @@ BRAID_UPDATE(optim::AdamWFactors)
 #undef BRAID_UPDATE
 
 std::vector<double> squares(const param::ParamStore& store) {
+  if (store.params().empty()) return {};
   const at::Tensor& grads = store.flat_grads();
   const optim::OptimCudaTable& functions = table(grads);
   const auto num_slices = static_cast<int64_t>(store.params().size());

@@ -1,29 +1,22 @@
 // The rates of each parameter, found by its name, and the group of each block.
 #include "braid/optim/parameter_groups.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "braid/base/errors.h"
 #include "braid/optim/cuda_table.h"
+#include "braid/spec/parameter_groups.h"
 
 namespace braid::optim {
 namespace {
 
 GroupRates rates_of(const param::Parameter& param, const OptimizerSpec& spec) {
   const GroupRates usual{1, param.decay == model::WeightDecay::Yes ? spec.weight_decay : 0};
-  for (const ParameterGroup& group : spec.groups) {
-    if (matches(group, param.name)) return {group.lr_scale, group.weight_decay.value_or(usual.weight_decay)};
-  }
-  return usual;
+  const ParameterGroup* const group = spec::group_of(spec, param.name);
+  return group ? GroupRates{group->lr_scale, group->weight_decay.value_or(usual.weight_decay)} : usual;
 }
 
 }  // namespace
-
-bool matches(const ParameterGroup& group, const std::string& name) {
-  return ::fnmatch(group.match.c_str(), name.c_str(), 0) == 0;
-}
 
 ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const param::ParamStore& store)
     : of_blocks_(static_cast<size_t>(store.num_flat() / param::ParamStore::kAlign)) {

@@ -3,16 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "braid/param/param_store.h"
 #include "braid/spec/optimizer_spec.h"
 
 namespace braid::optim {
-
-// Returns true if the group's pattern matches `name`.
-bool matches(const ParameterGroup& group, const std::string& name);
 
 struct GroupRates {
   double lr_scale = 1;  // factor on the learning rate of the step

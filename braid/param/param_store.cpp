@@ -3,7 +3,6 @@
 // all of them.
 #include "braid/param/param_store.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -14,22 +13,15 @@
 #include "braid/base/text.h"
 #include "braid/param/initial_values.h"
 #include "braid/param/memory_account.h"
-#include "braid/param/releasable.h"
 
 namespace braid::param {
 namespace {
 
-int64_t aligned(int64_t elements) {
-  return (elements + ParamStore::kAlign - 1) / ParamStore::kAlign * ParamStore::kAlign;
-}
-
-at::Tensor slice(const at::Tensor& flat, int64_t offset, const mesh::Placement& placement) {
-  return flat.narrow(0, offset, mesh::num_elements(placement.local_shape)).view(placement.local_shape).detach();
-}
+int64_t aligned(int64_t elements) { return (elements + kSliceAlign - 1) / kSliceAlign * kSliceAlign; }
 
 void add_use(Parameter& param, const layout::ParamSpec& spec) {
   const bool same = param.placement == spec.placement && param.init == spec.init && param.decay == spec.decay &&
-                    param.linear == spec.linear;
+                    param.linear == spec.linear && param.trained == spec.trained;
   check(same && param.uses == spec.uses, cat(spec.name, ": the places of a tied parameter describe it alike"));
   check(0 <= spec.use && spec.use < spec.uses, cat(spec.name, ": use ", spec.use, " of ", spec.uses));
   auto& uses = param.local_uses;
@@ -38,13 +30,21 @@ void add_use(Parameter& param, const layout::ParamSpec& spec) {
   uses.insert(place, spec.use);
 }
 
-std::vector<Parameter> collect(const std::vector<layout::BlockSpec>& blocks) {
+// Returns the parameters of the blocks that are trained, or those that are not.
+std::vector<Parameter> collect(const std::vector<layout::BlockSpec>& blocks, model::Trained trained) {
   std::vector<Parameter> params;
   for (const layout::BlockSpec& block : blocks) {
     for (const layout::ParamSpec& spec : block.params) {
+      if (spec.trained != trained) continue;
       auto found = std::find_if(params.begin(), params.end(), [&](const Parameter& p) { return p.name == spec.name; });
       if (found == params.end()) {
-        Parameter param{spec.name, spec.placement, spec.init, spec.decay, spec.linear, static_cast<int>(params.size()),
+        Parameter param{spec.name,
+                        spec.placement,
+                        spec.init,
+                        spec.decay,
+                        spec.linear,
+                        spec.trained,
+                        static_cast<int>(params.size()),
                         spec.uses};
         found = params.insert(params.end(), std::move(param));
       }
@@ -66,33 +66,29 @@ std::vector<int> first_blocks(const std::vector<Parameter>& params, const std::v
   return found;
 }
 
-std::string why_released(const std::vector<Parameter>& params, const ShardUnit& unit) {
-  std::vector<std::string> names;
-  for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) names.push_back(params[p].name);
-  return cat("the ranks share out ", joined(names), ": they are whole only while their layer runs, and inside of ",
-             "DataParallel::with_whole_parameters");
-}
-
 }  // namespace
 
 ParamStore::ParamStore(const std::vector<layout::BlockSpec>& blocks, const StoreOptions& options)
-    : options_(options), params_(collect(blocks)) {
+    : options_(options), params_(collect(blocks, model::Trained::Yes)), frozen_(collect(blocks, model::Trained::No)) {
   const at::ScalarType type = c10::typeMetaToScalarType(options.data.dtype());
   const bool rounds = type == at::kBFloat16 || type == at::kHalf;
   check(rounds || type == at::kFloat || type == at::kDouble, "parameters are float32, float64, bfloat16 or float16");
   master_type_ = rounds ? at::kFloat : type;
   const auto& [what, part, parts] = options.sharding;
   check(0 <= part && part < parts && (parts == 1) == (what == Sharded::Nothing), "parts are of something shared out");
-  lay_out(blocks);
+  layout_ = lay_out(params_, first_blocks(params_, blocks), parts);
+  frozen_layout_ = lay_out(frozen_, first_blocks(frozen_, blocks), shards_parameters() ? parts : 1);
+  list_gathered(blocks);
   allocate();
   make_views();
   make_owned();
-  if (units_.empty()) {
+  if (is_sharded()) {
+    fill_units();
+  } else {
     fill_masters();
     round_masters();
-  } else {
-    fill_units();
   }
+  fill_frozen();
   for (Parameter& param : params_) param.data.requires_grad_(true);
 }
 
@@ -100,71 +96,52 @@ bool ParamStore::shards_gradients() const {
   return options_.sharding.what >= Sharded::Gradients && options_.reduction == Reduction::Fast;
 }
 
-// Computes offsets, units and numbers of elements.
-void ParamStore::lay_out(const std::vector<layout::BlockSpec>& blocks) {
-  const Sharding& sharding = options_.sharding;
-  const std::vector<int> block_of = first_blocks(params_, blocks);
-  const int64_t step = kAlign * sharding.parts;
-  for (Parameter& param : params_) {
-    const Parameter* before = param.index > 0 ? &params_[param.index - 1] : nullptr;
-    const bool cut = !before || before->uses > 1 || param.uses > 1 || block_of[param.index] != block_of[before->index];
-    if (sharding.parts > 1 && cut) {
-      num_flat_ = (num_flat_ + step - 1) / step * step;
-      if (!units_.empty()) units_.back().end = num_flat_;
-      units_.push_back({num_flat_, 0, param.index, 0});
+void ParamStore::list_gathered(const std::vector<layout::BlockSpec>& blocks) {
+  for (const layout::BlockSpec& block : blocks) {
+    std::set<int> gathered;
+    for (const layout::ParamSpec& spec : block.params) {
+      const Parameter& param = (*this)[spec.name];
+      if (param.is_trained() && is_sharded()) gathered.insert(unit_of(param));
+      if (param.is_trained() || !shards_parameters()) continue;
+      gathered.insert(static_cast<int>(layout_.units.size()) + frozen_layout_.unit_of_param[param.index]);
     }
-    param.offset = num_flat_;
-    num_flat_ += aligned(param.num_elements());
-    if (!units_.empty()) ++units_.back().num_params;
-    unit_of_param_.push_back(static_cast<int>(units_.size()) - 1);
-  }
-  num_flat_ = (num_flat_ + step - 1) / step * step;
-  if (!units_.empty()) units_.back().end = num_flat_;
-  units_of_block_.resize(blocks.size());
-  for (size_t block = 0; block < blocks.size() && !units_.empty(); ++block) {
-    std::set<int> units;
-    for (const layout::ParamSpec& spec : blocks[block].params) units.insert(unit_of((*this)[spec.name]));
-    units_of_block_[block].assign(units.begin(), units.end());
-  }
-  num_owned_ = num_flat_ / sharding.parts;
-  if (options_.reduction == Reduction::Fast) return;
-  for (const Parameter& param : params_) {
-    num_extra_ += extent(param) * (static_cast<int64_t>(param.local_uses.size()) - 1);
+    gathered_by_block_.emplace_back(gathered.begin(), gathered.end());
   }
 }
 
 // Returns the length of a slice in the flat buffers. A tied parameter is a unit of its own, which is sharded as a
 // whole.
 int64_t ParamStore::extent(const Parameter& param) const {
-  return units_.empty() || param.uses == 1 ? aligned(param.num_elements()) : units_[unit_of(param)].length();
+  return !is_sharded() || param.uses == 1 ? aligned(param.num_elements()) : units()[unit_of(param)].length();
 }
 
 void ParamStore::allocate() {
   const at::TensorOptions& data = options_.data;
   const bool rounds = master_type_ != c10::typeMetaToScalarType(data.dtype());
-  {
-    const MemoryScope scope(MemoryCategory::Parameters);
-    flat_data_ = at::zeros({shards_parameters() ? num_owned_ : num_flat_}, data);
-  }
+  data_.emplace(params_, layout_, options_.sharding, data);
+  frozen_data_.emplace(frozen_, frozen_layout_, shards_parameters() ? options_.sharding : Sharding{}, data);
   {
     const MemoryScope scope(MemoryCategory::Optimizer);
-    flat_master_ = rounds ? at::zeros({num_owned_}, data.dtype(master_type_)) : flat_data_;
+    flat_master_ = rounds ? at::zeros({num_owned()}, data.dtype(master_type_)) : flat_data();
+  }
+  for (const Parameter& param : params_) {
+    if (options_.reduction == Reduction::Fast) break;
+    num_extra_ += extent(param) * (static_cast<int64_t>(param.local_uses.size()) - 1);
   }
   const MemoryScope scope(MemoryCategory::Gradients);
-  flat_grads_ = at::zeros({shards_gradients() ? num_owned_ : num_flat_ + num_extra_}, data.dtype(master_type_));
+  flat_grads_ = at::zeros({shards_gradients() ? num_owned() : num_flat() + num_extra_}, data.dtype(master_type_));
 }
 
 void ParamStore::make_views() {
-  make_data_views();
-  int64_t extra = num_flat_;
+  int64_t extra = num_flat();
   for (Parameter& param : params_) {
-    if (units_.empty()) param.master = slice(flat_master_, param.offset, param.placement);
+    if (!is_sharded()) param.master = slice_at(flat_master_, param.offset, param.placement);
     if (shards_gradients()) continue;
-    param.main_grad = slice(flat_grads_, param.offset, param.placement);
+    param.main_grad = slice_at(flat_grads_, param.offset, param.placement);
     for (const int use : param.local_uses) {
       at::Tensor grad = param.main_grad;
       if (options_.reduction == Reduction::Reproducible && use != param.local_uses.front()) {
-        grad = slice(flat_grads_, extra, param.placement);
+        grad = slice_at(flat_grads_, extra, param.placement);
         extra += extent(param);
       }
       param.use_grads.push_back({use, std::move(grad)});
@@ -172,34 +149,18 @@ void ParamStore::make_views() {
   }
 }
 
-// Makes the views of sharded parameters unit by unit, so that no two units have memory at once.
-void ParamStore::make_data_views() {
-  if (!shards_parameters()) {
-    for (const ShardUnit& unit : units_) unit_data_.push_back(flat_data_.narrow(0, unit.begin, unit.length()));
-    for (Parameter& param : params_) param.data = slice(flat_data_, param.offset, param.placement);
-    return;
-  }
-  for (const ShardUnit& unit : units_) {
-    unit_data_.push_back(at::empty({unit.length()}, options_.data));
-    for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) {
-      params_[p].data = slice(unit_data_.back(), params_[p].offset - unit.begin, params_[p].placement);
-    }
-    release_memory(unit_data_.back(), why_released(params_, unit));
-  }
-}
-
 void ParamStore::make_owned() {
-  if (units_.empty()) {
-    owned_ = {{0, num_flat_, 0, flat_master_, flat_data_, flat_grads_.narrow(0, 0, num_flat_)}};
+  if (!is_sharded()) {
+    owned_ = {{0, num_flat(), 0, flat_master_, flat_data(), flat_grads_.narrow(0, 0, num_flat())}};
     return;
   }
-  const bool masters_apart = !flat_master_.is_same(flat_data_);
+  const bool masters_apart = !flat_master_.is_same(flat_data());
   int64_t place = 0;
-  for (const ShardUnit& unit : units_) {
+  for (const ShardUnit& unit : units()) {
     const int64_t length = unit.length() / options_.sharding.parts;
     const int64_t begin = unit.begin + options_.sharding.part * length;
     OwnedRange range{begin, begin + length, place};
-    range.data = flat_data_.narrow(0, shards_parameters() ? place : begin, length);
+    range.data = flat_data().narrow(0, shards_parameters() ? place : begin, length);
     range.master = masters_apart ? flat_master_.narrow(0, place, length) : range.data;
     range.grad = flat_grads_.narrow(0, shards_gradients() ? place : begin, length);
     owned_.push_back(std::move(range));
@@ -212,7 +173,7 @@ void ParamStore::fill_masters() {
   const bool on_host = flat_master_.is_cpu();
   const at::Tensor host = on_host ? flat_master_ : at::zeros({num_flat()}, flat_master_.scalar_type());
   for (Parameter& param : params_) {
-    const at::Tensor placed = std::exchange(param.master, slice(host, param.offset, param.placement));
+    const at::Tensor placed = std::exchange(param.master, slice_at(host, param.offset, param.placement));
     fill_initial_values(param, options_.seed);
     param.master = placed;
   }
@@ -220,12 +181,12 @@ void ParamStore::fill_masters() {
 }
 
 void ParamStore::fill_units() {
-  check(flat_data_.is_cpu(), "what is shared out lies on the host");
-  for (size_t u = 0; u < units_.size(); ++u) {
-    const ShardUnit& unit = units_[u];
+  check(flat_data().is_cpu(), "what is shared out lies on the host");
+  for (size_t u = 0; u < units().size(); ++u) {
+    const ShardUnit& unit = units()[u];
     const at::Tensor whole = at::zeros({unit.length()}, master_type_);
     for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) {
-      params_[p].master = slice(whole, params_[p].offset - unit.begin, params_[p].placement);
+      params_[p].master = slice_at(whole, params_[p].offset - unit.begin, params_[p].placement);
       fill_initial_values(params_[p], options_.seed);
       params_[p].master.reset();
     }
@@ -234,39 +195,69 @@ void ParamStore::fill_units() {
     if (shards_parameters()) {
       mine.data.copy_(mine.master);
     } else {
-      unit_data_[u].copy_(whole);
+      unit_data(static_cast<int>(u)).copy_(whole);
     }
   }
 }
 
-void ParamStore::allocate_unit(int unit) {
-  const MemoryScope scope(MemoryCategory::Communication);
-  restore_memory(unit_data_[unit]);
+// Rounds the initial values once, as those of trained parameters are.
+void ParamStore::fill_frozen() {
+  for (Parameter& param : frozen_) {
+    param.master = at::zeros(param.placement.local_shape, master_type_);
+    fill_initial_values(param, options_.seed);
+    const at::Tensor values = std::exchange(param.master, {}).view({-1});
+    for (const HeldRange& range : frozen_data_->held()) {
+      const int64_t begin = std::max(range.begin, param.offset);
+      const int64_t end = std::min(range.end, param.offset + param.num_elements());
+      if (begin >= end) continue;
+      range.data.narrow(0, begin - range.begin, end - begin).copy_(values.narrow(0, begin - param.offset, end - begin));
+    }
+  }
 }
 
-void ParamStore::free_unit(int unit) { release_memory(unit_data_[unit], why_released(params_, units_[unit])); }
+at::Tensor ParamStore::own_part(int gathered) const {
+  if (!of_frozen(gathered)) return owned_[gathered].data;
+  return frozen_data_->held()[gathered - layout_.units.size()].data;
+}
+
+const at::Tensor& ParamStore::gathered_data(int gathered) const {
+  return of_frozen(gathered) ? frozen_data_->unit(gathered - static_cast<int>(layout_.units.size()))
+                             : data_->unit(gathered);
+}
+
+void ParamStore::allocate_unit(int gathered) {
+  if (!of_frozen(gathered)) return data_->allocate_unit(gathered);
+  frozen_data_->allocate_unit(gathered - static_cast<int>(layout_.units.size()));
+}
+
+void ParamStore::free_unit(int gathered) {
+  if (!of_frozen(gathered)) return data_->free_unit(gathered);
+  frozen_data_->free_unit(gathered - static_cast<int>(layout_.units.size()));
+}
 
 void ParamStore::bind(const at::Tensor& flat_data) {
-  check(units_.empty(), "versions of the weights are whole");
-  const bool masters_too = flat_data_.is_same(flat_master_);
-  flat_data_ = flat_data;
+  check(!is_sharded(), "versions of the weights are whole");
+  const bool masters_too = this->flat_data().is_same(flat_master_);
+  data_->bind(flat_data, params_);
   if (masters_too) flat_master_ = flat_data;
   for (Parameter& param : params_) {
-    param.data = slice(flat_data_, param.offset, param.placement).requires_grad_(true);
-    if (masters_too) param.master = slice(flat_master_, param.offset, param.placement);
+    param.data.requires_grad_(true);
+    if (masters_too) param.master = slice_at(flat_master_, param.offset, param.placement);
   }
   make_owned();
 }
 
 void ParamStore::round_masters() {
-  if (flat_data_.is_same(flat_master_)) return;
+  if (flat_data().is_same(flat_master_)) return;
   for (const OwnedRange& range : owned_) range.data.copy_(range.master);
 }
 
 Parameter& ParamStore::operator[](const std::string& name) {
-  const auto found = std::find_if(params_.begin(), params_.end(), [&](const Parameter& p) { return p.name == name; });
-  check(found != params_.end(), cat("no parameter is called ", name));
-  return *found;
+  for (std::vector<Parameter>* const params : {&params_, &frozen_}) {
+    const auto found = std::ranges::find(*params, name, &Parameter::name);
+    if (found != params->end()) return *found;
+  }
+  throw InternalError(cat("no parameter is called ", name));
 }
 
 }  // namespace braid::param

@@ -6,47 +6,29 @@
 //                                                           one per parameter in fast mode
 //
 // If the buffers are sharded (sharding.h), a rank holds only its owned ranges of some of them.
+//
+// Frozen parameters are in a buffer of their own. They have data only, and no optimizer, exchange or version of the
+// weights meets them:
+//
+//   frozen  | ...
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/layout/param_spec.h"
+#include "braid/param/flat_data.h"
+#include "braid/param/parameter.h"
 #include "braid/param/sharding.h"
 #include "braid/spec/train_spec.h"
 
 namespace braid::param {
-
-// A parameter's gradient from one of its uses. `slice` is a view of the flat gradient buffer.
-struct UseGrad {
-  int use = 0;
-  at::Tensor slice;
-};
-
-struct Parameter {
-  std::string name;
-  mesh::Placement placement;
-  model::Init init;
-  model::WeightDecay decay = model::WeightDecay::Yes;
-  model::LinearMap linear = model::LinearMap::No;
-  int index = 0;                // index in ParamStore::params()
-  int uses = 1;                 // number of uses in the whole model
-  std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending
-  int64_t offset = 0;           // offset of `data` and `main_grad` in the flat buffers, in elements
-  at::Tensor data;              // local shape, requires_grad; the weights that layers use
-  at::Tensor master;            // local shape; the weights that the optimizer updates. Undefined if states are sharded
-  // Local shape; the gradient of this rank, a view of the slice of the first local use. Undefined if gradients are
-  // sharded.
-  at::Tensor main_grad;
-  // Fast: all are main_grad; reproducible: one slice each, added up at the end of the step.
-  std::vector<UseGrad> use_grads;
-
-  int64_t num_elements() const { return braid::mesh::num_elements(placement.local_shape); }
-};
 
 struct StoreOptions {
   Reduction reduction = Reduction::Fast;
@@ -57,8 +39,7 @@ struct StoreOptions {
 
 class ParamStore {
  public:
-  // The alignment of slices, in elements. It is also the block of reproducible norms, so shards can be cut here.
-  static constexpr int64_t kAlign = 1024;
+  static constexpr int64_t kAlign = kSliceAlign;
 
   // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `data` gives the data's
   // dtype (float32, float64, bfloat16 or float16) and the device of all buffers. Masters and gradients are float64 if
@@ -69,11 +50,16 @@ class ParamStore {
   ParamStore(const std::vector<layout::BlockSpec>& blocks, const StoreOptions& options);
   ParamStore(const ParamStore&) = delete;
 
-  Parameter& operator[](const std::string& name);  // check() fails if there is none
+  Parameter& operator[](const std::string& name);  // trained or frozen; check() fails if there is none
+  // Return the trained parameters, to which all flat buffers and units below belong unless they say otherwise.
   std::vector<Parameter>& params() { return params_; }
   const std::vector<Parameter>& params() const { return params_; }
+  // Returns the frozen parameters.
+  const std::vector<Parameter>& frozen() const { return frozen_; }
+  // Returns the data of the frozen parameters, which are sharded if shards_parameters().
+  const FlatData& frozen_data() const { return *frozen_data_; }
   // Returns the whole buffer. If parameters are sharded, returns the owned ranges, one after another.
-  const at::Tensor& flat_data() const { return flat_data_; }
+  const at::Tensor& flat_data() const { return data_->flat(); }
   // Returns flat_data() if masters are the data. Otherwise returns the owned ranges, one after another; without
   // sharding, these are the whole buffer.
   const at::Tensor& flat_master() const { return flat_master_; }
@@ -87,8 +73,8 @@ class ParamStore {
   // owns.
   void round_masters();
 
-  int64_t num_flat() const { return num_flat_; }    // number of elements of a whole buffer
-  int64_t num_owned() const { return num_owned_; }  // number of elements that this rank updates
+  int64_t num_flat() const { return layout_.num_elements; }                             // elements of a whole buffer
+  int64_t num_owned() const { return layout_.num_elements / options_.sharding.parts; }  // elements it updates
   Reduction reduction() const { return options_.reduction; }
 
   const Sharding& sharding() const { return options_.sharding; }
@@ -98,36 +84,44 @@ class ParamStore {
   bool shards_parameters() const { return options_.sharding.what == Sharded::Parameters; }
   // Returns the ranges that this rank updates: everything, or its shard of every unit, in the order of the units.
   const std::vector<OwnedRange>& owned() const { return owned_; }
+  bool is_sharded() const { return options_.sharding.what != Sharded::Nothing; }
   // Returns the units; empty if nothing is sharded.
-  const std::vector<ShardUnit>& units() const { return units_; }
-  const std::vector<int>& units_of_block(int block) const { return units_of_block_[block]; }
-  int unit_of(const Parameter& param) const { return unit_of_param_[param.index]; }
-  // Returns the whole data of a unit, 1-D. If parameters are sharded, this tensor and the parameters' data have memory
-  // only between allocate_unit() and free_unit(), and the caller gathers their values. At other times, reading them
-  // throws a c10::Error that names the parameters.
-  const at::Tensor& unit_data(int unit) const { return unit_data_[unit]; }
-  void allocate_unit(int unit);
-  void free_unit(int unit);
+  const std::vector<ShardUnit>& units() const { return layout_.units; }
+  int unit_of(const Parameter& param) const { return layout_.unit_of_param[param.index]; }
+  // Returns the whole data of a unit, 1-D.
+  const at::Tensor& unit_data(int unit) const { return data_->unit(unit); }
+
+  // If parameters are sharded, the trained and the frozen ones of a block are gathered by themselves. Such a unit has
+  // the number of its unit or, if it is one of frozen parameters, units().size() more.
+  int num_gathered() const { return static_cast<int>(layout_.units.size() + frozen_layout_.units.size()); }
+  const std::vector<int>& gathered_by_block(int block) const { return gathered_by_block_[block]; }
+  // Returns this rank's part and the whole of a unit's data. The whole, and the parameters' data, have memory only
+  // between allocate_unit() and free_unit(), and the caller gathers their values. At other times, reading them throws a
+  // c10::Error that names the parameters.
+  at::Tensor own_part(int gathered) const;
+  const at::Tensor& gathered_data(int gathered) const;
+  void allocate_unit(int gathered);
+  void free_unit(int gathered);
 
  private:
-  void lay_out(const std::vector<layout::BlockSpec>& blocks);
   int64_t extent(const Parameter& param) const;
+  bool of_frozen(int gathered) const { return gathered >= std::ssize(layout_.units); }
   void allocate();
   void make_views();
-  void make_data_views();
   void make_owned();
+  void list_gathered(const std::vector<layout::BlockSpec>& blocks);
   void fill_masters();
   void fill_units();
+  void fill_frozen();
 
   StoreOptions options_;
   at::ScalarType master_type_;
-  std::vector<Parameter> params_;
-  int64_t num_flat_ = 0, num_extra_ = 0, num_owned_ = 0;
-  at::Tensor flat_data_, flat_master_, flat_grads_;
-  std::vector<ShardUnit> units_;
-  std::vector<std::vector<int>> units_of_block_;
-  std::vector<int> unit_of_param_;
-  std::vector<at::Tensor> unit_data_;
+  std::vector<Parameter> params_, frozen_;
+  FlatLayout layout_, frozen_layout_;
+  int64_t num_extra_ = 0;
+  std::optional<FlatData> data_, frozen_data_;
+  at::Tensor flat_master_, flat_grads_;
+  std::vector<std::vector<int>> gathered_by_block_;
   std::vector<OwnedRange> owned_;
 };
 

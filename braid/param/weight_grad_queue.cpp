@@ -9,6 +9,7 @@
 namespace braid::param {
 
 void WeightGradQueue::push(const Parameter& param, int use, int micro, Compute compute) {
+  if (!param.is_trained()) return;
   if (!waits_) return run_now(param, use, micro, compute);
   entries_.push_back({&param, use, micro, std::move(compute)});
 }

@@ -17,9 +17,11 @@ class WeightGradQueue {
   // REQUIRES: `sink` outlives the queue.
   explicit WeightGradQueue(GradSink& sink) : sink_(sink) {}
 
-  // Adds an entry. The queue owns `compute`, which keeps its inputs (x, dY) alive, until it has run.
+  // Adds an entry; does nothing for a frozen parameter, which has no slot. The queue owns `compute`, which keeps its
+  // inputs (x, dY) alive, until it has run.
   void push(const Parameter& param, int use, int micro, Compute compute);
   // Opens the slot, runs `compute` and closes the slot before returning. Used for a gradient that is known in forward.
+  // REQUIRES: `param` is trained.
   void run_now(const Parameter& param, int use, int micro, const Compute& compute);
   // Runs the entries of `micro`, in order of pushing. run_all() runs all entries.
   void run(int micro);

@@ -8,6 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/rank_activity.h"
+#include "braid/schedule/passes.h"
 
 namespace braid::pipe {
 namespace {
@@ -155,6 +156,7 @@ void ScheduleRuntime::hand_over(const Action& action) {
   const bool forward = action.op == Op::Forward;
   const int other = stage + (forward ? 1 : -1);
   if (other < 0 || other >= schedule_.num_stages || schedule_.rank_of(other, micro) != pipe_.rank()) return;
+  if (!forward && !schedule::passes_gradient(schedule_, stage)) return;
   if (forward) {
     executor_.give_inputs(other, micro, executor_.outputs(stage, micro));
   } else {

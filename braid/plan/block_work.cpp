@@ -1,6 +1,8 @@
 // Counts the work of a block, kernel by kernel as Megatron-LM's or braid's block runs them.
 #include "braid/plan/block_work.h"
 
+#include <algorithm>
+
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/torchtitan.h"
 
@@ -25,16 +27,27 @@ struct Sizes : BlockSizes {
         drop(spec.model.dropout > 0 ? 1 : 0) {}
 };
 
-// Adds the product of x (rows x in) and a weight (in x out) in each of the three passes.
-void add_product(PartWork& work, const Sizes& z, double rows, double in, double out) {
-  const double flops = 2 * rows * in * out;
-  const Product product{flops, z.e * (rows * in + in * out + rows * out)};
-  work.forward.products.push_back(product);
-  work.input_grad.products.push_back(product);
-  work.weight_grad.products.push_back({flops, z.e * (rows * in + rows * out) + 2 * kFloat * in * out});
-}
+// The product of x (rows x in) and a weight (in x out).
+struct WeightProduct {
+  double rows, in, out;
+  layout::ProductGradients gradients;
 
-void add_linear(PartWork& work, const Sizes& z, double in, double out) { add_product(work, z, z.n, in, out); }
+  WeightProduct(const layout::ProductCount& count, const layout::RankExtents& extents, double parts = 1)
+      : WeightProduct(count.rows.at(extents) / parts, count.in.at(extents.all), count.out.at(extents.all),
+                      count.gradients) {}
+  WeightProduct(double its_rows, double its_in, double its_out, layout::ProductGradients its_gradients)
+      : rows(its_rows), in(its_in), out(its_out), gradients(its_gradients) {}
+};
+
+// Adds the product to forward, and its gradients to the two other passes.
+void add_product(PartWork& work, const Sizes& z, const WeightProduct& x) {
+  const double flops = 2 * x.rows * x.in * x.out;
+  const Product product{flops, z.e * (x.rows * x.in + x.in * x.out + x.rows * x.out)};
+  work.forward.products.push_back(product);
+  if (x.gradients.of_input) work.input_grad.products.push_back(product);
+  if (!x.gradients.of_weight) return;
+  work.weight_grad.products.push_back({flops, z.e * (x.rows * x.in + x.rows * x.out) + 2 * kFloat * x.in * x.out});
+}
 
 // Adds the exchange of tokens with the experts' ranks. Every tensor rank sends all tokens or, under sequence
 // parallelism, only its own.
@@ -45,11 +58,12 @@ void add_routes(PartWork& work, const Sizes& z, const RunLayout& layout) {
   }
 }
 
-void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
+void add_stored_attention(PartWork& work, const layout::PartAccount& part, const Sizes& z, double heads) {
   const double scores = z.n * z.s * heads / z.t;
   const Product product{2 * z.n * z.s * z.q / z.t, z.e * (scores + 2 * z.n * z.q / z.t)};
   const double forward_bytes = scores * (2 * z.e + z.drop * (2 * z.e + 1));
   for (PassWork* pass : {&work.forward, &work.selected}) {
+    if (pass == &work.selected && !part.attends_backward) return;
     pass->products.insert(pass->products.end(), 2, product);
     pass->streamed_bytes += forward_bytes;
   }
@@ -62,7 +76,9 @@ void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
 void add_fused_attention(PartWork& work, const layout::PartAccount& half, const Sizes& z, const RunLayout& layout) {
   const double bytes = z.e * half.attention_elements.at(layout.extents.all);
   const double flops = half.attention_flops.at(layout.extents.all);
-  work.forward.attention = work.selected.attention = {flops, bytes};
+  work.forward.attention = {flops, bytes};
+  if (!half.attends_backward) return;
+  work.selected.attention = {flops, bytes};
   work.input_grad.attention = {2.5 * flops, 2 * bytes};
 }
 
@@ -70,13 +86,10 @@ void add_fused_attention(PartWork& work, const layout::PartAccount& half, const 
 PartWork counted_work(const layout::PartAccount& half, const Sizes& z, const RunLayout& layout, FormulaSet formulas) {
   const layout::RankExtents& extents = layout.extents;
   PartWork work;
-  const auto add = [&](const layout::ProductCount& product, double parts) {
-    add_product(work, z, product.rows.at(extents) / parts, product.in.at(extents.all), product.out.at(extents.all));
-  };
   const double experts = extents.all['e'];
-  for (const layout::ProductCount& product : half.products) add(product, 1);
+  for (const layout::ProductCount& product : half.products) add_product(work, z, {product, extents});
   for (int expert = 0; expert < experts; ++expert) {
-    for (const layout::ProductCount& product : half.expert_products) add(product, experts);
+    for (const layout::ProductCount& product : half.expert_products) add_product(work, z, {product, extents, experts});
   }
   const double masks = half.masked.at(extents);
   work.forward.streamed_bytes = z.e * half.forward.at(extents) + masks;
@@ -98,8 +111,10 @@ void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, c
 void add_copies(PartWork& work, const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
   const Sizes z(spec, layout);
   PassWork& pass = work.weight_grad;
+  const auto is_trained = [](const layout::ProductCount& product) { return product.gradients.of_weight; };
+  const bool trains = std::ranges::any_of(part.products, is_trained);
   double elements = 0;
-  if (layout.tensor > model::num_kv_heads(spec.model) && part.attention_flops.at(layout.extents.all) > 0) {
+  if (trains && layout.tensor > model::num_kv_heads(spec.model) && part.attention_flops.at(layout.extents.all) > 0) {
     elements += 2 * z.kv / z.t * z.h;
     ++pass.num_reductions;
   }
@@ -112,10 +127,7 @@ void add_copies(PartWork& work, const layout::PartAccount& part, const RunSpec& 
 
 // Adds products, attention and sums of the ops that embedding or head has beside its table.
 void add_beside_table(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
-  for (const layout::ProductCount& product : part.products) {
-    add_product(work, z, product.rows.at(layout.extents), product.in.at(layout.extents.all),
-                product.out.at(layout.extents.all));
-  }
+  for (const layout::ProductCount& product : part.products) add_product(work, z, {product, layout.extents});
   add_fused_attention(work, part, z, layout);
   if (layout.tensor == 1) return;
   for (PassWork* pass : {&work.forward, &work.input_grad}) pass->reduced_bytes = z.e * z.n * z.h;
@@ -124,11 +136,11 @@ void add_beside_table(PartWork& work, const layout::PartAccount& part, const Siz
 }
 
 // Adds the all-gathers of keys and values over context ranks.
-void add_gathers(PartWork& work, const Sizes& z, const RunLayout& layout) {
+void add_gathers(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
   if (layout.context == 1) return;
   work.forward.context_bytes = work.input_grad.context_bytes = z.e * z.n * layout.context * 2 * z.kv / z.t;
   work.forward.num_gathers = 1;
-  work.input_grad.num_gathers = 2;
+  work.input_grad.num_gathers = part.attends_backward ? 2 : 0;
 }
 
 }  // namespace
@@ -152,7 +164,7 @@ PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, 
   const bool attends = part.attention_flops.at(layout.extents.all) > 0;
   PartWork work = counted_work(part, z, layout, formulas);
   if (attends && stores_scores(formulas, spec.model)) {
-    add_stored_attention(work, z, spec.model.heads);
+    add_stored_attention(work, part, z, spec.model.heads);
   } else {
     add_fused_attention(work, part, z, layout);
   }
@@ -162,8 +174,8 @@ PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, 
     add_copies(work, part, spec, layout);
     work.input_grad.gathered_again = spec.mesh.sequence_parallel ? part.gathered_again : 0;
   }
-  if (attends) add_gathers(work, z, layout);
-  work.full = work.forward;
+  if (attends) add_gathers(work, part, z, layout);
+  if (part.runs_backward) work.full = work.forward;
   if (!is_torchtitan(formulas)) return work;
   attends ? count_torchtitan_attention(spec, layout, formulas, work)
           : count_torchtitan_feed(spec, layout, formulas, work);
@@ -176,7 +188,7 @@ PartWork embedding_work(const RunSpec& spec, const RunLayout& layout) {
   work.forward.streamed_bytes = z.n * z.h * (2 * z.e + z.drop * (2 * z.e + 1));
   work.forward.reduced_bytes = z.e * z.n * z.h;
   work.forward.num_reductions = layout.tensor > 1 ? 1 : 0;
-  work.weight_grad.streamed_bytes = z.n * z.h * (z.e + 2 * kFloat);
+  if (layout.account->positions.runs_backward) work.weight_grad.streamed_bytes = z.n * z.h * (z.e + 2 * kFloat);
   add_beside_table(work, layout.account->positions, z, layout);
   return work;
 }
@@ -186,13 +198,13 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   const double vocab = static_cast<double>(layout.vocab) / z.t;
   PartWork work;
   const double rows = layout.account->loss_rows.at(layout.extents.all);
-  add_product(work, z, rows, z.h, vocab);
+  add_product(work, z, {rows, z.h, vocab, layout.account->of_logits});
   // Forward reads the logits, writes float32 exponentials and reads these for the loss. Backward reads the exponentials
   // and writes gradients.
   work.forward.streamed_bytes = rows * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
   work.input_grad.streamed_bytes = rows * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
   work.input_grad.reduced_bytes = z.e * rows * z.h;
-  work.input_grad.num_reductions = layout.tensor > 1 ? 1 : 0;
+  work.input_grad.num_reductions = layout.tensor > 1 && layout.account->of_logits.of_input ? 1 : 0;
   add_beside_table(work, layout.account->last_norm, z, layout);
   if (is_torchtitan(formulas)) count_torchtitan_loss(spec, layout, work);
   return work;

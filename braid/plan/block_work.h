@@ -11,7 +11,8 @@
 //   down                       f/t x h
 //
 // Backward has two more products for each of them: one for the gradient of its input, one for the gradient of its
-// weight. Weight gradients are accumulated in float32.
+// weight. Weight gradients are accumulated in float32. Frozen parameters save those products that nothing needs
+// (layout/account.h).
 //
 // Attention has one of two forms (stores_scores() in formula_set.h):
 //

@@ -30,10 +30,32 @@ double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& 
   return element_bytes(spec.train.dtype) * kept.elements.at(layout.extents) + kSingle * kept.floats.at(layout.extents);
 }
 
-PartBytes bytes_of(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
+PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
   const double masks = part.masked.at(layout.extents);
   return {bytes_of(part.everything, spec, layout) + masks, bytes_of(part.selected, spec, layout) + masks,
-          bytes_of(part.pending, spec, layout)};
+          bytes_of(part.pending, spec, layout),
+          part.runs_backward ? 0 : 1 / static_cast<double>(layout.account->parts_of_layer())};
+}
+
+TrainedMatrices trained_matrices(const RunLayout& layout, size_t kind) {
+  const size_t count = layout.account->parts_of_layer();
+  TrainedMatrices trained;
+  for (size_t part = kind * count; part < (kind + 1) * count; ++part) {
+    const layout::PartAccount& ops = layout.account->parts[part];
+    if (ops.products.empty()) continue;
+    const bool first = ops.products.front().gradients.of_weight;
+    if (ops.attention_flops.at(layout.extents.all) > 0) {
+      trained.qkv = first;
+    } else {
+      trained.up = first, trained.down = ops.products.back().gradients.of_weight;
+    }
+  }
+  return trained;
+}
+
+// Returns the number of blocks before the first that backward runs.
+double skipped_blocks(const ActivationBytes& x, const StageLoad& load) {
+  return load.of_parts([&](size_t part) { return x.parts[part].skipped; });
 }
 
 double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
@@ -66,28 +88,34 @@ bool waits_in_a_line(const PlannedRun& run) {
 
 double block_working(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
-  const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
+  const TrainedMatrices& trained = x.trained[load.last_kind];
+  const double of_products = (trained.down ? x.activated : 0) + (trained.up ? x.hidden : 0);  // inputs that they read
+  const double again_feed = selected ? of_products : 0;
+  const double again_attention = selected ? x.heads + (trained.qkv ? x.hidden : 0) : 0;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
   // Where blocks have graphs of their own, their outputs stay until then.
   const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
   const bool takes_place = x.ends_in_norm && !own_graphs;
   const double coming = load.head && !takes_place ? x.hidden : 0;
   const double rows = x.routed > 0 ? x.routed : x.all_tokens;  // input rows of the products
-  const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
-  const double activated = selected ? 0 : x.activated;
-  const double feed = std::max(x.activated + again_feed + 2 * x.routed + copied_feed + x.gathered,
+  const double copied_feed = std::max(trained.up ? copied_factors(run, rows, x.inner) : 0,
+                                      trained.down ? copied_factors(run, x.activated, rows) : 0);
+  const double sums = trained.down ? 0 : x.inner_sums;  // else they take the place of that product's input
+  const double activated = selected || !trained.down ? 0 : x.activated;
+  const double feed = std::max(x.activated + again_feed + 2 * x.routed + copied_feed + sums + x.gathered,
                                2 * x.gathered + x.exchanged - activated);
   // By then the feed-forward branch's tensors are freed, unless weight gradients have a separate pass.
   const bool waits = waits_in_a_line(run);
-  const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
+  const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : of_products);
   const double freed = waits ? -x.hidden : of_feed;
   // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
   // not.
   const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
+  const double copied = trained.qkv ? copied_factors(run, x.all_tokens, x.qkv) : 0;
   const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
   const double behind_last = x.heads + again_attention + x.gathered;
-  const double attention = std::max({x.heads + gradients + again_attention, behind_last, around_first}) - freed +
-                           copied_factors(run, x.all_tokens, x.qkv);
+  const double attention =
+      std::max({x.heads + gradients + again_attention, behind_last, around_first}) - freed + copied;
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
@@ -101,13 +129,30 @@ double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const Sta
   return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.hidden;
 }
 
-// Returns the number of sharded parameters.
-double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
-  const auto count = [&](const ParameterSum& sum, RankGroup copies) {
-    return num_shards(run.spec, run.layout, copies) > 1 ? sum.count : 0;
-  };
-  return count(parameters.shared, run.layout.gradient_group) +
-         count(parameters.experts, run.layout.expert_gradient_group);
+// Returns the parameters that are sharded.
+ParameterSum sharded_of(const PlannedRun& run, const StageParameters& parameters) {
+  ParameterSum sum;
+  if (num_shards(run.spec, run.layout, run.layout.gradient_group) > 1) sum += parameters.shared;
+  if (num_shards(run.spec, run.layout, run.layout.expert_gradient_group) > 1) sum += parameters.experts;
+  return sum;
+}
+
+// The borders of a rank's stages with those of other ranks.
+struct Edges {
+  int both_ways = 0, forward_only = 0;  // forward_only: no gradient crosses it
+  int kept_inputs = 0;                  // of these, the borders whose hidden state a backward reads
+};
+Edges edges_of(const RunLayout& layout, schedule::StagePlacement placement, int rank) {
+  Edges edges;
+  for (size_t stage = 0; stage + 1 < layout.stages.size(); ++stage) {
+    const int from = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage));
+    const int to = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage) + 1);
+    if (from == to || (from != rank && to != rank)) continue;
+    const bool gradient = layout.stages[stage].backward != StageBackward::Nothing;
+    ++(gradient ? edges.both_ways : edges.forward_only);
+    if (!gradient && to == rank && layout.stages[stage + 1].backward != StageBackward::Nothing) ++edges.kept_inputs;
+  }
+  return edges;
 }
 
 // Returns the bytes of the gradients of earlier microbatches that wait while those of copied key heads are summed.
@@ -123,7 +168,8 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
 
 ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   const layout::ModelAccount& account = *layout.account;
-  for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of(part, spec, layout));
+  for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of_part(part, spec, layout));
+  for (size_t kind = 0; kind < account.num_kinds(); ++kind) trained.push_back(trained_matrices(layout, kind));
   for (int layer = 0; layer < std::ssize(account.kind_of_layer); ++layer) {
     const StageLoad load = layers_load(account, layer, layer + 1);
     block = std::max(block, load.of_parts([&](size_t part) { return parts[part].everything; }));
@@ -142,6 +188,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
   inner = g * activated;
+  if (!z.gated) inner_sums = kSingle * std::ceil(layout.tokens / std::max(16.0, layout.tokens / 64)) * z.f / t;
   if (z.experts > 0) {
     routed = hidden * z.k;
     chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
@@ -151,6 +198,8 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   embedding = bytes_of(account.positions.everything, spec, layout);
   picks_rows = account.picks_rows;
   ends_in_norm = account.ends_in_norm;
+  of_logits = account.of_logits;
+  embedding_runs_backward = account.positions.runs_backward;
   head_selected = element * account.last_norm.selected.elements.at(layout.extents);
   head_everything =
       element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
@@ -162,50 +211,64 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const Keeps keeps = load.recompute.keeps;
   const double head = load.head ? head_bytes(x, keeps) : 0;
+  const bool embedding = load.embedding && x.embedding_runs_backward;
   if (keeps == Keeps::SegmentInputs) {
-    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
-    return std::max(inputs, 0.0) * x.hidden + head;
+    const double skipped = skipped_blocks(x, load);
+    const bool begins_at_tokens = embedding && load.blocks > skipped;
+    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - std::floor(skipped / load.recompute.blocks) -
+                          (begins_at_tokens ? 1 : 0);
+    return (load.blocks > skipped ? std::max(inputs, 0.0) * x.hidden : 0) + head;
   }
-  const double ends = (load.embedding ? x.mask + x.embedding : 0) + (load.head ? head : x.hidden);
+  const double output = load.backward == StageBackward::Nothing ? 0 : x.hidden;
+  const double ends = (embedding ? x.mask + x.embedding : 0) + (load.head ? head : output);
   if (keeps == Keeps::Selected) return ends + load.of_parts([&](size_t part) { return x.parts[part].selected; });
   return ends + load.of_parts([&](size_t part) { return x.parts[part].everything; });
 }
 
 double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const double blocks = load.of_parts([&](size_t part) { return x.parts[part].pending; });
-  return blocks + (load.head && x.whole_logits ? x.all_tokens + x.logits : 0) + (load.embedding ? x.all_tokens : 0);
+  const bool table = load.head && x.whole_logits && x.of_logits.of_weight;
+  return blocks + (table ? x.all_tokens + x.logits : 0) +
+         (load.embedding && x.embedding_runs_backward ? x.all_tokens : 0);
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  double block = load.blocks > 0 ? block_working(run, x, load) : 0;
+  const double skipped = skipped_blocks(x, load), in_backward = load.blocks - skipped;
+  const double in_head = load.head ? head_bytes(x, load.recompute.keeps) : 0;
   const double waiting = waiting_at_end(run, x, load);
-  if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
-    block += std::min<double>(load.recompute.blocks, load.blocks) * x.block;
+  double block = in_backward > 0 ? block_working(run, x, load) : 0;
+  if (load.recompute.keeps == Keeps::SegmentInputs && in_backward > 0) {
+    block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
   }
+  // The residual, its norm and the feed-forward layer, and the input of a stage that has no backward.
+  const bool has_input = !load.embedding && load.blocks > 1 && load.backward == StageBackward::Nothing;
+  const double forward = 2 * x.hidden + x.inner + x.activated + (has_input ? x.hidden : 0);
+  if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
   if (!load.head) return std::max(block, waiting);
-  const double again = load.recompute.keeps == Keeps::Selected ? x.all_tokens : 0;
+  const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.all_tokens : 0;
   const double last_output =
       x.picks_rows && !x.whole_logits ? x.all_tokens : 0;  // an argument while chunks are computed
-  const double head = x.all_tokens + again + last_output + (x.whole_logits ? 0 : x.logits) +
-                      copied_factors(run, x.all_tokens, x.logits);
+  const double head = (x.of_logits.of_input ? x.all_tokens : 0) + again + last_output +
+                      (x.whole_logits ? 0 : x.logits) +
+                      (x.of_logits.of_weight ? copied_factors(run, x.all_tokens, x.logits) : 0);
   const double freed = waits_in_a_line(run) ? 0 : x.all_tokens + x.logits;
-  const double scattered = x.gathered > 0 ? x.gathered + x.exchanged + x.hidden - freed : 0;
-  return std::max({head, scattered, waiting, block - head_bytes(x, load.recompute.keeps)});
+  const double scattered = x.gathered > 0 && x.of_logits.of_input ? x.gathered + x.exchanged + x.hidden - freed : 0;
+  return std::max({head, scattered, waiting, block - in_head});
 }
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  const double all = sharded_count(run, share.parameters);
-  if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
+  const ParameterSum all = sharded_of(run, share.parameters);
+  if (spec.sync.zero < 2 || all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const double block = sharded_count(run, share.block);
-  const double ends = std::max(all - share.blocks * block, 0.0);
+  const ParameterSum block = sharded_of(run, share.block), ends = sharded_of(run, {.shared = share.ends});
   const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
-  const double tied = std::min(tied_parameters(spec, layout).count, ends);
-  const double gradients = std::min(3.0, share.blocks) * block + ends + (uses - 1) * tied;
-  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all;
-  const double gathered =
-      spec.sync.zero_gather == GatherUnit::Stage ? stages : std::min(2.0, share.blocks) * block + ends;
+  const double tied = std::min(tied_parameters(spec, layout).count, ends.count);
+  const double gradients = std::min(3 * block.count, all.count - ends.count) + ends.count + (uses - 1) * tied;
+  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all.all();
+  const double gathered = spec.sync.zero_gather == GatherUnit::Stage
+                              ? stages
+                              : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
   const double weights = spec.sync.zero == 3 ? gathered : 0;
   const bool in_units = spec.train.reduction == Reduction::Fast;
   return (in_units ? gradients * bytes.gradients : 0) + weights * bytes.weights;
@@ -225,11 +288,16 @@ double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageL
   return batch + kSmallBytes + kSingle * tables;
 }
 
-double passed_bytes(const PlannedRun& run) {
-  if (run.layout.pipe == 1) return 0;
-  const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
-  const bool both_ways = several || (run.layout.pipe > 2 && !waits_in_a_line(run));
-  return (both_ways ? 4 : 2) * hidden_bytes(run.spec, run.layout);
+double passed_bytes(const PlannedRun& run, int rank) {
+  const RunLayout& layout = run.layout;
+  if (layout.pipe == 1) return 0;
+  const bool several = layout.stages.size() > static_cast<size_t>(layout.pipe);
+  const bool both_ways = several || (layout.pipe > 2 && !waits_in_a_line(run));
+  const Edges edges = edges_of(layout, spec::traits_of(run.spec.pipeline)->placement, rank);
+  const int most = both_ways ? 4 : 2;
+  const int hidden =
+      edges.both_ways == 0 ? edges.forward_only + edges.kept_inputs : std::max(most - edges.forward_only, 1);
+  return hidden * hidden_bytes(run.spec, layout);
 }
 
 }  // namespace braid::plan

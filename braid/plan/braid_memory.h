@@ -10,22 +10,32 @@ namespace braid::plan {
 struct PartBytes {
   double everything, selected;
   double pending;
+  double skipped;  // fraction of a block that is this part, if backward does not run its block; else 0
+};
+
+// The matrices of a layer that are trained.
+struct TrainedMatrices {
+  bool qkv = true, up = true, down = true;
 };
 
 // The bytes of a microbatch's tensors on a rank.
 struct ActivationBytes {
   ActivationBytes(const RunSpec& spec, const RunLayout& layout);
 
-  std::vector<PartBytes> parts;  // those of ModelAccount
-  double block = 0;              // bytes that the block which keeps most keeps of everything
+  std::vector<PartBytes> parts;          // those of ModelAccount
+  std::vector<TrainedMatrices> trained;  // by kind of layer
+  double block = 0;                      // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
-  double all_tokens;                      // the hidden state of all tokens; `hidden` has a rank's between products
-  double gathered = 0;                    // the same under sequence parallelism, else 0
-  double exchanged = 0;                   // in the order in which ranks exchange it, if sequences are not in that order
-  double routed = 0, chosen = 0;          // tokens as rows of experts; the router's choice, for every expert
-  double mask = 0;                        // mask of dropout: a byte for each element
-  double embedding;                       // what the embedding keeps beside masks: the input of its norm, if it has one
-  bool picks_rows, ends_in_norm;          // as layout::ModelAccount has them
+  double all_tokens;              // the hidden state of all tokens; `hidden` has a rank's between products
+  double gathered = 0;            // the same under sequence parallelism, else 0
+  double exchanged = 0;           // in the order in which ranks exchange it, if sequences are not in that order
+  double inner_sums = 0;          // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
+  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
+  double mask = 0;                // mask of dropout: a byte for each element
+  double embedding;               // what the embedding keeps beside masks: the input of its norm, if it has one
+  bool picks_rows, ends_in_norm;  // as layout::ModelAccount has them
+  layout::ProductGradients of_logits;
+  bool embedding_runs_backward;
   double head_everything, head_selected;  // what the head keeps beside the logits
   double logits;                          // all logits, or one chunk of them
   bool whole_logits;
@@ -62,6 +72,9 @@ struct ActivationBytes {
 // k h, and the router's float32 probabilities, 4 n E. Braid has no such layers yet: this is an estimate.
 //
 // Under sequence parallelism e n h, e n k h, 4 n E, the statistics of norms and the masks are divided by t.
+//
+// With frozen parameters, a product whose weight is frozen does not keep its input, and nothing is kept by ops and
+// segments that have no backward.
 double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
@@ -79,6 +92,8 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 //
 // Under sequence parallelism there are also the gathered gradient behind a part's last product, and around its first
 // one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
+// If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
+//
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
@@ -100,6 +115,7 @@ double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageL
 // Returns the bytes of the hidden states that are in transit between stages at the same time: 0 with one pipeline rank,
 // else two or four hidden states. There are four if there are more stages than pipeline ranks. There are also four with
 // more than two pipeline ranks, unless each rank has one stage and the schedule has separate weight-gradient passes.
-double passed_bytes(const PlannedRun& run);
+// Borders that no gradient crosses have fewer.
+double passed_bytes(const PlannedRun& run, int rank);
 
 }  // namespace braid::plan

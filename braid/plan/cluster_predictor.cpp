@@ -28,8 +28,9 @@ PipelinedRun& ClusterPredictor::run_of(const RunSpec& spec) {
 }
 
 const AccountPtr& ClusterPredictor::account_of(const RunSpec& spec) {
-  if (!account_ || account_->spec != spec.model) {
+  if (!account_ || account_->spec != spec.model || groups_ != spec.optimizer.groups) {
     account_ = plan::account_of(spec);
+    groups_ = spec.optimizer.groups;
   }
   return account_;
 }

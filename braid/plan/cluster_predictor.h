@@ -48,12 +48,13 @@ class ClusterPredictor final : public Predictor {
 
  private:
   PipelinedRun& run_of(const RunSpec& spec);
-  // Returns the account of the run's model. All layouts of a search have one model.
+  // Returns the account of the run's model. All layouts of a search have one model and one optimizer.
   const AccountPtr& account_of(const RunSpec& spec);
 
   const Cluster& cluster_;
   const PredictOptions options_;
-  AccountPtr account_;            // of the latest model
+  AccountPtr account_;  // of the latest model and groups of parameters
+  std::vector<ParameterGroup> groups_;
   std::list<PipelinedRun> runs_;  // cache: the latest runs that were predicted, the newest first
   RunSpec cut_of_;                // argument of the latest balanced_partition()
   std::string cut_;               // the result of that call; empty: there was none

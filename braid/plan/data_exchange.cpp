@@ -115,6 +115,11 @@ std::vector<CopiedParameters> copied_of(const PlannedRun& run, const RankShare& 
   return copied_parameters(run.spec, run.layout, run.formulas, share.parameters);
 }
 
+// Returns the bytes of weights that are gathered: all under ZeRO 3, otherwise those that are updated.
+double gathered_bytes(const CopiedParameters& part, const RunSpec& spec) {
+  return part.bytes.weights + (spec.sync.zero == 3 ? part.bytes.frozen : 0);
+}
+
 }  // namespace
 
 int num_updates(const PlannedRun& run) {
@@ -131,10 +136,10 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
   Exchange x;
   double copies = 0;
   for (const CopiedParameters& part : copied_of(run, share)) {
-    if (part.copies.size <= 1) continue;
+    const double weights = gathered_bytes(part, spec);
+    if (part.copies.size <= 1 || weights == 0) continue;
     const int ranks = zero > 0 ? part.shards : part.copies.size;
-    x.parts.push_back(
-        {{cluster, {ranks, std::min(ranks, part.copies.per_node)}}, part.bytes.weights, part.summed_bytes});
+    x.parts.push_back({{cluster, {ranks, std::min(ranks, part.copies.per_node)}}, weights, part.summed_bytes});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
   if (x.parts.empty()) return 0;
@@ -187,7 +192,7 @@ double sync_bytes(const PlannedRun& run, const RankShare& share) {
     }
     const int copies = part.copies.size, shards = spec.sync.zero > 0 ? part.shards : copies;
     const double one_way = (shards - 1.0) / shards, wire = part.summed_bytes;
-    const double gradients = one_way * wire, weights = one_way * part.bytes.weights;
+    const double gradients = one_way * wire, weights = one_way * gathered_bytes(part, spec);
     const double again =
         2 * (copies - shards) / static_cast<double>(copies) / shards * wire;  // all-reduce over the sharding groups
     sum += (times.gathers == 0 ? 2 * gradients : times.scatters * gradients + times.gathers * weights) + again;

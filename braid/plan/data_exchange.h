@@ -24,6 +24,7 @@ struct RankShare {
   StageParameters parameters;
   double blocks = 0;       // number of blocks
   StageParameters block;   // parameters of one block
+  ParameterSum ends;       // those outside of blocks
   ParameterSum both_uses;  // the tied table if the rank has both of its uses, else nothing
   StagePasses passes;      // of one microbatch, on average
   size_t devices = 0;      // kind of the rank's devices: index into Cluster::devices

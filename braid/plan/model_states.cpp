@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "braid/plan/block_work.h"
@@ -24,8 +25,10 @@ StageParameters parameters_of(const layout::PartAccount& part, const RunSpec& sp
     const RankGroup copies = of_experts ? layout.expert_gradient_group : layout.gradient_group;
     const double rows = param.rows.at(extents), columns = param.columns.at(extents);
     const double count = std::ceil(rows * columns / layout.aligned_to) * layout.aligned_to;
-    const ParameterSum each{count, num_moments(spec.optimizer, kind_of(param)) * count,
-                            reducer_bytes(spec, {rows, columns, count}, copies.size)};
+    const ParameterSum each = param.trained == model::Trained::No
+                                  ? ParameterSum{.frozen = count}
+                                  : ParameterSum{count, num_moments(spec.optimizer, kind_of(param)) * count,
+                                                 reducer_bytes(spec, {rows, columns, count}, copies.size)};
     if (of_experts) {
       sum.experts += extents['e'] * each;
     } else {
@@ -42,11 +45,15 @@ ParameterSum& ParameterSum::operator+=(const ParameterSum& other) {
   moments += other.moments;
   reduced.kept += other.reduced.kept;
   reduced.summed += other.reduced.summed;
+  frozen += other.frozen;
   return *this;
 }
 
 ParameterSum operator*(double times, const ParameterSum& sum) {
-  return {times * sum.count, times * sum.moments, {times * sum.reduced.kept, times * sum.reduced.summed}};
+  return {times * sum.count,
+          times * sum.moments,
+          {times * sum.reduced.kept, times * sum.reduced.summed},
+          times * sum.frozen};
 }
 
 StageParameters& StageParameters::operator+=(const StageParameters& other) {
@@ -59,6 +66,7 @@ StateBytes& StateBytes::operator+=(const StateBytes& other) {
   weights += other.weights;
   gradients += other.gradients;
   optimizer += other.optimizer;
+  frozen += other.frozen;
   return *this;
 }
 
@@ -80,19 +88,20 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind) {
 StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum) {
   const double element = element_bytes(type), single = 4;
   if (is_torchtitan(formulas)) {
-    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments)};
+    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments), single * sum.frozen};
   }
   const bool narrow = element < single;
   const bool narrow_gradients = formulas == FormulaSet::Megatron && type == DType::Float16;
   const double of_moment = narrow ? single : element;
   return {element * sum.count, (narrow && !narrow_gradients ? single : element) * sum.count,
-          of_moment * sum.moments + (narrow ? single : 0) * sum.count};
+          of_moment * sum.moments + (narrow ? single : 0) * sum.count, element * sum.frozen};
 }
 
 StateBytes sharded(StateBytes bytes, int zero, int shards) {
   if (zero >= 1) bytes.optimizer /= shards;
   if (zero >= 2) bytes.gradients /= shards;
   if (zero >= 3) bytes.weights /= shards;
+  if (zero >= 3) bytes.frozen /= shards;
   return bytes;
 }
 
@@ -106,7 +115,7 @@ std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLa
                                                 const StageParameters& parameters) {
   std::vector<CopiedParameters> all;
   const auto add = [&](ParameterSum sum, RankGroup copies) {
-    if (sum.count == 0) return;
+    if (sum.all() == 0) return;
     sum.moments *= served_share(spec, copies);
     const StateBytes bytes = state_bytes(spec.train.dtype, formulas, sum);
     const double summed = sum.reduced.summed > 0 ? sum.reduced.summed : bytes.gradients;
@@ -202,22 +211,29 @@ PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout) {
                      count(model.tokens).shared,
                      count(model.positions).shared,
                      count(model.last_norm).shared,
+                     count(model.table).shared,
                      spec.model.output_weights};
   for (const layout::PartAccount& part : model.parts) all.parts.push_back(count(part));
   for (int layer = 0; layer < std::ssize(model.kind_of_layer); ++layer) {
     const StageParameters block = sum_of(all.parts, layers_load(model, layer, layer + 1).parts);
-    const auto size = [](const StageParameters& of) { return of.shared.count + of.experts.count; };
+    const auto size = [](const StageParameters& of) { return std::pair(of.all(), of.count()); };
     if (size(block) > size(all.block)) all.block = block;
   }
   return all;
 }
 
+ParameterSum end_parameters(const PartParameters& parts, const StageLoad& load) {
+  ParameterSum all;
+  if (load.embedding) all += parts.tokens;
+  if (load.embedding) all += parts.positions;
+  if (load.head) all += parts.last_norm;
+  if (load.head && (parts.head == OutputWeights::Untied || !load.embedding)) all += parts.table;
+  return all;
+}
+
 StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load) {
   StageParameters all = sum_of(parts.parts, load.parts);
-  if (load.embedding) all.shared += parts.tokens;
-  if (load.embedding) all.shared += parts.positions;
-  if (load.head) all.shared += parts.last_norm;
-  if (load.head && (parts.head == OutputWeights::Untied || !load.embedding)) all.shared += parts.tokens;
+  all.shared += end_parameters(parts, load);
   return all;
 }
 

@@ -9,10 +9,12 @@ namespace braid::plan {
 
 // The size of a set of parameters on one rank. All of them are replicated on the same ranks.
 struct ParameterSum {
-  double count = 0;           // elements, with the padding between parameters
+  double count = 0;           // elements of trained parameters, with the padding between parameters
   double moments = 0;         // elements of optimizer states, without master weights
   ReducerBytes reduced = {};  // state and messages of gradient compression; zeros without it
+  double frozen = 0;          // elements of frozen parameters, which have weights only
 
+  double all() const { return count + frozen; }
   ParameterSum& operator+=(const ParameterSum& other);
   bool operator==(const ParameterSum&) const = default;
 };
@@ -24,6 +26,7 @@ struct StageParameters {
   ParameterSum shared, experts;
 
   double count() const { return shared.count + experts.count; }
+  double all() const { return shared.all() + experts.all(); }
   StageParameters& operator+=(const StageParameters& other);
   bool operator==(const StageParameters&) const = default;
 };
@@ -47,8 +50,9 @@ struct StateBytes {
   double weights = 0;
   double gradients = 0;
   double optimizer = 0;
+  double frozen = 0;  // weights that are not trained, in the run's type
 
-  double total() const { return weights + gradients + optimizer; }
+  double total() const { return weights + gradients + optimizer + frozen; }
   StateBytes& operator+=(const StateBytes& other);
 };
 StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum);
@@ -104,13 +108,16 @@ ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);
 // Parameters of the parts that stages are made of, on one tensor rank. Experts are those of one expert rank.
 struct PartParameters {
   std::vector<StageParameters> parts;  // of blocks: those of ModelAccount
-  StageParameters block;               // the largest block
+  StageParameters block;               // the largest block, of equal ones that with the most trained parameters
   ParameterSum tokens, positions;      // embedding tables; `positions` is zero with rotary positions
   ParameterSum last_norm;
+  ParameterSum table;  // the head's
   OutputWeights head = OutputWeights::Tied;
 };
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout);
 
+// Returns the parameters that a stage has outside of blocks.
+ParameterSum end_parameters(const PartParameters& parts, const StageLoad& load);
 // Return the parameters of a stage on one tensor rank, with the experts of one expert rank. A stage with a tied head
 // but without the embedding has a copy of the tied table. rank_shares() subtracts it on a rank that has both the first
 // and the last stage.

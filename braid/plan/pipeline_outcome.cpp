@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/schedule/passes.h"
 #include "braid/schedule/simulate.h"
 
 namespace braid::plan {
@@ -117,7 +118,8 @@ PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetai
     const PipelineOutcome outcome = estimated_outcome(question, traits);
     return question.cores > 0 ? shared(outcome, question) : outcome;
   }
-  return played_outcome(question, make_schedule(question.schedule, filled(question)));
+  const Schedule whole = make_schedule(question.schedule, filled(question));
+  return played_outcome(question, schedule::with_backwards(whole, question.backwards));
 }
 
 }  // namespace braid::plan

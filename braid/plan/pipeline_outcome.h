@@ -30,6 +30,7 @@ struct PipelineQuestion {
   ScheduleRequest request;                   // ranks, microbatches, chunks, group; times are set from `stages`
   std::vector<schedule::StageTimes> stages;  // times of each stage
   std::vector<HeldBytes> held;               // memory of each stage
+  std::vector<StageBackward> backwards;      // by stage; empty: all are whole
   double transfer = 0;                       // seconds to send one tensor between stages
   schedule::StepEnd end = schedule::StepEnd::Flush;
   const Schedule* table = nullptr;  // a schedule to play instead of `schedule`; null: none

@@ -96,6 +96,7 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
     question.stages.push_back(
         {passes.forward.total() + waited, passes.input_grad.total() + waited, passes.weight_grad.total()});
     question.held.push_back(stages[i].held);
+    question.backwards.push_back(run.layout.stages[i].backward);
   }
   return question;
 }
@@ -213,7 +214,6 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
   const PlannedRun run = planned(replica);
   const RunLayout& layout = replica.layout;
   const double two_tensors = layout.pipe > 1 ? 2 * tensor_bytes(run) : 0;
-  const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run) : two_tensors;
   double most_offloaded = 0;
   for (int rank = 0; rank < layout.pipe; ++rank) {
     RankMemory& memory = prediction.memory[rank];
@@ -225,11 +225,12 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     }
     const RankShare& share = replica.shares[rank];
     const StageParameters& parameters = share.parameters;
+    const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run, rank) : two_tensors;
     const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
     const bool stays = spec_.memory.offload == OffloadTo::None;
     const double moments =
         (stays ? bytes.optimizer : 0) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
-    memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights);
+    memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights + bytes.frozen);
     const bool by_tree = formulas_ == FormulaSet::Braid && spec_.train.reduction == Reduction::Reproducible;
     memory.gradients = static_cast<int64_t>(by_tree ? tree_gradient_bytes(run, share) : bytes.gradients);
     const double saved = save_bytes(spec_, parameters.shared) - static_cast<double>(memory.activations);

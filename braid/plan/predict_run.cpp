@@ -2,6 +2,7 @@
 #include "braid/plan/predict_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <ranges>
@@ -16,6 +17,7 @@
 #include "braid/plan/rank_shards.h"
 #include "braid/plan/stage_passes.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/trained.h"
 
 namespace braid::plan {
 namespace {
@@ -143,6 +145,7 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
   needs(OffloadTo::Host, "host", cluster.host.bytes > 0);
   needs(OffloadTo::Disk, "disk", cluster.disk.read_bytes_per_second > 0);
   if (spec.model.vocab <= 0) found.push_back({"model.vocab", "0", "must be given to be planned", ""});
+  std::ranges::move(spec::group_problems(spec), std::back_inserter(found));
   return found;
 }
 

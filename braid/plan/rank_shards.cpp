@@ -89,6 +89,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     RankShare& share = shares[rank];
     const StagePasses& passes = stages[stage].passes;
     share.parameters += stages[stage].parameters;
+    share.ends += end_parameters(parts, layout.stages[stage]);
     share.devices = layout.stages[stage].devices;
     share.blocks += layout.stages[stage].blocks;
     share.passes.forward += share_of_passes * passes.forward;
@@ -106,7 +107,9 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
   const ParameterSum tied = tied_parameters(run.spec, layout);
   for (const int rank : std::set{first, last}) {
     shares[rank].both_uses = tied;
-    if (stages.size() > 1) shares[rank].parameters.shared += -1 * tied;
+    if (stages.size() == 1) continue;
+    shares[rank].parameters.shared += -1 * tied;
+    shares[rank].ends += -1 * tied;
   }
   return shares;
 }

@@ -11,6 +11,7 @@
 #include "braid/spec/masking.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/rank_hosts.h"
+#include "braid/spec/trained.h"
 
 namespace braid::plan {
 namespace {
@@ -49,6 +50,7 @@ StageLoad units_load(const layout::ModelAccount& account, int begin, int end) {
   StageLoad load{.blocks = static_cast<double>(end - begin) / parts,
                  .parts = std::vector<double>(account.parts.size())};
   for (int unit = begin; unit < end; ++unit) ++load.parts[account.part_of(unit / parts, unit % parts)];
+  if (end > begin) load.last_kind = account.kind_of_layer[(end - 1) / parts];
   return load;
 }
 
@@ -61,6 +63,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccou
   const std::vector<int> first_unit = spec::stage_units(spec, num_stages);
   const int head = model::num_units(spec.model) - 1;
   const std::vector<spec::Recompute> policies = policies_of(spec.memory);
+  const std::vector<StageBackward> backwards = spec::stage_backwards(spec, num_stages);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
     StageLoad& load = loads[stage];
@@ -69,6 +72,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccou
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];
+    if (!backwards.empty()) load.backward = backwards[stage];
   }
   return loads;
 }
@@ -187,6 +191,11 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 
 }  // namespace
 
+AccountPtr account_of(const RunSpec& spec) {
+  return std::make_shared<const layout::ModelAccount>(
+      layout::account_of(spec.model, spec::trained_graph(spec), spec::picked_fraction(spec)));
+}
+
 int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
   const int64_t ranks = cluster.server_nodes > 0 ? num_ranks(spec.mesh) : spec::num_world_ranks(spec);
   return spec::most_ranks_of_host(ranks, cluster.num_nodes());
@@ -196,10 +205,6 @@ std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
   std::vector<DeviceRates> rates;
   for (const DeviceGroup& group : cluster.devices) rates.emplace_back(group, spec.train.dtype);
   return rates;
-}
-
-AccountPtr account_of(const RunSpec& spec) {
-  return std::make_shared<const layout::ModelAccount>(layout::account_of(spec.model, spec::picked_fraction(spec)));
 }
 
 StageLoad layers_load(const layout::ModelAccount& account, int begin, int end) {

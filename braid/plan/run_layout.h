@@ -12,6 +12,7 @@
 #include "braid/plan/collectives.h"
 #include "braid/plan/device_rates.h"
 #include "braid/plan/formula_set.h"
+#include "braid/schedule/schedule.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
 
@@ -24,10 +25,12 @@ inline constexpr int kBraidAlignment = 1024;  // alignment of parameters, in ele
 struct StageLoad {
   double blocks = 0;          // number of blocks; one of two parts counts 0.5
   std::vector<double> parts;  // the number of each of ModelAccount::parts
+  int last_kind = 0;          // kind of the last layer
   bool embedding = false;
   bool head = false;
   spec::Recompute recompute;
   size_t devices = 0;  // kind: index into Cluster::devices; the slowest if replicas are on several kinds
+  StageBackward backward = StageBackward::Whole;
 
   // Returns the sum of a quantity over all parts of blocks, given its value for each of ModelAccount::parts.
   template <class Quantity>
@@ -65,7 +68,7 @@ struct RunLayout {
 // Returns the load of the layers `begin` to `end`, not included, without embedding and head.
 StageLoad layers_load(const layout::ModelAccount& account, int begin, int end);
 
-// Returns the account of the run's model.
+// Returns the account of the run's model, with its frozen parameters.
 AccountPtr account_of(const RunSpec& spec);
 
 // Sets the account of the run's model, and the extents that follow from it and from the layout's ranks.

@@ -1,5 +1,7 @@
 // Rules about the passes of one microbatch on one stage, as comparisons of positions.
-#include <array>
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 #include "braid/base/text.h"
 #include "braid/schedule/passes.h"
@@ -17,16 +19,17 @@ class MicrobatchChecker {
   void check_compute(int stage, int micro) {
     enter(stage, micro);
     need(Op::Forward);
-    const int whole = at(Op::FullBackward);
-    const int input = at(Op::InputGrad);
-    const int weight = at(Op::WeightGrad);
-    if (whole == Positions::kMissing && input == Positions::kMissing && weight == Positions::kMissing) {
-      need(Op::FullBackward);
-    } else if (whole == Positions::kMissing) {
-      need(Op::InputGrad);
-      need(Op::WeightGrad);
-    } else if (input != Positions::kMissing || weight != Positions::kMissing) {
-      fault(whole, cat(word(Op::FullBackward), ": is also split in I and W"));
+    switch (schedule_.backward(stage)) {
+      case StageBackward::Whole:
+        check_whole_backward();
+        break;
+      case StageBackward::InputOnly:
+        need(Op::InputGrad);
+        refuse({Op::FullBackward, Op::WeightGrad});
+        break;
+      case StageBackward::Nothing:
+        refuse({Op::FullBackward, Op::InputGrad, Op::WeightGrad});
+        break;
     }
     need_order(Op::Forward, Op::FullBackward);
     need_order(Op::Forward, Op::InputGrad);
@@ -39,12 +42,12 @@ class MicrobatchChecker {
 
   void check_transfers(int stage, int micro) {
     enter(stage, micro);
-    if (check_edge(-1, {Op::RecvForward, Op::SendBackward})) {
+    if (check_edge(-1, Op::RecvForward, Op::SendBackward)) {
       need_order(Op::RecvForward, Op::Forward);
       need_order(Op::FullBackward, Op::SendBackward);
       need_order(Op::InputGrad, Op::SendBackward);
     }
-    if (check_edge(+1, {Op::RecvBackward, Op::SendForward})) {
+    if (check_edge(+1, Op::SendForward, Op::RecvBackward)) {
       need_order(Op::Forward, Op::SendForward);
       need_order(Op::RecvBackward, Op::FullBackward);
       need_order(Op::RecvBackward, Op::InputGrad);
@@ -52,6 +55,26 @@ class MicrobatchChecker {
   }
 
  private:
+  void check_whole_backward() {
+    const int whole = at(Op::FullBackward);
+    const int input = at(Op::InputGrad);
+    const int weight = at(Op::WeightGrad);
+    if (whole == Positions::kMissing && input == Positions::kMissing && weight == Positions::kMissing) {
+      need(Op::FullBackward);
+    } else if (whole == Positions::kMissing) {
+      need(Op::InputGrad);
+      need(Op::WeightGrad);
+    } else if (input != Positions::kMissing || weight != Positions::kMissing) {
+      fault(whole, cat(word(Op::FullBackward), ": is also split in I and W"));
+    }
+  }
+
+  void refuse(std::initializer_list<Op> ops) {
+    for (const Op op : ops) {
+      if (at(op) != Positions::kMissing) fault(at(op), cat(word(op), ": computes a gradient that nothing needs"));
+    }
+  }
+
   void enter(int stage, int micro) {
     stage_ = stage;
     micro_ = micro;
@@ -73,16 +96,19 @@ class MicrobatchChecker {
     fault(second, cat(word(late), ": comes before ", word(early)));
   }
 
-  // Checks the transfers with the neighbour at `offset`: all must be present if it is on another rank, none if it is
-  // not. Returns true if it is on another rank.
-  bool check_edge(int offset, std::array<Op, 2> transfers) {
+  // Checks the transfers of an activation and of its gradient with the neighbour at `offset`. They must be present if
+  // it is on another rank, and none if it is not. The gradient is left out if the earlier of the stages has no
+  // backward. Returns true if the neighbour is on another rank.
+  bool check_edge(int offset, Op activation, Op gradient) {
     const int other = stage_ + offset;
     const bool exists = other >= 0 && other < schedule_.num_stages;
     const bool crosses = exists && schedule_.rank_of(other, micro_) != rank_;
-    for (Op op : transfers) {
-      if (crosses) need(op);
-      if (crosses || at(op) == Positions::kMissing) continue;
-      fault(at(op), cat(word(op), ": there is no stage on another rank at its other end"));
+    const bool goes_back = crosses && passes_gradient(schedule_, std::max(stage_, other));
+    for (const auto& [op, travels] : {std::pair(activation, crosses), std::pair(gradient, goes_back)}) {
+      if (travels) need(op);
+      if (travels || at(op) == Positions::kMissing) continue;
+      fault(at(op), cat(word(op), crosses ? ": nothing needs this gradient"
+                                          : ": there is no stage on another rank at its other end"));
     }
     return crosses;
   }

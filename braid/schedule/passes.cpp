@@ -5,9 +5,15 @@
 #include <optional>
 #include <utility>
 
+#include "braid/base/errors.h"
 #include "braid/schedule/schedule.h"
 
 namespace braid::schedule {
+
+bool passes_gradient(const Schedule& schedule, int stage) {
+  return stage > 0 && schedule.backward(stage - 1) != StageBackward::Nothing;
+}
+
 namespace {
 
 // A send and its receive on the rank of the neighbouring stage.
@@ -37,7 +43,7 @@ std::optional<StageTransfer> transfer_after(const Schedule& schedule, const Acti
   if (action.op == Op::Forward && crosses(schedule, action, +1)) {
     return StageTransfer{{Op::SendForward, stage, micro}, {Op::RecvForward, stage + 1, micro}};
   }
-  if (goes_back(action.op) && crosses(schedule, action, -1)) {
+  if (goes_back(action.op) && crosses(schedule, action, -1) && passes_gradient(schedule, stage)) {
     return StageTransfer{{Op::SendBackward, stage, micro}, {Op::RecvBackward, stage - 1, micro}};
   }
   return std::nullopt;
@@ -71,7 +77,48 @@ size_t recompute_place(const Program& program, size_t index) {
   return unit;
 }
 
+// Returns true if the action computes, sends or reduces a gradient that nothing needs.
+bool is_unneeded(const Schedule& schedule, const Action& action) {
+  const StageBackward backward = schedule.backward(action.stage);
+  switch (action.op) {
+    case Op::WeightGrad:
+    case Op::ReduceGrad:
+      return backward != StageBackward::Whole;
+    case Op::FullBackward:
+    case Op::InputGrad:
+    case Op::RecvBackward:
+      return backward == StageBackward::Nothing;
+    case Op::SendBackward:
+      return !passes_gradient(schedule, action.stage);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
+
+Schedule with_backwards(const Schedule& schedule, const std::vector<StageBackward>& backwards) {
+  const auto whole = [](StageBackward backward) { return backward == StageBackward::Whole; };
+  if (std::ranges::all_of(backwards, whole)) return schedule;
+  check(std::ssize(backwards) == schedule.num_stages, "every stage has a backward, whole or not");
+  check(std::ranges::is_partitioned(backwards, [](StageBackward one) { return one == StageBackward::Nothing; }),
+        "stages without a backward come first");
+  Schedule result = schedule;
+  result.backwards = backwards;
+  return rewritten(result, [&](const Program& program) {
+    Program shorter;
+    for (size_t i = 0; i < program.size(); ++i) {
+      Action action = program[i];
+      const bool left_out = is_unneeded(result, action);
+      if (left_out && pair_ends(program, i)) shorter.back().fusion = Fusion::None;
+      if (left_out) continue;
+      const bool input_only = result.backward(action.stage) == StageBackward::InputOnly;
+      if (input_only && action.op == Op::FullBackward) action.op = Op::InputGrad;
+      shorter.push_back(action);
+    }
+    return shorter;
+  });
+}
 
 bool has_comms(const Schedule& schedule) {
   return contains(schedule, [](Op op) { return communicates(op); });

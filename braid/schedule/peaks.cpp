@@ -61,6 +61,7 @@ HeldPeak versions_peak(const Schedule& schedule, const Program& program, int lim
   std::vector<Versions> versions(schedule.num_stages);
   return peak_of(program, limit, [&](const Action& action) {
     Versions& of_stage = versions[action.stage];
+    if (schedule.backward(action.stage) != StageBackward::Whole) return of_stage.kept();  // its weights stay
     if (action.op == Op::Forward) of_stage.read(action.micro);
     if (goes_back(action.op)) of_stage.release(action.micro);
     if (action.op == Op::Update) of_stage.update();
@@ -100,7 +101,12 @@ HeldPeak held_peak(const Schedule& schedule, int rank, HeldResource held, int li
     return has_updates(program) ? versions_peak(schedule, program, limit) : HeldPeak{.most = 1};
   }
   const Op end = held == HeldResource::Activations ? Op::InputGrad : Op::WeightGrad;  // ends a pair, as B does
-  return peak_of(program, limit, [end, count = 0](const Action& action) mutable {
+  const auto holds = [&](StageBackward backward) {
+    return backward == StageBackward::Whole ||
+           (backward == StageBackward::InputOnly && held == HeldResource::Activations);
+  };
+  return peak_of(program, limit, [&, end, count = 0](const Action& action) mutable {
+    if (!holds(schedule.backward(action.stage))) return count;
     return count += (action.op == Op::Forward) - (action.op == Op::FullBackward || action.op == end);
   });
 }

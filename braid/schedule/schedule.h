@@ -1,6 +1,7 @@
 // A pipeline step as data: the actions of each rank, in order. It involves no torch, communicator or clock.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,13 @@ struct ScheduleProperty {
   bool operator==(const ScheduleProperty&) const = default;
 };
 
+// The gradients that the backward of a stage computes. Parameters that are not trained need none.
+//
+//   Whole       those of its input and of its weights: B, or I and W
+//   InputOnly   that of its input, since none of its own parameters is trained: I
+//   Nothing     none, since nothing is trained on this stage or before it; its next stage sends it no gradient
+enum class StageBackward : uint8_t { Whole, InputOnly, Nothing };
+
 struct Schedule {
   std::string name;
   int num_stages = 0;
@@ -44,7 +52,9 @@ struct Schedule {
   std::vector<int> mirror_rank = {};  // empty: one direction
   int mirror_from = 0;
   ScheduleProperty promise = {};
+  std::vector<StageBackward> backwards = {};  // by stage; empty: all are whole
 
+  StageBackward backward(int stage) const { return backwards.empty() ? StageBackward::Whole : backwards[stage]; }
   int num_ranks() const { return static_cast<int>(programs.size()); }
   bool mirrored() const { return !mirror_rank.empty(); }
   // Returns the rank that runs a stage for a microbatch. Microbatch -1 stands for any of the first direction.

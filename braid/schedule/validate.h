@@ -19,12 +19,14 @@ struct Fault {
 
 // Returns all faults at once, by rank and position. The result is empty if the schedule can run. The rules are:
 //  * Stages and microbatches are in range. Every action is on the owner of its stage and appears once.
-//  * On every stage, every microbatch has F and B, or F, I and W, with F before B or I, and I before W. RECOMPUTE, if
-//    there is any, comes after F and before B or I.
+//  * On every stage, every microbatch has F and B, or F, I and W, with F before B or I, and I before W. Of the
+//  backward,
+//    only the passes that Schedule::backward() leaves. RECOMPUTE, if there is any, comes after F and before B or I.
 //  * If there are transfers, neighbouring stages on different ranks have a send, after the tensor is produced, and a
-//    receive, before it is needed. Neighbouring stages on one rank have none.
+//    receive, before it is needed. Neighbouring stages on one rank have none, nor has a gradient that nothing needs.
 //  * Only F and the B or I right after it are fused, and they are of two microbatches.
-//  * If there is any REDUCE_GRAD, every copy of a stage has one, after all its weight passes.
+//  * If there is any REDUCE_GRAD, every copy of a stage with weight gradients has one, after all its weight
+//    passes.
 //  * If there is any UPDATE, all copies of stages update after the same microbatches and after their last one. Each
 //    UPDATE comes after the weight passes of all microbatches that it includes.
 //  * If there is any UNSHARD or RESHARD, the two alternate for each stage, and its passes are between them.

@@ -8,7 +8,7 @@ namespace {
 class WeightChecker {
  public:
   WeightChecker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)
-      : positions_(positions), faults_(faults), copies_(stage_copies(schedule)) {
+      : schedule_(schedule), positions_(positions), faults_(faults), copies_(stage_copies(schedule)) {
     if (!positions_.any(Op::Update)) return;
     updates_.resize(schedule.num_microbatches, false);
     for (const StageCopy& copy : copies_) {
@@ -21,7 +21,8 @@ class WeightChecker {
 
   void check() {
     for (const StageCopy& copy : copies_) {
-      if (positions_.any(Op::ReduceGrad)) check_reduce(copy);
+      const bool has_gradients = schedule_.backward(copy.stage) == StageBackward::Whole;
+      if (positions_.any(Op::ReduceGrad) && has_gradients) check_reduce(copy);
       if (positions_.any(Op::Update)) check_updates(copy);
     }
   }
@@ -65,6 +66,7 @@ class WeightChecker {
     }
   }
 
+  const Schedule& schedule_;
   const Positions& positions_;
   std::vector<Fault>& faults_;
   const std::vector<StageCopy> copies_;

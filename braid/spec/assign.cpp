@@ -208,8 +208,12 @@ Given give_group(ParameterGroup& to, const TomlTable& table) {
       fault = give_number(to.lr_scale, value);
     } else if (key == "weight_decay") {
       fault = give_number(to.weight_decay.emplace(), value);
+    } else if (key == "frozen") {
+      const auto* word = value.as<bool>();
+      if (!word) return AssignFault{"must have true or false for frozen", ""};
+      to.frozen = *word;
     } else {
-      return AssignFault{cat("has no key ", key, " in its groups, but match, lr_scale and weight_decay"), ""};
+      return AssignFault{cat("has no key ", key, " in its groups, but match, lr_scale, weight_decay and frozen"), ""};
     }
     if (fault) return fault;
   }

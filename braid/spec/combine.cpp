@@ -5,6 +5,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/spec/batch_shares.h"
+#include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
 
@@ -90,7 +91,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::MatrixUpdates, "updates of whole matrices", "optimizer.kind",
      [](const RunSpec& spec) { return spec.optimizer.kind == OptimizerKind::Muon; }},
     {Feature::RatesByName, "groups of parameters", "optimizer.groups",
-     [](const RunSpec& spec) { return !spec.optimizer.groups.empty(); }},
+     [](const RunSpec& spec) { return std::ranges::any_of(spec.optimizer.groups, has_rates); }},
     {Feature::ProcessRanks, "ranks that are processes", "run.ranks",
      [](const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }},
     {Feature::UserModules, "user modules on data ranks", "", [](const RunSpec&) { return false; }},

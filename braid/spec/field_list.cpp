@@ -226,8 +226,8 @@ std::vector<Field> optimizer_fields() {
       optimizer<&O::clip_norm>("optimizer.clip_norm", from(0), "Largest global norm of the gradient; 0 does not clip."),
       optimizer<&O::groups>("optimizer.groups", Anything{},
                             "Parameters with rates of their own, at most 15 groups: match, a pattern of names such as "
-                            "\"*.bias\"; lr_scale, times the learning rate; weight_decay. The first that matches "
-                            "counts."),
+                            "\"*.bias\"; lr_scale, times the learning rate; weight_decay; or frozen = true, which does "
+                            "not train them. The first that matches counts."),
   };
 }
 

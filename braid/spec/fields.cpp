@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "braid/base/text.h"
+#include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/peer_names.h"
 
@@ -26,8 +27,9 @@ const T& value(Member<T> member, const RunSpec& spec) {
 }
 
 std::string group_text(const ParameterGroup& group) {
+  const std::string scale = !group.frozen || has_rates(group) ? cat(", lr_scale = ", exact(group.lr_scale)) : "";
   const std::string decay = group.weight_decay ? cat(", weight_decay = ", exact(*group.weight_decay)) : "";
-  return cat("{match = ", toml_text(group.match), ", lr_scale = ", exact(group.lr_scale), decay, "}");
+  return cat("{match = ", toml_text(group.match), scale, decay, group.frozen ? ", frozen = true}" : "}");
 }
 
 std::optional<Problem> broken_groups(const Field& field, const Groups& groups) {
@@ -36,6 +38,7 @@ std::optional<Problem> broken_groups(const Field& field, const Groups& groups) {
   for (const ParameterGroup& group : groups) {
     const auto rate = [](double value) { return std::isfinite(value) && value >= 0; };
     if (group.match.empty()) return problem("must have a match that is not empty in every group");
+    if (group.frozen && has_rates(group)) return problem("must have no rates in a group that is frozen");
     if (!rate(group.lr_scale) || !rate(group.weight_decay.value_or(0))) {
       return problem("must have finite rates of at least 0");
     }

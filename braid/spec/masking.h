@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "braid/model/families.h"
-#include "braid/model/model_flops.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid::spec {
@@ -29,11 +28,6 @@ inline int num_picked(const RunSpec& spec) {
 }
 inline double picked_fraction(const RunSpec& spec) {
   return num_picked(spec) / static_cast<double>(spec.model.context);
-}
-
-// Returns the run's operations per token (model/model_flops.h).
-inline double model_flops_per_token(const RunSpec& spec) {
-  return model::model_flops_per_token(spec.model, picked_fraction(spec));
 }
 
 }  // namespace braid::spec

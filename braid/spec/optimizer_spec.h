@@ -9,11 +9,12 @@
 
 namespace braid {
 
-// Parameters with a learning rate and weight decay of their own.
+// Parameters with a learning rate and weight decay of their own, or that are not trained.
 struct ParameterGroup {
   std::string match;                   // pattern of names with the wildcards * and ?, "blocks.*.bias"
   double lr_scale = 1;                 // factor on the learning rate
   std::optional<double> weight_decay;  // empty: as without the group
+  bool frozen = false;                 // keeps the values that training begins with
 
   bool operator==(const ParameterGroup&) const = default;
 };

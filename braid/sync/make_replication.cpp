@@ -48,7 +48,8 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const Replic
   }
   if (store.sharding().what != param::Sharded::Nothing) {
     check_one_group(store, "sharding");
-    return std::make_unique<Zero>(store, parts.unit_sink, groups, std::move(parts.stage_of_block));
+    return std::make_unique<Zero>(store, parts.unit_sink, groups,
+                                  BlockOrder{std::move(parts.stage_of_block), std::move(parts.runs_backward)});
   }
   if (spec.replication == ReplicationKind::LocalSgd || spec.replication == ReplicationKind::DiLoCo) {
     check_one_group(store, "averaging of weights");

@@ -8,7 +8,7 @@ namespace {
 
 // Returns this rank's shard of one of the parameter's slices: all of it, or its part of the parameter's unit.
 at::Tensor owned_of(const param::ParamStore& store, const param::Parameter& param, const at::Tensor& slice) {
-  if (store.units().empty()) return slice;
+  if (!store.is_sharded()) return slice;
   const param::Sharding& sharding = store.sharding();
   const int64_t length = store.units()[store.unit_of(param)].length() / sharding.parts;
   const int64_t begin = slice.storage_offset() - store.flat_grads().storage_offset();
@@ -21,7 +21,7 @@ int64_t add_tied_uses(const param::ParamStore& store, Communicator& tied) {
   int64_t bytes = 0;
   for (const param::Parameter& param : store.params()) {
     if (param.uses == 1) continue;
-    const at::Tensor& sum = store.units().empty() ? param.main_grad : store.owned()[store.unit_of(param)].grad;
+    const at::Tensor& sum = !store.is_sharded() ? param.main_grad : store.owned()[store.unit_of(param)].grad;
     for (const param::UseGrad& use : param.use_grads) {  // empty if gradients are sharded: the sink has added the uses
       if (use.slice.data_ptr() != param.main_grad.data_ptr()) sum.add_(owned_of(store, param, use.slice));
     }

@@ -11,14 +11,14 @@
 namespace braid::sync {
 
 UnitGatherer::UnitGatherer(param::ParamStore& store, Communicator& shards)
-    : store_(store), shards_(shards), units_(store.units().size()) {}
+    : store_(store), shards_(shards), units_(static_cast<size_t>(store.num_gathered())) {}
 
 void UnitGatherer::start(int unit) {
   Unit& now = units_[unit];
   if (now.state != State::Free) return;
   store_.allocate_unit(unit);
-  const at::Tensor& whole = store_.unit_data(unit);
-  now.work = shards_.all_gather(whole, store_.owned()[unit].data);
+  const at::Tensor& whole = store_.gathered_data(unit);
+  now.work = shards_.all_gather(whole, store_.own_part(unit));
   now.state = State::Gathering;
   bytes_sent_ += one_way_bytes(whole, shards_.size());
 }
@@ -29,12 +29,12 @@ void UnitGatherer::free(int unit) {
 }
 
 void UnitGatherer::prefetch(int block) {
-  for (const int unit : store_.units_of_block(block)) start(unit);
+  for (const int unit : store_.gathered_by_block(block)) start(unit);
 }
 
 void UnitGatherer::acquire(int block) {
   prefetch(block);
-  for (const int unit : store_.units_of_block(block)) {
+  for (const int unit : store_.gathered_by_block(block)) {
     Unit& now = units_[unit];
     now.work.order_before(shards_.queue());
     now.work = {};
@@ -44,7 +44,7 @@ void UnitGatherer::acquire(int block) {
 }
 
 void UnitGatherer::release(int block) {
-  for (const int unit : store_.units_of_block(block)) {
+  for (const int unit : store_.gathered_by_block(block)) {
     check(units_[unit].num_users > 0, "a block that is released was acquired");
     if (--units_[unit].num_users == 0) free(unit);
   }
@@ -64,8 +64,15 @@ constexpr size_t kMostInFlight = 2;  // gradients of units in flight: one is red
 
 }  // namespace
 
-Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, std::vector<int> stage_of_block)
-    : store_(store), sink_(sink), groups_(groups), stage_of_block_(std::move(stage_of_block)) {
+int BlockOrder::next(int block, param::Phase phase) const {
+  const int next = phase == param::Phase::Forward ? block + 1 : block - 1;
+  if (next < 0 || next >= std::ssize(stage_of_block) || stage_of_block[next] != stage_of_block[block]) return -1;
+  const bool runs = phase == param::Phase::Forward || runs_backward.empty() || runs_backward[next] == 1;
+  return runs ? next : -1;
+}
+
+Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, BlockOrder order)
+    : store_(store), sink_(sink), groups_(groups), order_(std::move(order)) {
   check(groups.shards.size() == store.sharding().parts && groups.shards.rank() == store.sharding().part,
         "the ranks that share a copy out are the parts of the store, in order");
   check((sink != nullptr) == store.shards_gradients(), "gradients that are shared out come unit by unit");
@@ -103,9 +110,7 @@ void Zero::plan_pieces() {
 void Zero::acquire(int block, param::Phase phase) {
   if (!gatherer_) return;
   gatherer_->acquire(block);
-  const int next = phase == param::Phase::Forward ? block + 1 : block - 1;
-  const bool there = 0 <= next && next < static_cast<int>(stage_of_block_.size());
-  if (there && stage_of_block_[next] == stage_of_block_[block]) gatherer_->prefetch(next);
+  if (const int next = order_.next(block, phase); next >= 0) gatherer_->prefetch(next);
 }
 
 void Zero::release(int block, param::Phase) {

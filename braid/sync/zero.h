@@ -56,12 +56,20 @@ class UnitGatherer {
   int64_t bytes_sent_ = 0;
 };
 
+// The order in which the blocks of a store run.
+struct BlockOrder {
+  std::vector<int> stage_of_block;       // the blocks of a stage run in sequence
+  std::vector<char> runs_backward = {};  // by block: 1 if backward runs it; empty: it runs all
+
+  // Returns the block that runs next to `block` in a pass of its stage; -1 if there is none.
+  int next(int block, param::Phase phase) const;
+};
+
 class Zero final : public Replication {
  public:
   // `store`, `sink` and the members of `groups` outlive this. `sink` receives the gradients that the store shards; null
-  // if it shards none. `stage_of_block` has the stage of each block of the store; the blocks of a stage run in
-  // sequence.
-  Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, std::vector<int> stage_of_block);
+  // if it shards none. `order` is that of the blocks of the store.
+  Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, BlockOrder order);
 
   void acquire(int block, param::Phase phase) override;
   void release(int block, param::Phase phase) override;
@@ -96,7 +104,7 @@ class Zero final : public Replication {
   param::ParamStore& store_;
   param::UnitSink* sink_;
   ReplicaGroups groups_;
-  std::vector<int> stage_of_block_;
+  BlockOrder order_;
   std::optional<UnitGatherer> gatherer_;                        // set if parameters are sharded
   std::vector<Piece> pieces_;                                   // used if gradients are whole; in launch order
   std::unordered_map<std::string, std::vector<int>> of_param_;  // by parameter: its pieces

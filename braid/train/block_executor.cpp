@@ -135,7 +135,8 @@ void BlockExecutor::backward(int stage, int micro, nn::WeightPass weights) {
   if (model_.is_last(stage)) flight.output_gradient = at::full_like(flight.output, loss_gradient(micro));
   at::Tensor gradient =
       model_.segments(stage).backward(std::move(flight.passage), std::move(flight.output_gradient), weights);
-  if (!model_.is_first(stage)) input_gradients_[{stage, micro}] = std::move(gradient);
+  const bool passes = stage > 0 && model_.groups().layout.backward(stage - 1) != StageBackward::Nothing;
+  if (passes) input_gradients_[{stage, micro}] = std::move(gradient);
 }
 
 void BlockExecutor::recompute(int stage, int micro) {
@@ -160,12 +161,16 @@ void BlockExecutor::update(int stage, int micro) {
 
 void BlockExecutor::reduce_grad(int) {
   const Groups& groups = model_.groups();
-  if (++num_reduced_ == groups.layout.stages_of(groups.at[mesh::Axis::Pipe]).size() && on_reduce) on_reduce();
+  const auto has_gradients = [&](int stage) { return groups.layout.backward(stage) == StageBackward::Whole; };
+  const auto reduced = std::ranges::count_if(groups.layout.stages_of(groups.at[mesh::Axis::Pipe]), has_gradients);
+  if (++num_reduced_ == reduced && on_reduce) on_reduce();
 }
 
 pipe::StageExecutor::Tensors BlockExecutor::outputs(int stage, int micro) {
   at::Tensor output = std::exchange(in_flight_.at({stage, micro}).output, {});
-  if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
+  const bool no_backward =
+      mode_ == ExecutorMode::Evaluation || model_.groups().layout.backward(stage) == StageBackward::Nothing;
+  if (no_backward) in_flight_.erase({stage, micro});
   return {output.contiguous()};
 }
 

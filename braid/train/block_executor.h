@@ -35,7 +35,7 @@ class BlockExecutor final : public pipe::StageExecutor {
   void begin_step(int64_t step, double loss_scale = 1);
   // Called by update() on a new version of the weights. Makes update number `update` of the step in place.
   std::function<void(int update)> on_update;
-  // Called by reduce_grad() once it has been called for all of the rank's stages.
+  // Called by reduce_grad() once it has been called for all of the rank's stages that have weight gradients.
   std::function<void()> on_reduce;
   // From now on microbatches are recorded and replayed (recorded_microbatches.h): forward() also computes the
   // gradients, and the backward that follows does nothing.
@@ -98,7 +98,7 @@ class BlockExecutor final : public pipe::StageExecutor {
   int64_t step_ = 0;
   uint64_t sample_hash_ = 0;
   double loss_scale_ = 1;
-  size_t num_reduced_ = 0;  // stages whose reduce_grad() was called in this step
+  int64_t num_reduced_ = 0;  // stages whose reduce_grad() was called in this step
   std::map<Place, InFlight> in_flight_;
   std::map<Place, at::Tensor> input_gradients_;  // held from the backward until input_gradients() takes it
   at::Tensor losses_m_;                          // float64, on the model's device; undefined without the last stage

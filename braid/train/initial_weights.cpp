@@ -188,16 +188,17 @@ std::string told_of_initial_weights(const std::string& path) {
 void take_initial_weights(const RunSpec& spec, param::ParamStore& store) {
   const c10::AutoGradMode no_grad(false);
   const std::string& path = spec.train.init;
-  const std::vector<ckpt::PlacedTensor> masters = master_tensors(store);
+  const std::vector<ckpt::PlacedTensor> held = weight_tensors(store);
   if (weights::is_hf_directory(path)) {
     const weights::HfDirectory source(path);
-    for (const ckpt::PlacedTensor& each : masters) {
-      read_into(each, each.local.scalar_type(), [&](const ckpt::PlacedTensor& to) { source.read(to); });
+    for (const ckpt::PlacedTensor& each : held) {
+      const bool is_double = each.local.scalar_type() == at::kDouble;
+      read_into(each, is_double ? at::kDouble : at::kFloat, [&](const ckpt::PlacedTensor& to) { source.read(to); });
     }
   } else {
     ckpt::CheckpointReader reader(checkpoint_at(path));
-    reader.reads_of(masters).verify();
-    for (const ckpt::PlacedTensor& each : masters) {
+    reader.reads_of(held).verify();
+    for (const ckpt::PlacedTensor& each : held) {
       read_into(each, ckpt::scalar_type(reader.manifest().tensors.at(each.name).type),
                 [&](const ckpt::PlacedTensor& to) { reader.reads_of({to}).fill(); });
     }

@@ -9,6 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/manifest.h"
 #include "braid/model/shape.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/param/block_cache.h"
@@ -17,6 +18,7 @@
 #include "braid/spec/mesh_spec.h"
 #include "braid/spec/problems.h"
 #include "braid/train/resume.h"
+#include "braid/train/saved_tensors.h"
 
 namespace braid::train {
 namespace {
@@ -28,6 +30,7 @@ RunSpec spec_to_compute(const ckpt::CheckpointInfo& info, const std::string& dir
   spec.pipeline = PipelineSpec{.schedule = "gpipe"};
   spec.memory = MemorySpec{};
   spec.sync = SyncSpec{};
+  std::erase_if(spec.optimizer.groups, [](const ParameterGroup& group) { return group.frozen; });
   spec.train.reduction = Reduction::Fast;
   spec.train.device = DeviceKind::Cpu;
   if (options.dtype) spec.train.dtype = *options.dtype;
@@ -56,7 +59,9 @@ void load_weights(const std::string& directory, param::ParamStore& store) {
   for (const param::Parameter& param : store.params()) {
     weights.push_back({param.name, param.placement, param.master});
   }
-  ckpt::load_checkpoint(directory, weights);
+  const auto read = in_saved_types(weights, ckpt::read_manifest(ckpt::found_directory(directory)));
+  ckpt::load_checkpoint(directory, read);
+  take_read(read, weights);
   store.round_masters();
 }
 

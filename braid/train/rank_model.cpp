@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/layout/frozen.h"
 #include "braid/layout/parameters.h"
 #include "braid/model/families.h"
+#include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/sync/copies_sink.h"
 #include "braid/train/compute_device.h"
@@ -95,7 +98,8 @@ std::vector<int64_t> hidden_sizes(const RunSpec& spec) {
 
 RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker)
     : groups_(groups), maker_(maker) {
-  const layout::ModelParams all = params_of(spec, groups, maker);
+  layout::ModelParams all = params_of(spec, groups, maker);
+  layout::mark_frozen(all, [&](const std::string& name) { return spec::is_frozen(spec.optimizer, name); });
   order_ = param_order(all);
   layers_ = model_layers(all);
   auxiliaries_ = auxiliaries_of(all);
@@ -104,6 +108,8 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
     for (const nn::ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
       mine.push_back(nn::params_of(piece, all));
       stage_of_block_.push_back(stage);
+      is_trained_.push_back(std::ranges::any_of(
+          mine.back().params, [](const layout::ParamSpec& param) { return param.trained == model::Trained::Yes; }));
     }
   }
   const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
@@ -145,8 +151,7 @@ void RankModel::let_stage_go(int stage) const {
 void RankModel::set_hooks(const nn::BlockHooks& hooks) {
   hooks_ = hooks;
   for (auto& [index, stage] : stages_) {
-    const int first =
-        static_cast<int>(std::find(stage_of_block_.begin(), stage_of_block_.end(), index) - stage_of_block_.begin());
+    const int first = first_block(index);
     stage.segments->set_hooks({[hooks, first](int block, param::Phase phase) { hooks.before(first + block, phase); },
                                [hooks, first](int block, param::Phase phase) { hooks.after(first + block, phase); }});
   }
@@ -165,7 +170,33 @@ void RankModel::build(const RunSpec& spec, int index) {
   const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;
   auto plan = nn::plan_segments(policy, {embedding, middle, head});
   if (store_->shards_parameters()) plan = nn::block_by_block(plan);
-  stage.segments = std::make_unique<nn::Segments>(stage.blocks, plan, *stage.weight_grads);
+  const int last = last_in_backward(index);
+  stage.segments = std::make_unique<nn::Segments>(stage.blocks, nn::cut_before(plan, last), *stage.weight_grads, last);
+}
+
+int RankModel::first_block(int stage) const {
+  return static_cast<int>(std::ranges::find(stage_of_block_, stage) - stage_of_block_.begin());
+}
+
+int RankModel::last_in_backward(int stage) const {
+  const int first = first_block(stage);
+  const auto blocks = std::span(stage_of_block_).subspan(first);
+  const int count = static_cast<int>(std::ranges::count(blocks, stage));
+  const auto trained = std::ranges::find(is_trained_.begin() + first, is_trained_.begin() + first + count, 1);
+  const int before = static_cast<int>(trained - is_trained_.begin()) - first;
+  const bool is_whole = groups_.layout.backward(stage) == StageBackward::Whole;
+  check(is_whole == (before < count), "a schedule has the weight passes of stages with trained parameters");
+  if (stage == 0) return before;
+  return groups_.layout.backward(stage - 1) == StageBackward::Nothing ? before : nn::kToInput;
+}
+
+std::vector<char> RankModel::runs_backward() const {
+  std::vector<char> runs;
+  for (size_t block = 0; block < stage_of_block_.size(); ++block) {
+    const int stage = stage_of_block_[block];
+    runs.push_back(static_cast<int>(block) - first_block(stage) >= last_in_backward(stage) ? 1 : 0);
+  }
+  return runs;
 }
 
 bool RankModel::counts(const param::Parameter& param) const {

@@ -36,6 +36,8 @@ class RankModel {
   param::UnitSink* unit_sink() { return unit_sink_; }  // the sink of sharded gradients; null if they are whole
   // Returns the stage of each block of the store.
   const std::vector<int>& stage_of_block() const { return stage_of_block_; }
+  // Returns for each block of the store 1 if backward runs it, else 0: nothing is trained in it or before it.
+  std::vector<char> runs_backward() const;
   // Sets hooks that are called around every block that runs, with its number among the blocks of the store.
   void set_hooks(const nn::BlockHooks& hooks);
   // Call the hooks before and after all blocks of `stage` at once. In between, the stage's parameters stay gathered.
@@ -63,6 +65,8 @@ class RankModel {
   };
   void make_sink();
   void build(const RunSpec& spec, int stage);
+  int first_block(int stage) const;
+  int last_in_backward(int stage) const;  // as nn::Segments has it
 
   const Groups& groups_;
   const nn::ModelMaker& maker_;
@@ -73,6 +77,7 @@ class RankModel {
   std::unique_ptr<param::GradSink> sink_;
   param::UnitSink* unit_sink_ = nullptr;
   std::vector<int> stage_of_block_;
+  std::vector<char> is_trained_;  // by block: 1 if one of its parameters is trained
   nn::BlockHooks hooks_;
   std::map<int, Stage> stages_;
 };

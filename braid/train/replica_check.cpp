@@ -112,18 +112,24 @@ std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer,
   const optim::ParamPlaces places = optim::places_of(model.order());
   std::vector<HeldCopy> held;
   const bool whole = !store.shards_parameters();
-  for (const param::Parameter& param : store.params()) {
-    if (!whole) break;
-    add_pieces({places.at(param.name), CopyOf::Weights}, {param.name, param.placement, param.data.detach()}, held);
+  for (const auto* const params : {&store.params(), &store.frozen()}) {
+    for (const param::Parameter& param : *params) {
+      if (!whole) break;
+      add_pieces({places.at(param.name), CopyOf::Weights}, {param.name, param.placement, param.data.detach()}, held);
+    }
   }
   const bool weights_are_masters = whole && store.flat_master().is_same(store.flat_data());
+  const auto is_frozen = [&](std::string_view name) {
+    return std::ranges::find(store.frozen(), name, &param::Parameter::name) != store.frozen().end();
+  };
   const auto saved = tensors_to_save(saved_tensors(store, optimizer, replicas), replicas.own_prefix());
   for (const ckpt::PlacedTensor& placed : saved) {
     const std::string_view name = placed.name;
     const size_t slash = name.rfind('/');
     const bool master = slash == std::string_view::npos;
     const auto place = places.find(master ? name : name.substr(slash + 1));
-    if (place == places.end() || (master && weights_are_masters)) continue;
+    const bool is_listed = master && whole && (weights_are_masters || is_frozen(name));
+    if (place == places.end() || is_listed) continue;
     const CopyOf what = master ? CopyOf::Masters : CopyOf::State;
     add_pieces({place->second, what}, {placed.name, placed.placement, placed.local.detach()}, held);
   }

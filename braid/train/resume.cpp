@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "braid/base/digest.h"
@@ -11,6 +12,7 @@
 #include "braid/layout/parameters.h"
 #include "braid/nn/model.h"
 #include "braid/spec/change_on_resume.h"
+#include "braid/spec/parameter_groups.h"
 #include "braid/spec/parse.h"
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/tokenize/tokenizer_identity.h"
@@ -276,6 +278,22 @@ std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, co
   if (why.empty()) return "";
   std::erase_if(tensors, carried_over);
   return "what compression carries over begins at zero: " + why;
+}
+
+std::string leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors, const ckpt::CheckpointInfo& info,
+                                       const std::string& directory) {
+  if (info.config_toml.empty()) return "";
+  const RunSpec saved = saved_spec(info, directory);
+  std::set<std::string> released;
+  std::erase_if(tensors, [&](const ckpt::PlacedTensor& each) {
+    const std::string name = each.name.substr(each.name.rfind('/') + 1);
+    if (ckpt::is_weight(each.name) || !spec::is_frozen(saved.optimizer, name)) return false;
+    released.insert(name);
+    return true;
+  });
+  if (released.empty()) return "";
+  return cat("the optimizer's states of ", counted(released.size(), "parameter"), " begin at zero: ", directory,
+             " froze ", joined({released.begin(), released.end()}));
 }
 
 }  // namespace braid::train

@@ -13,12 +13,12 @@
 #include "braid/layout/parameters.h"
 #include "braid/model/shape.h"
 #include "braid/nn/model.h"
-#include "braid/optim/parameter_groups.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/losable_workers.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
+#include "braid/spec/trained.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/rank_loop.h"
@@ -34,21 +34,10 @@ namespace {
 // When a rank fails, the other ranks' work since the last checkpoint is discarded, so they get little time to end.
 constexpr double kGrace = 1;  // seconds
 
-// A group that matches no parameter has a misspelt pattern.
-void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
-  const optim::ParamOrder names = param_order(layout::model_params(spec.model, 0, 1));
-  for (const ParameterGroup& group : spec.optimizer.groups) {
-    const auto is_in = [&](const std::string& name) { return optim::matches(group, name); };
-    if (std::any_of(names.begin(), names.end(), is_in)) continue;
-    found.push_back({"optimizer.groups", spec::toml_text(group.match),
-                     cat("must match names of parameters, such as ", names.front(), " or ", names.back()), ""});
-  }
-}
-
 // Throws all problems that can be found before a rank starts.
 void refuse_problems(const RunSpec& spec, const spec::HostLimits& limits) {
   auto found = spec::problems(spec, limits);
-  if (found.empty()) add_empty_groups(spec, found);
+  if (found.empty()) found = spec::group_problems(spec);
   if (found.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);

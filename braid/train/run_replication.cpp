@@ -12,6 +12,7 @@ std::unique_ptr<sync::Replication> run_replication(const RunSpec& spec, RankMode
   sync::ReplicationParts parts{.store = model.params(),
                                .unit_sink = model.unit_sink(),
                                .stage_of_block = model.stage_of_block(),
+                               .runs_backward = model.runs_backward(),
                                .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
                                .model_part = groups.at[mesh::Axis::Tensor],
                                .seed = spec.train.seed,

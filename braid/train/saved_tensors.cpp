@@ -5,7 +5,7 @@
 #include <iterator>
 #include <set>
 
-#include "braid/ckpt/manifest.h"
+#include "braid/ckpt/tensor_bytes.h"
 #include "braid/mesh/flat_range.h"
 
 namespace braid::train {
@@ -43,6 +43,19 @@ class Listing {
   const param::Parameter& param_;
 };
 
+// Returns this rank's parts of the frozen parameters, in the type that layers use.
+std::vector<ckpt::PlacedTensor> frozen_tensors(const param::ParamStore& store) {
+  std::vector<ckpt::PlacedTensor> tensors;
+  for (const param::Parameter& param : store.frozen()) {
+    Listing listing(param);
+    for (const param::HeldRange& range : store.frozen_data().held()) {
+      listing.add("", range.begin, range.end, range.data);
+    }
+    std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
+  }
+  return tensors;
+}
+
 }  // namespace
 
 std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer,
@@ -64,12 +77,13 @@ std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, op
     if (!own.empty()) add(own);
     std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
   }
+  for (ckpt::PlacedTensor& placed : frozen_tensors(store)) tensors.push_back(std::move(placed));
   for (sync::ReplicationState& state : replicas.state()) tensors.push_back({state.name, state.placement, state.local});
   return tensors;
 }
 
-std::vector<ckpt::PlacedTensor> master_tensors(const param::ParamStore& store) {
-  std::vector<ckpt::PlacedTensor> tensors;
+std::vector<ckpt::PlacedTensor> weight_tensors(const param::ParamStore& store) {
+  std::vector<ckpt::PlacedTensor> tensors = frozen_tensors(store);
   for (const param::Parameter& param : store.params()) {
     Listing listing(param);
     for (const param::OwnedRange& range : store.owned()) listing.add("", range.begin, range.end, range.master);
@@ -110,6 +124,26 @@ std::vector<ckpt::PlacedTensor> last_of_each_memory(std::vector<ckpt::PlacedTens
 
 }  // namespace
 
+std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> tensors,
+                                               const ckpt::Manifest& manifest) {
+  const auto is_narrow = [](at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; };
+  const auto converts = [&](at::ScalarType type) { return type == at::kFloat || is_narrow(type); };
+  tensors = on_host(std::move(tensors));
+  for (ckpt::PlacedTensor& placed : tensors) {
+    const auto saved = manifest.tensors.find(placed.name);
+    if (!ckpt::is_weight(placed.name) || saved == manifest.tensors.end()) continue;
+    const at::ScalarType type = ckpt::scalar_type(saved->second.type);
+    if (converts(type) && converts(placed.local.scalar_type())) placed.local = placed.local.to(type);
+  }
+  return tensors;
+}
+
+void take_read(const std::vector<ckpt::PlacedTensor>& read, const std::vector<ckpt::PlacedTensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].local.is_same(read[i].local)) tensors[i].local.copy_(read[i].local);
+  }
+}
+
 void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world) {
   const ckpt::Manifest manifest = ckpt::read_manifest(ckpt::found_directory(directory));
@@ -119,11 +153,9 @@ void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> 
     });
   }
   tensors = last_of_each_memory(std::move(tensors));
-  const auto read = on_host(tensors);
+  const auto read = in_saved_types(tensors, manifest);
   ckpt::load_in_one_pass(directory, read, world);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!tensors[i].local.is_cpu()) tensors[i].local.copy_(read[i].local);
-  }
+  take_read(read, tensors);
 }
 
 }  // namespace braid::train

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/manifest.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/param_store.h"
 #include "braid/sync/replica_life.h"
@@ -16,8 +17,8 @@ namespace braid::train {
 std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer,
                                               sync::ReplicaLife& replicas);
 
-// Returns the masters that this rank owns.
-std::vector<ckpt::PlacedTensor> master_tensors(const param::ParamStore& store);
+// Returns the masters that this rank owns, and its parts of the frozen parameters, which have none.
+std::vector<ckpt::PlacedTensor> weight_tensors(const param::ParamStore& store);
 
 // Returns the `tensors` that this rank saves. If it also has a tensor under `own_prefix`, only the first replica saves
 // the one with the plain name: a checkpoint takes equal boxes from any rank, and here their values differ.
@@ -25,6 +26,12 @@ std::vector<ckpt::PlacedTensor> tensors_to_save(std::vector<ckpt::PlacedTensor> 
 
 // Returns `tensors` on the host. Tensors on a device are copied.
 std::vector<ckpt::PlacedTensor> on_host(std::vector<ckpt::PlacedTensor> tensors);
+
+// Returns memory to read `tensors` into: on the host, in the type of the checkpoint where that differs from a weight's.
+// A parameter is saved as float32 while it is trained in 16 bits, and in 16 bits while it is frozen.
+std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> tensors, const ckpt::Manifest& manifest);
+// Copies what was read into `tensors`, where it was read into other memory.
+void take_read(const std::vector<ckpt::PlacedTensor>& read, const std::vector<ckpt::PlacedTensor>& tensors);
 
 // Reads `tensors` from the checkpoint in `directory`. If the checkpoint lacks tensors of replication, they keep their
 // values, so a run may resume with another replication or other replicas. If its replicas were apart, it must have all

@@ -42,6 +42,7 @@ std::vector<std::string> layout_faults(const Schedule& schedule) {
 StageLayout::StageLayout(const Schedule& schedule)
     : stage_rank_(schedule.stage_rank),
       mirror_rank_(schedule.mirror_rank),
+      backwards_(schedule.backwards),
       num_microbatches_(schedule.num_microbatches),
       mirror_from_(schedule.mirror_from) {
   check(layout_faults(schedule).empty(),

@@ -39,11 +39,14 @@ class StageLayout {
   int num_microbatches(int rank) const { return microbatches(rank, stages_of(rank).front()).size(); }
   // Returns true if every stage is on two ranks. These form a pair, and have the same stages.
   bool mirrored() const { return !mirror_rank_.empty(); }
+  // Returns the gradients that the backward of a stage computes.
+  StageBackward backward(int stage) const { return backwards_.empty() ? StageBackward::Whole : backwards_[stage]; }
   // Returns the lower rank of the pair of `rank`; `rank` itself if the layout is not mirrored.
   int pair_of(int rank) const;
 
  private:
   std::vector<int> stage_rank_, mirror_rank_;
+  std::vector<StageBackward> backwards_;
   int num_microbatches_ = 1, mirror_from_ = 0;
 };
 

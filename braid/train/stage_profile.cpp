@@ -65,8 +65,10 @@ plan::Partition best_partition(const RunSpec& spec, std::vector<plan::Unit> unit
 std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads) {
   if (!spec::is_measured(spec.pipeline)) return {};
   const int num_stages = step_schedule(spec).num_stages;
-  spec.pipeline.partition = saved_partition(spec, num_stages);
-  if (!spec.pipeline.partition.empty()) return {};
+  if (const std::string saved = saved_partition(spec, num_stages); !saved.empty()) {
+    spec.pipeline.partition = saved;
+    return {};
+  }
   const plan::Partition measured = best_partition(spec, profiled_units(spec, threads));
   spec.pipeline.partition = spec::partition_text(spec.model, measured.first_unit);
   return measured;

@@ -20,6 +20,7 @@
 #include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
+#include "braid/spec/trained.h"
 #include "braid/train/stage_layout.h"
 
 namespace braid::train {
@@ -104,7 +105,11 @@ bool runs_ahead_already(const Schedule& schedule) {
 Schedule schedule_of(const RunSpec& spec, int count) {
   const bool gathers_stages =
       spec::shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
-  const Schedule asked = requested(spec, count);
+  const Schedule whole = requested(spec, count);
+  // The stages of a partition that is to be measured are not known. What is asked of its schedule is where they are.
+  const std::vector<StageBackward> backwards =
+      spec::is_measured(spec.pipeline) ? std::vector<StageBackward>() : spec::stage_backwards(spec, whole.num_stages);
+  const Schedule asked = schedule::with_backwards(whole, backwards);
   const Schedule schedule =
       schedule::with_comms(schedule::with_grad_sync(gathers_stages ? schedule::with_unshard(asked) : asked));
   refuse_other_count(spec, schedule.num_stages);

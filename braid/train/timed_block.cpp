@@ -31,7 +31,7 @@ std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
   std::vector<TimedLinear> layers;
   for (const layout::PartAccount& part : std::span(account.parts).first(account.parts_of_layer())) {
     const size_t first = layers.size();
-    for (const auto& [rows, in, out] : part.products) {
+    for (const auto& [rows, in, out, gradients] : part.products) {
       const auto size = [&](const model::Terms& terms) { return static_cast<int64_t>(terms.at(rank.all)); };
       layers.emplace_back(static_cast<int64_t>(rows.at(rank)), size(in), size(out), scalar_type(spec.train.dtype),
                           device);

@@ -274,7 +274,8 @@ param::MemoryUse Trainer::memory() const {
   if (store.flat_data().is_cpu()) return param::memory_use(groups_->mesh.rank(groups_->at));
   const auto bytes = [](const at::Tensor& x) { return static_cast<int64_t>(x.nbytes()); };
   MemoryByCategory kept{};
-  kept[static_cast<size_t>(param::MemoryCategory::Parameters)] = bytes(store.flat_data());
+  kept[static_cast<size_t>(param::MemoryCategory::Parameters)] =
+      bytes(store.flat_data()) + bytes(store.frozen_data().flat());
   kept[static_cast<size_t>(param::MemoryCategory::Gradients)] = bytes(store.flat_grads());
   auto& of_optimizer = kept[static_cast<size_t>(param::MemoryCategory::Optimizer)];
   for (const optim::OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);

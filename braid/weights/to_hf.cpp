@@ -47,7 +47,10 @@ at::Tensor read_tensor(const ToHf& request, const HfTensor& tensor) {
   box.begin[0] = tensor.first_row;
   box.end[0] = tensor.first_row + tensor.num_rows;
   rows.pieces = {{box, mesh::Index(tensor.whole_shape.size(), 0)}};
-  at::Tensor local = at::empty(rows.local_shape, request.saved);
+  const auto saved = ckpt::read_manifest(request.checkpoint).tensors;
+  const auto found = saved.find(tensor.whole);
+  const at::ScalarType type = found == saved.end() ? request.written : ckpt::scalar_type(found->second.type);
+  at::Tensor local = at::empty(rows.local_shape, type);
   ckpt::load_checkpoint(request.checkpoint, {{tensor.whole, rows, local}});
   if (tensor.orientation == Orientation::Transposed) local = local.t();
   return local.to(request.written).contiguous();

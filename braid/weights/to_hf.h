@@ -15,7 +15,6 @@ namespace braid::weights {
 struct ToHf {
   std::string checkpoint;               // a verified checkpoint; its weights are those of `model`
   ModelSpec model;                      // REQUIRES: its vocabulary is resolved
-  at::ScalarType saved = at::kFloat;    // type of the checkpoint's weights: float32 or float64
   at::ScalarType written = at::kFloat;  // type to write: float64, float32 or bfloat16
   // Maximum bytes of tensors in one file, unless one tensor is larger; 0: one file for all.
   int64_t most_file_bytes = 0;

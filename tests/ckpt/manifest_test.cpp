@@ -196,7 +196,7 @@ TEST(Manifest, WhatItMayNotSay) {
         << step;
   }
   EXPECT_EQ(error_with("\"step\": 8,", ""), "m: key 'step' not found");
-  EXPECT_NE(error_with("\"F32\"", "\"F16\"").find("type F16 must be one of"), std::string::npos);
+  EXPECT_NE(error_with("\"F32\"", "\"I32\"").find("type I32 must be one of"), std::string::npos);
   EXPECT_NE(error_with("ffffffffffffffff", "fffffffffffffffg").find("must be sixteen digits"), std::string::npos);
   EXPECT_NE(error_with("\"file\": \"model", "\"file\": \"other").find("lies in other.safetensors, not listed"),
             std::string::npos);

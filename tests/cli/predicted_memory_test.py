@@ -9,7 +9,19 @@ SHAPE = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=12
 LLAMA = ['model.family="llama"', "model.kv_heads=2", "model.ffn=384"]
 GEMMA2 = ['model.family="gemma2"', "model.kv_heads=2", "model.ffn=384", "model.window=32", "model.attention_cap=50",
           "model.logit_cap=30"]
+
+
+def frozen(*patterns):
+    return ['model.output_weights="untied"',
+            "optimizer.groups=[" + ", ".join(f'{{match = "{pattern}", frozen = true}}' for pattern in patterns) + "]"]
+
+
+FIRST_HALF, NORMS, HEAD = frozen("w?e.*", "blocks.[01].*"), frozen("*ln_*", "*.bias"), frozen("w?e.*", "blocks.*", "ln_f.*")
+MATRICES = frozen("*.weight")
 LAYOUTS = [
+    FIRST_HALF,
+    [*frozen("blocks.[13].*"), "mesh.data=2", "sync.zero=3"],
+    [*FIRST_HALF, "mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
     [],
     [*LLAMA, 'memory.recompute="full"'],
     ["model.dropout=0.1", "mesh.pipe=2", 'pipeline.schedule="gpipe"', "train.batch=48"],  # masks of 12 microbatches
@@ -29,6 +41,12 @@ SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
 LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
+        NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),
+        *[[*groups, *more] for groups in (FIRST_HALF, NORMS, HEAD, MATRICES, frozen("blocks.[02].*")) for more in (
+            ["mesh.data=2", "sync.zero=1"], ["mesh.data=2", "sync.zero=3"], ["mesh.pipe=2"], ["mesh.tensor=2"],
+            ['memory.recompute="full"'], ['train.dtype="bfloat16"', "train.batch=4"], ["model.dropout=0.1"])],
+        *[[*groups, *more] for groups in (FIRST_HALF, NORMS, MATRICES) for more in (
+            ["mesh.data=2", "sync.zero=2"], ["mesh.pipe=2", 'pipeline.schedule="zb-v"'], ['memory.recompute="selective"'])],
         ['memory.recompute="selective"'],
         ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
         ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],

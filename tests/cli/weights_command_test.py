@@ -6,6 +6,7 @@ import struct
 import unittest
 
 from braid_binary import SOURCE
+from safetensors_file import tensors_of
 from tiny_run import TinyRun
 
 DATA = SOURCE / "tests/weights/data"
@@ -24,15 +25,6 @@ save_every = 2
 threads = 1
 out = "run"
 """
-
-
-def tensors_of(path):
-    content = path.read_bytes()
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:8 + length])
-    header.pop("__metadata__", None)
-    return {name: (entry["dtype"], entry["shape"], content[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]])
-            for name, entry in header.items()}
 
 
 def widen(folder, vocab):

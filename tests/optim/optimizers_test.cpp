@@ -15,6 +15,7 @@
 #include "braid/optim/muon.h"
 #include "braid/optim/optimizer.h"
 #include "braid/optim/parameter_groups.h"
+#include "braid/spec/parameter_groups.h"
 
 namespace braid::optim::optimizers_test {
 namespace {
@@ -234,8 +235,8 @@ TEST(Optimizers, GroupsHaveRatesOfTheirOwn) {
     const at::Tensor was = before.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
     EXPECT_TRUE(param.data.detach().equal(was * keeps.at(param.name))) << param.name;
   }
-  EXPECT_TRUE(matches({.match = "*.bias"}, "blocks.0.mlp.up.bias"));
-  EXPECT_FALSE(matches({.match = "*.bias"}, "bias"));
+  EXPECT_TRUE(spec::matches({.match = "*.bias"}, "blocks.0.mlp.up.bias"));
+  EXPECT_FALSE(spec::matches({.match = "*.bias"}, "bias"));
 }
 
 // The gradients are equal, so what is moved tells the rate: of an element and of a matrix.

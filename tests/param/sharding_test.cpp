@@ -41,9 +41,9 @@ TEST(Sharding, UnitsAreBlocksWithoutTiedParametersAndTiedOnesAlone) {
     EXPECT_EQ(store.units()[u].begin, u == 0 ? 0 : ends[u - 1]);
     EXPECT_EQ(store.units()[u].end, ends[u]);
   }
-  EXPECT_EQ(store.units_of_block(0), (std::vector<int>{0, 1}));
-  EXPECT_EQ(store.units_of_block(1), (std::vector<int>{2}));
-  EXPECT_EQ(store.units_of_block(2), (std::vector<int>{0, 3}));
+  EXPECT_EQ(store.gathered_by_block(0), (std::vector<int>{0, 1}));
+  EXPECT_EQ(store.gathered_by_block(1), (std::vector<int>{2}));
+  EXPECT_EQ(store.gathered_by_block(2), (std::vector<int>{0, 3}));
   EXPECT_EQ(store.num_flat(), 5 * step);
   EXPECT_EQ(store.num_owned(), 5 * kAlign);
 }

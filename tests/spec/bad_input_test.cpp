@@ -55,8 +55,15 @@ TEST(BadInput, GroupsOfParameters) {
        "optimizer.groups = [{match = \"\", lr_scale = 2}]: must have a match that is not empty in every group"},
       {"[[optimizer.groups]]\nmatch = \"*\"\nlr = 2\n",
        {},
-       "optimizer.groups = [{match = \"*\", lr = 2}]: has no key lr in its groups, but match, lr_scale and "
-       "weight_decay"},
+       "optimizer.groups = [{match = \"*\", lr = 2}]: has no key lr in its groups, but match, lr_scale, "
+       "weight_decay and frozen"},
+      {"[[optimizer.groups]]\nmatch = \"*\"\nfrozen = 1\n",
+       {},
+       "optimizer.groups = [{match = \"*\", frozen = 1}]: must have true or false for frozen"},
+      {"[[optimizer.groups]]\nmatch = \"*.bias\"\nfrozen = true\nlr_scale = 2\n",
+       {},
+       "optimizer.groups = [{match = \"*.bias\", lr_scale = 2, frozen = true}]: must have no rates in a group that is "
+       "frozen"},
       {"[[optimizer.groups]]\nmatch = 3\n", {}, "optimizer.groups = [{match = 3}]: must have a string for match"},
       {"[optimizer]\ngroups = [\"*.bias\"]\n", {}, "optimizer.groups = [\"*.bias\"]: must be a list of tables"},
   });

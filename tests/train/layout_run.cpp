@@ -95,8 +95,28 @@ void copy_pieces(const at::Tensor& local, const mesh::Placement& placement, at::
 
 }  // namespace
 
+namespace {
+
+void collect_frozen(const param::ParamStore& store, std::map<std::string, at::Tensor>& global) {
+  for (const param::Parameter& param : store.frozen()) {
+    for (const param::HeldRange& range : store.frozen_data().held()) {
+      const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
+      const int64_t end = std::min(range.end - param.offset, param.num_elements());
+      if (begin >= end) continue;
+      for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end)) {
+        const int64_t at = param.offset + part.begin - range.begin;
+        const at::Tensor local = range.data.narrow(0, at, mesh::num_elements(part.placement.local_shape));
+        copy_pieces(local.view(part.placement.local_shape), part.placement, global[param.name]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what) {
   const param::ParamStore& store = trainer.model().params();
+  if (what == Held::Weights) collect_frozen(store, global);
   for (const param::Parameter& param : store.params()) {
     at::Tensor& whole = global[param.name];
     if (what == Held::Weights && !store.shards_parameters()) {

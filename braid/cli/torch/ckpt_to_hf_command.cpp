@@ -42,8 +42,7 @@ int ckpt_to_hf_command(const Words& words) {
   train::refuse_other_shapes(spec.model, request.checkpoint);
   ckpt::verify_checkpoint(request.checkpoint);
   request.model = spec.model;
-  request.saved = spec.train.dtype == DType::Float64 ? at::kDouble : at::kFloat;
-  request.written = request.saved;
+  request.written = spec.train.dtype == DType::Float64 ? at::kDouble : at::kFloat;
   if (type == "bfloat16") request.written = at::kBFloat16;
   if (type == "float32") request.written = at::kFloat;
   if (type == "float64") request.written = at::kDouble;

@@ -20,7 +20,7 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/metrics_file.h"
 #include "braid/spec/describe.h"
-#include "braid/spec/masking.h"
+#include "braid/spec/trained.h"
 
 namespace braid::cli {
 namespace {

@@ -136,6 +136,7 @@ UpdateBy ServedReplica::update(const optim::OptimizerStep& step) {
     gradient = at::mul_out(scaled_, gradient, at::full({}, step.grad_scale, gradient.options()));
   }
   const param::MemoryScope scope(param::MemoryCategory::Communication);
+  if (gradient.numel() == 0) gradient = at::Tensor();  // all of the rank's parameters are frozen
   client_->push({gradient, {}}, step.lr);
   if (consistency_ != Consistency::Bsp) replicas_ = Replicas::Apart;
   return UpdateBy::Servers;
