@@ -43,10 +43,11 @@ if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),
         *[[*groups, *more] for groups in (FIRST_HALF, NORMS, HEAD, MATRICES, frozen("blocks.[02].*")) for more in (
-            ["mesh.data=2", "sync.zero=1"], ["mesh.data=2", "sync.zero=3"], ["mesh.pipe=2"], ["mesh.tensor=2"],
+            ["mesh.data=2", "sync.zero=1"], ["mesh.pipe=2"], ["mesh.tensor=2"],
             ['memory.recompute="full"'], ['train.dtype="bfloat16"', "train.batch=4"], ["model.dropout=0.1"])],
         *[[*groups, *more] for groups in (FIRST_HALF, NORMS, MATRICES) for more in (
-            ["mesh.data=2", "sync.zero=2"], ["mesh.pipe=2", 'pipeline.schedule="zb-v"'], ['memory.recompute="selective"'])],
+            ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.pipe=2", 'pipeline.schedule="zb-v"'],
+            ['memory.recompute="selective"'])],
         ['memory.recompute="selective"'],
         ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
         ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],
