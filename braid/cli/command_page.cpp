@@ -19,6 +19,7 @@ const Command& braid_commands() {
           {"train", "train a language model as a configuration file says", train_command},
           {"sample", "generate text from a checkpoint", sample_command},
           {"evaluate", "measure a checkpoint's loss on text", evaluate_command},
+          {"verify", "prove that a run's layout computes what one rank computes", verify_command},
           {"ckpt",
            "look into checkpoints, compare and rewrite them, take weights from and to elsewhere",
            nullptr,

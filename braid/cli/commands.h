@@ -34,6 +34,7 @@ int train_wordpiece_command(const Words& words);  // braid data train-wordpiece
 int train_command(const Words& words);
 int sample_command(const Words& words);
 int evaluate_command(const Words& words);
+int verify_command(const Words& words);
 int doctor_command(const Words& words);
 int scaling_command(const Words& words);       // braid bench scaling
 int ckpt_inspect_command(const Words& words);  // in the group braid ckpt, as are those below

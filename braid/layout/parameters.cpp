@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "braid/base/errors.h"
+#include "braid/layout/dims_placement.h"
 #include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/model/shape.h"
@@ -14,18 +15,10 @@
 namespace braid::layout {
 namespace {
 
-bool is_split(const model::Dim& dim) {
-  return model::kTensorLetters.find(dim.segments[0][0]) != std::string_view::npos;
-}
-
 class Lister {
  public:
   Lister(const ModelSpec& spec, const model::ModelGraph& graph, mesh::Share share)
-      : graph_(graph),
-        extents_(model::extents_of(spec, 1, 1)),
-        padded_vocab_(model::padded_vocab(spec, share.parts)),
-        key_head_parts_(model::key_head_parts(spec, share.parts)),
-        share_(share) {
+      : spec_(spec), graph_(graph), extents_(model::extents_of(spec, 1, 1)), share_(share) {
     check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
     check(spec.experts == 0, "a mixture of experts is planned alone, and refused before it is built");
     check(model::can_split_heads(spec, share.parts), "heads divide over the ranks");
@@ -47,8 +40,8 @@ class Lister {
     for (size_t number = 0; number < ops.ops.size(); ++number) {
       for (const model::Param& param : ops.ops[number].params) {
         const std::string name = model::param_name(graph_, block, param);
-        params.params.push_back({name, placement(param.dims), param.init, param.decay, uses_[name]++, 1, param.linear,
-                                 part_of(ops, static_cast<int>(number))});
+        params.params.push_back({name, placement_of(spec_, extents_, param.dims, share_), param.init, param.decay,
+                                 uses_[name]++, 1, param.linear, part_of(ops, static_cast<int>(number))});
       }
     }
     return params;
@@ -58,29 +51,9 @@ class Lister {
     return static_cast<int>(std::ranges::count_if(block.cuts, [&](int cut) { return cut <= op; }));
   }
 
-  mesh::Placement placement(const model::Dims& dims) const {
-    const mesh::Index shape = extents_.shape(dims);
-    const auto split = std::ranges::find_if(dims, is_split);
-    if (split == dims.end()) return mesh::replicated(shape);
-    const int dim = static_cast<int>(split - dims.begin());
-    if (split->segments[0] == "v") return mesh::split_dim(shape, dim, padded_vocab_, share_);
-    std::vector<mesh::Segment> segments;
-    for (const std::string& letters : split->segments) {
-      segments.push_back({static_cast<int64_t>(extents_.of(letters)), num_parts(letters)});
-    }
-    return mesh::split_segments(shape, dim, segments, share_);
-  }
-
-  // Key heads without their queries have fewer parts than there are ranks if there are fewer of them.
-  int num_parts(std::string_view letters) const {
-    const bool has = letters.find('k') != letters.npos, shares = letters.find('m') == letters.npos;
-    return has && shares ? key_head_parts_ : share_.parts;
-  }
-
+  const ModelSpec& spec_;
   const model::ModelGraph& graph_;
   model::Extents extents_;
-  int64_t padded_vocab_;
-  int key_head_parts_;
   mesh::Share share_;
   std::map<std::string, int> uses_;
 };

@@ -38,6 +38,30 @@ std::vector<bool> read_whole(const BlockGraph& block) {
   return whole;
 }
 
+// Values that are summed after they are made, and values of which ranks make parts.
+struct SumsOfBlock {
+  std::vector<bool> summed, parts;
+};
+
+SumsOfBlock sums_of(const BlockGraph& block) {
+  SumsOfBlock sums{read_whole(block), {}};
+  std::vector<bool> before;
+  while (sums.summed != before) {
+    std::vector<bool>& summed = sums.summed;
+    before = summed;
+    sums.parts.assign(block.values.size(), false);
+    for (const Op& op : block.ops) {
+      const auto is_part = [&](int value) { return sums.parts[value] && !summed[value]; };
+      const bool adds = op.kind == OpKind::Residual;
+      sums.parts[op.out] = adds ? std::ranges::all_of(op.in, is_part) : makes_parts(block, op);
+      if (!adds || sums.parts[op.out]) continue;
+      for (const int value : op.in) summed[value] = summed[value] || is_part(value);
+    }
+    for (size_t value = 0; value < summed.size(); ++value) summed[value] = summed[value] && sums.parts[value];
+  }
+  return sums;
+}
+
 }  // namespace
 
 std::set<char> split_letters(const model::Dims& dims) {
@@ -76,20 +100,13 @@ bool gathers_tokens(const BlockGraph& block, const Op& op) {
   return !has_own_tokens && splits_tokens(block.values[op.in[0]]) && !splits_tokens(block, op);
 }
 
-std::vector<bool> summed_values(const BlockGraph& block) {
-  std::vector<bool> summed = read_whole(block), before;
-  while (summed != before) {
-    before = summed;
-    std::vector<bool> parts(block.values.size());
-    for (const Op& op : block.ops) {
-      const auto is_part = [&](int value) { return parts[value] && !summed[value]; };
-      parts[op.out] = op.kind == OpKind::Residual ? std::ranges::all_of(op.in, is_part) : makes_parts(block, op);
-      if (op.kind != OpKind::Residual || parts[op.out]) continue;
-      for (const int value : op.in) summed[value] = summed[value] || is_part(value);
-    }
-    for (size_t value = 0; value < parts.size(); ++value) summed[value] = summed[value] && parts[value];
-  }
-  return summed;
+std::vector<bool> summed_values(const BlockGraph& block) { return sums_of(block).summed; }
+
+std::vector<bool> partial_values(const BlockGraph& block) {
+  const SumsOfBlock sums = sums_of(block);
+  std::vector<bool> partial = sums.parts;
+  for (size_t value = 0; value < partial.size(); ++value) partial[value] = partial[value] && !sums.summed[value];
+  return partial;
 }
 
 }  // namespace braid::layout

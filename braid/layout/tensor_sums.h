@@ -33,6 +33,9 @@ bool sums_gradient_of(const model::BlockGraph& block, const model::Op& op, const
 // and only the result is summed: attention and feed-forward in parallel share one all-reduce.
 std::vector<bool> summed_values(const model::BlockGraph& block);
 
+// Returns, for each value, true if each tensor rank keeps a part of a sum: a later residual sums it with others.
+std::vector<bool> partial_values(const model::BlockGraph& block);
+
 // Returns true if tensor ranks split the tokens of a value of these dims under sequence parallelism.
 bool splits_tokens(const model::Dims& dims);
 // Returns true if the op runs on a rank's own tokens there, so that the gradients of its parameters are parts of a sum.

@@ -15,6 +15,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/layout/tensor_sums.h"
 #include "braid/nn/kernels/token_part.h"
+#include "braid/nn/value_observer.h"
 #include "braid/param/weight_grad_queue.h"
 
 namespace braid::nn {
@@ -59,6 +60,7 @@ struct RankContext {
   param::WeightGradQueue& weight_grads;  // the queue on which backward leaves weight gradients
   Keep keep = Keep::Everything;
   layout::Sequence tokens = layout::Sequence::Whole;  // those of hidden states between layers that ranks split
+  ValueObserver* observer = nullptr;                  // of the values that ops make; null: none
 
   // Returns the part of each sequence's tokens that this rank has of such hidden states.
   kernels::TokenPart token_part() const {

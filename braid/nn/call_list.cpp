@@ -9,13 +9,22 @@
 
 namespace braid::nn {
 
-CallList::CallList(const model::BlockGraph& block, const RankContext& rank)
+CallList::CallList(const model::BlockGraph& block, int number, const RankContext& rank)
     : block_(block),
+      number_(number),
+      observer_(rank.observer),
       tensor_(rank.tensor),
       splits_(tensor_.size() > 1),
       splits_tokens_(splits_ && rank.tokens == layout::Sequence::Split),
       summed_(layout::summed_values(block)),
+      partial_(layout::partial_values(block)),
       num_values_(static_cast<int>(block.values.size())) {}
+
+void CallList::begin(int input) {
+  input_ = input;
+  made_ = {input};
+  observe({ValueKind::Input, number_, input}, input, nullptr);
+}
 
 int CallList::input_of(const model::Op& op) {
   const int x = op.in[0];
@@ -34,17 +43,45 @@ int CallList::input_of(const model::Op& op) {
 }
 
 void CallList::add(std::vector<int> uses, int out, Call::Run run) {
-  calls_.push_back({std::move(run), std::move(uses)});
-  if (!sums(out)) return;
-  const bool scatters = splits_tokens_ && layout::splits_tokens(block_.values[out]);
-  const auto sum = [out, scatters, tensor = &tensor_](Frame& frame, const Microbatch&) {
-    frame[out] = scatters ? scatter_sum(frame[out].value, *tensor) : reduce_from_(frame[out].value, *tensor);
-  };
-  calls_.push_back({sum, {out}});
+  calls_.push_back({std::move(run), uses});
+  if (sums(out)) {
+    const bool scatters = splits_tokens_ && layout::splits_tokens(block_.values[out]);
+    const auto sum = [out, scatters, tensor = &tensor_](Frame& frame, const Microbatch&) {
+      frame[out] = scatters ? scatter_sum(frame[out].value, *tensor) : reduce_from_(frame[out].value, *tensor);
+    };
+    calls_.push_back({sum, {out}});
+  }
+  observe_new(uses);
 }
 
-std::unique_ptr<Block> CallList::block(int input, int output) && {
-  return std::make_unique<GraphBlock>(std::move(calls_), GraphBlock::Values{num_values_, input, output});
+// A call makes those of its values that did not exist before it. Parts of a sum are not observed.
+void CallList::observe_new(const std::vector<int>& uses) {
+  std::vector<int> fresh;
+  for (const int value : uses) {
+    if (value < std::ssize(block_.values) && made_.insert(value).second) fresh.push_back(value);
+  }
+  for (const int value : fresh) {
+    if (splits_ && partial_[value]) continue;
+    const bool alone = value == fresh.back();
+    observe({ValueKind::Output, number_, value, alone ? ValueGradient::Whole : ValueGradient::FusedWithNorm}, value,
+            nullptr);
+  }
+}
+
+void CallList::observe(const MadeValue& place, int x,
+                       std::function<at::Tensor(const at::Tensor&, const Microbatch&)> make) {
+  if (!observer_) return;
+  const auto run = [=, observer = observer_, make = std::move(make)](Frame& frame, const Microbatch& microbatch) {
+    if (!frame[x].value.defined()) return;
+    if (!make) return observer->made(place, microbatch, frame[x].value);
+    at::Tensor made = make(frame[x].value, microbatch);
+    observer->made(place, microbatch, made);
+  };
+  calls_.push_back({run, {x}});
+}
+
+std::unique_ptr<Block> CallList::block(int output) && {
+  return std::make_unique<GraphBlock>(std::move(calls_), GraphBlock::Values{num_values_, input_, output});
 }
 
 }  // namespace braid::nn

@@ -2,8 +2,10 @@
 // sequence parallelism the gathers of their tokens.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,7 +17,11 @@ namespace braid::nn {
 class CallList {
  public:
   // The tensor ranks of `rank` outlive the blocks.
-  CallList(const model::BlockGraph& block, const RankContext& rank);
+  // `number` is that of the block in the model's list.
+  CallList(const model::BlockGraph& block, int number, const RankContext& rank);
+
+  // Begins with this value. Called before all others.
+  void begin(int input);
 
   // Returns true if the value is summed over tensor ranks after it is made.
   bool sums(int value) const { return splits_ && summed_[value]; }
@@ -27,14 +33,22 @@ class CallList {
   // Adds a call that uses these values, and the sum of `out`, which it makes.
   void add(std::vector<int> uses, int out, Call::Run run);
 
-  std::unique_ptr<Block> block(int input, int output) &&;
+  // Adds a call for the observer, if there is one: what `make` makes of value `x`.
+  void observe(const MadeValue& place, int x, std::function<at::Tensor(const at::Tensor&, const Microbatch&)> make);
+
+  std::unique_ptr<Block> block(int output) &&;
 
  private:
+  void observe_new(const std::vector<int>& uses);
+
   const model::BlockGraph& block_;
+  const int number_;
+  ValueObserver* const observer_;
   Communicator& tensor_;
   const bool splits_, splits_tokens_;
-  const std::vector<bool> summed_;
-  int num_values_;
+  const std::vector<bool> summed_, partial_;
+  int num_values_, input_ = 0;
+  std::set<int> made_;                          // the values that exist after the calls so far
   std::map<std::pair<int, bool>, int> copies_;  // by value, and whether the copy's gradient is summed
   std::vector<Call> calls_;
 };

@@ -1,6 +1,8 @@
 // The pass over the ops of a piece.
 #include "braid/nn/lower.h"
 
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -44,12 +46,13 @@ class Lowering {
         rank_(rank),
         heads_(spec, rank),
         ops_(block_, piece),
-        calls_(block_, rank) {}
+        calls_(block_, piece.block, rank) {}
 
   std::unique_ptr<Block> block() {
-    const int input = ops_.input(), output = ops_.output();
+    const int output = ops_.output();
+    calls_.begin(ops_.input());
     while (const Op* const op = ops_.take()) lower(*op);
-    return std::move(calls_).block(input, output);
+    return std::move(calls_).block(output);
   }
 
  private:
@@ -269,6 +272,13 @@ class Lowering {
     const param::Parameter* const bias = op.params.size() > 1 ? &param(op.params[1]) : nullptr;
     const LanguageHead head({.weight = use(op.params[0]), .vocab = spec_.vocab, .bias = bias, .cap = op.cap}, rank_);
     const int x = calls_.input_of(op);
+    calls_.observe({ValueKind::Logits, static_cast<int>(number_), op.out}, x,
+                   [head](const at::Tensor& x_btc, const Microbatch& m) {
+                     const c10::AutoGradMode no_grad(false);
+                     Microbatch without_targets = m;
+                     without_targets.targets_bt = at::Tensor();
+                     return head.forward(x_btc.detach(), without_targets);
+                   });
     calls_.add({x, op.out}, op.out,
                [=, y = op.out](Frame& frame, const Microbatch& m) { frame[y] = head.forward(frame[x].value, m); });
   }

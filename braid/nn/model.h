@@ -41,6 +41,7 @@ struct ModelMaker {
   layout::ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
   std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, param::ParamStore& store,
                                   const RankContext& rank);
+  ValueObserver* observer = nullptr;  // of one rank's values, called on its thread; null: none
 };
 // Returns the maker of the models of model/families.h. check() fails on a mixture of experts, which is planned alone.
 const ModelMaker& model_maker(const ModelSpec& spec);

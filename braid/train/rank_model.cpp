@@ -162,7 +162,7 @@ void RankModel::build(const RunSpec& spec, int index) {
   stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
   const nn::RankContext rank{groups_.over({mesh::Axis::Tensor}), *stage.weight_grads, nn::kept_by_layers(policy),
-                             layout::sequence_of(spec.mesh)};
+                             layout::sequence_of(spec.mesh), maker_.observer};
   for (const nn::ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }

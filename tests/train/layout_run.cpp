@@ -2,7 +2,6 @@
 #include "tests/train/layout_run.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 
 #include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
-#include "braid/mesh/flat_range.h"
 
 namespace braid {
 
@@ -76,65 +74,10 @@ void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::
   });
 }
 
-namespace {
-
-void copy_pieces(const at::Tensor& local, const mesh::Placement& placement, at::Tensor& global) {
-  if (!global.defined()) {
-    global = at::full(placement.global_shape, std::numeric_limits<double>::quiet_NaN(), local.options());
-  }
-  for (const mesh::Piece& piece : placement.pieces) {
-    at::Tensor to = global, from = local;
-    for (size_t dim = 0; dim < piece.local_begin.size(); ++dim) {
-      const int64_t extent = piece.global.end[dim] - piece.global.begin[dim];
-      to = to.narrow(static_cast<int64_t>(dim), piece.global.begin[dim], extent);
-      from = from.narrow(static_cast<int64_t>(dim), piece.local_begin[dim], extent);
-    }
-    to.copy_(from);
-  }
-}
-
-}  // namespace
-
-namespace {
-
-void collect_frozen(const param::ParamStore& store, std::map<std::string, at::Tensor>& global) {
-  for (const param::Parameter& param : store.frozen()) {
-    for (const param::HeldRange& range : store.frozen_data().held()) {
-      const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
-      const int64_t end = std::min(range.end - param.offset, param.num_elements());
-      if (begin >= end) continue;
-      for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end)) {
-        const int64_t at = param.offset + part.begin - range.begin;
-        const at::Tensor local = range.data.narrow(0, at, mesh::num_elements(part.placement.local_shape));
-        copy_pieces(local.view(part.placement.local_shape), part.placement, global[param.name]);
-      }
-    }
-  }
-}
-
-}  // namespace
-
 void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what) {
-  const param::ParamStore& store = trainer.model().params();
-  if (what == Held::Weights) collect_frozen(store, global);
-  for (const param::Parameter& param : store.params()) {
-    at::Tensor& whole = global[param.name];
-    if (what == Held::Weights && !store.shards_parameters()) {
-      copy_pieces(param.data.detach(), param.placement, whole);
-      continue;
-    }
-    for (const param::OwnedRange& range : store.owned()) {
-      const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
-      const int64_t end = std::min(range.end - param.offset, param.num_elements());
-      if (begin >= end) continue;
-      const at::Tensor& held = what == Held::Weights ? range.data : what == Held::Masters ? range.master : range.grad;
-      for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end)) {
-        const int64_t at = param.offset + part.begin - range.begin;
-        const at::Tensor local = held.detach().narrow(0, at, mesh::num_elements(part.placement.local_shape));
-        copy_pieces(local.view(part.placement.local_shape), part.placement, whole);
-      }
-    }
-  }
+  train::visit_held(trainer.model().params(), what, [&](const auto& param, const at::Tensor& part, const auto& place) {
+    train::copy_part(part, place, global[param.name]);
+  });
 }
 
 LayoutResult train_layout(const RunSpec& spec) { return train_layout(spec, nn::model_maker(spec.model)); }

@@ -11,6 +11,7 @@
 
 #include "braid/data/corpus.h"
 #include "braid/spec/run_spec.h"
+#include "braid/train/held_tensors.h"
 #include "braid/train/trainer.h"
 
 namespace braid {
@@ -46,9 +47,8 @@ std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout);
 void on_every_rank(const RunSpec& spec, const std::function<void(train::Trainer&)>& body);
 void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::function<void(train::Trainer&)>& body);
 
-// Copies what this rank has of every parameter to `global`: the weights that its layers compute with (where they are
-// shared out, those it owns), or of what it owns the masters or the gradients. One rank at a time.
-enum class Held { Weights, Masters, Gradients };
+// Copies what this rank holds of every parameter to `global`. One rank at a time.
+using train::Held;
 void collect(train::Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what);
 
 // The largest |a - b| relative to the largest |b|, over all tensors; names must be equal.

@@ -1,0 +1,87 @@
+// Every part of a tensor is compared with its place in the whole.
+#include "braid/verify/comparison.h"
+
+#include <vector>
+
+namespace braid::verify {
+
+void Comparison::begin(train::Trainer& trainer) {
+  compare_params(trainer, train::Held::Weights, Phase::Start, want_.start);
+}
+
+void Comparison::end_step(train::Trainer& trainer, const train::StepReport& report) {
+  const RecordedStep& want = want_.steps.at(static_cast<size_t>(steps_));
+  const int64_t step = ++steps_;
+  differences_.add({step, Phase::Data, Subjects::kSamples, rank_}, report.sample_hash == want.sample_hash ? 0 : 1, 0);
+  differences_.add({step, Phase::Forward, subjects_.loss(), rank_}, report.loss, want.loss);
+  if (seed_ == 1) {
+    differences_.add({step, Phase::Norm, subjects_.norm(), rank_}, report.grad_norm, want.grad_norm);
+    compare_params(trainer, train::Held::Gradients, Phase::Gradients, want.gradients);
+  }
+  compare_params(trainer, train::Held::Masters, Phase::Update, want.masters);
+  compare_params(trainer, train::Held::Weights, Phase::Weights, want.weights);
+}
+
+void Comparison::compare_params(train::Trainer& trainer, train::Held what, Phase phase, const RecordedTensors& want) {
+  const int64_t step = phase == Phase::Start ? 1 : steps_;
+  train::visit_held(trainer.model().params(), what,
+                    [&](const param::Parameter& param, const at::Tensor& part, const mesh::Placement& placement) {
+                      const Place at{step, phase, subjects_.of_param(param.name), rank_};
+                      compare(at, {part, placement}, want.at(param.name));
+                    });
+}
+
+void Comparison::compare(const Place& at, const PlacedValue& got, const RecordedTensor& want) {
+  std::vector<at::Tensor> slacks;
+  const auto keep_slack = [&](const at::Tensor&, const at::Tensor& slack) { slacks.push_back(slack); };
+  if (want.slack.defined()) train::visit_boxes(got.part, got.placement, want.slack, keep_slack);
+  size_t box = 0;
+  train::visit_boxes(got.part, got.placement, want.whole, [&](const at::Tensor& of_got, const at::Tensor& of_want) {
+    differences_.add(at, of_got, {of_want, slacks.empty() ? at::Tensor() : slacks[box++], want.scale});
+  });
+}
+
+// Returns the recorded value; null if the serial run did not make it, as where its kernels are fused.
+const RecordedTensor* Comparison::recorded(const nn::MadeValue& place, uint64_t microbatch, Phase phase) const {
+  nn::MadeValue same = place;
+  if (place.kind == nn::ValueKind::Input && place.value != 0) same.kind = nn::ValueKind::Output;
+  const auto found = want_.values.find({microbatch, subjects_.of_value(same), phase});
+  return found == want_.values.end() ? nullptr : &found->second;
+}
+
+void Comparison::compare_inputs(int64_t step, const nn::Microbatch& microbatch) {
+  const auto compare_input = [&](int subject, const at::Tensor& got) {
+    const auto found = want_.values.find({microbatch.dropout_key, subject, Phase::Data});
+    const Place at{step, Phase::Data, subject, rank_};
+    if (found == want_.values.end() || !got.defined()) {
+      differences_.add(at, got.defined() == (found != want_.values.end()) ? 0 : 1, 0);
+    } else {
+      differences_.add(at, got, {found->second.whole, {}, found->second.scale});
+    }
+  };
+  if (microbatch.tokens_bt.defined()) compare_input(Subjects::kTokens, microbatch.tokens_bt);
+  if (microbatch.targets_bt.defined()) compare_input(Subjects::kTargets, microbatch.targets_bt);
+  compare_input(Subjects::kDocuments, microbatch.documents_bt);
+}
+
+void Comparison::made(const nn::MadeValue& place, const nn::Microbatch& microbatch, at::Tensor& value) {
+  const uint64_t key = microbatch.dropout_key;
+  const auto known = want_.step_of.find(key);
+  const int64_t step = known == want_.step_of.end() ? steps_ + 1 : known->second;
+  const bool is_of_step = known != want_.step_of.end() && step == steps_ + 1;
+  differences_.add({steps_ + 1, Phase::Data, Subjects::kDropoutKey, rank_}, is_of_step ? 0 : 1, 0);
+  if (!is_of_step) return;
+  if (begun_.insert({key, place.block}).second) compare_inputs(step, microbatch);
+  const int subject = subjects_.of_value(place);
+  const Phase phase = num_passes_[{key, subject}]++ == 0 ? Phase::Forward : Phase::Recompute;
+  const PlacedValue got = places_.placed(place, value);
+  if (const auto* const want = recorded(place, key, Phase::Forward)) compare({step, phase, subject, rank_}, got, *want);
+  if (!value.requires_grad() || place.gradient != nn::ValueGradient::Whole || has_copies(got.placement)) return;
+  const RecordedTensor* const want = recorded(place, key, Phase::Backward);
+  if (!want) return;
+  value.register_hook([=, this](const at::Tensor& gradient) {
+    compare({step, Phase::Backward, subject, rank_}, places_.placed(place, gradient.div(seed_)), *want);
+  });
+}
+
+}  // namespace braid::verify

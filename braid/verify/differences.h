@@ -1,0 +1,74 @@
+// Differences between a run and its reference, by step, phase, tensor and rank.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+
+#include "braid/base/word.h"
+
+namespace braid::verify {
+
+// The phases of a step, in their order.
+enum class Phase {
+  Start,      // the weights that training begins with
+  Data,       // tokens, targets, documents and dropout keys of microbatches
+  Forward,    // values of ops
+  Recompute,  // the same, computed a second time for backward
+  Backward,   // gradients of values
+  Gradients,  // gradients of parameters, after all of their sums
+  Norm,       // the gradient norm
+  Update,     // parameters after the update, on the ranks that own them
+  Weights,    // the weights that layers compute with after the update
+};
+constexpr auto words(Phase) {
+  return std::to_array<std::string_view>({"initial weights", "data", "forward", "recompute", "backward", "gradients",
+                                          "gradient norm", "update", "weights"});
+}
+
+struct Place {
+  int64_t step = 1;  // counted from 1
+  Phase phase = Phase::Start;
+  int subject = 0;  // of Subjects
+  int rank = 0;     // of the world
+  auto operator<=>(const Place&) const = default;
+};
+
+struct Difference {
+  double largest = 0;   // absolute; infinite if a number is not finite
+  double excess = 0;    // the largest part of a number's difference that its slack (recording.h) does not explain
+  double slack = 0;     // the largest slack of a number
+  double scale = 0;     // the largest absolute number of the reference's whole tensor
+  double elements = 0;  // the numbers that were compared; copies count
+  bool same_bits = true;
+
+  // Returns the largest difference relative to the scale.
+  double relative() const { return largest == 0 ? 0 : scale > 0 ? largest / scale : largest; }
+};
+
+// Differences at the places where parts of tensors were compared. Used by one thread at a time.
+class Differences {
+ public:
+  // The same part of the reference's tensor and of its slack, which may be undefined; the scale of its whole tensor.
+  struct Want {
+    at::Tensor part, slack;
+    double scale = 0;
+  };
+  void add(const Place& place, const at::Tensor& got, const Want& want);
+  void add(const Place& place, double got, double want);
+  void add(const Differences& others);
+
+  const std::map<Place, Difference>& all() const { return all_; }
+  // Returns the difference at a place; none if nothing was compared there.
+  Difference at(const Place& place) const;
+
+ private:
+  std::map<Place, Difference> all_;
+};
+
+// Returns the largest absolute number of a tensor; 0 if it is empty.
+double scale_of(const at::Tensor& tensor);
+
+}  // namespace braid::verify

@@ -1,0 +1,30 @@
+// Rounds a run's values once more, at random, by as much as sums in another order may change them.
+#pragma once
+
+#include "braid/nn/block.h"
+#include "braid/spec/train_spec.h"
+#include "braid/verify/subjects.h"
+
+namespace braid::verify {
+
+// Returns the relative change that another order of sums of up to `terms` terms makes in a number of this type. Errors
+// of n roundings grow as sqrt(n) if they are independent (Higham & Mary, "A New Approach to Probabilistic Rounding
+// Error Analysis", 2019). 16-bit types sum in float32 and round the sum, and each tensor rank's part of it.
+double rounding_of(DType dtype, double terms);
+
+class Perturbation final : public nn::ValueObserver {
+ public:
+  // Both outlive this. `next` receives the changed values.
+  Perturbation(DType dtype, const Subjects& subjects, nn::ValueObserver& next)
+      : dtype_(dtype), subjects_(subjects), next_(next) {}
+
+  // Changes the value and its gradient. The loss has no gradient of its own.
+  void made(const nn::MadeValue& place, const nn::Microbatch& microbatch, at::Tensor& value) override;
+
+ private:
+  const DType dtype_;
+  const Subjects& subjects_;
+  nn::ValueObserver& next_;
+};
+
+}  // namespace braid::verify

@@ -1,0 +1,67 @@
+// Copies each tensor as soon as it exists.
+#include "braid/verify/recorder.h"
+
+#include <utility>
+
+#include "braid/train/held_tensors.h"
+
+namespace braid::verify {
+namespace {
+
+RecordedTensor recorded(at::Tensor whole) {
+  const double scale = scale_of(whole);
+  return {std::move(whole), scale};
+}
+
+RecordedTensors recorded_params(const train::Trainer& trainer, const param::ParamStore& store, train::Held what) {
+  std::map<std::string, at::Tensor> whole;
+  train::visit_held(store, what, [&](const param::Parameter& param, const at::Tensor& part, const auto& placement) {
+    train::copy_part(part, placement, whole[param.name]);
+  });
+  RecordedTensors all;
+  for (auto& [name, tensor] : whole) all[name] = recorded(std::move(tensor));
+  return all;
+}
+
+}  // namespace
+
+void Recorder::begin(train::Trainer& trainer) {
+  recording_.start = recorded_params(trainer, trainer.model().params(), train::Held::Weights);
+}
+
+void Recorder::end_step(train::Trainer& trainer, const train::StepReport& report) {
+  const param::ParamStore& store = trainer.model().params();
+  recording_.steps.push_back(
+      {report.loss, report.grad_norm, report.sample_hash, recorded_params(trainer, store, train::Held::Gradients),
+       recorded_params(trainer, store, train::Held::Masters), recorded_params(trainer, store, train::Held::Weights)});
+}
+
+void Recorder::record(const ValuePlace& at, const PlacedValue& value) {
+  at::Tensor whole;
+  train::copy_part(value.part, value.placement, whole);
+  recording_.values[at] = recorded(std::move(whole));
+}
+
+void Recorder::record_inputs(const nn::Microbatch& microbatch) {
+  const std::pair<int, const at::Tensor&> inputs[] = {{Subjects::kTokens, microbatch.tokens_bt},
+                                                      {Subjects::kTargets, microbatch.targets_bt},
+                                                      {Subjects::kDocuments, microbatch.documents_bt}};
+  for (const auto& [subject, input] : inputs) {
+    if (input.defined()) recording_.values[{microbatch.dropout_key, subject, Phase::Data}] = recorded(input);
+  }
+}
+
+void Recorder::made(const nn::MadeValue& place, const nn::Microbatch& microbatch, at::Tensor& value) {
+  const uint64_t key = microbatch.dropout_key;
+  const auto step = static_cast<int64_t>(recording_.steps.size()) + 1;
+  if (recording_.step_of.try_emplace(key, step).second) record_inputs(microbatch);
+  const int subject = subjects_.of_value(place);
+  const PlacedValue placed = places_.placed(place, value);
+  record({key, subject, Phase::Forward}, placed);
+  if (!value.requires_grad() || place.gradient != nn::ValueGradient::Whole) return;
+  value.register_hook([this, key, subject, place](const at::Tensor& gradient) {
+    record({key, subject, Phase::Backward}, places_.placed(place, gradient));
+  });
+}
+
+}  // namespace braid::verify
