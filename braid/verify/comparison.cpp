@@ -76,7 +76,7 @@ void Comparison::made(const nn::MadeValue& place, const nn::Microbatch& microbat
   const Phase phase = num_passes_[{key, subject}]++ == 0 ? Phase::Forward : Phase::Recompute;
   const PlacedValue got = places_.placed(place, value);
   if (const auto* const want = recorded(place, key, Phase::Forward)) compare({step, phase, subject, rank_}, got, *want);
-  if (!value.requires_grad() || place.gradient != nn::ValueGradient::Whole || has_copies(got.placement)) return;
+  if (!value.requires_grad() || has_copies(got.placement)) return;
   const RecordedTensor* const want = recorded(place, key, Phase::Backward);
   if (!want) return;
   value.register_hook([=, this](const at::Tensor& gradient) {

@@ -5,15 +5,11 @@
 #include <ATen/ops/rand.h>
 #include <c10/core/GradMode.h>
 
-#include <cmath>
-
 #include "braid/base/seeds.h"
+#include "braid/verify/rounding.h"
 
 namespace braid::verify {
 namespace {
-
-constexpr double kUnit64 = 0x1p-53, kUnit32 = 0x1p-24, kUnitBFloat16 = 0x1p-8, kUnitFloat16 = 0x1p-11;
-constexpr double kRoundingsOfPartialSums = 2;
 
 at::Tensor changed(const at::Tensor& value, double relative, uint64_t key) {
   const c10::AutoGradMode no_grad(false);
@@ -25,20 +21,6 @@ at::Tensor changed(const at::Tensor& value, double relative, uint64_t key) {
 }
 
 }  // namespace
-
-double rounding_of(DType dtype, double terms) {
-  switch (dtype) {
-    case DType::Float64:
-      return kUnit64 * std::sqrt(terms);
-    case DType::Float32:
-      return kUnit32 * std::sqrt(terms);
-    case DType::BFloat16:
-      return kRoundingsOfPartialSums * kUnitBFloat16 + kUnit32 * std::sqrt(terms);
-    case DType::Float16:
-      break;
-  }
-  return kRoundingsOfPartialSums * kUnitFloat16 + kUnit32 * std::sqrt(terms);
-}
 
 void Perturbation::made(const nn::MadeValue& place, const nn::Microbatch& microbatch, at::Tensor& value) {
   if (place.kind != nn::ValueKind::Output) return next_.made(place, microbatch, value);

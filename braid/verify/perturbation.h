@@ -7,11 +7,6 @@
 
 namespace braid::verify {
 
-// Returns the relative change that another order of sums of up to `terms` terms makes in a number of this type. Errors
-// of n roundings grow as sqrt(n) if they are independent (Higham & Mary, "A New Approach to Probabilistic Rounding
-// Error Analysis", 2019). 16-bit types sum in float32 and round the sum, and each tensor rank's part of it.
-double rounding_of(DType dtype, double terms);
-
 class Perturbation final : public nn::ValueObserver {
  public:
   // Both outlive this. `next` receives the changed values.

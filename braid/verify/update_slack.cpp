@@ -1,18 +1,16 @@
 // Slack grows from step to step.
 #include "braid/verify/update_slack.h"
 
-#include "braid/verify/verdict.h"
-
 namespace braid::verify {
 
-void set_update_slack(Recording& recording, const Differences& rounded, const Subjects& subjects, DType dtype) {
+void set_update_slack(Recording& recording, const Rounding& rounding) {
   std::map<std::string, at::Tensor> slack;
   for (size_t i = 0; i < recording.steps.size(); ++i) {
     RecordedStep& step = recording.steps[i];
     const RecordedTensors& before = i == 0 ? recording.start : recording.steps[i - 1].masters;
     for (auto& [name, gradient] : step.gradients) {
-      const Place place{static_cast<int64_t>(i) + 1, Phase::Gradients, subjects.of_param(name), 0};
-      const double error = rounding_bound(place, {.scale = gradient.scale}, rounded, subjects, dtype);
+      const Place place{static_cast<int64_t>(i) + 1, Phase::Gradients, rounding.subjects.of_param(name), 0};
+      const double error = rounding.bound(place, {.scale = gradient.scale});
       RecordedTensor& master = step.masters.at(name);
       const double move = scale_of(master.whole.to(at::kDouble).sub(before.at(name).whole.to(at::kDouble)));
       // 0 / 0 is a gradient that no run has.

@@ -1,9 +1,8 @@
 // The differences of updated parameters that the rounding of their gradients explains, number by number.
 #pragma once
 
-#include "braid/spec/train_spec.h"
 #include "braid/verify/recording.h"
-#include "braid/verify/subjects.h"
+#include "braid/verify/rounding.h"
 
 namespace braid::verify {
 
@@ -16,6 +15,6 @@ namespace braid::verify {
 //
 //   slack = sum over steps of 2 x largest move x min(1, e / |g|)
 // REQUIRES: the optimizer moves each number by its own gradients, unlike Muon.
-void set_update_slack(Recording& recording, const Differences& rounded, const Subjects& subjects, DType dtype);
+void set_update_slack(Recording& recording, const Rounding& rounding);
 
 }  // namespace braid::verify

@@ -8,14 +8,9 @@
 #include <utility>
 
 #include "braid/base/text.h"
-#include "braid/verify/perturbation.h"
 
 namespace braid::verify {
 namespace {
-
-// The two serial runs show one draw of rounding errors, and the layout has another one. Their largest elements differ
-// by less than this factor.
-constexpr double kMargin = 4;
 
 // Returns the name with "*" for the number of the layer.
 std::string of_all_layers(const std::string& name) {
@@ -41,11 +36,15 @@ auto time_of(const Place& place) {
   return std::tuple(place.step, place.phase, order, place.rank);
 }
 
+double relative_bound(const Difference& difference, double bound) {
+  return (bound + difference.slack) / (difference.scale > 0 ? difference.scale : 1);
+}
+
 void widen(Row& row, const Difference& difference, double bound) {
   const double relative = difference.relative();
   if (relative >= row.relative) {
     row.relative = relative;
-    row.bound = (bound + difference.slack) / (difference.scale > 0 ? difference.scale : 1);
+    row.bound = relative_bound(difference, bound);
   }
   row.same_bits = row.same_bits && difference.same_bits;
   row.equal = row.equal && difference.excess <= bound;
@@ -74,29 +73,40 @@ std::vector<Place> missing(const Differences& layout, const Differences& rounded
   return all;
 }
 
-Divergence divergence_at(const Place& place, const Subjects& subjects) {
+// A tensor that differs by more than its bound.
+struct Failure {
+  Place place;
+  Difference difference;
+  double bound = 0;
+};
+
+Divergence first_of(std::vector<Failure> failures, const Subjects& subjects) {
+  std::ranges::sort(failures, {}, [](const Failure& failure) { return time_of(failure.place); });
+  const auto& [place, difference, bound] = failures.front();
   const Subject& subject = subjects[place.subject];
   const bool is_backward = place.phase == Phase::Backward;
-  return {place.step,
-          place.phase,
-          is_backward ? subject.reader : subject.op,
-          is_backward ? cat("gradient of ", subject.op, " ", subject.tensor) : subject.tensor,
-          {},
-          0,
-          0};
+  Divergence first{.step = place.step,
+                   .phase = place.phase,
+                   .op = is_backward ? subject.reader : subject.op,
+                   .tensor = is_backward ? cat("gradient of ", subject.op, " ", subject.tensor) : subject.tensor,
+                   .ranks = {},
+                   .relative = difference.relative(),
+                   .bound = relative_bound(difference, bound)};
+  for (const Failure& other : failures) {
+    const Place& at = other.place;
+    const bool is_same = std::tie(at.step, at.phase, at.subject) == std::tie(place.step, place.phase, place.subject);
+    if (is_same && at.rank != kNoRank) first.ranks.push_back(at.rank);
+  }
+  return first;
+}
+
+std::vector<std::pair<Place, Difference>> in_order_of_rows(const Differences& layout) {
+  std::vector<std::pair<Place, Difference>> all(layout.all().begin(), layout.all().end());
+  std::ranges::stable_sort(all, {}, [](const auto& at) { return std::pair(at.first.phase, at.first.subject); });
+  return all;
 }
 
 }  // namespace
-
-double rounding_bound(const Place& place, const Difference& difference, const Differences& rounded,
-                      const Subjects& subjects, DType dtype) {
-  if (place.phase == Phase::Start || place.phase == Phase::Data) return 0;
-  Place serial = place;
-  serial.rank = 0;
-  if (serial.phase == Phase::Recompute) serial.phase = Phase::Forward;
-  const double own = rounding_of(dtype, subjects[place.subject].longest_sum) * difference.scale;
-  return kMargin * (own + (difference.slack > 0 ? 0 : rounded.at(serial).largest));
-}
 
 double Verdict::max_relative() const {
   double largest = 0;
@@ -108,33 +118,20 @@ bool Verdict::same_bits() const {
   return std::ranges::all_of(rows, [](const Row& row) { return row.same_bits; });
 }
 
-Verdict judged(const Differences& layout, const Differences& rounded, const Subjects& subjects, DType dtype) {
+Verdict judged(const Differences& layout, const Rounding& rounding) {
   Verdict verdict;
+  std::vector<Failure> failures;
   std::map<std::pair<Phase, std::string>, size_t> row_of;
-  std::vector<std::pair<Place, double>> failed;
-  std::vector<std::pair<Place, Difference>> places(layout.all().begin(), layout.all().end());
-  std::ranges::stable_sort(places, {}, [](const auto& at) { return std::pair(at.first.phase, at.first.subject); });
-  for (const auto& [place, difference] : places) {
-    const std::string name = row_name(place, subjects[place.subject]);
+  for (const auto& [place, difference] : in_order_of_rows(layout)) {
+    const std::string name = row_name(place, rounding.subjects[place.subject]);
     const auto [row, is_new] = row_of.try_emplace({place.phase, name}, verdict.rows.size());
     if (is_new) verdict.rows.push_back({place.phase, name});
-    const double bound = rounding_bound(place, difference, rounded, subjects, dtype);
+    const double bound = rounding.bound(place, difference);
     widen(verdict.rows[row->second], difference, bound);
-    if (!(difference.excess <= bound)) failed.emplace_back(place, bound);
+    if (!(difference.excess <= bound)) failures.push_back({place, difference, bound});
   }
-  for (const Place& place : missing(layout, rounded)) failed.emplace_back(place, 0);
-  if (failed.empty()) return verdict;
-  std::ranges::sort(failed, {}, [](const auto& at) { return time_of(at.first); });
-  const Place first = failed.front().first;
-  const Difference difference = layout.at(first);
-  Divergence& divergence = verdict.first_divergence.emplace(divergence_at(first, subjects));
-  divergence.relative = difference.relative();
-  divergence.bound = (failed.front().second + difference.slack) / (difference.scale > 0 ? difference.scale : 1);
-  for (const auto& [place, bound] : failed) {
-    if (place.rank == kNoRank) continue;
-    if (std::tie(place.step, place.phase, place.subject) == std::tie(first.step, first.phase, first.subject))
-      divergence.ranks.push_back(place.rank);
-  }
+  for (const Place& place : missing(layout, rounding.rounded)) failures.push_back({place, {}, 0});
+  if (!failures.empty()) verdict.first_divergence = first_of(std::move(failures), rounding.subjects);
   return verdict;
 }
 

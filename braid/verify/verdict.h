@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "braid/spec/train_spec.h"
 #include "braid/verify/differences.h"
-#include "braid/verify/subjects.h"
+#include "braid/verify/rounding.h"
 
 namespace braid::verify {
 
@@ -40,19 +39,7 @@ struct Verdict {
   bool same_bits() const;
 };
 
-// Returns that bound for a tensor with this difference. `rounded`: the differences of the rounded serial run. Slack
-// takes the place of theirs.
-double rounding_bound(const Place& place, const Difference& difference, const Differences& rounded,
-                      const Subjects& subjects, DType dtype);
-
-// Returns the verdict on `layout`, the differences of a run to the serial one, given those of the rounded serial run.
-//
-// A tensor may differ by kMargin times the difference of the two serial runs and one rounding of its own type:
-//
-//   bound = kMargin (|rounded - serial| + rounding_of(type, terms of its longest sum) x largest number)
-//
-// Inputs and initial weights may not differ at all. Updated parameters have a slack, which differs from number to
-// number, in place of |rounded - serial| (update_slack.h).
-Verdict judged(const Differences& layout, const Differences& rounded, const Subjects& subjects, DType dtype);
+// Returns the verdict on `layout`, the differences of a run to the serial one.
+Verdict judged(const Differences& layout, const Rounding& rounding);
 
 }  // namespace braid::verify

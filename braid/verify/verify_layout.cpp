@@ -40,7 +40,7 @@ class Runs {
     run_ranks(1, [&](Communicator& world) {
       use_threads(1);
       Recorder recorder(serial_places_, subjects_, recording_);
-      make_steps(serial_, corpus_, train::RunWorld(world), maker_with(recorder), recorder);
+      make_steps(inputs(serial_, world), train::RunWorld(world), recorder, recorder);
     });
   }
 
@@ -54,15 +54,14 @@ class Runs {
       use_threads(2);
       Comparison comparison(serial_places_, subjects_, recording_, {});
       Perturbation perturbation(spec.train.dtype, subjects_, comparison);
-      make_steps(spec, corpus_, train::RunWorld(world), maker_with(perturbation), comparison);
+      make_steps(inputs(spec, world), train::RunWorld(world), perturbation, comparison);
       differences = comparison.differences();
     });
     return differences;
   }
 
-  void explain_updates(const Differences& rounded) {
-    if (run_.optimizer.kind == OptimizerKind::Muon) return;
-    set_update_slack(recording_, rounded, subjects_, run_.train.dtype);
+  void explain_updates(const Rounding& rounding) {
+    if (run_.optimizer.kind != OptimizerKind::Muon) set_update_slack(recording_, rounding);
   }
 
   // Compares until the run has ended or failed; `failure` then holds the error.
@@ -72,9 +71,8 @@ class Runs {
     try {
       run_ranks(static_cast<int>(spec::num_world_ranks(run_)), [&](Communicator& world) {
         use_threads(1);
-        const RankInputs inputs{run_, &corpus_, &world, nn::model_maker(run_.model), nullptr, nullptr};
         const auto run = [&](const RankInputs& rank) { run_rank(rank, all, lock); };
-        options_.around ? options_.around(inputs, run) : run(inputs);
+        options_.around ? options_.around(inputs(run_, world), run) : run(inputs(run_, world));
       });
     } catch (...) {
       failure = std::current_exception();
@@ -94,18 +92,14 @@ class Runs {
     }
   };
 
-  nn::ModelMaker maker_with(nn::ValueObserver& observer) const {
-    nn::ModelMaker maker = nn::model_maker(run_.model);
-    maker.observer = &observer;
-    return maker;
-  }
-
+  // Makes the steps on a rank whose values `observer` sees. `watcher` is called before and after them.
   template <class Watcher>
-  void make_steps(const RunSpec& spec, const data::Corpus& corpus, const train::RunWorld& world,
-                  const nn::ModelMaker& maker, Watcher& watcher,
-                  const std::function<void(train::Trainer&)>& begun = nullptr) const {
-    train::Trainer trainer(spec, corpus, world, maker);
-    if (begun) begun(trainer);
+  void make_steps(const RankInputs& rank, const train::RunWorld& world, nn::ValueObserver& observer,
+                  Watcher& watcher) const {
+    nn::ModelMaker maker = rank.maker;
+    maker.observer = rank.observer ? &rank.observer(observer) : &observer;
+    train::Trainer trainer(rank.spec, *rank.corpus, world, maker);
+    if (rank.begun) rank.begun(trainer);
     watcher.begin(trainer);
     for (int step = 0; step < options_.steps; ++step) {
       const train::StepReport report = trainer.step();
@@ -113,18 +107,20 @@ class Runs {
     }
   }
 
-  void run_rank(const RankInputs& inputs, Differences& all, std::mutex& lock) const {
-    train::on_mesh(inputs.spec, *inputs.world, [&](const train::RunWorld& world) {
+  RankInputs inputs(const RunSpec& spec, Communicator& world) const {
+    return {spec, &corpus_, &world, nn::model_maker(spec.model), nullptr, nullptr};
+  }
+
+  void run_rank(const RankInputs& rank, Differences& all, std::mutex& lock) const {
+    train::on_mesh(rank.spec, *rank.world, [&](const train::RunWorld& world) {
       const mesh::DeviceMesh mesh(run_.mesh);
-      const int rank = world.mesh.rank();
+      const int number = world.mesh.rank();
       const ValuePlaces places(run_, subjects_,
-                               {mesh.coords(rank)[mesh::Axis::Tensor], run_.mesh.tensor, mesh::Axis::Tensor});
+                               {mesh.coords(number)[mesh::Axis::Tensor], run_.mesh.tensor, mesh::Axis::Tensor});
       const bool is_worker = run_.sync.replication == ReplicationKind::ParameterServer;
-      Comparison comparison(places, subjects_, recording_, {rank, is_worker ? 1.0 * run_.mesh.data : 1});
+      Comparison comparison(places, subjects_, recording_, {number, is_worker ? 1.0 * run_.mesh.data : 1});
       const Gathered gathered{comparison, all, lock};
-      nn::ModelMaker maker = inputs.maker;
-      maker.observer = inputs.observer ? &inputs.observer(comparison) : &comparison;
-      make_steps(inputs.spec, *inputs.corpus, world, maker, comparison, inputs.begun);
+      make_steps(rank, world, comparison, comparison);
     });
   }
 
@@ -143,10 +139,11 @@ Verdict verify_layout(const RunSpec& run, const data::Corpus& corpus, const Veri
   Runs runs(run, corpus, options);
   runs.record();
   const Differences rounded = runs.rounded();
-  runs.explain_updates(rounded);
+  const Rounding rounding{rounded, runs.subjects(), run.train.dtype};
+  runs.explain_updates(rounding);
   std::exception_ptr failure;
   const Differences layout = runs.layout(failure);
-  Verdict verdict = judged(layout, rounded, runs.subjects(), run.train.dtype);
+  Verdict verdict = judged(layout, rounding);
   if (failure && !verdict.first_divergence) std::rethrow_exception(failure);
   verdict.steps = options.steps;
   verdict.seconds = now_seconds() - begin;

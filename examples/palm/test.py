@@ -66,4 +66,6 @@ with tempfile.TemporaryDirectory() as place:
     listed = json.loads(braid(folder, "model", "run.toml", "mesh.tensor=2", "--json"))
     sums = [each["op"] for each in listed["collectives"] if each["op"].startswith("blocks.")]
     assert len(sums) == 2, f"attention and feed-forward layer share a sum in each direction, but: {sums}"
+    for layout in NEAR:
+        assert json.loads(braid(folder, "verify", "run.toml", *layout, "--shrink", "--json"))["verdict"] == "equal", layout
     assert braid(folder, "sample", "0", "--tokens", "8", "--prompt", "the ")

@@ -16,15 +16,16 @@ const ModelSpec& spec() {
   return kSpec;
 }
 
-// Returns the numbers of the ops whose outputs are summed.
-std::vector<int> summed_ops(const model::BlockGraph& block) {
-  const std::vector<bool> summed = summed_values(block);
+// Returns the numbers of the ops with these outputs.
+std::vector<int> ops_of(const model::BlockGraph& block, const std::vector<bool>& values) {
   std::vector<int> ops;
   for (int op = 0; op < static_cast<int>(block.ops.size()); ++op) {
-    if (summed[block.ops[op].out]) ops.push_back(op);
+    if (values[block.ops[op].out]) ops.push_back(op);
   }
   return ops;
 }
+std::vector<int> summed_ops(const model::BlockGraph& block) { return ops_of(block, summed_values(block)); }
+std::vector<int> partial_ops(const model::BlockGraph& block) { return ops_of(block, partial_values(block)); }
 
 using Ops = std::vector<int>;
 
@@ -44,6 +45,7 @@ TEST(TensorSums, OfTwoBranchesAreOne) {
   block.from(0).linear("c", "f").linear("d", "c").plus(first);
   EXPECT_EQ(summed_ops(block.build()), Ops{4}) << "the residual's output";
   EXPECT_EQ(summed_ops(block.join().build()), Ops{4});
+  EXPECT_EQ(partial_ops(block.build()), (Ops{1, 3})) << "the branches stay parts of the sum";
 }
 
 TEST(TensorSums, AreOfEachBranchIfAnotherOpReadsOne) {
@@ -52,6 +54,7 @@ TEST(TensorSums, AreOfEachBranchIfAnotherOpReadsOne) {
   const int second = block.from(0).linear("c", "f").linear("d", "c").value();
   block.from(second).plus(first).from(first).norm(OpKind::RmsNorm, "norm").join();
   EXPECT_EQ(summed_ops(block.build()), (Ops{1, 3}));
+  EXPECT_EQ(partial_ops(block.build()), Ops{});
 }
 
 TEST(TensorSums, DoNotWaitForTheOtherSideOfACut) {

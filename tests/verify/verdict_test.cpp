@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "braid/verify/perturbation.h"
+#include "braid/verify/rounding.h"
 #include "braid/verify/update_slack.h"
 #include "tests/verify/small_run.h"
 
@@ -36,7 +36,8 @@ int output(int block, int op) {
 }
 
 Verdict verdict_on(const std::vector<Compared>& layout, const std::vector<Compared>& rounded = {}) {
-  return judged(of(layout), of(rounded), subjects(), DType::Float64);
+  const Differences serial = of(rounded);
+  return judged(of(layout), {serial, subjects(), DType::Float64});
 }
 
 TEST(Verdict, ADifferenceIsExplainedByThatOfTheSerialRuns) {
@@ -132,7 +133,7 @@ TEST(UpdateSlack, IsTheMoveOfNumbersWhoseGradientIsRounding) {
   step.masters[name] = step.weights[name] = {at::tensor({0.5, -0.5}, at::kDouble), 0.5};
   Differences rounded;
   rounded.add({1, Phase::Gradients, param(name), 0}, 1 + 0.25e-3, 1);
-  set_update_slack(recording, rounded, subjects(), DType::Float64);
+  set_update_slack(recording, {rounded, subjects(), DType::Float64});
   const at::Tensor slack = step.masters[name].slack;
   EXPECT_NEAR(slack[0].item<double>(), 1e-3, 1e-8);
   EXPECT_EQ(slack[1].item<double>(), 1);
