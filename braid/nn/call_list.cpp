@@ -1,6 +1,8 @@
 // Places the sums and the gathers.
 #include "braid/nn/call_list.h"
 
+#include <c10/core/GradMode.h>
+
 #include <utility>
 
 #include "braid/layout/tensor_sums.h"
@@ -74,7 +76,8 @@ void CallList::observe(const MadeValue& place, int x,
   const auto run = [=, observer = observer_, make = std::move(make)](Frame& frame, const Microbatch& microbatch) {
     if (!frame[x].value.defined()) return;
     if (!make) return observer->made(place, microbatch, frame[x].value);
-    at::Tensor made = make(frame[x].value, microbatch);
+    const c10::AutoGradMode no_grad(false);
+    at::Tensor made = make(frame[x].value.detach(), microbatch);
     observer->made(place, microbatch, made);
   };
   calls_.push_back({run, {x}});

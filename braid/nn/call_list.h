@@ -33,7 +33,7 @@ class CallList {
   // Adds a call that uses these values, and the sum of `out`, which it makes.
   void add(std::vector<int> uses, int out, Call::Run run);
 
-  // Adds a call for the observer, if there is one: what `make` makes of value `x`.
+  // Adds a call for the observer, if there is one, with value `x` or what `make` makes of it without gradients.
   void observe(const MadeValue& place, int x, std::function<at::Tensor(const at::Tensor&, const Microbatch&)> make);
 
   std::unique_ptr<Block> block(int output) &&;

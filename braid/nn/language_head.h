@@ -39,10 +39,10 @@ class LanguageHead {
   // sum (copy_to()). Backward runs once. In chunks, backward must be seeded with microbatch.loss_gradient. This is not
   // checked on devices, because reading the seed would wait for the device.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
-
- private:
+  // Returns what forward() returns without targets.
   at::Tensor logits(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
+ private:
   Options options_;
   VocabRange range_;
   RankContext rank_;

@@ -1,8 +1,6 @@
 // The pass over the ops of a piece.
 #include "braid/nn/lower.h"
 
-#include <c10/core/GradMode.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -273,12 +271,7 @@ class Lowering {
     const LanguageHead head({.weight = use(op.params[0]), .vocab = spec_.vocab, .bias = bias, .cap = op.cap}, rank_);
     const int x = calls_.input_of(op);
     calls_.observe({ValueKind::Logits, static_cast<int>(number_), op.out}, x,
-                   [head](const at::Tensor& x_btc, const Microbatch& m) {
-                     const c10::AutoGradMode no_grad(false);
-                     Microbatch without_targets = m;
-                     without_targets.targets_bt = at::Tensor();
-                     return head.forward(x_btc.detach(), without_targets);
-                   });
+                   [head](const at::Tensor& x_btc, const Microbatch& m) { return head.logits(x_btc, m); });
     calls_.add({x, op.out}, op.out,
                [=, y = op.out](Frame& frame, const Microbatch& m) { frame[y] = head.forward(frame[x].value, m); });
   }

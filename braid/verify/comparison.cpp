@@ -66,10 +66,10 @@ void Comparison::compare_inputs(int64_t step, const nn::Microbatch& microbatch) 
 
 void Comparison::made(const nn::MadeValue& place, const nn::Microbatch& microbatch, at::Tensor& value) {
   const uint64_t key = microbatch.dropout_key;
+  const int64_t step = steps_ + 1;
   const auto known = want_.step_of.find(key);
-  const int64_t step = known == want_.step_of.end() ? steps_ + 1 : known->second;
-  const bool is_of_step = known != want_.step_of.end() && step == steps_ + 1;
-  differences_.add({steps_ + 1, Phase::Data, Subjects::kDropoutKey, rank_}, is_of_step ? 0 : 1, 0);
+  const bool is_of_step = known != want_.step_of.end() && known->second == step;
+  differences_.add({step, Phase::Data, Subjects::kDropoutKey, rank_}, is_of_step ? 0 : 1, 0);
   if (!is_of_step) return;
   if (begun_.insert({key, place.block}).second) compare_inputs(step, microbatch);
   const int subject = subjects_.of_value(place);

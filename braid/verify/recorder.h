@@ -1,8 +1,6 @@
 // Records a serial run.
 #pragma once
 
-#include <set>
-
 #include "braid/nn/block.h"
 #include "braid/train/trainer.h"
 #include "braid/verify/recording.h"

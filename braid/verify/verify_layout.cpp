@@ -144,7 +144,8 @@ Verdict verify_layout(const RunSpec& run, const data::Corpus& corpus, const Veri
   std::exception_ptr failure;
   const Differences layout = runs.layout(failure);
   Verdict verdict = judged(layout, rounding);
-  if (failure && !verdict.first_divergence) std::rethrow_exception(failure);
+  const bool has_rank = verdict.first_divergence && !verdict.first_divergence->ranks.empty();
+  if (failure && !has_rank) std::rethrow_exception(failure);
   verdict.steps = options.steps;
   verdict.seconds = now_seconds() - begin;
   return verdict;

@@ -83,6 +83,7 @@ class VerifyCommand(TinyRun):
             (["sync.replication=diloco", "sync.period=2"], "sync.replication = diloco"),
             (["sync.replication=local-sgd", "sync.period=2"], "sync.replication = local-sgd"),
             (["sync.replication=parameter-server", "sync.consistency=asp"], "sync.consistency = asp"),
+            (["sync.replication=parameter-server"], "optimizer.clip_norm = 1"),
             (["sync.compression=top-k"], "sync.compression = top-k"),
             (["mesh.data=1", "mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied"],
              "pipeline.schedule = pipedream"),
