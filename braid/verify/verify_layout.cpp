@@ -18,9 +18,9 @@
 namespace braid::verify {
 namespace {
 
-void use_threads(int count) {
+void use_one_thread() {
   at::get_num_threads();
-  at::set_num_threads(count);
+  at::set_num_threads(1);
 }
 
 // The runs of one verification.
@@ -38,20 +38,20 @@ class Runs {
 
   void record() {
     run_ranks(1, [&](Communicator& world) {
-      use_threads(1);
+      use_one_thread();
       Recorder recorder(serial_places_, subjects_, recording_);
       make_steps(inputs(serial_, world), train::RunWorld(world), recorder, recorder);
     });
   }
 
-  // The order of sums over microbatches is the other one too, and so is the number of threads.
+  // The order of sums over microbatches is the other one too.
   Differences rounded() {
     RunSpec spec = serial_;
     const bool fast = spec.train.reduction == Reduction::Fast;
     spec.train.reduction = fast ? Reduction::Reproducible : Reduction::Fast;
     Differences differences;
     run_ranks(1, [&](Communicator& world) {
-      use_threads(2);
+      use_one_thread();
       Comparison comparison(serial_places_, subjects_, recording_, {});
       Perturbation perturbation(spec.train.dtype, subjects_, comparison);
       make_steps(inputs(spec, world), train::RunWorld(world), perturbation, comparison);
@@ -70,7 +70,7 @@ class Runs {
     std::mutex lock;
     try {
       run_ranks(static_cast<int>(spec::num_world_ranks(run_)), [&](Communicator& world) {
-        use_threads(1);
+        use_one_thread();
         const auto run = [&](const RankInputs& rank) { run_rank(rank, all, lock); };
         options_.around ? options_.around(inputs(run_, world), run) : run(inputs(run_, world));
       });
