@@ -183,7 +183,7 @@ class Lowering {
     const auto is_dropout = [](const Op& other) { return other.kind == OpKind::Dropout; };
     const auto before = std::span(block_.ops).first(&op - block_.ops.data());
     return {spec_.dropout, static_cast<int>(number_), static_cast<int>(std::ranges::count_if(before, is_dropout)),
-            layout::splits_tokens(block_.values[op.out]) ? rank_.token_part() : kernels::TokenPart()};
+            layout::splits_tokens(block_.values[op.out]) ? rank_.token_part() : rank_.context_part()};
   }
 
   void norm(const Op& op) {

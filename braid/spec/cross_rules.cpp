@@ -88,9 +88,6 @@ std::vector<CrossRule> mesh_rules() {
       {{"mesh.sequence_parallel", "mesh.tensor"},
        [](const View& at) { return !at.spec.mesh.sequence_parallel || at.spec.mesh.tensor > 1; },
        [](const View&) { return std::string("must be false when mesh.tensor is 1: there is nobody to share with"); }},
-      {{"mesh.context", "model.context"},
-       [](const View& at) { return at.spec.model.context % at.spec.mesh.context == 0; },
-       [](const View& at) { return cat("must divide model.context (", at.spec.model.context, ")"); }},
       {{"mesh.tensor", "mesh.sequence_parallel", "mesh.context", "model.context"},
        [](const View& at) {
          const auto& mesh = at.spec.mesh;
@@ -275,6 +272,7 @@ const std::vector<CrossRule>& cross_rules() {
   static const std::vector<CrossRule> kRules = [] {
     auto all = model_rules();
     for (auto& rule : mesh_rules()) all.push_back(std::move(rule));
+    for (auto& rule : context_rules()) all.push_back(std::move(rule));
     for (auto& rule : partition_rules()) all.push_back(std::move(rule));
     for (auto& rule : schedule_rules()) all.push_back(std::move(rule));
     for (auto& rule : data_rules()) all.push_back(std::move(rule));

@@ -64,6 +64,7 @@ class RankModel {
     std::unique_ptr<nn::Segments> segments;
   };
   void make_sink();
+  void make_context(const RunSpec& spec);
   void build(const RunSpec& spec, int stage);
   int first_block(int stage) const;
   int last_in_backward(int stage) const;  // as nn::Segments has it
@@ -76,6 +77,8 @@ class RankModel {
   std::unique_ptr<param::ParamStore> store_;
   std::unique_ptr<param::GradSink> sink_;
   param::UnitSink* unit_sink_ = nullptr;
+  std::unique_ptr<Communicator> exchange_, ring_;  // of context_
+  nn::ContextGroup context_;
   std::vector<int> stage_of_block_;
   std::vector<char> is_trained_;  // by block: 1 if one of its parameters is trained
   nn::BlockHooks hooks_;

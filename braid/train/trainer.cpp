@@ -65,7 +65,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.mesh.rank())[mesh::Axis::Data]);
-  groups_ = std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::shard_data(spec_));
+  groups_ = std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::num_shards(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (spec::replicas_run_apart(spec_)) groups_->step_report = &groups_->model();
@@ -265,7 +265,7 @@ RankReport Trainer::own_numbers() const {
   RankReport own{placed_by_microbatch(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0,
                  executor.auxiliaries()};
   for (auto& [name, losses] : own.auxiliaries.losses) losses = placed_by_microbatch(*training_, ranks, losses);
-  if (groups_->speaks()) own.sample_hash = executor.sample_hash();
+  if (groups_->speaks() && groups_->at[mesh::Axis::Context] == 0) own.sample_hash = executor.sample_hash();
   return own;
 }
 
