@@ -198,8 +198,8 @@ at::Tensor exchanged_attention(const at::Tensor& qkv_btf, const CoreCall& call) 
 
 at::Tensor met_attention(const at::Tensor& qkv_btf, const CoreCall& call) {
   check(call.cap == 0, "ring attention has no cap");
-  return ring_attention(qkv_btf, {call.heads, call.kv_heads, call.scale, call.sees, call.window, call.documents_bt,
-                                  call.context.ring, call.context.keys});
+  const SeenTokens seen{call.sees, call.window, call.documents_bt};
+  return ring_attention(qkv_btf, {call.heads, call.kv_heads, call.scale, seen, call.context.ring, call.context.keys});
 }
 
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {

@@ -57,15 +57,17 @@ namespace braid::plan {
 
 struct PassWork {
   std::vector<Product> products;
-  Product attention;          // fused attention; none if it has no operations
-  double streamed_bytes = 0;  // bytes of memory-bound kernels, in tensors of about the hidden state's size
-  double reduced_bytes = 0;   // bytes of each all-reduce over tensor ranks (or all-gather + reduce-scatter)
-  int num_reductions = 0;     // number of these all-reduces
-  int gathered_again = 0;     // number of all-gathers of as many bytes, under sequence parallelism
-  double context_bytes = 0;   // bytes of each all-gather over context ranks
-  int num_gathers = 0;        // number of these all-gathers
-  double routed_bytes = 0;    // bytes of each all-to-all over expert ranks
-  int num_routes = 0;         // number of these all-to-alls
+  Product attention;           // fused attention; none if it has no operations
+  double streamed_bytes = 0;   // bytes of memory-bound kernels, in tensors of about the hidden state's size
+  double reduced_bytes = 0;    // bytes of each all-reduce over tensor ranks (or all-gather + reduce-scatter)
+  int num_reductions = 0;      // number of these all-reduces
+  int gathered_again = 0;      // number of all-gathers of as many bytes, under sequence parallelism
+  double context_bytes = 0;    // bytes of each all-gather over context ranks
+  int num_gathers = 0;         // number of these all-gathers
+  double exchanged_bytes = 0;  // bytes of each all-to-all over context ranks
+  int num_exchanges = 0;       // number of these all-to-alls
+  double routed_bytes = 0;     // bytes of each all-to-all over expert ranks
+  int num_routes = 0;          // number of these all-to-alls
 };
 
 // The work of each pass of one part of the model.

@@ -32,7 +32,9 @@ double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& 
 
 PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
   const double masks = part.masked.at(layout.extents);
-  return {bytes_of(part.everything, spec, layout) + masks, bytes_of(part.selected, spec, layout) + masks,
+  const bool attends = part.attention_flops.at(layout.extents.all) > 0 && part.attends_backward;
+  const double moved = attends ? context_memory(spec, layout).kept : 0;
+  return {bytes_of(part.everything, spec, layout) + masks + moved, bytes_of(part.selected, spec, layout) + masks,
           bytes_of(part.pending, spec, layout),
           part.runs_backward ? 0 : 1 / static_cast<double>(layout.account->parts_of_layer())};
 }
@@ -91,7 +93,7 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const TrainedMatrices& trained = x.trained[load.last_kind];
   const double of_products = (trained.down ? x.activated : 0) + (trained.up ? x.hidden : 0);  // inputs that they read
   const double again_feed = selected ? of_products : 0;
-  const double again_attention = selected ? x.heads + (trained.qkv ? x.hidden : 0) : 0;
+  const double again_attention = selected ? x.heads + x.context.again + (trained.qkv ? x.hidden : 0) : 0;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
   // Where blocks have graphs of their own, their outputs stay until then.
   const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
@@ -115,7 +117,8 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
   const double behind_last = x.heads + again_attention + x.gathered;
   const double attention =
-      std::max({x.heads + gradients + again_attention, behind_last, around_first}) - freed + copied;
+      std::max({std::max(x.heads + gradients, x.context.working) + again_attention, behind_last, around_first}) -
+      freed + copied;
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
@@ -184,6 +187,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
     gathered = all_tokens;
     exchanged = spec.train.microbatch > 1 ? all_tokens : 0;
   }
+  context = context_memory(spec, layout);
   qkv = of_row * (z.q + 2 * z.kv) / t;
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;

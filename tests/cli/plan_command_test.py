@@ -216,12 +216,12 @@ peak_tflops = {{ bfloat16 = {} }}
         self.assertNotIn("step_seconds_range", layout)
 
     def test_what_braid_cannot_run_there_is_said(self):
-        words = ["--nodes", "16", "--fixed", "--as", "torchtitan-compiled", "model.family=llama", "mesh.context=2"]
+        words = ["--nodes", "16", "--fixed", "--as", "torchtitan-compiled", "model.family=llama", "model.experts=8"]
         said = self.plan(*words)
         self.assertIn("predicted as torchtitan-compiled would run it, not braid; braid has no float8 products", said)
-        self.assertIn("braid cannot train this: mesh.context = 2: must be 1", said)
+        self.assertIn("braid cannot train this: model.experts = 8: must be 0", said)
         layout, = self.layouts(*words)
-        self.assertIn("mesh.context", " ".join(layout["not_in_braid"]))
+        self.assertIn("model.experts", " ".join(layout["not_in_braid"]))
 
     def test_everything_that_is_wrong_is_said_at_once(self):
         (self.path / "cluster.toml").write_text("nodes = 0\n[[devices]]\nper_node = 1\nmemory_gib = -1\n")
