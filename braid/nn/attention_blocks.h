@@ -38,8 +38,8 @@ struct TokenRange {
 std::vector<AttentionBlock> blocks_between(const TokenRange& queries, const TokenRange& keys, int64_t b,
                                            const SeenTokens& seen);
 
-// Returns the scores' summands of a block at the edge of a window: 0 for keys that a query sees. Empty if all queries see
-// all keys, or as `causal` says.
+// Returns the scores' summands of a block at the edge of a window: 0 for keys that a query sees. Empty if all queries
+// see all keys, or as `causal` says.
 std::optional<at::Tensor> mask_of(const AttentionBlock& block, const at::TensorOptions& like);
 
 }  // namespace braid::nn

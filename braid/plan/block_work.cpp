@@ -150,6 +150,9 @@ void add_exchanges(PartWork& work, const layout::PartAccount& part, const Sizes&
   const int exchanges = (spec::exchange_ranks(spec) > 1 ? 1 : 0) + (spec::ring_ranks(spec) > 1 ? 1 : 0);
   work.forward.exchanged_bytes = work.input_grad.exchanged_bytes = z.e * z.n * 2 * (z.q + z.kv) / z.t;
   work.forward.num_exchanges = exchanges;
+  for (PassWork* pass : {&work.forward, &work.input_grad, &work.selected}) {
+    pass->attention.flops *= spec::most_exchanged_heads(spec);
+  }
   work.input_grad.num_exchanges = part.attends_backward ? exchanges : 0;
 }
 

@@ -1,5 +1,6 @@
-// With q, kv: bytes of queries, and of keys or values, of a rank's tokens, and w: bytes of the computing type for each
-// byte (2 if 16-bit types are computed in float32, else 1), backward of n ranks' blocks has at most
+// With q, kv: bytes of queries, and of keys or values, of a rank's tokens (of the rank with most heads, where these do
+// not divide), and w: bytes of the computing type for each byte (2 if 16-bit types are computed in float32, else 1),
+// backward of n ranks' blocks has at most
 //
 //   the gradient of the outputs, and in its place of the ring    q + w q
 //   widened queries and outputs, if w > 1                        2 w q
@@ -34,8 +35,10 @@ ContextMemory context_memory(const RunSpec& spec, const RunLayout& layout) {
   if (layout.context == 1) return {};
   const BlockSizes z(spec.model, layout.tensor);
   const double element = element_bytes(spec.train.dtype), of_row = element * layout.tokens / layout.tensor;
-  const double q = of_row * z.q, kv = of_row * z.kv;
-  return {q, q + 2 * kv, ring_working(q, kv, std::max(1.0, element_bytes(DType::Float32) / element), spec)};
+  const double most = spec::most_exchanged_heads(spec), q = most * of_row * z.q, kv = most * of_row * z.kv;
+  const double more = (1 - 1 / most) * (q + 2 * kv);  // than equal parts of the heads
+  const double working = ring_working(q, kv, std::max(1.0, element_bytes(DType::Float32) / element), spec);
+  return {q + more, q + 2 * kv, most > 1 ? std::max(working, q + 2 * (q + 2 * kv)) : working};
 }
 
 }  // namespace braid::plan

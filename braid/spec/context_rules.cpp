@@ -9,6 +9,12 @@
 
 namespace braid::spec {
 
+namespace {
+
+int key_heads_of_rank(const RunSpec& spec) { return std::max(1, model::num_kv_heads(spec.model) / spec.mesh.tensor); }
+
+}  // namespace
+
 int exchange_ranks(const RunSpec& spec) {
   const int ranks = spec.mesh.context;
   switch (spec.mesh.context_parallel) {
@@ -21,13 +27,18 @@ int exchange_ranks(const RunSpec& spec) {
       break;
   }
   if (spec.mesh.ulysses_ranks > 0) return spec.mesh.ulysses_ranks;
-  const int key_heads = std::max(1, model::num_kv_heads(spec.model) / spec.mesh.tensor);
+  const int key_heads = key_heads_of_rank(spec);
   int exchange = ranks;
   while (ranks % exchange != 0 || key_heads % exchange != 0) --exchange;
   return exchange;
 }
 
 int ring_ranks(const RunSpec& spec) { return spec.mesh.context / exchange_ranks(spec); }
+
+double most_exchanged_heads(const RunSpec& spec) {
+  const int ranks = exchange_ranks(spec), key_heads = key_heads_of_rank(spec);
+  return static_cast<double>((key_heads + ranks - 1) / ranks) * ranks / key_heads;
+}
 
 std::vector<CrossRule> context_rules() {
   const auto divides = [](const MeshSpec& mesh) {

@@ -11,5 +11,7 @@ namespace braid::spec {
 int exchange_ranks(const RunSpec& spec);
 // Returns the number of ranks whose keys a query meets: mesh.context / exchange_ranks().
 int ring_ranks(const RunSpec& spec);
+// Returns the heads of the exchange rank that has most of them, divided by those of equal parts.
+double most_exchanged_heads(const RunSpec& spec);
 
 }  // namespace braid::spec
