@@ -101,18 +101,6 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
-// Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
-// microbatch. Only sharded parameters count. A table is an embedding's weight. The buffers hold:
-//
-//   gradients to be reduce-scattered          those of three blocks' parameters and of each use of a table
-//   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
-//                                             those of the stages that sync.zero_gather "stage" keeps gathered
-double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
-
-// Returns the bytes of a rank's gradients under train.reduction "reproducible". A tree adds the m microbatches of an
-// update (param/grad_sink.h). It keeps log2(m) + 1 gradients of each use of a parameter, whole under every sync.zero.
-double tree_gradient_bytes(const PlannedRun& run, const RankShare& share);
-
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
