@@ -48,7 +48,10 @@ class Lowering {
 
   std::unique_ptr<Block> block() {
     const int input = ops_.input(), output = ops_.output();
-    while (const Op* const op = ops_.take()) lower(*op);
+    while (const Op* const op = ops_.take()) {
+      calls_.begin_op(comm::OpName(name_of(*op)));
+      lower(*op);
+    }
     return std::move(calls_).block(input, output);
   }
 
@@ -104,6 +107,11 @@ class Lowering {
 
   // Parameters.
 
+  // Returns the name of the op's first parameter, else that of the block with the op's kind.
+  std::string name_of(const Op& op) const {
+    if (!op.params.empty()) return model::param_name(graph_, number_, op.params.front());
+    return cat(model::block_name(graph_, number_), ".", op.kind);
+  }
   const param::Parameter& param(const model::Param& param) const {
     return store_[model::param_name(graph_, number_, param)];
   }

@@ -15,6 +15,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/communicator.h"
+#include "braid/comm/op_name.h"
 #include "braid/optim/grad_norm.h"
 #include "braid/train/spike_watch.h"
 
@@ -51,6 +52,7 @@ RankSums::Part RankSums::add(const std::vector<double>& own) {
 
 void RankSums::start(Communicator& ranks) {
   sums_ = at::tensor(own_, at::kDouble);
+  const comm::CallName name("losses and counts");
   work_ = ranks.all_reduce(sums_, ReduceOp::Sum);
 }
 

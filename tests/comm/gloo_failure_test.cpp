@@ -7,6 +7,7 @@
 #include <random>
 
 #include "braid/base/clock.h"
+#include "tests/comm/conformance_calls.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/values.h"
@@ -23,6 +24,7 @@ struct OnGloo {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Failures, OnGloo);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, NamedCalls, OnGloo);
 
 CommFailure failure_of(int num_ranks, const Body& body, const GlooRanks& options = {}) {
   return failure_in([&] { run_gloo_ranks(num_ranks, body, options); });
@@ -53,8 +55,8 @@ TEST(GlooMismatch, names_both_ranks_and_what_they_called) {
                      },
                      {.sums = sums});
       const std::string usual = "all_reduce(Float[100000], sum)", by_odd = cat("called ", text, " where rank ");
-      EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(by_odd) && failure.why.ends_with("called " + usual)
-                                    : failure.why == cat("called ", usual, " where rank 1 called ", text))
+      EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(by_odd) && failure.why.ends_with(cat("called ", usual, " (call #1 on world)"))
+                                    : failure.why == cat("called ", usual, " where rank 1 called ", text, " (call #1 on world)"))
           << failure.rank << ": " << failure.why;
     }
   }
@@ -70,6 +72,8 @@ TEST(GlooMismatch, names_the_roots) {
 TEST(GlooDeadline, names_who_is_missing) {
   std::barrier over(3);
   const auto body = [&](Communicator& world) {
+    sum_for(world, "first");
+    const CallName name("second");
     if (world.rank() == 0) {
       Work first = world.barrier();
       EXPECT_THROW(world.all_reduce(zeros(5), ReduceOp::Sum).wait_host(), CommError);  // the barrier is to blame
@@ -78,7 +82,8 @@ TEST(GlooDeadline, names_who_is_missing) {
   };
   const CommFailure failure = failure_of(3, body, {.deadline_seconds = 0.4});
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.why, "did not arrive at barrier #0 on world within 0.4 s (missing: rank 1, 2)");
+  EXPECT_EQ(failure.why, "did not arrive at barrier #1 on world for second within 0.4 s (missing: rank 1, 2); the last call of rank 1 there "
+            "is #0 all_reduce(Float[8], sum) for first");
 }
 
 TEST(GlooDeadline, of_a_message_names_the_peer) {
