@@ -13,8 +13,8 @@ namespace braid::comm {
 
 enum class CallKind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split, Share, Send, Receive };
 
-// All members of a group agree on the arguments of a collective. A transfer of a batch has the kind Send or Receive; its
-// two sides agree on type and size.
+// All members of a group agree on the arguments of a collective. A transfer of a batch has the kind Send or Receive;
+// its two sides agree on type and size.
 struct Call {
   CallKind kind = CallKind::Barrier;
   ReduceOp op = ReduceOp::Sum;
@@ -38,7 +38,8 @@ std::string text(const Call& call);
 std::string numbered_text(const Call& call);
 // Returns "all_reduce #17 on tensor for blocks.3.mlp.down.weight".
 std::string label_of(const Call& call, std::string_view group);
-// Returns "transfer 0 -> 1 tag 9 on pipe in batch #3 for activations". The caller of the transfer is `rank` of the group.
+// Returns "transfer 0 -> 1 tag 9 on pipe in batch #3 for activations". The caller of the transfer is `rank` of the
+// group.
 std::string transfer_label(const Call& call, int rank, std::string_view group);
 
 // Returns the end of the sentence "rank 2: " about a collective of which rank `peer` has made another one, or about a

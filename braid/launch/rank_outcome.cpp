@@ -79,6 +79,11 @@ CommFailure failure_of(const Texts& texts) {
           {texts.begin() + kCallsOfPeerLost, texts.end()}};
 }
 
+bool is_peer_lost(const std::string& bytes) {
+  const auto texts = unpacked<Texts>(bytes);
+  return texts && is_outcome(*texts) && texts->front() == kPeerLost;
+}
+
 [[noreturn]] void throw_config_error(const Texts& texts) {
   std::vector<Problem> problems;
   for (size_t i = 1; i < texts.size(); i += kTextsOfProblem) {
@@ -159,8 +164,14 @@ void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& 
     if (own != outcomes.end()) raise(*own);
   }
   raise(reported);
-  throw CommError(
-      {what, failure.rank, elapsed_seconds, left_behind.empty() ? failure.why : cat(failure.why, "; ", left_behind)});
+  CommFailure thrown{what, failure.rank, elapsed_seconds, failure.why};
+  if (const auto woken = std::ranges::find_if(outcomes, is_peer_lost); woken != outcomes.end()) {
+    const CommFailure theirs = failure_of(*unpacked<Texts>(*woken));
+    thrown.why += cat("; rank ", woken - outcomes.begin(), " was in ", theirs.op);
+    thrown.calls = theirs.calls;
+  }
+  if (!left_behind.empty()) thrown.why += "; " + left_behind;
+  throw CommError(std::move(thrown));
 }
 
 }  // namespace braid::launch

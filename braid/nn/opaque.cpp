@@ -84,7 +84,8 @@ struct Opaque : Function<Opaque> {
     const c10::AutoGradMode grad(needs_gradients);
     const at::Tensor y = call.function->forward(leaves[0], {leaves.begin() + 1, leaves.end()});
     check_output(y, x, call);
-    if (needs_gradients) keep(ctx, OpaqueState{call.params, std::move(leaves), y, comm::CallName::current().backward()});
+    if (needs_gradients)
+      keep(ctx, OpaqueState{call.params, std::move(leaves), y, comm::CallName::current().backward()});
     const at::Tensor out = y.detach();
     return call.memory == OpaqueMemory::Own ? out.clone(at::MemoryFormat::Contiguous) : out.contiguous();
   }

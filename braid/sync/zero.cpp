@@ -112,8 +112,7 @@ void Zero::plan_pieces() {
       of_param_[params[p].name].push_back(static_cast<int>(pieces_.size()));
     }
     const int count = unit.num_params;
-    pieces_.push_back(
-        {static_cast<int>(u), unit.begin, unit.end, count, count, {}, name_of("gradients", store_, u)});
+    pieces_.push_back({static_cast<int>(u), unit.begin, unit.end, count, count, {}, name_of("gradients", store_, u)});
   }
   for (const param::Parameter& param : params) {
     const int u = store_.unit_of(param);
@@ -121,7 +120,8 @@ void Zero::plan_pieces() {
       const int64_t begin = use.slice.storage_offset() - store_.flat_grads().storage_offset();
       if (begin == param.offset) continue;
       of_param_[param.name].push_back(static_cast<int>(pieces_.size()));
-      pieces_.push_back({u, begin, begin + store_.units()[u].length(), 1, 1, {}, comm::OpName(cat("another use of ", param.name))});
+      pieces_.push_back(
+          {u, begin, begin + store_.units()[u].length(), 1, 1, {}, comm::OpName(cat("another use of ", param.name))});
     }
   }
 }

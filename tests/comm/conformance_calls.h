@@ -38,7 +38,8 @@ CommFailure named_failure(int num_ranks, const std::function<void(Communicator&)
 inline std::string sum_text(std::string_view name) { return cat("all_reduce(Float[8], sum) for ", name); }
 
 // Either rank may notice it.
-inline void expect_both_calls(const CommFailure& failure, std::string_view a, std::string_view b, std::string_view end) {
+inline void expect_both_calls(const CommFailure& failure, std::string_view a, std::string_view b,
+                              std::string_view end) {
   const auto text = [&](std::string_view mine, std::string_view theirs) {
     const std::string why = failure.why;
     const std::string begin = cat("called ", sum_text(mine), " where rank ");
@@ -56,8 +57,8 @@ TYPED_TEST_P(NamedCalls, a_rank_that_leaves_out_a_call) {
   expect_both_calls(failure, "second", "third", " (call #1 on world)");
   ASSERT_EQ(failure.calls.size(), 2u);
   EXPECT_EQ(failure.calls[0], cat("#0 ", sum_text("first")));
-  EXPECT_EQ(failure.calls[1], cat("#1 ", sum_text(failure.why.find("called " + sum_text("second")) == 0 ? "second"
-                                                                                                        : "third")));
+  EXPECT_EQ(failure.calls[1],
+            cat("#1 ", sum_text(failure.why.find("called " + sum_text("second")) == 0 ? "second" : "third")));
 }
 
 TYPED_TEST_P(NamedCalls, two_ranks_in_another_order) {

@@ -67,8 +67,10 @@ TEST(Mismatch, messages_of_different_size_or_type) {
       world.batch({&one, 1}).wait_host();
     });
     const char* theirs = type == at::kFloat ? "Float[9]" : "Double[8]";
-    EXPECT_EQ(failure.why, failure.rank == 1 ? cat("receives ", theirs, " in batch #0 where rank 0 sends Float[8] in batch #0 on world")
-                                             : cat("sends Float[8] in batch #0 where rank 1 receives ", theirs, " in batch #0 on world"));
+    EXPECT_EQ(failure.why,
+              failure.rank == 1
+                  ? cat("receives ", theirs, " in batch #0 where rank 0 sends Float[8] in batch #0 on world")
+                  : cat("sends Float[8] in batch #0 where rank 1 receives ", theirs, " in batch #0 on world"));
   }
 }
 

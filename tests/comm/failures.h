@@ -53,7 +53,8 @@ TYPED_TEST_P(Failures, messages_of_different_size_or_type_whoever_comes_first) {
         work.wait_host();
         world.barrier().wait_host();
       });
-      EXPECT_EQ(failure.why, cat("receives Double[", count, "] in batch #0 where rank 0 sends Float[", count, "] in batch #0 on world"));
+      EXPECT_EQ(failure.why, cat("receives Double[", count, "] in batch #0 where rank 0 sends Float[", count,
+                                 "] in batch #0 on world"));
     }
   }
 }

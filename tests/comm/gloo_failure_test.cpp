@@ -55,8 +55,10 @@ TEST(GlooMismatch, names_both_ranks_and_what_they_called) {
                      },
                      {.sums = sums});
       const std::string usual = "all_reduce(Float[100000], sum)", by_odd = cat("called ", text, " where rank ");
-      EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(by_odd) && failure.why.ends_with(cat("called ", usual, " (call #1 on world)"))
-                                    : failure.why == cat("called ", usual, " where rank 1 called ", text, " (call #1 on world)"))
+      EXPECT_TRUE(failure.rank == 1
+                      ? failure.why.starts_with(by_odd) &&
+                            failure.why.ends_with(cat("called ", usual, " (call #1 on world)"))
+                      : failure.why == cat("called ", usual, " where rank 1 called ", text, " (call #1 on world)"))
           << failure.rank << ": " << failure.why;
     }
   }
@@ -82,7 +84,9 @@ TEST(GlooDeadline, names_who_is_missing) {
   };
   const CommFailure failure = failure_of(3, body, {.deadline_seconds = 0.4});
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.why, "did not arrive at barrier #1 on world for second within 0.4 s (missing: rank 1, 2); the last call of rank 1 there "
+  EXPECT_EQ(failure.why,
+            "did not arrive at barrier #1 on world for second within 0.4 s (missing: rank 1, 2); the last call of rank "
+            "1 there "
             "is #0 all_reduce(Float[8], sum) for first");
 }
 

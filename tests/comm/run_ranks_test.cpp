@@ -115,8 +115,10 @@ TEST(RunRanks, a_deadline_names_who_is_missing) {
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
     EXPECT_EQ(error.failure().rank, 1);
-    EXPECT_EQ(error.failure().why, "did not arrive at barrier #1 on world for second within 0.05 s (missing: rank 1, 2); the last call of rank 1 "
-              "there is #0 barrier()");
+    EXPECT_EQ(
+        error.failure().why,
+        "did not arrive at barrier #1 on world for second within 0.05 s (missing: rank 1, 2); the last call of rank 1 "
+        "there is #0 barrier()");
     EXPECT_GE(error.failure().elapsed_seconds, 0.05);
   }
 }

@@ -87,7 +87,8 @@ TEST(Standstill, ranks_that_have_ended_bring_nothing) {
 }
 
 TEST(Standstill, a_rank_that_waits_for_itself) {
-  const char* expected = "no rank can continue: rank 0 waits for transfer 0 -> 0 tag 5 on world in batch #0 (missing: rank 0)";
+  const char* expected =
+      "no rank can continue: rank 0 waits for transfer 0 -> 0 tag 5 on world in batch #0 (missing: rank 0)";
   EXPECT_EQ(outcome(1, [](Communicator& world) { message(world, P2p::Kind::Recv, 0).wait_host(); }), expected);
 }
 

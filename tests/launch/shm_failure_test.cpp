@@ -139,8 +139,10 @@ TEST(Deadline, names_who_is_missing) {
   };
   const CommFailure failure = failure_of(3, body, 0.05);
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.why, "did not arrive at barrier #1 on world for second within 0.05 s (missing: rank 1, 2); the last call of rank 1 "
-            "there is #0 all_reduce(Float[8], sum) for first");
+  EXPECT_EQ(
+      failure.why,
+      "did not arrive at barrier #1 on world for second within 0.05 s (missing: rank 1, 2); the last call of rank 1 "
+      "there is #0 all_reduce(Float[8], sum) for first");
 }
 
 TEST(Deadline, of_a_message_names_the_peer) {

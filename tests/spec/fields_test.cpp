@@ -48,8 +48,8 @@ TEST(Fields, CoverEveryMember) {
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, objective, reduction, dtype, loss_scale, device,
                                 cuda_graph, peak_flops, threads, eval_every, eval_sequences, log_every, save_every,
                                 save_minutes, out, overwrite, resume, init, on_spike, spike_threshold, check_replicas,
-                                allow_change, sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 27);
+                                check, allow_change, sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 28);
   [[maybe_unused]] const auto& [keep, keep_best, async, host_gib] = run.checkpoint;
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;

@@ -55,7 +55,8 @@ void Operation::wait(int party, double issued_seconds, const Queue* on) {
     }
     if (finished_.load()) return;
     if (spin()) continue;
-    bool changed = world_state_->sleep(gate_, deadline, {world_rank(party), on, &waiting}, [this] { return actionable(); });
+    bool changed =
+        world_state_->sleep(gate_, deadline, {world_rank(party), on, &waiting}, [this] { return actionable(); });
     int ended = missing_and_ended();
     if (ended >= 0) {
       report_ended(ended, party);
@@ -121,7 +122,8 @@ void Operation::quiesce() const {
 }
 
 void Operation::report_ended(int missing, int party) {
-  world_state_->fail({world_rank(missing), world_rank(party), cat("has ended without joining ", label(party), last_call(missing))});
+  world_state_->fail(
+      {world_rank(missing), world_rank(party), cat("has ended without joining ", label(party), last_call(missing))});
 }
 
 void Operation::report_late(int party) {
@@ -132,8 +134,9 @@ void Operation::report_late(int party) {
     world_state_->fail(
         {world_rank(party), world_rank(party), cat("all arrived at ", label(party), ", not done within ", limit)});
   } else {
-    world_state_->fail({world_rank(first), world_rank(party),
-                        cat("did not arrive at ", label(party), " within ", limit, " (missing: ", missing(), ")", last_call(first))});
+    world_state_->fail(
+        {world_rank(first), world_rank(party),
+         cat("did not arrive at ", label(party), " within ", limit, " (missing: ", missing(), ")", last_call(first))});
   }
 }
 

@@ -6,10 +6,7 @@
 namespace braid::comm::local {
 
 Transfer::Transfer(std::shared_ptr<const Membership> members, Route route, const Call& first, int64_t bytes)
-    : Operation(members->world_state, 2),
-      members_(std::move(members)),
-      route_(route),
-      first_(first) {
+    : Operation(members->world_state, 2), members_(std::move(members)), route_(route), first_(first) {
   if (bytes > 0) set_work(bytes, 2);
 }
 

@@ -31,7 +31,6 @@ class Transfer final : public Operation {
   }
   std::vector<std::string> calls(int party) const override { return members_->logs[rank(party)]->lines(); }
 
-
  private:
   int rank(int party) const { return party == kSender ? route_.sender : route_.receiver; }
   void run(int64_t begin, int64_t end) override;

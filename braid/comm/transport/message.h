@@ -39,7 +39,7 @@ struct Message {
 
   Side side;
   Route route;
-  Call call;  // equal on both sides; of a batch, type and number of elements are
+  Call call;               // equal on both sides; of a batch, type and number of elements are
   std::string_view group;  // name of the group, which outlives the message
   std::byte* data;
   int64_t bytes;
@@ -80,8 +80,14 @@ struct MessageHeader {
   }
   Call call() const {
     const int of_transfer = route_kind == Route::Kind::Batch ? tag : 0;
-    return {static_cast<CallKind>(kind), static_cast<ReduceOp>(op), root, static_cast<at::ScalarType>(type), chunk,
-            of_transfer, number, name};
+    return {static_cast<CallKind>(kind),
+            static_cast<ReduceOp>(op),
+            root,
+            static_cast<at::ScalarType>(type),
+            chunk,
+            of_transfer,
+            number,
+            name};
   }
   Route route(int peer) const { return {group, peer, route_kind, tag}; }
 };

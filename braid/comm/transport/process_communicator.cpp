@@ -62,7 +62,9 @@ class PointToPoint final : public Operation, public std::enable_shared_from_this
   }
 
   std::string label() const override { return transfer_label(message_.call, group_->rank, group_->name); }
-  std::optional<Call> last_call_of(int world_rank) const override { return table_.last_call_of(group_->id, world_rank); }
+  std::optional<Call> last_call_of(int world_rank) const override {
+    return table_.last_call_of(group_->id, world_rank);
+  }
   std::vector<std::string> calls() const override { return group_->log->lines(); }
 
   Stall stall() const override {
