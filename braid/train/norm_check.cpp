@@ -152,7 +152,7 @@ std::vector<int> world_ranks_of(const Communicator& ranks, const Groups& groups)
 }  // namespace
 
 std::string norm_fault(RankModel& model, double norm, Communicator& ranks) {
-  const auto norms = comm::gather(ranks, "gradient norms of the step", norm);
+  const auto norms = comm::gather(ranks, "norms that replicas form", norm);
   const Holders holders = holders_of(comm::gather(ranks, "squares of gradients", boxes_of(model)));
   double squares = 0, count = 0;
   for (const auto& [key, copies] : holders) {
@@ -162,7 +162,9 @@ std::string norm_fault(RankModel& model, double norm, Communicator& ranks) {
   const double formed = std::sqrt(squares);
   const std::vector<int> world_ranks = world_ranks_of(ranks, model.groups());
   const std::string copies =
-      differing_copies(holders, rounding_of_copies(model.params()) * formed, world_ranks, model.order());
+      !std::isfinite(formed)
+          ? ""
+          : differing_copies(holders, rounding_of_copies(model.params()) * formed, world_ranks, model.order());
   const auto is_near = [&](double one) { return near(one, formed, (count + 3) * 0x1p-53 * formed); };
   auto odd = std::ranges::find_if_not(norms, is_near);
   if (odd == norms.end() && copies.empty()) return "";

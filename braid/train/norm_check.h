@@ -20,8 +20,8 @@ namespace braid::train {
 // the rounding of their type.
 //
 // Returns a description of the difference, the same on all ranks; empty if there is none. Norms that are not finite
-// agree with each other. Reads the gradients once. REQUIRES: the gradients are final, and equal on the replicas among
-// `ranks`. Collective over `ranks`.
+// agree with each other, and copies are not compared then. Reads the gradients once. REQUIRES: the gradients are final,
+// and replicas among `ranks` have the same. Collective over `ranks`.
 std::string norm_fault(RankModel& model, double norm, Communicator& ranks);
 
 }  // namespace braid::train

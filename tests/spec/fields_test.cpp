@@ -54,7 +54,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 33u + 8 + 8 + 6 + 22 + 3 + 14 + 27 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 8 + 6 + 22 + 3 + 14 + 28 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

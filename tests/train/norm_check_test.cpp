@@ -205,6 +205,7 @@ TEST(NormCheck, LooksAtTheStepsThatItIsSetTo) {
 // The first steps overflow, and the first one that does not is checked.
 TEST(NormCheck, WaitsForFiniteGradients) {
   RunSpec spec = spec_on({.data = 2});
+  spec.train.steps = 20;
   spec.train.dtype = DType::Float16;
   spec.train.loss_scale = kLargestLossScale;
   spec.train.check = NormCheck::FirstStep;

@@ -50,8 +50,10 @@ ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const
   if (specs.ranks_per_replica > 1) {
     pair_ = workers_.split(workers_.rank() / specs.ranks_per_replica, workers_.rank(), "pair");
   }
-  const comm::CallName name("first masters of workers");
-  workers_.broadcast(store.flat_master().detach(), 0).wait_host();
+  {
+    const comm::CallName name("first masters of workers");  // ends before the calls that servers make too
+    workers_.broadcast(store.flat_master().detach(), 0).wait_host();
+  }
   if (specs.with_servers) {
     channel_ = reach_servers(specs.sync, own_part(*specs.with_servers), workers_.rank(), store.flat_master().detach(),
                              *specs.with_servers);
