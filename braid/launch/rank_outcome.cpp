@@ -79,9 +79,10 @@ CommFailure failure_of(const Texts& texts) {
           {texts.begin() + kCallsOfPeerLost, texts.end()}};
 }
 
-bool is_peer_lost(const std::string& bytes) {
+// Returns true for a CommError of a rank that waited in a call of a communicator.
+bool has_calls(const std::string& bytes) {
   const auto texts = unpacked<Texts>(bytes);
-  return texts && is_outcome(*texts) && texts->front() == kPeerLost;
+  return texts && is_outcome(*texts) && texts->front() == kPeerLost && texts->size() > kCallsOfPeerLost;
 }
 
 [[noreturn]] void throw_config_error(const Texts& texts) {
@@ -165,7 +166,7 @@ void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& 
   }
   raise(reported);
   CommFailure thrown{what, failure.rank, elapsed_seconds, failure.why};
-  if (const auto woken = std::ranges::find_if(outcomes, is_peer_lost); woken != outcomes.end()) {
+  if (const auto woken = std::ranges::find_if(outcomes, has_calls); woken != outcomes.end()) {
     const CommFailure theirs = failure_of(*unpacked<Texts>(*woken));
     thrown.why += cat("; rank ", woken - outcomes.begin(), " was in ", theirs.op);
     thrown.calls = theirs.calls;
