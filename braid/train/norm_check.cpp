@@ -43,12 +43,18 @@ uint64_t digest_of_bounds(const mesh::Box& box) {
   return digest.value();
 }
 
+template <class T>
 double sum_of_squares(const at::Tensor& values) {
-  const at::Tensor numbers = values.detach().cpu().to(at::kDouble).contiguous();
-  const double* const begin = numbers.const_data_ptr<double>();
   double sum = 0;
-  for (int64_t i = 0; i < numbers.numel(); ++i) sum += begin[i] * begin[i];
+  for (const T value : std::span(values.const_data_ptr<T>(), static_cast<size_t>(values.numel()))) {
+    sum += static_cast<double>(value) * static_cast<double>(value);
+  }
   return sum;
+}
+
+double sum_of_squares(const at::Tensor& gradient) {
+  const at::Tensor values = gradient.detach().cpu().contiguous();
+  return values.scalar_type() == at::kDouble ? sum_of_squares<double>(values) : sum_of_squares<float>(values);
 }
 
 // Adds the boxes that this rank owns of elements [begin, end) of the parameter. `local` has these elements.
