@@ -43,13 +43,20 @@ uint64_t digest_of_bounds(const mesh::Box& box) {
   return digest.value();
 }
 
+double square(double value) { return value * value; }
+
+// Keeps several sums, so that an addition does not wait for the one before.
 template <class T>
 double sum_of_squares(const at::Tensor& values) {
-  double sum = 0;
-  for (const T value : std::span(values.const_data_ptr<T>(), static_cast<size_t>(values.numel()))) {
-    sum += static_cast<double>(value) * static_cast<double>(value);
+  constexpr int64_t kSums = 8;
+  const T* const begin = values.const_data_ptr<T>();
+  const int64_t count = values.numel(), end = count / kSums * kSums;
+  double sums[kSums] = {};
+  for (int64_t i = 0; i < end; i += kSums) {
+    for (int64_t j = 0; j < kSums; ++j) sums[j] += square(static_cast<double>(begin[i + j]));
   }
-  return sum;
+  for (int64_t i = end; i < count; ++i) sums[0] += square(static_cast<double>(begin[i]));
+  return std::accumulate(sums, sums + kSums, 0.0);
 }
 
 double sum_of_squares(const at::Tensor& gradient) {

@@ -10,9 +10,8 @@
 namespace braid::train {
 
 // Compares `norm`, the gradient norm of this rank's replica as the step forms it, with one that is formed tensor by
-// tensor. For the latter each of `ranks` sums the squares of each box of a parameter that it owns, in float64 and in
-// the order of its elements, and every box is counted once over the ranks that hold it. The copies of a box are
-// compared too.
+// tensor. For the latter each of `ranks` sums the squares of each box of a parameter that it owns, in float64, and
+// every box is counted once over the ranks that hold it. The copies of a box are compared too.
 //
 // Both norms are sums of the same n squares in float64, in different orders, so they differ by at most (n + 3) 2^-53 of
 // the norm. Copies on the CPU are equal bit for bit: they are results of the same all-reduce, or of the same
