@@ -48,15 +48,13 @@ class Lowering {
 
   std::unique_ptr<Block> block() {
     const int input = ops_.input(), output = ops_.output();
-    while (const Op* const op = ops_.take()) {
-      calls_.begin_op(comm::OpName(name_of(*op)));
-      lower(*op);
-    }
+    while (const Op* const op = ops_.take()) lower(*op);
     return std::move(calls_).block(input, output);
   }
 
  private:
   void lower(const Op& op) {
+    calls_.begin_op(comm::OpName(name_of(op)));
     switch (op.kind) {
       case OpKind::Lookup:
         return lookup(op);
@@ -106,11 +104,10 @@ class Lowering {
   void emit(const Op& op, Call::Run run) { calls_.add({op.in[0], op.out}, op.out, std::move(run)); }
 
   // Parameters.
-
   // Returns the name of the op's first parameter, else that of the block with the op's kind.
   std::string name_of(const Op& op) const {
-    if (!op.params.empty()) return model::param_name(graph_, number_, op.params.front());
-    return cat(model::block_name(graph_, number_), ".", op.kind);
+    return op.params.empty() ? cat(model::block_name(graph_, number_), ".", op.kind)
+                             : model::param_name(graph_, number_, op.params.front());
   }
   const param::Parameter& param(const model::Param& param) const {
     return store_[model::param_name(graph_, number_, param)];
