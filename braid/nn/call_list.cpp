@@ -29,18 +29,18 @@ int CallList::input_of(const model::Op& op) {
     if (!gathers) frame[y] = {copy_to(frame[x].value, *tensor), frame[x].again};
     if (gathers) frame[y] = sums ? gather_tokens(frame[x], *tensor) : all_tokens(frame[x].value, *tensor);
   };
-  calls_.push_back({run, {x, copy->second}});
+  calls_.push_back({run, {x, copy->second}, op_});
   return copy->second;
 }
 
 void CallList::add(std::vector<int> uses, int out, Call::Run run) {
-  calls_.push_back({std::move(run), std::move(uses)});
+  calls_.push_back({std::move(run), std::move(uses), op_});
   if (!sums(out)) return;
   const bool scatters = splits_tokens_ && layout::splits_tokens(block_.values[out]);
   const auto sum = [out, scatters, tensor = &tensor_](Frame& frame, const Microbatch&) {
     frame[out] = scatters ? scatter_sum(frame[out].value, *tensor) : reduce_from_(frame[out].value, *tensor);
   };
-  calls_.push_back({sum, {out}});
+  calls_.push_back({sum, {out}, op_});
 }
 
 std::unique_ptr<Block> CallList::block(int input, int output) && {

@@ -102,6 +102,8 @@ std::string Trainer::graph_failure() const {
 
 StepParts Trainer::step_parts() {
   const bool within = training_->versions.asynchronous();
+  const bool compares =
+      spec_.train.check == NormCheck::EveryStep || (spec_.train.check == NormCheck::FirstStep && !norm_is_checked_);
   return {*model_,
           *optimizer_,
           *replication_,
@@ -111,6 +113,7 @@ StepParts Trainer::step_parts() {
           spec_.train.on_spike,
           spec_.optimizer.clip_norm,
           within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd,
+          compares ? NormUse::Compare : NormUse::Trust,
           spec::first_microbatches(spec_)};
 }
 
@@ -135,6 +138,7 @@ StepReport Trainer::step() {
   report.step = num_steps_ + 1;
   report.learning_rate = learning_rate(num_steps_);
   finish_step(step_parts(), own_numbers(), report);
+  norm_is_checked_ = norm_is_checked_ || std::isfinite(report.grad_norm);
   if (losses_) {
     for (const int lost : losses_->read_here(num_steps_)) train_on_share({num_steps_, lost});
   }
