@@ -107,6 +107,7 @@ struct TokensToHeads : Function<TokensToHeads> {
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& [exchange, head_width] = kept<KeptExchange>(ctx);
+    const comm::CallName calls(exchange.name);
     return {to_tokens(grads[0], exchange, head_width), {}};
   }
 };
@@ -118,7 +119,9 @@ struct HeadsToTokens : Function<HeadsToTokens> {
     return to_tokens(x_btf, exchange, head_width);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {to_heads(grads[0], kept<HeadExchange>(ctx)), {}, {}};
+    const auto& exchange = kept<HeadExchange>(ctx);
+    const comm::CallName calls(exchange.name);
+    return {to_heads(grads[0], exchange), {}, {}};
   }
 };
 

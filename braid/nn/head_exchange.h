@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/comm/op_name.h"
 
 namespace braid::nn {
 
@@ -23,6 +24,7 @@ struct HeadExchange {
   std::vector<int64_t> heads;  // of each segment of the row: queries, keys, values. Heads of a segment are equally wide
   int64_t groups = 1;          // divides the heads of each segment
   Communicator* ranks = nullptr;
+  comm::OpName name = comm::CallName::current().backward();  // of the calls of backward
 
   // Returns the number of groups that `rank` has between the two exchanges.
   int64_t groups_of(int rank) const { return first_group(rank + 1) - first_group(rank); }

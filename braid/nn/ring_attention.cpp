@@ -236,6 +236,7 @@ struct Ring : Function<Ring> {
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& call = kept<RingCall>(ctx);
+    const comm::CallName calls(call.name);
     const at::Tensor dy_btf = std::exchange(grads[0], {});
     const Halves halves(*call.ranks, dy_btf.size(1));
     RingTensors sums = gradients(ctx->get_saved_variables(), dy_btf, call, halves);

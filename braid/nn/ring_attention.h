@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "braid/comm/op_name.h"
 #include "braid/nn/attention_blocks.h"
 #include "braid/nn/context_group.h"
 
@@ -23,6 +24,7 @@ struct RingCall {
   SeenTokens seen;
   Communicator* ranks = nullptr;
   RingKeys keys = RingKeys::GoAround;
+  comm::OpName name = comm::CallName::current().backward();  // of the calls of backward
 };
 
 // qkv_btf: this rank's part of the tokens, as for attention_core(). Returns the heads' outputs of the same tokens. All
