@@ -20,7 +20,7 @@ std::string share_text(const View& at) {
 }  // namespace
 
 std::vector<CrossRule> placement_rules() {
-  return {{{"run.placement", "mesh.pipe", "mesh.data", "mesh.tensor", "sync.servers", "sync.servers_on"},
+  return {{{"run.placement", "mesh.pipe", "mesh.data", "mesh.context", "mesh.tensor", "sync.servers", "sync.servers_on"},
            [](const View& at) {
              const int hosts = at.limits.num_hosts;
              return hosts == 1 || in_blocks(at) ||
@@ -31,7 +31,7 @@ std::vector<CrossRule> placement_rules() {
                         " hosts, one for each rank: 0 for the first, and each of 0 to ", at.limits.num_hosts - 1,
                         " at least once");
            }},
-          {{"mesh.data", "mesh.pipe", "mesh.tensor", "run.placement", "sync.servers", "sync.servers_on"},
+          {{"mesh.data", "mesh.pipe", "mesh.context", "mesh.tensor", "run.placement", "sync.servers", "sync.servers_on"},
            [](const View& at) {
              const int64_t ranks = num_world_ranks(at.spec);
              if (at.limits.ranks_started > 0) return ranks == at.limits.ranks_started;
