@@ -28,7 +28,7 @@ std::string ranks_text(const View& at) {
              " x tensor ", mesh.tensor, others, " = ", num_ranks(mesh), ")");
 }
 
-// The axis to blame for too many ranks: data if fewer replicas are enough, else the largest of context, tensor and pipe.
+// The axis to blame for too many ranks: data if fewer replicas are enough, else the largest of context, tensor, pipe.
 enum class Blame { Data, Context, Tensor, Pipe };
 Blame blame(const View& at) {
   MeshSpec mesh = at.spec.mesh;

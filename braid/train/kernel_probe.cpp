@@ -230,7 +230,10 @@ MeasuredBlock measured(const RunSpec& spec, at::Device device, Communicator& ran
 }  // namespace
 
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks) {
-  return measured(spec, device, ranks).speed;
+  RunSpec of_rank = spec;  // a context rank's block, beside its exchanges
+  of_rank.model.context /= spec.mesh.context;
+  of_rank.mesh.context = 1;
+  return measured(of_rank, device, ranks).speed;
 }
 
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks) {
