@@ -127,7 +127,8 @@ double ModelSample::now() const {
 }
 
 int64_t ModelSample::kept_bytes() const {
-  return param::memory_use(param::accounted_rank().value_or(0)).bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
+  return param::memory_use(param::accounted_rank().value_or(0))
+      .bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
 }
 
 namespace {
