@@ -74,8 +74,8 @@ class ModelSample {
 };
 
 // Returns the num_units() units of the run's model with their costs, measured on microbatches of the run's shape and
-// type. Starts its own mesh.context x mesh.tensor ranks (run.ranks), each with `threads` threads. Called before any rank
-// of the run starts. REQUIRES: spec.model.vocab is resolved.
+// type. Starts its own mesh.context x mesh.tensor ranks (run.ranks), each with `threads` threads. Called before any
+// rank of the run starts. REQUIRES: spec.model.vocab is resolved.
 //
 // Times are medians of the forward, input-gradient and weight-gradient pass over a few runs, on rank 0.
 // Recomputation (memory.recompute) counts to the input-gradient pass. Of each kind of transformer block one is measured
