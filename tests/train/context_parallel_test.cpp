@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "braid/base/text.h"
-#include "braid/comm/agree.h"
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
@@ -231,21 +230,6 @@ TEST(ContextParallel, EvaluatesTheModelOfOneRank) {
     spec.mesh = {.pipe = 2, .context = 2};
     on_every_rank(spec, [&](Trainer& trainer) { EXPECT_NEAR(trainer.evaluate(), want, 1e-12); });
   }
-}
-
-// A copy is sharded over neighbouring data ranks, each with all its context ranks.
-TEST(ContextParallel, GroupsOfShardsAreNeighbours) {
-  RunSpec spec = gpt2();
-  spec.mesh = {.data = 4, .context = 2};
-  spec.sync.zero = 1;
-  spec.sync.zero_group = 2;
-  on_every_rank(spec, [](Trainer& trainer) {
-    Communicator& shards = *trainer.groups().shards();
-    ASSERT_EQ(shards.size(), 4);
-    const int64_t data = trainer.groups().at[mesh::Axis::Data];
-    EXPECT_EQ(comm::agree(shards, "data rank", data, ReduceOp::Max) / 2, data / 2);
-    EXPECT_EQ(comm::agree(shards, "data rank", data, ReduceOp::Min) / 2, data / 2);
-  });
 }
 
 // Data and pipeline layouts of one context size have the same bits.
