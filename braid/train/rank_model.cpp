@@ -10,7 +10,6 @@
 #include "braid/layout/frozen.h"
 #include "braid/layout/parameters.h"
 #include "braid/model/families.h"
-#include "braid/spec/context_rules.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/sync/copies_sink.h"
@@ -124,19 +123,8 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
   store_ = std::make_unique<param::ParamStore>(
       mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
   make_sink();
-  make_context(spec);
+  if (spec.mesh.context > 1) context_ = ContextRanks(spec, groups.over({mesh::Axis::Context}));
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);
-}
-
-void RankModel::make_context(const RunSpec& spec) {
-  if (spec.mesh.context == 1) return;
-  Communicator& all = groups_.over({mesh::Axis::Context});
-  const int exchange = spec::exchange_ranks(spec), rank = all.rank();
-  exchange_ = all.split(rank / exchange, rank, "exchange of heads");
-  ring_ = all.split(rank % exchange, rank, "ring of keys");
-  context_ = {
-      &all, exchange_->size() > 1 ? exchange_.get() : nullptr, ring_->size() > 1 ? ring_.get() : nullptr,
-      spec.mesh.context_parallel == ContextParallel::AllGather ? nn::RingKeys::Gathered : nn::RingKeys::GoAround};
 }
 
 void RankModel::make_sink() {
@@ -182,7 +170,7 @@ void RankModel::build(const RunSpec& spec, int index) {
   stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
   const nn::RankContext rank{groups_.over({mesh::Axis::Tensor}), *stage.weight_grads, nn::kept_by_layers(policy),
-                             layout::sequence_of(spec.mesh), context_};
+                             layout::sequence_of(spec.mesh), context_.group()};
   for (const nn::ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }

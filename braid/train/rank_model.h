@@ -11,6 +11,7 @@
 #include "braid/optim/grad_norm.h"
 #include "braid/param/unit_sink.h"
 #include "braid/spec/run_spec.h"
+#include "braid/train/context_ranks.h"
 #include "braid/train/groups.h"
 
 namespace braid::train {
@@ -64,7 +65,6 @@ class RankModel {
     std::unique_ptr<nn::Segments> segments;
   };
   void make_sink();
-  void make_context(const RunSpec& spec);
   void build(const RunSpec& spec, int stage);
   int first_block(int stage) const;
   int last_in_backward(int stage) const;  // as nn::Segments has it
@@ -77,8 +77,7 @@ class RankModel {
   std::unique_ptr<param::ParamStore> store_;
   std::unique_ptr<param::GradSink> sink_;
   param::UnitSink* unit_sink_ = nullptr;
-  std::unique_ptr<Communicator> exchange_, ring_;  // of context_
-  nn::ContextGroup context_;
+  ContextRanks context_;
   std::vector<int> stage_of_block_;
   std::vector<char> is_trained_;  // by block: 1 if one of its parameters is trained
   nn::BlockHooks hooks_;

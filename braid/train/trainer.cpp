@@ -65,7 +65,8 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.mesh.rank())[mesh::Axis::Data]);
-  groups_ = std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::num_shards(spec_));
+  groups_ =
+      std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::num_shards(spec_), spec_.train.reduction);
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (spec::replicas_run_apart(spec_)) groups_->step_report = &groups_->model();

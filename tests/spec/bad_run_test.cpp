@@ -333,6 +333,11 @@ TEST(BadRun, MoreRanksThanTheHostCarries) {
            "mesh.tensor = 6: must leave at most 16 ranks on this host (pipe 4 x data 1 x tensor 6 = 24); "
            "nearest valid is 3"},
           {"",
+           {"mesh.context=32"},
+           "mesh.context = 32: must leave at most 16 ranks on this host (pipe 1 x data 1 x tensor 1 x context 32 = "
+           "32); "
+           "nearest valid is 16"},
+          {"",
            {"mesh.pipe=20", "model.layers=20"},
            "mesh.pipe = 20: must leave at most 16 ranks on this host (pipe 20 x data 1 x tensor 1 = 20); "
            "nearest valid is 16"},
