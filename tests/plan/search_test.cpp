@@ -53,6 +53,9 @@ class DrawnPredictor final : public Predictor {
     const uint64_t numbers[] = {seed_,
                                 uint64_t(spec.mesh.pipe),
                                 uint64_t(spec.mesh.tensor),
+                                uint64_t(spec.mesh.sequence_parallel),
+                                uint64_t(spec.mesh.context),
+                                uint64_t(spec.mesh.context_parallel),
                                 uint64_t(spec.train.microbatch),
                                 uint64_t(spec.pipeline.chunks),
                                 uint64_t(spec.sync.zero),
@@ -74,7 +77,9 @@ SearchRequest request(uint64_t seed) {
   run.model.layers = 2 + static_cast<int>(seed % 7);
   run.model.heads = 1 << (seed % 4);
   run.model.width = 64 * run.model.heads;
+  run.model.context = seed % 3 == 0 ? 4096 : 1024;
   run.model.vocab = 257;
+  request.space.on_cpus = seed % 2 == 0;
   run.train.batch = 4 << (seed % 4);
   run.data.paths = {"text"};
   request.memory_bytes = 120;
