@@ -176,7 +176,7 @@ peak_tflops = {{ bfloat16 = {} }}
                 self.assertEqual(again[key], layout[key])
         self.assertTrue(all(layout["mesh"]["context"] == 1 for layout in self.layouts("--top", "50", *long, "mesh.context=2")))
         # The rules of braid train hold of all that is proposed.
-        for words in (["sync.replication=local_sgd"], ["sync.compression=bfloat16"]):
+        for words in (["sync.replication=local-sgd"], ["sync.compression=bfloat16"]):
             layouts = self.layouts("--top", "50", *long, *words, cluster="cpus.toml")
             self.assertTrue(layouts and all(layout["mesh"]["context"] == 1 for layout in layouts))
         capped = self.layouts("--top", "50", *long, "model.family=gemma2", "model.attention_cap=50", cluster="cpus.toml")

@@ -97,7 +97,7 @@ std::vector<std::string> found(const Plan& plan) {
 TEST(Search, FindsWhatPredictingEveryLayoutFinds) {
   int64_t predicted = 0, all = 0;
   size_t with_some = 0;
-  for (uint64_t seed = 0; seed < 100; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     DrawnPredictor predictor(seed, 120), oracle(seed, 120);
     const Plan plan = search(request(seed), predictor), wanted = exhaustive_search(request(seed), oracle);
     ASSERT_EQ(found(plan), found(wanted)) << seed;
@@ -106,7 +106,7 @@ TEST(Search, FindsWhatPredictingEveryLayoutFinds) {
     predicted += predictor.num_predictions;
     all += oracle.num_predictions;
   }
-  EXPECT_GT(with_some, 90u);
+  EXPECT_GT(with_some, 54u);
   EXPECT_LT(10 * predicted, all) << predicted;
 }
 
