@@ -64,7 +64,7 @@ const std::vector<std::string>& layout_keys();
 // Returns an override such as "mesh.pipe=4" for each of layout_keys() in which `spec` differs from `run`.
 std::vector<std::string> overrides(const RunSpec& run, const RunSpec& spec);
 
-// Fewest tokens of a sequence on a context rank. With fewer, exchanges take longer than attention does.
+// Fewest tokens of a sequence on a context rank. Searches of runs with short sequences do not grow.
 inline constexpr int kFewestContextTokens = 1024;
 
 struct SpaceRequest {
