@@ -156,6 +156,22 @@ void add_exchanges(PartWork& work, const layout::PartAccount& part, const Sizes&
   work.input_grad.num_exchanges = part.attends_backward ? exchanges : 0;
 }
 
+// Adds what context ranks copy and merge in memory, in elements of a rank's tokens (block_work.h).
+void add_copies_of_context(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunSpec& spec) {
+  const double element = z.e * z.n / z.t, q = z.q, kv = z.kv, ring = spec::ring_ranks(spec);
+  double forward = 0, backward = 0;
+  if (spec::exchange_ranks(spec) > 1) forward = backward = 8 * (q + kv);
+  if (ring > 1) {
+    const double blocks = ring + 0.5;  // blocks that each query and key meets under a causal mask, on average
+    forward += 7 * blocks * q + 4 * q + 2 * kv;
+    backward += 3 * blocks * (q + 2 * kv) + 4 * q + 2 * (4 * ring - 1) * kv;
+  }
+  work.forward.streamed_bytes += element * forward;
+  if (!part.attends_backward) return;
+  work.selected.streamed_bytes += element * forward;
+  work.input_grad.streamed_bytes += element * backward;
+}
+
 }  // namespace
 
 double element_bytes(DType type) {
@@ -189,6 +205,7 @@ PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, 
   }
   if (attends) add_gathers(work, part, z, is_braids ? spec::ring_ranks(spec) : layout.context);
   if (attends && is_braids) add_exchanges(work, part, z, spec);
+  if (attends && is_braids) add_copies_of_context(work, part, z, spec);
   if (part.runs_backward) work.full = work.forward;
   if (!is_torchtitan(formulas)) return work;
   attends ? count_torchtitan_attention(spec, layout, formulas, work)
