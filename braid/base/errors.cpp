@@ -3,6 +3,7 @@
 
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -31,6 +32,7 @@ std::string parent_folder(const std::string& path) {
 namespace {
 
 // Limits of the bytes shown for each part of a message. Paths are longer than values; a rule may contain a drawing.
+constexpr ptrdiff_t kShownCalls = 3;
 constexpr size_t kMostOfName = 1000, kMostOfValue = 300, kMostOfRule = 20'000;
 
 // Makes our own text printable, since it may quote text from elsewhere.
@@ -43,8 +45,12 @@ std::string lines(const std::vector<Problem>& problems) {
 }
 
 std::string sentence(const CommFailure& failure) {
+  std::vector<std::string> newest(failure.calls.end() - std::min<ptrdiff_t>(kShownCalls, std::ssize(failure.calls)),
+                                  failure.calls.end());
+  for (std::string& call : newest) call = printable(call, kMostOfValue);
   return cat(wording(failure.op), " failed after ", fixed(failure.elapsed_seconds, 3),
-             " s: ", failure.rank < 0 ? "" : cat("rank ", failure.rank, ": "), wording(failure.why));
+             " s: ", failure.rank < 0 ? "" : cat("rank ", failure.rank, ": "), wording(failure.why),
+             newest.empty() ? "" : cat("; the last calls of the rank that noticed it: ", joined(newest)));
 }
 
 std::string sentence(const std::string& path, int64_t offset, const std::string& why) {

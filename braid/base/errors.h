@@ -54,6 +54,8 @@ struct CommFailure {
   int rank = -1;               // world rank of the first rank that failed
   double elapsed_seconds = 0;  // time since the operation began
   std::string why;
+  // Last calls of the rank that throws, in the group of `op`, oldest first; what() has the newest of them.
+  std::vector<std::string> calls = {};
 };
 class CommError : public std::runtime_error {
  public:

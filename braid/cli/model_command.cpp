@@ -45,7 +45,7 @@ std::string text_of(const RunSpec& run, const layout::Listing& listing) {
     const double bytes = call.elements * plan::element_bytes(run.train.dtype);
     text += cat(word(call.kind), " over ", mesh::text(call.axis), " in ", word(call.pass), " of ", call.block, " ",
                 call.param, ": ", call.times > 1 ? cat(call.times, " x ") : "", human_bytes(bytes),
-                call.axis == mesh::Axis::Tensor ? "" : " (not executed yet)", "\n");
+                call.axis == mesh::Axis::Expert ? " (not executed yet)" : "", "\n");
   }
   return text;
 }

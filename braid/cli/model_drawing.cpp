@@ -5,6 +5,7 @@
 
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
+#include "braid/spec/context_rules.h"
 #include "braid/spec/masking.h"
 
 namespace braid::cli {
@@ -68,7 +69,8 @@ layout::Listing listing_of(const RunSpec& run) {
   const auto between = layout::sequence_of(run.mesh);
   return layout::listing_of(
       run.model,
-      {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch), run.mesh.context},
+      {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch), run.mesh.context,
+       spec::exchange_ranks(run), run.mesh.context_parallel},
       spec::picked_fraction(run));
 }
 

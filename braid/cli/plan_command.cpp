@@ -105,8 +105,9 @@ plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_r
 
 plan::Plan best_plan(const PlanRequest& request) {
   plan::ClusterPredictor predictor(request.cluster, {request.formulas, plan::PipelineDetail::Estimated});
+  const std::vector<plan::DeviceGroup>& kinds = request.cluster.devices;
   plan::SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.least_per_node(),
-                                      request.pinned, static_cast<int>(request.cluster.devices.size())},
+                                      request.pinned, static_cast<int>(kinds.size()), kinds.front().shared_cores},
                                      static_cast<int64_t>(request.cluster.with_least_memory().usable_bytes())};
   plan::Plan plan = played_plan(request, search_request, predictor);
   if (plan.layouts.empty()) plan.shortage = plan::shortage(search_request, request.cluster, predictor.options());

@@ -24,7 +24,7 @@ Json memory_json(const plan::Prediction& prediction) {
 }
 
 // Adds the range of a step's seconds, the reasons why braid cannot train the layout, goodput, the cost of saves, the
-// reason for the layout, unequal batch shares, and measurements.
+// reason for the layout, unequal batch shares, the form of context parallelism, and measurements.
 void add_details(const plan::PlannedLayout& layout, Json& json) {
   const RunSpec& spec = layout.spec;
   const plan::Prediction& prediction = layout.prediction;
@@ -40,6 +40,7 @@ void add_details(const plan::PlannedLayout& layout, Json& json) {
   }
   json["why"] = layout.why;
   if (!spec::has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
+  if (spec.mesh.context > 1) json["context_parallel"] = word(spec.mesh.context_parallel);
   if (layout.measured) {
     const auto& [step_seconds, bubble, peak] = *layout.measured;
     json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / plan::kGib}};

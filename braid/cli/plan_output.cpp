@@ -35,14 +35,24 @@ std::string range_text(const plan::Prediction& prediction) {
              report::short_number(prediction.range.most * seconds));
 }
 
+// Returns the context ranks and how they compute attention, "2 ring".
+std::string context_text(const MeshSpec& mesh) {
+  return mesh.context == 1 ? "1" : cat(mesh.context, " ", mesh.context_parallel);
+}
+
+// A column of the table. It is left out if all layouts have the value `usual`.
 struct PlanColumn {
   const char* title;
   std::string (*value)(const plan::PlannedLayout&);
+  const char* usual = "";
 };
 constexpr PlanColumn kPlanColumns[] = {
     {"pipe", [](const plan::PlannedLayout& l) { return cat(l.spec.mesh.pipe); }},
     {"data", [](const plan::PlannedLayout& l) { return cat(l.spec.mesh.data); }},
     {"tensor", [](const plan::PlannedLayout& l) { return cat(l.spec.mesh.tensor); }},
+    {"sequence parallel",
+     [](const plan::PlannedLayout& l) { return std::string(l.spec.mesh.sequence_parallel ? "yes" : "no"); }, "no"},
+    {"context", [](const plan::PlannedLayout& l) { return context_text(l.spec.mesh); }, "1"},
     {"zero", [](const plan::PlannedLayout& l) { return zero_text(l.spec.sync); }},
     {"schedule", [](const plan::PlannedLayout& l) { return l.spec.mesh.pipe > 1 ? l.spec.pipeline.schedule : "-"; }},
     {"chunks", [](const plan::PlannedLayout& l) { return cat(spec::chunks_per_rank(l.spec.pipeline)); }},
@@ -76,7 +86,8 @@ std::string layouts_table(const std::vector<plan::PlannedLayout>& layouts) {
   std::vector<std::vector<std::string>> rows(1, {"#"});
   for (size_t place = 0; place < layouts.size(); ++place) rows.push_back({cat(place + 1)});
   for (const PlanColumn& column : kPlanColumns) {
-    if (column.value(layouts[0]).empty()) continue;
+    const auto is_usual = [&](const plan::PlannedLayout& layout) { return column.value(layout) == column.usual; };
+    if (std::ranges::all_of(layouts, is_usual)) continue;
     rows[0].emplace_back(column.title);
     for (size_t place = 0; place < layouts.size(); ++place) rows[place + 1].push_back(column.value(layouts[place]));
   }

@@ -8,6 +8,7 @@
 
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 
 namespace braid::comm {
 namespace {
@@ -46,6 +47,7 @@ std::string named_text(Communicator& host, std::string_view what, const at::Tens
 template <Agreeable T>
 std::vector<T> agree(Communicator& group, std::string_view what, std::vector<T> mine, ReduceOp op) {
   if (group.size() == 1) return mine;
+  const CallName call(what);
   Communicator& host = group.host();
   const size_t count = mine.size();
   const auto name = static_cast<T>(number_of(what));
@@ -63,6 +65,7 @@ template std::vector<double> agree(Communicator&, std::string_view, std::vector<
 
 std::vector<std::string> gather_equally_long(Communicator& group, std::string_view what, const std::string& mine) {
   if (group.size() == 1) return {mine};
+  const CallName call(what);
   Communicator& host = group.host();
   const std::string message = packed(number_of(what)) + mine;
   const auto bytes = static_cast<int64_t>(message.size());
@@ -75,6 +78,7 @@ std::vector<std::string> gather_equally_long(Communicator& group, std::string_vi
 
 std::string broadcast_equally_long(Communicator& group, std::string_view what, const std::string& mine, int root) {
   if (group.size() == 1) return mine;
+  const CallName call(what);
   Communicator& host = group.host();
   const std::string text = packed(number_of(what)) + mine;
   const at::Tensor message = tensor_of(text, static_cast<int64_t>(text.size()));
@@ -84,6 +88,7 @@ std::string broadcast_equally_long(Communicator& group, std::string_view what, c
 
 std::vector<std::string> gather_texts(Communicator& group, std::string_view what, const std::string& mine) {
   if (group.size() == 1) return {mine};
+  const CallName call(what);
   Communicator& host = group.host();
   const auto lengths = gather(host, what, std::ssize(mine));
   const int64_t longest = std::ranges::max(lengths);
@@ -100,6 +105,7 @@ std::vector<std::string> gather_texts(Communicator& group, std::string_view what
 
 std::vector<std::string> gather_texts_at_rank_0(Communicator& group, std::string_view what, const std::string& mine) {
   if (group.size() == 1) return {mine};
+  const CallName call(what);
   Communicator& host = group.host();
   const auto lengths = gather(host, what, std::ssize(mine));
   std::vector<P2p> transfers;
@@ -121,6 +127,7 @@ std::vector<std::string> gather_texts_at_rank_0(Communicator& group, std::string
 
 std::string broadcast_text(Communicator& group, std::string_view what, const std::string& mine, int root) {
   if (group.size() == 1) return mine;
+  const CallName call(what);
   Communicator& host = group.host();
   const auto bytes = broadcast(host, what, std::ssize(mine), root);
   if (bytes == 0) return {};

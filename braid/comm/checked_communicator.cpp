@@ -9,45 +9,6 @@
 namespace braid::comm {
 namespace {
 
-const char* text(ReduceOp op) { return op == ReduceOp::Sum ? "sum" : op == ReduceOp::Max ? "max" : "min"; }
-
-}  // namespace
-
-std::string name_of(CallKind kind) {
-  switch (kind) {
-    case CallKind::AllReduce:
-      return "all_reduce";
-    case CallKind::ReduceScatter:
-      return "reduce_scatter";
-    case CallKind::AllGather:
-      return "all_gather";
-    case CallKind::AllToAll:
-      return "all_to_all";
-    case CallKind::Broadcast:
-      return "broadcast";
-    case CallKind::Barrier:
-      return "barrier";
-    case CallKind::Split:
-      return "split";
-    case CallKind::Share:
-      return "share";
-  }
-  return "?";
-}
-
-std::string text(const Call& call) {
-  std::string line = name_of(call.kind);
-  if (call.kind == CallKind::Barrier || call.kind == CallKind::Split) return line + "()";
-  if (call.kind == CallKind::Share) return line + cat("(root ", call.root, ")");
-  bool chunked = call.kind != CallKind::AllReduce && call.kind != CallKind::Broadcast;
-  line += cat("(", chunked ? "chunks of " : "", c10::toString(call.type), "[", call.chunk, "]");
-  if (call.kind == CallKind::AllReduce || call.kind == CallKind::ReduceScatter) line += cat(", ", text(call.op));
-  if (call.kind == CallKind::Broadcast) line += cat(", root ", call.root);
-  return line + ")";
-}
-
-namespace {
-
 const char* begin_of(const at::Tensor& tensor) { return static_cast<const char*>(tensor.const_data_ptr()); }
 
 bool overlap(const at::Tensor& a, const at::Tensor& b) {
@@ -101,6 +62,14 @@ Work CheckedCommunicator::broadcast(const at::Tensor& tensor, int root) {
 Work CheckedCommunicator::barrier() {
   if (identity_) return {};
   return issue({.kind = CallKind::Barrier}, {}, {});
+}
+
+Call CheckedCommunicator::numbered(const P2p& transfer) {
+  return numbered({.kind = transfer.kind == P2p::Kind::Send ? CallKind::Send : CallKind::Receive,
+                   .root = transfer.peer,
+                   .type = transfer.tensor.scalar_type(),
+                   .chunk = transfer.tensor.numel(),
+                   .tag = transfer.tag});
 }
 
 void CheckedCommunicator::require_message(const P2p& transfer) const {

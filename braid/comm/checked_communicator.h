@@ -2,33 +2,13 @@
 // rank that have no effect are completed here.
 #pragma once
 
-#include <c10/core/ScalarType.h>
-
 #include <cstdint>
 #include <string>
 
+#include "braid/comm/call.h"
 #include "braid/comm/communicator.h"
 
 namespace braid::comm {
-
-// The arguments of a collective that all ranks of a group must agree on, and their text form. They are the same for
-// every backend.
-enum class CallKind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split, Share };
-
-struct Call {
-  CallKind kind = CallKind::Barrier;
-  ReduceOp op = ReduceOp::Sum;
-  int root = 0;  // root of broadcast and share
-  at::ScalarType type = at::kByte;
-  int64_t chunk = 0;  // number of elements: in the whole tensor (all_reduce, broadcast), else in one rank's chunk
-
-  bool operator==(const Call&) const = default;
-};
-
-// Returns "all_reduce(Float[100], sum)".
-std::string text(const Call& call);
-// Returns "all_reduce".
-std::string name_of(CallKind kind);
 
 class CheckedCommunicator : public Communicator {
  public:
@@ -45,12 +25,21 @@ class CheckedCommunicator : public Communicator {
   // REQUIRES: `queue` outlives this.
   CheckedCommunicator(Queue& queue, int size);
 
-  // Issues a call that has passed the checks.
+  // Issues a call that has passed the checks. It has neither number nor name yet.
   virtual Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) = 0;
   // Aborts the world, with this rank at fault, and throws CommError. Example of `op`: "broadcast on world".
   [[noreturn]] virtual void refuse(const std::string& op, const std::string& why) const = 0;
 
   void require_message(const P2p& transfer) const;
+  // Returns the call with its number and the name of the thread's calls.
+  Call numbered(Call call) {
+    call.number = call.is_transfer() ? next_batch_ : next_number_++;
+    call.name = CallName::current();
+    return call;
+  }
+  // Returns a transfer of the current batch as a call.
+  Call numbered(const P2p& transfer);
+  void end_batch() { ++next_batch_; }
 
  private:
   void require(bool holds, const char* op, const std::string& rule) const;
@@ -59,6 +48,7 @@ class CheckedCommunicator : public Communicator {
   void require_combinable(const at::Tensor& tensor, const char* op) const;
 
   Queue& queue_;
+  int64_t next_number_ = 0, next_batch_ = 0;
   const bool identity_;  // true for one rank on a HostQueue: calls without effect complete at once
 };
 

@@ -1,8 +1,9 @@
 // A group of ranks that exchange tensors. A rank receives its communicators from its caller; there is no global group.
 //
-// Order of calls: all ranks of a group issue the same collectives in the same order. A rank makes all its calls from
-// its own thread; any thread may wait for a Work. Point-to-point batches match by (sender, receiver, tag) in issue
-// order and are independent of the collectives. Every call returns without waiting for the other ranks.
+// Order of calls: all ranks of a group issue the same collectives in the same order, for the same ops (op_name.h). A
+// rank makes all its calls from its own thread; any thread may wait for a Work. Point-to-point batches match by
+// (sender, receiver, tag) in issue order and are independent of the collectives. Every call returns without waiting for
+// the other ranks.
 //
 // Tensors: a Work keeps its tensors alive. A thread or queue must not write inputs, or read or write outputs, before it
 // is ordered after the Work (wait_host(), order_before()). Tensors are contiguous and of equal size and type on all

@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char *kReturned = "value", *kPeerLost = "CommError";
 constexpr size_t kTextsOfProblem = 5;
+constexpr size_t kWhyOfPeerLost = 4, kCallsOfPeerLost = 5;  // places of CommFailure::why and of the first call
 
 template <class Number>
 std::optional<Number> number_of(const std::string& text) {
@@ -33,7 +34,9 @@ bool is_outcome(const Texts& texts) {
   if (texts.empty()) return false;
   const std::string& type = texts[0];
   if (type == "ConfigError") return (texts.size() - 1) % kTextsOfProblem == 0;
-  if (type == kPeerLost) return texts.size() == 5 && number_of<int>(texts[2]) && number_of<double>(texts[3]);
+  if (type == kPeerLost) {
+    return texts.size() >= kCallsOfPeerLost && number_of<int>(texts[2]) && number_of<double>(texts[3]);
+  }
   if (type == "IoError") return texts.size() == 4 && number_of<int64_t>(texts[2]);
   const bool has_words = type == kReturned || type == "RunError" || type == "InternalError" || type == "error";
   return has_words && texts.size() == 2;
@@ -50,7 +53,9 @@ Texts texts_of_current() {
     return texts;
   } catch (const CommError& error) {
     const CommFailure& failure = error.failure();
-    return {kPeerLost, failure.op, cat(failure.rank), exact(failure.elapsed_seconds), failure.why};
+    Texts texts{kPeerLost, failure.op, cat(failure.rank), exact(failure.elapsed_seconds), failure.why};
+    texts.insert(texts.end(), failure.calls.begin(), failure.calls.end());
+    return texts;
   } catch (const IoError& error) {
     return {"IoError", error.path(), cat(error.offset()), error.why()};
   } catch (const RunError& error) {
@@ -64,6 +69,20 @@ Texts texts_of_current() {
   } catch (...) {
     return {"error", "threw something that is no std::exception"};
   }
+}
+
+CommFailure failure_of(const Texts& texts) {
+  return {texts[1],
+          *number_of<int>(texts[2]),
+          *number_of<double>(texts[3]),
+          texts[kWhyOfPeerLost],
+          {texts.begin() + kCallsOfPeerLost, texts.end()}};
+}
+
+// Returns true for a CommError of a rank that waited in a call of a communicator.
+bool has_calls(const std::string& bytes) {
+  const auto texts = unpacked<Texts>(bytes);
+  return texts && is_outcome(*texts) && texts->front() == kPeerLost && texts->size() > kCallsOfPeerLost;
 }
 
 [[noreturn]] void throw_config_error(const Texts& texts) {
@@ -110,7 +129,7 @@ std::string RankOutcome::with_note(const std::string& bytes, const std::string& 
   if (type == "ConfigError") {
     texts->insert(texts->end(), {"", "", note, "", ""});
   } else {
-    texts->back() += "; " + note;
+    (type == kPeerLost ? texts->at(kWhyOfPeerLost) : texts->back()) += "; " + note;
   }
   return packed(*texts);
 }
@@ -122,7 +141,7 @@ std::string RankOutcome::value(const std::string& bytes) {
   const std::string& type = texts[0];
   if (type == kReturned) return texts[1];
   if (type == "ConfigError") throw_config_error(texts);
-  if (type == kPeerLost) throw CommError({texts[1], *number_of<int>(texts[2]), *number_of<double>(texts[3]), texts[4]});
+  if (type == kPeerLost) throw CommError(failure_of(texts));
   if (type == "IoError") throw IoError(texts[1], *number_of<int64_t>(texts[2]), texts[3]);
   if (type == "RunError") throw RunError(texts[1]);
   if (type == "InternalError") throw InternalError(texts[1]);
@@ -146,8 +165,14 @@ void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& 
     if (own != outcomes.end()) raise(*own);
   }
   raise(reported);
-  throw CommError(
-      {what, failure.rank, elapsed_seconds, left_behind.empty() ? failure.why : cat(failure.why, "; ", left_behind)});
+  CommFailure thrown{what, failure.rank, elapsed_seconds, failure.why};
+  if (const auto woken = std::ranges::find_if(outcomes, has_calls); woken != outcomes.end()) {
+    const CommFailure theirs = failure_of(*unpacked<Texts>(*woken));
+    thrown.why += cat("; rank ", woken - outcomes.begin(), " was in ", theirs.op);
+    thrown.calls = theirs.calls;
+  }
+  if (!left_behind.empty()) thrown.why += "; " + left_behind;
+  throw CommError(std::move(thrown));
 }
 
 }  // namespace braid::launch

@@ -45,7 +45,7 @@ struct FailedLaunch {
 // 1. the reporter's own error (is_own_error());
 // 2. another rank's own error, if the rank that the reporter blames did not die: a restart would meet that error again;
 // 3. the reporter's CommError;
-// 4. a CommError with the text of `launch.failure`.
+// 4. a CommError with the text of `launch.failure`, and the operation and last calls of a rank that waited meanwhile.
 // `launch.left_behind` is appended to the error's text.
 [[noreturn]] void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& outcomes);
 

@@ -8,6 +8,7 @@
 #include "braid/model/model_spec.h"
 #include "braid/model/shape.h"
 #include "braid/model/terms.h"
+#include "braid/spec/mesh_spec.h"
 
 namespace braid::layout {
 
@@ -22,8 +23,9 @@ struct SharingRanks {
   double tokens = 1;  // of a microbatch on one rank
   int tensor = 1, expert = 1;
   Sequence between = Sequence::Whole;
-  double sequences = 1;  // of a microbatch, to which the tokens belong
-  int context = 1;
+  double sequences = 1;           // of a microbatch, to which the tokens belong
+  int context = 1, exchange = 1;  // exchange: of the context ranks, those that exchange tokens for heads
+  ContextParallel form = ContextParallel::Ring;
 };
 
 // A sum over ops.

@@ -76,17 +76,14 @@ class BlockLister {
     }
   }
 
-  // Lists what moves tokens between ranks: keys and values to all context ranks, tokens to their experts and back.
+  // Lists what moves tokens between ranks: to other context ranks, and to their experts and back.
   void list_moved(const model::Op& op, const SharingRanks& ranks) {
     const model::OpAt at{block_, op};
+    if (op.kind == model::OpKind::Attention && ranks.context > 1) list_attention(size(at.in()), size(at.out()), ranks);
     const bool routes = op.kind == model::OpKind::Dispatch || op.kind == model::OpKind::Combine;
-    if (op.kind == model::OpKind::Attention && ranks.context > 1) {
-      const double keys_and_values = size(at.in()) - size(at.out());
-      add_over(mesh::Axis::Context, Kind::AllGather, ranks.context * keys_and_values, 2);
-    }
     if (routes && ranks.expert > 1) {
       const model::Dims& rows = op.kind == model::OpKind::Dispatch ? at.out() : at.in();
-      add_over(mesh::Axis::Expert, Kind::AllToAll, rank_.between.num_elements(rows), 1);
+      add_over(mesh::Axis::Expert, {Kind::AllToAll, rank_.between.num_elements(rows)});
     }
   }
 
@@ -120,13 +117,36 @@ class BlockLister {
                                 .param = param,
                                 .elements = rank_.all.num_elements(dims)});
   }
+  struct Moved {
+    Kind kind;
+    double elements;
+    int forward = 1, backward = 1;  // calls in each pass
+  };
   // Adds calls in both passes over an axis whose ranks have other tokens.
-  void add_over(mesh::Axis axis, Kind kind, double elements, int times_in_backward) {
-    ListedCollective call{.kind = kind, .pass = Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
-    call.block = name_, call.param = all_.ops.back().kind, call.elements = elements;
+  void add_over(mesh::Axis axis, const Moved& moved) {
+    ListedCollective call{.kind = moved.kind, .pass = Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
+    call.block = name_, call.param = all_.ops.back().kind, call.elements = moved.elements, call.times = moved.forward;
     all_.collectives.push_back(call);
-    call.pass = Pass::Backward, call.times = times_in_backward;
+    call.pass = Pass::Backward, call.times = moved.backward;
     all_.collectives.push_back(call);
+  }
+  void list_attention(double inputs, double outputs, const SharingRanks& ranks) {
+    const auto add_context = [&](const Moved& moved) { add_over(mesh::Axis::Context, moved); };
+    const int ring = ranks.context / ranks.exchange;
+    const double keys_and_values = inputs - outputs;
+    if (ranks.exchange > 1) {
+      add_context({Kind::AllToAll, inputs});
+      add_context({Kind::AllToAll, outputs});
+    }
+    if (ring == 1) return;
+    const double moved = ring == 2 ? 0.5 : 1;  // the most that one of the ranks moves (nn/ring_attention.h)
+    add_context({Kind::SendReceive, moved * inputs});
+    add_context({Kind::SendReceive, moved * outputs});
+    if (ranks.form == ContextParallel::AllGather) {
+      add_context({Kind::AllGather, ring * keys_and_values, 1, 2});
+    } else {
+      add_context({Kind::SendReceive, keys_and_values, ring - 1, 2 * ring - 1});
+    }
   }
 
   const model::BlockGraph& block_;

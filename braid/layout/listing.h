@@ -32,13 +32,16 @@ struct ListedOp {
 //             all-gather    under sequence parallelism (tensor_sums.h), of the input of an op that reads all tokens, in
 //                           forward and, if a product keeps it, in backward; in backward of the gradient of a sum
 //             reduce-scatter  there, of an op's output in forward and of the gradient of a gathered input in backward
-//   context   all-gather    of the keys and values of all tokens; in backward once more, and a reduce-scatter of their
-//                           gradients, which sends as much
+//   context   all-to-all    of queries, keys and values to some of the heads, and of the outputs back
+//             send-receive  of queries, keys and values to the places around the ring, and of the outputs back; of keys
+//                           and values around the ring, in backward of their gradients too
+//             all-gather    in place of the ring, of the keys and values of all tokens; in backward once more, and a
+//                           reduce-scatter of their gradients, which sends as much
 //   expert    all-to-all    of the tokens that go to experts and come back
 //
-// Those inside the loss are not listed. Those over context and expert are planned and not executed.
+// Those inside the loss are not listed. Those over expert are planned and not executed.
 struct ListedCollective {
-  enum class Kind { AllReduce, AllGather, AllToAll, ReduceScatter } kind;
+  enum class Kind { AllReduce, AllGather, AllToAll, ReduceScatter, SendReceive } kind;
   enum class Pass { Forward, Backward } pass;
   mesh::Axis axis = mesh::Axis::Tensor;
   size_t op;            // number in Listing::ops
@@ -48,7 +51,7 @@ struct ListedCollective {
   double elements = 0;  // of a call, on this rank; of an all-gather or reduce-scatter those of all ranks
 };
 constexpr auto words(ListedCollective::Kind) {
-  return std::to_array<std::string_view>({"all-reduce", "all-gather", "all-to-all", "reduce-scatter"});
+  return std::to_array<std::string_view>({"all-reduce", "all-gather", "all-to-all", "reduce-scatter", "send-receive"});
 }
 constexpr auto words(ListedCollective::Pass) { return std::to_array<std::string_view>({"forward", "backward"}); }
 

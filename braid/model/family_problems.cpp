@@ -187,16 +187,32 @@ Texts problems_on_tensor_ranks(const ModelSpec& spec, const Family& family) {
   return problems;
 }
 
-Texts problems_on_split_tokens(const ModelSpec& spec, const Family& family) {
+namespace {
+
+// Returns a sentence for each opaque op of tokens with a rule that `meant` accepts.
+template <class Meant>
+Texts opaque_ops_of_tokens(const ModelSpec& spec, const Family& family, const std::string& ranks, const Meant& meant) {
   Texts problems;
   for (const BlockGraph& block : graph_of(spec, family.blocks).kinds) {
     for (const Op& op : block.ops) {
       const bool makes_tokens = text_of(block.values[op.out]).find('t') != std::string::npos;
-      if (op.kind != OpKind::Opaque || !makes_tokens || has_split_letter(rule_text(block, op))) continue;
-      problems.push_back(cat(described(block, op), " reads tokens that tensor ranks split"));
+      if (op.kind != OpKind::Opaque || !makes_tokens || !meant(block, op)) continue;
+      problems.push_back(cat(described(block, op), " reads tokens that ", ranks, " ranks split"));
     }
   }
   return problems;
+}
+
+}  // namespace
+
+Texts problems_on_split_tokens(const ModelSpec& spec, const Family& family) {
+  return opaque_ops_of_tokens(spec, family, "tensor", [](const BlockGraph& block, const Op& op) {
+    return !has_split_letter(rule_text(block, op));
+  });
+}
+
+Texts problems_on_parts_of_sequences(const ModelSpec& spec, const Family& family) {
+  return opaque_ops_of_tokens(spec, family, "context", [](const BlockGraph&, const Op&) { return true; });
 }
 
 }  // namespace braid::model

@@ -22,5 +22,7 @@ std::vector<std::string> problems_on_tensor_ranks(const ModelSpec& spec, const F
 // Returns one sentence for each opaque op that makes a value of each token and has no split letter. Under sequence
 // parallelism tensor ranks split the tokens that it reads, and nothing says that it computes each token by itself.
 std::vector<std::string> problems_on_split_tokens(const ModelSpec& spec, const Family& family);
+// The same for context parallelism, where ranks split the tokens of all opaque ops.
+std::vector<std::string> problems_on_parts_of_sequences(const ModelSpec& spec, const Family& family);
 
 }  // namespace braid::model

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "braid/comm/communicator.h"
+#include "braid/comm/op_name.h"
 
 namespace braid::modules {
 namespace {
@@ -87,6 +88,7 @@ at::Tensor merged_moments(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor moments_of_all(const at::Tensor& own, Communicator& group) {
   const int64_t width = own.numel();
   const at::Tensor everyones = at::empty({group.size() * width}, at::kDouble);
+  const comm::CallName name("batch norm");
   group.all_gather(everyones, own).wait_host();
   at::Tensor all = everyones.narrow(0, 0, width);
   for (int rank = 1; rank < group.size(); ++rank) all = merged_moments(all, everyones.narrow(0, rank * width, width));

@@ -67,6 +67,7 @@ struct Normalize : Function<Normalize> {
     const at::Tensor &z = saved[0], &inverse = saved[1], &gradient = grads[0];
     const auto holder = c10::static_intrusive_pointer_cast<GroupHolder>(ctx->saved_data["group"].toCapsule());
     const at::Tensor all_sums = at::cat({sums(gradient), sums(gradient * z)}).to(at::kDouble).cpu();
+    const comm::CallName name("batch norm, backward");
     holder->group.all_reduce(all_sums, ReduceOp::Sum).wait_host();
     const auto means = (all_sums / ctx->saved_data["count"].toDouble()).to(z.options()).chunk(2);
     const at::Tensor centred = gradient - per_feature(means[0], z) - z * per_feature(means[1], z);

@@ -13,6 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/agree.h"
+#include "braid/comm/op_name.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_changes.h"
 #include "braid/sync/make_replication.h"
@@ -72,6 +73,7 @@ struct GradientHook final : torch::autograd::PostAccumulateGradHook {
 void broadcast(const Tensors& tensors, Communicator& world) {
   if (world.size() == 1) return;
   const c10::AutoGradMode no_grad(false);
+  const comm::CallName name("parameters and buffers of modules");
   for (const at::Tensor& tensor : tensors) {
     const at::Tensor whole = tensor.detach().contiguous();
     world.broadcast(whole, 0).wait_host();

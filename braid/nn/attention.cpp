@@ -19,9 +19,11 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/nn/head_exchange.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/capped_attention.h"
 #include "braid/nn/kernels/product.h"
+#include "braid/nn/ring_attention.h"
 
 namespace braid::nn {
 
@@ -178,7 +180,31 @@ struct CappedCore : Function<CappedCore> {
   }
 };
 
+at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call);
+
+// Attention of whole sequences between two exchanges. A rank without heads takes part in the exchanges alone.
+at::Tensor exchanged_attention(const at::Tensor& qkv_btf, const CoreCall& call) {
+  Communicator* const ranks = call.context.exchange;
+  const HeadExchange inputs{{call.heads, call.kv_heads, call.kv_heads}, call.kv_heads, ranks};
+  const HeadExchange outputs{{call.heads}, call.kv_heads, ranks};
+  CoreCall of_rank = call;
+  of_rank.context.exchange = nullptr;
+  of_rank.kv_heads = inputs.groups_of(ranks->rank());
+  of_rank.heads = call.heads / call.kv_heads * of_rank.kv_heads;
+  const at::Tensor qkv_of_heads = tokens_to_heads(qkv_btf, inputs);
+  const int64_t head_width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
+  return heads_to_tokens(of_rank.heads > 0 ? attend(qkv_of_heads, of_rank) : qkv_of_heads, outputs, head_width);
+}
+
+at::Tensor met_attention(const at::Tensor& qkv_btf, const CoreCall& call) {
+  check(call.cap == 0, "ring attention has no cap");
+  const SeenTokens seen{call.sees, call.window, call.documents_bt};
+  return ring_attention(qkv_btf, {call.heads, call.kv_heads, call.scale, seen, call.context.ring, call.context.keys});
+}
+
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
+  if (call.context.exchange) return exchanged_attention(qkv_btf, call);
+  if (call.context.ring) return met_attention(qkv_btf, call);
   if (call.cap > 0) return CappedCore::apply(qkv_btf, call);
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.

@@ -3,6 +3,7 @@
 //
 // Shapes: b sequences of a microbatch, t tokens, c features, v entries of the vocabulary (padded; a tensor rank has
 // v/n). Under sequence parallelism, a tensor rank has t/n tokens of the hidden state that a block receives and returns.
+// Under context parallelism, t are the tokens of a context rank; documents are still those of whole sequences.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +15,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/layout/tensor_sums.h"
+#include "braid/nn/context_group.h"
 #include "braid/nn/kernels/token_part.h"
 #include "braid/nn/value_observer.h"
 #include "braid/param/weight_grad_queue.h"
@@ -59,13 +61,20 @@ struct RankContext {
   Communicator& tensor;                  // the tensor axis; at size 1 its collectives are the identity
   param::WeightGradQueue& weight_grads;  // the queue on which backward leaves weight gradients
   Keep keep = Keep::Everything;
-  layout::Sequence tokens = layout::Sequence::Whole;  // those of hidden states between layers that ranks split
-  ValueObserver* observer = nullptr;                  // of the values that ops make; null: none
+  layout::Sequence tokens = layout::Sequence::Whole;  // those of hidden states between layers that tensor ranks split
+  ContextGroup context = {};
+  ValueObserver* observer = nullptr;  // of the values that ops make; null: none
 
-  // Returns the part of each sequence's tokens that this rank has of such hidden states.
+  // Returns the part of each sequence's tokens that this rank's tensor ranks have together.
+  kernels::TokenPart context_part() const {
+    if (!context.ranks) return {};
+    return {context.ranks->rank(), context.ranks->size()};
+  }
+  // Returns the part that this rank has of hidden states between layers that tensor ranks split.
   kernels::TokenPart token_part() const {
-    if (tokens == layout::Sequence::Whole) return {};
-    return {tensor.rank(), tensor.size()};
+    const kernels::TokenPart all = context_part();
+    if (tokens == layout::Sequence::Whole) return all;
+    return {all.number * tensor.size() + tensor.rank(), all.count * tensor.size()};
   }
 };
 

@@ -40,18 +40,18 @@ int CallList::input_of(const model::Op& op) {
     if (!gathers) frame[y] = {copy_to(frame[x].value, *tensor), frame[x].again};
     if (gathers) frame[y] = sums ? gather_tokens(frame[x], *tensor) : all_tokens(frame[x].value, *tensor);
   };
-  calls_.push_back({run, {x, copy->second}});
+  calls_.push_back({run, {x, copy->second}, op_});
   return copy->second;
 }
 
 void CallList::add(std::vector<int> uses, int out, Call::Run run) {
-  calls_.push_back({std::move(run), uses});
+  calls_.push_back({std::move(run), uses, op_});
   if (sums(out)) {
     const bool scatters = splits_tokens_ && layout::splits_tokens(block_.values[out]);
     const auto sum = [out, scatters, tensor = &tensor_](Frame& frame, const Microbatch&) {
       frame[out] = scatters ? scatter_sum(frame[out].value, *tensor) : reduce_from_(frame[out].value, *tensor);
     };
-    calls_.push_back({sum, {out}});
+    calls_.push_back({sum, {out}, op_});
   }
   observe_new(uses);
 }
@@ -80,7 +80,7 @@ void CallList::observe(const MadeValue& place, int x,
     at::Tensor made = make(frame[x].value.detach(), microbatch);
     observer->made(place, microbatch, made);
   };
-  calls_.push_back({run, {x}});
+  calls_.push_back({run, {x}, op_});
 }
 
 std::unique_ptr<Block> CallList::block(int output) && {

@@ -30,6 +30,8 @@ class CallList {
   // which has all tokens. All ops that need a copy of a value share it.
   int input_of(const model::Op& op);
 
+  // Names the op of the calls that are added from now on.
+  void begin_op(const comm::OpName& name) { op_ = name; }
   // Adds a call that uses these values, and the sum of `out`, which it makes.
   void add(std::vector<int> uses, int out, Call::Run run);
 
@@ -48,7 +50,8 @@ class CallList {
   const bool splits_, splits_tokens_;
   const std::vector<bool> summed_, partial_;
   int num_values_, input_ = 0;
-  std::set<int> made_;                          // the values that exist after the calls so far
+  std::set<int> made_;  // the values that exist after the calls so far
+  comm::OpName op_;
   std::map<std::pair<int, bool>, int> copies_;  // by value, and whether the copy's gradient is summed
   std::vector<Call> calls_;
 };

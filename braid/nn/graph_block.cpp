@@ -19,6 +19,7 @@ at::Tensor GraphBlock::forward(const at::Tensor& x_btc, const Microbatch& microb
   Frame frame(values_.num_values, at::Tensor());
   frame[values_.input] = x_btc;
   for (size_t call = 0; call < calls_.size(); ++call) {
+    const comm::CallName name(calls_[call].op);
     calls_[call].run(frame, microbatch);
     for (const int value : done_[call]) frame[value] = at::Tensor();
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "braid/comm/op_name.h"
 #include "braid/nn/activation.h"
 #include "braid/nn/block.h"
 
@@ -18,6 +19,7 @@ struct Call {
   using Run = std::function<void(Frame& frame, const Microbatch& microbatch)>;
   Run run;
   std::vector<int> uses;  // the values that it reads or writes
+  comm::OpName op = {};   // the op whose communication it makes
 };
 
 class GraphBlock final : public Block {

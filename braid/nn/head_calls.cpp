@@ -25,15 +25,16 @@ Call::Run HeadCalls::norm(const Op& op, const HeadNorms& norms) const {
 
 Call::Run HeadCalls::rotary(const Op& op, const at::TensorOptions& like) const {
   const auto turned = std::make_shared<const Rotary>(rotary_options(spec_), like);
-  return [=, x = op.in[0], y = op.out, heads = heads_ + kv_heads_](Frame& frame, const Microbatch& m) {
+  return [=, x = op.in[0], y = op.out, heads = heads_ + kv_heads_, part = rank_.context_part()](Frame& frame,
+                                                                                                const Microbatch& m) {
     const at::Tensor& x_btf = frame[x].value;
     if (m.cache) turned->rotate_cached_(x_btf, heads, *m.cache);
-    frame[y] = m.cache ? x_btf : turned->rotate_(x_btf, heads);
+    frame[y] = m.cache ? x_btf : turned->rotate_(x_btf, heads, part);
   };
 }
 
 Call::Run HeadCalls::attention(const Op& op, const KeyValueCache::Place& place) const {
-  const CoreCall core{heads_, kv_heads_, {}, rank_.keep, op.window, op.cap, op.scale, op.sees};
+  const CoreCall core{heads_, kv_heads_, {}, rank_.keep, op.window, op.cap, op.scale, op.sees, rank_.context};
   const CachedCall cached{heads_, kv_heads_, op.window, place, op.cap, op.scale};
   return [=, x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
     if (m.cache) {

@@ -20,6 +20,7 @@ struct HeadNormState {
   HeadNormCall call;
   Communicator* tensor;
   param::WeightGradQueue* queue;
+  comm::OpName name = comm::CallName::current().backward();  // of the calls of backward
 };
 
 // Returns [queries, keys] as views of the rows.
@@ -58,7 +59,7 @@ struct NormHeads : Function<NormHeads> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const auto& [call, tensor, queue] = kept<HeadNormState>(ctx);
+    const auto& [call, tensor, queue, name] = kept<HeadNormState>(ctx);
     const variable_list saved = ctx->get_saved_variables();
     // The gradient is overwritten if nothing else holds it.
     const bool ours = grads[0].use_count() == 1 && grads[0].storage().use_count() == 1 && grads[0].is_contiguous();
@@ -74,6 +75,7 @@ struct NormHeads : Function<NormHeads> {
     }
     if (any_trained({call.norms.query, call.norms.key})) {
       const at::Tensor sums = at::stack(dweights);
+      const comm::CallName calls(name);
       if (tensor->size() > 1) all_reduce_(sums, ReduceOp::Sum, *tensor);
       push_value({queue, {call.norms.query, 0}, call.micro}, sums.select(0, 0));
       push_value({queue, {call.norms.key, 0}, call.micro}, sums.select(0, 1));

@@ -55,6 +55,7 @@ class Lowering {
 
  private:
   void lower(const Op& op) {
+    calls_.begin_op(comm::OpName(name_of(op)));
     switch (op.kind) {
       case OpKind::Lookup:
         return lookup(op);
@@ -104,7 +105,11 @@ class Lowering {
   void emit(const Op& op, Call::Run run) { calls_.add({op.in[0], op.out}, op.out, std::move(run)); }
 
   // Parameters.
-
+  // Returns the name of the op's first parameter, else that of the block with the op's kind.
+  std::string name_of(const Op& op) const {
+    return op.params.empty() ? cat(model::block_name(graph_, number_), ".", op.kind)
+                             : model::param_name(graph_, number_, op.params.front());
+  }
   const param::Parameter& param(const model::Param& param) const {
     return store_[model::param_name(graph_, number_, param)];
   }
@@ -184,7 +189,7 @@ class Lowering {
     const auto is_dropout = [](const Op& other) { return other.kind == OpKind::Dropout; };
     const auto before = std::span(block_.ops).first(&op - block_.ops.data());
     return {spec_.dropout, static_cast<int>(number_), static_cast<int>(std::ranges::count_if(before, is_dropout)),
-            layout::splits_tokens(block_.values[op.out]) ? rank_.token_part() : kernels::TokenPart()};
+            layout::splits_tokens(block_.values[op.out]) ? rank_.token_part() : rank_.context_part()};
   }
 
   void norm(const Op& op) {

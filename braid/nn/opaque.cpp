@@ -29,6 +29,7 @@ struct OpaqueState {
   std::vector<OpaqueParam> params;
   variable_list leaves;  // x and the parameters
   at::Tensor y;          // undefined once backward has run
+  comm::OpName name;     // of the calls of backward
 };
 
 // Returns the gradients of the leaves; undefined for those that need none.
@@ -83,7 +84,8 @@ struct Opaque : Function<Opaque> {
     const c10::AutoGradMode grad(needs_gradients);
     const at::Tensor y = call.function->forward(leaves[0], {leaves.begin() + 1, leaves.end()});
     check_output(y, x, call);
-    if (needs_gradients) keep(ctx, OpaqueState{call.params, std::move(leaves), y});
+    if (needs_gradients)
+      keep(ctx, OpaqueState{call.params, std::move(leaves), y, comm::CallName::current().backward()});
     const at::Tensor out = y.detach();
     return call.memory == OpaqueMemory::Own ? out.clone(at::MemoryFormat::Contiguous) : out.contiguous();
   }
@@ -91,6 +93,7 @@ struct Opaque : Function<Opaque> {
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     OpaqueState& state = kept<OpaqueState>(ctx);
     check(state.y.defined(), "the backward of an opaque op runs once");
+    const comm::CallName calls(state.name);
     const variable_list d = gradients(std::exchange(state.y, {}), std::exchange(state.leaves, {}), grads[0]);
     for (size_t i = 0; i < state.params.size(); ++i) {
       const auto& [target, sums] = state.params[i];

@@ -38,11 +38,13 @@ at::Tensor all_slices(const at::Tensor& x, Communicator& group) {
 
 struct CopyTo : Function<CopyTo> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
-    keep(ctx, group);
+    keep(ctx, Region{group});
     return x;
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {summed(std::move(grads[0]), *kept<Communicator*>(ctx)), {}};
+    const auto& [group, name] = kept<Region>(ctx);
+    const comm::CallName calls(name);
+    return {summed(std::move(grads[0]), *group), {}};
   }
 };
 
@@ -66,21 +68,23 @@ struct ReduceFromInPlace : Function<ReduceFromInPlace> {
 
 struct ScatterTo : Function<ScatterTo> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
-    keep(ctx, group);
+    keep(ctx, Region{group});
     return own_slice(x, *group);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {all_slices(grads[0], *kept<Communicator*>(ctx)), {}};
+    const auto& [group, name] = kept<Region>(ctx);
+    const comm::CallName calls(name);
+    return {all_slices(grads[0], *group), {}};
   }
 };
 
 struct GatherFrom : Function<GatherFrom> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
-    keep(ctx, group);
+    keep(ctx, Region{group});
     return all_slices(x, *group);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {own_slice(grads[0], *kept<Communicator*>(ctx)), {}};
+    return {own_slice(grads[0], *kept<Region>(ctx).group), {}};
   }
 };
 

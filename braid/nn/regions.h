@@ -15,8 +15,15 @@
 #include <ATen/core/Tensor.h>
 
 #include "braid/comm/communicator.h"
+#include "braid/comm/op_name.h"
 
 namespace braid::nn {
+
+// The state that a region keeps from forward for its backward: the group, and the name of the calls of backward.
+struct Region {
+  Communicator* group;
+  comm::OpName name = comm::CallName::current().backward();
+};
 
 at::Tensor copy_to(const at::Tensor& x, Communicator& group);
 at::Tensor reduce_from(const at::Tensor& x, Communicator& group);

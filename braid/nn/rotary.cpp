@@ -137,14 +137,14 @@ Rotary::Table Rotary::table(const std::vector<Token>& tokens) const {
   return {cos.to(like_.device(), type), sin.to(like_.device(), type)};
 }
 
-at::Tensor Rotary::rotate_(const at::Tensor& x_btf, int64_t num_heads) const {
-  const int64_t t = x_btf.size(1);
-  check(t <= options_.context, "a sequence is no longer than the table of angles");
+at::Tensor Rotary::rotate_(const at::Tensor& x_btf, int64_t num_heads, const kernels::TokenPart& part) const {
+  const int64_t t = x_btf.size(1), first = part.number * t, length = part.count * t;
+  check(length <= options_.context, "a sequence is no longer than the table of angles");
   check(x_btf.is_contiguous() && num_heads * options_.head_width <= x_btf.size(2), "heads to turn, in rows");
-  const bool is_known = options_.scaling.kind != RopeScaling::Dynamic || t == options_.context;
-  const Table angles = is_known ? of_context_ : table(tokens_of_sequence(t));
-  return Rotate::apply(x_btf,
-                       kernels::Rotation{angles.cos_nd.narrow(0, 0, t), angles.sin_nd.narrow(0, 0, t), num_heads});
+  const bool is_known = options_.scaling.kind != RopeScaling::Dynamic || length == options_.context;
+  const Table angles = is_known ? of_context_ : table(tokens_of_sequence(length));
+  return Rotate::apply(
+      x_btf, kernels::Rotation{angles.cos_nd.narrow(0, first, t), angles.sin_nd.narrow(0, first, t), num_heads});
 }
 
 void Rotary::rotate_cached_(const at::Tensor& x_btf, int64_t num_heads, const KeyValueCache& cache) const {

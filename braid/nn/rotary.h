@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "braid/model/model_spec.h"
+#include "braid/nn/kernels/token_part.h"
 #include "braid/nn/key_value_cache.h"
 
 namespace braid::nn {
@@ -52,8 +53,9 @@ class Rotary {
   // float32, rounded once from float64.
   Rotary(const RotaryOptions& options, const at::TensorOptions& like);
   // Rotates the first `num_heads` heads of d features in every token's row, in place. x_btf: contiguous and no view, f
-  // at least num_heads x d, t at most the context. REQUIRES: no backward has saved x.
-  at::Tensor rotate_(const at::Tensor& x_btf, int64_t num_heads) const;
+  // at least num_heads x d. The t tokens are the given part of each sequence, which is at most as long as the context.
+  // REQUIRES: no backward has saved x.
+  at::Tensor rotate_(const at::Tensor& x_btf, int64_t num_heads, const kernels::TokenPart& part = {}) const;
   // Rotates the tokens of the cache's forward, without autograd. With dynamic scaling a sequence is as long as its
   // newest token's position says; keys that are cached keep the angles of their own forward.
   void rotate_cached_(const at::Tensor& x_btf, int64_t num_heads, const KeyValueCache& cache) const;

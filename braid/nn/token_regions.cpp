@@ -6,6 +6,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/regions.h"
 
 namespace braid::nn {
 namespace {
@@ -37,40 +38,46 @@ at::Tensor scattered(const at::Tensor& x_btc, Communicator& group) {
 
 struct GatherTokens : Function<GatherTokens> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group) {
-    keep(ctx, group);
+    keep(ctx, Region{group});
     return gathered(x_btc, *group);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {scattered(std::move(grads[0]), *kept<Communicator*>(ctx)), {}};
+    const auto& [group, name] = kept<Region>(ctx);
+    const comm::CallName calls(name);
+    return {scattered(std::move(grads[0]), *group), {}};
   }
 };
 
 struct AllTokens : Function<AllTokens> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group) {
-    keep(ctx, group);
+    keep(ctx, Region{group});
     return gathered(x_btc, *group);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const Communicator& group = *kept<Communicator*>(ctx);
+    const Communicator& group = *kept<Region>(ctx).group;
     return {parts_of(grads[0], group).select(0, group.rank()).contiguous(), {}};
   }
 };
 
 struct ScatterSum : Function<ScatterSum> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group) {
-    keep(ctx, group);
+    keep(ctx, Region{group});
     return scattered(x_btc, *group);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {gathered(std::move(grads[0]), *kept<Communicator*>(ctx)), {}};
+    const auto& [group, name] = kept<Region>(ctx);
+    const comm::CallName calls(name);
+    return {gathered(std::move(grads[0]), *group), {}};
   }
 };
 
 }  // namespace
 
 Activation gather_tokens(const Activation& x_btc, Communicator& group) {
-  const auto again = [part = x_btc.again ? at::Tensor() : x_btc.value.detach(), part_again = x_btc.again, &group] {
-    return gathered(part_again ? part_again() : part, group);
+  const auto again = [part = x_btc.again ? at::Tensor() : x_btc.value.detach(), part_again = x_btc.again,
+                      region = Region{&group}] {
+    const comm::CallName calls(region.name);
+    return gathered(part_again ? part_again() : part, *region.group);
   };
   return {GatherTokens::apply(x_btc.value, &group), again};
 }

@@ -12,6 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 #include "braid/mesh/flat_range.h"
 #include "braid/optim/on_device.h"
 
@@ -120,6 +121,7 @@ GradNormExchange::GradNormExchange(const param::ParamStore& store, const ParamOr
                                    const std::function<bool(const param::Parameter&)>& counts, Communicator& model,
                                    Communicator* shards)
     : rank_(model.rank()) {
+  const comm::CallName name("gradient norm");
   const ParamPlaces places = places_of(order);
   check(places.size() == order.size(), "the order names each parameter once");
 

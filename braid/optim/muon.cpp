@@ -13,6 +13,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 #include "braid/mesh/flat_range.h"
 #include "braid/param/memory_account.h"
 
@@ -121,6 +122,7 @@ at::Tensor Muon::whole(const param::Parameter& param, const std::vector<OwnPart>
   check(param.placement.sharded - mesh::AxisSet{mesh::Axis::Tensor} == mesh::AxisSet(),
         cat(param.name, ": parts of a matrix lie on tensor ranks and on those that shard it"));
   const bool shared_out = store_.sharding().parts > 1, sliced = param.placement.sharded.has(mesh::Axis::Tensor);
+  const comm::CallName name(param.name);
   if (shared_out) shards_->all_reduce(matrix, ReduceOp::Sum).wait_host();
   if (sliced && tensor_) tensor_->all_reduce(matrix, ReduceOp::Sum).wait_host();
   return matrix;

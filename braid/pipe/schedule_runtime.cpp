@@ -7,11 +7,14 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/schedule/passes.h"
 
 namespace braid::pipe {
 namespace {
+
+constexpr std::string_view kActivations = "activations", kGradients = "gradients";  // of transfers
 
 bool receives(Op op) { return op == Op::RecvForward || op == Op::RecvBackward; }
 
@@ -134,12 +137,14 @@ Work ScheduleRuntime::post_receive(const Action& action) {
   require_runnable(action);
   const auto buffers = action.op == Op::RecvForward ? executor_.input_buffers(action.stage, action.micro)
                                                     : executor_.output_gradient_buffers(action.stage, action.micro);
+  const comm::CallName name(action.op == Op::RecvForward ? kActivations : kGradients);
   return pipe_.batch(transfers(P2p::Kind::Recv, action, buffers));
 }
 
 void ScheduleRuntime::post_send(const Action& action, const StageExecutor::Tensors& tensors) {
   std::erase_if(sends_,
                 [](const Work& sent) { return sent.done(); });  // frees sent tensors now, not at the end of the step
+  const comm::CallName name(action.op == Op::SendForward ? kActivations : kGradients);
   sends_.push_back(pipe_.batch(transfers(P2p::Kind::Send, action, tensors)));
 }
 

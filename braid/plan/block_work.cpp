@@ -5,6 +5,7 @@
 
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/torchtitan.h"
+#include "braid/spec/context_rules.h"
 
 namespace braid::plan {
 namespace {
@@ -135,12 +136,40 @@ void add_beside_table(PartWork& work, const layout::PartAccount& part, const Siz
   work.input_grad.num_reductions += part.backward_sums;
 }
 
-// Adds the all-gathers of keys and values over context ranks.
-void add_gathers(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
-  if (layout.context == 1) return;
-  work.forward.context_bytes = work.input_grad.context_bytes = z.e * z.n * layout.context * 2 * z.kv / z.t;
+// Adds the all-gathers of keys and values over `ranks` context ranks. What goes around a ring is as much.
+void add_gathers(PartWork& work, const layout::PartAccount& part, const Sizes& z, int ranks) {
+  if (ranks == 1) return;
+  work.forward.context_bytes = work.input_grad.context_bytes = z.e * z.n * ranks * 2 * z.kv / z.t;
   work.forward.num_gathers = 1;
   work.input_grad.num_gathers = part.attends_backward ? 2 : 0;
+}
+
+// Adds the all-to-alls of braid's forms of context parallelism: of tokens for heads, and to the places around the ring
+// (nn/ring_attention.h). Each moves queries, keys and values, and the outputs.
+void add_exchanges(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunSpec& spec) {
+  const int exchanges = (spec::exchange_ranks(spec) > 1 ? 1 : 0) + (spec::ring_ranks(spec) > 1 ? 1 : 0);
+  work.forward.exchanged_bytes = work.input_grad.exchanged_bytes = z.e * z.n * 2 * (z.q + z.kv) / z.t;
+  work.forward.num_exchanges = exchanges;
+  for (PassWork* pass : {&work.forward, &work.input_grad, &work.selected}) {
+    pass->attention.flops *= spec::most_exchanged_heads(spec);
+  }
+  work.input_grad.num_exchanges = part.attends_backward ? exchanges : 0;
+}
+
+// Adds what context ranks copy and merge in memory, in elements of a rank's tokens (block_work.h).
+void add_copies_of_context(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunSpec& spec) {
+  const double element = z.e * z.n / z.t, q = z.q, kv = z.kv, ring = spec::ring_ranks(spec);
+  double forward = 0, backward = 0;
+  if (spec::exchange_ranks(spec) > 1) forward = backward = 8 * (q + kv);
+  if (ring > 1) {
+    const double blocks = ring + 0.5;  // blocks that each query and key meets under a causal mask, on average
+    forward += 7 * blocks * q + 4 * q + 2 * kv;
+    backward += 3 * blocks * (q + 2 * kv) + 4 * q + 2 * (4 * ring - 1) * kv;
+  }
+  work.forward.streamed_bytes += element * forward;
+  if (!part.attends_backward) return;
+  work.selected.streamed_bytes += element * forward;
+  work.input_grad.streamed_bytes += element * backward;
 }
 
 }  // namespace
@@ -161,7 +190,7 @@ double element_bytes(DType type) {
 PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, FormulaSet formulas) {
   const Sizes z(spec, layout);
   const layout::PartAccount& part = layout.account->parts[number];
-  const bool attends = part.attention_flops.at(layout.extents.all) > 0;
+  const bool attends = part.attention_flops.at(layout.extents.all) > 0, is_braids = formulas == FormulaSet::Braid;
   PartWork work = counted_work(part, z, layout, formulas);
   if (attends && stores_scores(formulas, spec.model)) {
     add_stored_attention(work, part, z, spec.model.heads);
@@ -170,11 +199,13 @@ PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, 
   }
   if (!part.expert_products.empty()) add_routes(work, z, layout);
   add_sums(work, part, z, layout);
-  if (formulas == FormulaSet::Braid) {
+  if (is_braids) {
     add_copies(work, part, spec, layout);
     work.input_grad.gathered_again = spec.mesh.sequence_parallel ? part.gathered_again : 0;
   }
-  if (attends) add_gathers(work, part, z, layout);
+  if (attends) add_gathers(work, part, z, is_braids ? spec::ring_ranks(spec) : layout.context);
+  if (attends && is_braids) add_exchanges(work, part, z, spec);
+  if (attends && is_braids) add_copies_of_context(work, part, z, spec);
   if (part.runs_backward) work.full = work.forward;
   if (!is_torchtitan(formulas)) return work;
   attends ? count_torchtitan_attention(spec, layout, formulas, work)

@@ -39,7 +39,12 @@
 //   dispatch of tokens to experts      2 k h         (2 k + 1) h
 //   combination of experts' outputs    (k + 1) h     (k + 1) h
 //
-// A dropout mask has one byte for each element.
+//   rows of heads before and after     8 (q + kv)    8 (q + kv)
+//     both exchanges of Ulysses
+//   merged blocks and moved halves     7 b q + 4 q   3 b (q + 2 kv) + 4 q
+//     of a ring of r ranks               + 2 kv        + 2 (4 r - 1) kv
+//
+// A query of a ring meets b = r + 1/2 blocks. A dropout mask has one byte for each element.
 //
 // There are E experts on x expert ranks, and each token uses k of them. The router's product is h x E. The load is
 // assumed to be balanced, so each product of an expert has n k x / E rows. One all-to-all sends e n k h bytes to the
@@ -57,15 +62,17 @@ namespace braid::plan {
 
 struct PassWork {
   std::vector<Product> products;
-  Product attention;          // fused attention; none if it has no operations
-  double streamed_bytes = 0;  // bytes of memory-bound kernels, in tensors of about the hidden state's size
-  double reduced_bytes = 0;   // bytes of each all-reduce over tensor ranks (or all-gather + reduce-scatter)
-  int num_reductions = 0;     // number of these all-reduces
-  int gathered_again = 0;     // number of all-gathers of as many bytes, under sequence parallelism
-  double context_bytes = 0;   // bytes of each all-gather over context ranks
-  int num_gathers = 0;        // number of these all-gathers
-  double routed_bytes = 0;    // bytes of each all-to-all over expert ranks
-  int num_routes = 0;         // number of these all-to-alls
+  Product attention;           // fused attention; none if it has no operations
+  double streamed_bytes = 0;   // bytes of memory-bound kernels, in tensors of about the hidden state's size
+  double reduced_bytes = 0;    // bytes of each all-reduce over tensor ranks (or all-gather + reduce-scatter)
+  int num_reductions = 0;      // number of these all-reduces
+  int gathered_again = 0;      // number of all-gathers of as many bytes, under sequence parallelism
+  double context_bytes = 0;    // bytes of each all-gather over context ranks
+  int num_gathers = 0;         // number of these all-gathers
+  double exchanged_bytes = 0;  // bytes of each all-to-all over context ranks
+  int num_exchanges = 0;       // number of these all-to-alls
+  double routed_bytes = 0;     // bytes of each all-to-all over expert ranks
+  int num_routes = 0;          // number of these all-to-alls
 };
 
 // The work of each pass of one part of the model.

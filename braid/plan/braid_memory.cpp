@@ -2,7 +2,6 @@
 #include "braid/plan/braid_memory.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "braid/layout/logits.h"
@@ -17,6 +16,8 @@ using Keeps = spec::Recompute::Keeps;
 
 constexpr double kSingle = 4;
 constexpr double kTokenBytes = 16;        // bytes of a token and its target
+constexpr double kDocumentBytes = 8;      // bytes of the number of its document
+constexpr double kTargetNumbers = 5;      // of each target that backward of the loss has, beside its place
 constexpr double kSmallBytes = 64 << 10;  // bytes that the loss, norms and generators keep
 constexpr double kMostLogits = layout::kMostLogitBytes;
 
@@ -32,7 +33,9 @@ double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& 
 
 PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
   const double masks = part.masked.at(layout.extents);
-  return {bytes_of(part.everything, spec, layout) + masks, bytes_of(part.selected, spec, layout) + masks,
+  const bool attends = part.attention_flops.at(layout.extents.all) > 0 && part.attends_backward;
+  const double moved = attends ? context_memory(spec, layout).kept : 0;
+  return {bytes_of(part.everything, spec, layout) + masks + moved, bytes_of(part.selected, spec, layout) + masks,
           bytes_of(part.pending, spec, layout),
           part.runs_backward ? 0 : 1 / static_cast<double>(layout.account->parts_of_layer())};
 }
@@ -91,7 +94,7 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const TrainedMatrices& trained = x.trained[load.last_kind];
   const double of_products = (trained.down ? x.activated : 0) + (trained.up ? x.hidden : 0);  // inputs that they read
   const double again_feed = selected ? of_products : 0;
-  const double again_attention = selected ? x.heads + (trained.qkv ? x.hidden : 0) : 0;
+  const double again_attention = selected ? x.heads + x.context.again + (trained.qkv ? x.hidden : 0) : 0;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
   // Where blocks have graphs of their own, their outputs stay until then.
   const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
@@ -115,7 +118,8 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
   const double behind_last = x.heads + again_attention + x.gathered;
   const double attention =
-      std::max({x.heads + gradients + again_attention, behind_last, around_first}) - freed + copied;
+      std::max({std::max(x.heads + gradients, x.context.working) + again_attention, behind_last, around_first}) -
+      freed + copied;
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   return coming + dropped + std::max(feed, attention);
@@ -127,14 +131,6 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
 double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   if (x.gathered == 0 || !spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
   return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.hidden;
-}
-
-// Returns the parameters that are sharded.
-ParameterSum sharded_of(const PlannedRun& run, const StageParameters& parameters) {
-  ParameterSum sum;
-  if (num_shards(run.spec, run.layout, run.layout.gradient_group) > 1) sum += parameters.shared;
-  if (num_shards(run.spec, run.layout, run.layout.expert_gradient_group) > 1) sum += parameters.experts;
-  return sum;
 }
 
 // The borders of a rank's stages with those of other ranks.
@@ -153,15 +149,6 @@ Edges edges_of(const RunLayout& layout, schedule::StagePlacement placement, int 
     if (!gradient && to == rank && layout.stages[stage + 1].backward != StageBackward::Nothing) ++edges.kept_inputs;
   }
   return edges;
-}
-
-// Returns the bytes of the gradients of earlier microbatches that wait while those of copied key heads are summed.
-double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
-  const ModelSpec& model = run.spec.model;
-  const bool adds = run.spec.train.reduction == Reduction::Fast && run.layout.microbatches > 1;
-  if (run.layout.tensor <= model::num_kv_heads(model) || share.blocks == 0 || !adds) return 0;
-  const double gradient = state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).gradients;
-  return gradient * 2 * model::head_width(model) * model.width;
 }
 
 }  // namespace
@@ -184,6 +171,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
     gathered = all_tokens;
     exchanged = spec.train.microbatch > 1 ? all_tokens : 0;
   }
+  context = context_memory(spec, layout);
   qkv = of_row * (z.q + 2 * z.kv) / t;
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
@@ -205,6 +193,8 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
       element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
   logits = element * rows * static_cast<double>(layout.vocab) / t;
   whole_logits = logits <= kMostLogits;
+  const double number = std::max(kSingle, element);
+  if (whole_logits) logits += rows * (kTargetNumbers * number + kTokenBytes / 2);
   if (!whole_logits) logits = chunk_of_logits(rows, logits / rows);
 }
 
@@ -256,33 +246,10 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   return std::max({head, scattered, waiting, block - in_head});
 }
 
-double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
-  const auto& [spec, cluster, formulas, layout, rates] = run;
-  const ParameterSum all = sharded_of(run, share.parameters);
-  if (spec.sync.zero < 2 || all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
-  const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const ParameterSum block = sharded_of(run, share.block), ends = sharded_of(run, {.shared = share.ends});
-  const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
-  const double tied = std::min(tied_parameters(spec, layout).count, ends.count);
-  const double gradients = std::min(3 * block.count, all.count - ends.count) + ends.count + (uses - 1) * tied;
-  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all.all();
-  const double gathered = spec.sync.zero_gather == GatherUnit::Stage
-                              ? stages
-                              : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
-  const double weights = spec.sync.zero == 3 ? gathered : 0;
-  const bool in_units = spec.train.reduction == Reduction::Fast;
-  return (in_units ? gradients * bytes.gradients : 0) + weights * bytes.weights;
-}
-
-double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {
-  const RunLayout& layout = run.layout;
-  const int leaves = layout.microbatches / num_updates(run) / layout.copies_in_pipe;
-  const ParameterSum all{.count = share.parameters.count() + share.both_uses.count};
-  return std::bit_width(static_cast<unsigned>(leaves)) * state_bytes(run.spec.train.dtype, run.formulas, all).gradients;
-}
-
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
-  const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
+  const bool by_document = spec.data.attention == AttentionMask::Document;
+  const double batch = (kTokenBytes + (by_document ? kDocumentBytes : 0)) * layout.microbatches *
+                       spec.train.microbatch * spec.model.context;
   const auto of_part = [&](size_t part) { return layout.account->parts[part].tables.at(layout.extents.all); };
   const double tables = load.of_parts(of_part);
   return batch + kSmallBytes + kSingle * tables;

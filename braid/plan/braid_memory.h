@@ -1,6 +1,7 @@
 // Activations of braid's own blocks, tensor by tensor, as their layers keep them.
 #pragma once
 
+#include "braid/plan/context_memory.h"
 #include "braid/plan/data_exchange.h"
 
 namespace braid::plan {
@@ -26,10 +27,11 @@ struct ActivationBytes {
   std::vector<TrainedMatrices> trained;  // by kind of layer
   double block = 0;                      // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
-  double all_tokens;              // the hidden state of all tokens; `hidden` has a rank's between products
-  double gathered = 0;            // the same under sequence parallelism, else 0
-  double exchanged = 0;           // in the order in which ranks exchange it, if sequences are not in that order
-  double inner_sums = 0;          // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
+  double all_tokens;      // the hidden state of all tokens; `hidden` has a rank's between products
+  double gathered = 0;    // the same under sequence parallelism, else 0
+  double exchanged = 0;   // in the order in which ranks exchange it, if sequences are not in that order
+  double inner_sums = 0;  // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
+  ContextMemory context;
   double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
   double mask = 0;                // mask of dropout: a byte for each element
   double embedding;               // what the embedding keeps beside masks: the input of its norm, if it has one
@@ -58,6 +60,8 @@ struct ActivationBytes {
 //   float32 statistics of norms (2 for each token, 1 of RMSNorm and of each head's norm)
 //                                                  4 n (2 (3 - g))    4 n (2 (3 - g))
 //   float32 statistics of attention                4 n heads/t        recomputed
+//   on context ranks: attention's output, as it is before it moves back to its tokens
+//                                                  e n q/t            recomputed
 //
 // A stage without the head also keeps its output, e n h, until the output's gradient arrives. Dropout of the embedding
 // keeps a mask, n h, and its norm, if it has one, e n h. The head keeps the inputs of its ops, the loss's input
@@ -96,18 +100,6 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 //
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
-
-// Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
-// microbatch. Only sharded parameters count. A table is an embedding's weight. The buffers hold:
-//
-//   gradients to be reduce-scattered          those of three blocks' parameters and of each use of a table
-//   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
-//                                             those of the stages that sync.zero_gather "stage" keeps gathered
-double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
-
-// Returns the bytes of a rank's gradients under train.reduction "reproducible". A tree adds the m microbatches of an
-// update (param/grad_sink.h). It keeps log2(m) + 1 gradients of each use of a parameter, whole under every sync.zero.
-double tree_gradient_bytes(const PlannedRun& run, const RankShare& share);
 
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);

@@ -15,14 +15,17 @@
 namespace braid::plan {
 
 bool same_work(const LayoutPoint& a, const LayoutPoint& b) {
-  return a.pipe == b.pipe && a.data == b.data && a.tensor == b.tensor && a.microbatch == b.microbatch &&
-         a.recompute == b.recompute;
+  return a.pipe == b.pipe && a.data == b.data && a.tensor == b.tensor && a.context == b.context && a.form == b.form &&
+         a.sequence_parallel == b.sequence_parallel && a.microbatch == b.microbatch && a.recompute == b.recompute;
 }
 
 void set_layout(RunSpec& run, const LayoutPoint& layout) {
   run.mesh.pipe = layout.pipe;
   run.mesh.data = layout.data;
   run.mesh.tensor = layout.tensor;
+  run.mesh.context = layout.context;
+  run.mesh.context_parallel = layout.form;
+  run.mesh.sequence_parallel = layout.sequence_parallel;
   run.train.microbatch = layout.microbatch;
   run.pipeline.schedule = layout.schedule->name;
   run.pipeline.chunks = layout.chunks;
@@ -38,9 +41,13 @@ void set_layout(RunSpec& run, const LayoutPoint& layout) {
 }
 
 const std::vector<std::string>& layout_keys() {
-  static const std::vector<std::string> kKeys = {
-      "mesh.pipe", "mesh.data",       "mesh.tensor",      "train.microbatch",   "pipeline.schedule", "pipeline.chunks",
-      "sync.zero", "sync.zero_group", "memory.recompute", "pipeline.partition", "mesh.batch_shares"};
+  static const std::vector<std::string> kKeys = {"mesh.pipe",          "mesh.data",
+                                                 "mesh.tensor",        "mesh.sequence_parallel",
+                                                 "mesh.context",       "mesh.context_parallel",
+                                                 "train.microbatch",   "pipeline.schedule",
+                                                 "pipeline.chunks",    "sync.zero",
+                                                 "sync.zero_group",    "memory.recompute",
+                                                 "pipeline.partition", "mesh.batch_shares"};
   return kKeys;
 }
 
@@ -82,16 +89,18 @@ class Space {
   }
 
   std::vector<LayoutPoint> all() {
-    const int64_t devices = request_.num_devices / (int64_t{run_.mesh.context} * run_.mesh.expert);
-    if (devices * run_.mesh.context * run_.mesh.expert != request_.num_devices) return {};
+    const int64_t devices = request_.num_devices / run_.mesh.expert;
+    if (devices * run_.mesh.expert != request_.num_devices) return {};
     for (const int tensor : kept("mesh.tensor", divisors(devices), given_.tensor)) {
       if (!model::can_split_heads(run_.model, tensor)) continue;
-      for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
-        const int64_t data = devices / tensor / pipe;
-        if (devices % (int64_t{tensor} * pipe) != 0) continue;
-        if (run_.train.batch % (sum_of_shares(data) * run_.mesh.expert) != 0) continue;
-        if (pipe > run_.model.layers) continue;  // an even cut needs a block for each stage
-        add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor});
+      for (const int context : kept("mesh.context", contexts(devices / tensor), given_.context)) {
+        for (const int pipe : kept("mesh.pipe", divisors(devices / tensor / context), given_.pipe)) {
+          const int64_t data = devices / tensor / context / pipe;
+          if (devices % (int64_t{tensor} * context * pipe) != 0) continue;
+          if (run_.train.batch % (sum_of_shares(data) * run_.mesh.expert) != 0) continue;
+          if (pipe > run_.model.layers) continue;  // an even cut needs a block for each stage
+          add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor, .context = context});
+        }
       }
     }
     return std::move(layouts_);
@@ -102,6 +111,9 @@ class Space {
     return {run.mesh.pipe,
             run.mesh.data,
             run.mesh.tensor,
+            run.mesh.context,
+            run.mesh.context_parallel,
+            run.mesh.sequence_parallel,
             run.train.microbatch,
             nullptr,
             run.pipeline.chunks,
@@ -126,6 +138,31 @@ class Space {
     return pinned(key) ? std::vector<Value>{given} : values;
   }
 
+  // Returns the numbers of context ranks, of `ranks` that are left for all axes but tensor.
+  std::vector<int> contexts(int64_t ranks) const {
+    if (!request_.on_cpus) return {1};
+    std::vector<int> all = divisors(ranks);
+    std::erase_if(all, [&](int context) {
+      const int tokens = run_.model.context / context;
+      if (tokens * context != run_.model.context || context % std::max(run_.mesh.ulysses_ranks, 1) != 0) return true;
+      return context > 1 && context != given_.context && tokens < kFewestContextTokens;
+    });
+    return all;
+  }
+  std::vector<ContextParallel> forms(int context) const {
+    using enum ContextParallel;
+    std::vector<ContextParallel> all{given_.form};
+    if (context == 1 || run_.mesh.ulysses_ranks > 0) return all;
+    for (const ContextParallel form : {Ring, Ulysses}) {
+      if (form != given_.form) all.push_back(form);
+    }
+    return all;
+  }
+  std::vector<bool> token_splits(const LayoutPoint& layout) const {
+    const bool divides = run_.model.context / layout.context % layout.tensor == 0;
+    return layout.tensor > 1 && divides ? std::vector{false, true} : std::vector{false};
+  }
+
   static std::vector<CutChoice> cuts_of(int pipe) {
     using enum CutChoice;
     return pipe > 1 ? std::vector{Even, Balanced} : std::vector{Even};
@@ -139,6 +176,16 @@ class Space {
 
   void add_mesh(LayoutPoint layout) {
     if (pinned("mesh.data") && layout.data != given_.data) return;
+    for (const auto form : kept("mesh.context_parallel", forms(layout.context), given_.form)) {
+      layout.form = form;
+      for (const bool splits : kept("mesh.sequence_parallel", token_splits(layout), given_.sequence_parallel)) {
+        layout.sequence_parallel = splits;
+        if (!splits || layout.tensor > 1) add_ranks(layout);
+      }
+    }
+  }
+
+  void add_ranks(LayoutPoint layout) {
     for (const int microbatch : kept("train.microbatch", divisors(sequences_of_share(layout)), given_.microbatch)) {
       layout.microbatch = microbatch;
       using enum RecomputeChoice;

@@ -106,8 +106,8 @@ StateBytes sharded(StateBytes bytes, int zero, int shards) {
 }
 
 int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies) {
-  const int of_data = copies.size / layout.copies_in_pipe;
-  const int shards = spec.sync.zero_group > 0 ? spec.sync.zero_group : of_data;
+  const int of_all = copies.size / layout.copies_in_pipe;
+  const int shards = spec.sync.zero_group > 0 ? spec.sync.zero_group * layout.context : of_all;
   return shards == 1 ? 1 : shards * layout.copies_in_pipe;
 }
 

@@ -7,6 +7,7 @@
 #include "braid/plan/balanced_partition.h"
 #include "braid/plan/block_work.h"
 #include "braid/plan/braid_memory.h"
+#include "braid/plan/buffer_memory.h"
 #include "braid/plan/device_rates.h"
 #include "braid/plan/rank_shards.h"
 #include "braid/plan/torchtitan.h"

@@ -114,7 +114,17 @@ constexpr Aspect kAspects[] = {
     {"pipe", [](const LayoutPoint& l) { return cat(l.pipe); },
      [](const LayoutPoint& from, LayoutPoint& to) { to.pipe = from.pipe, to.data = from.data; }},
     {"tensor", [](const LayoutPoint& l) { return cat(l.tensor); },
-     [](const LayoutPoint& from, LayoutPoint& to) { to.tensor = from.tensor, to.data = from.data; }},
+     [](const LayoutPoint& from, LayoutPoint& to) {
+       to.tensor = from.tensor, to.data = from.data, to.sequence_parallel = from.sequence_parallel;
+     }},
+    {"sequence parallelism", [](const LayoutPoint& l) { return std::string(l.sequence_parallel ? "on" : "off"); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.sequence_parallel = from.sequence_parallel; }},
+    {"context", [](const LayoutPoint& l) { return cat(l.context); },
+     [](const LayoutPoint& from, LayoutPoint& to) {
+       to.context = from.context, to.data = from.data, to.form = from.form;
+     }},
+    {"the form of context parallelism", [](const LayoutPoint& l) { return cat(l.form); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.form = from.form; }},
     {"microbatch", [](const LayoutPoint& l) { return cat(l.microbatch); },
      [](const LayoutPoint& from, LayoutPoint& to) { to.microbatch = from.microbatch; }},
     {"schedule", [](const LayoutPoint& l) { return cat(l.schedule->name); },

@@ -49,7 +49,10 @@ StageLoad units_load(const layout::ModelAccount& account, int begin, int end) {
   const int parts = static_cast<int>(account.parts_of_layer());
   StageLoad load{.blocks = static_cast<double>(end - begin) / parts,
                  .parts = std::vector<double>(account.parts.size())};
-  for (int unit = begin; unit < end; ++unit) ++load.parts[account.part_of(unit / parts, unit % parts)];
+  for (int unit = begin, layer = begin / parts, part = begin % parts; unit < end; ++unit) {  // divisions are slow here
+    ++load.parts[account.kind_of_layer[layer] * parts + part];
+    if (++part == parts) part = 0, ++layer;
+  }
   if (end > begin) load.last_kind = account.kind_of_layer[(end - 1) / parts];
   return load;
 }

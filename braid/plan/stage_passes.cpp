@@ -28,6 +28,7 @@ struct Rates {
     if (hides_tensor) pass.tensor = std::max(pass.tensor - products, pass.tensor / tensor.size());
     if (tensor.size() > 1) pass.tensor += skew * pass.compute;
     if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);
+    if (work.num_exchanges > 0) pass.context += work.num_exchanges * context.all_to_all_seconds(work.exchanged_bytes);
     if (work.num_routes > 0) pass.context += work.num_routes * experts.all_to_all_seconds(work.routed_bytes);
     return pass;
   }

@@ -76,8 +76,10 @@ class Page {
       parts.push_back(cat(grouped(static_cast<int64_t>(start("parameters"))), " parameters"));
     }
     std::vector<std::string> sides;
-    for (const char* axis : {"pipe", "data", "tensor"}) {
-      if (const std::string size = config("mesh", axis); !size.empty()) sides.push_back(cat(axis, " ", size));
+    for (const char* axis : {"pipe", "data", "tensor", "context"}) {
+      const std::string size = config("mesh", axis);
+      const bool shown = !size.empty() && (size != "1" || std::string_view(axis) != "context");
+      if (shown) sides.push_back(cat(axis, " ", size));
     }
     parts.push_back(joined(sides, " \u00d7 "));
     parts.push_back(config("train", "dtype"));

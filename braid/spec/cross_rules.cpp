@@ -20,7 +20,7 @@ bool reproducible(const RunSpec& spec) { return spec.train.reduction == Reductio
 
 std::string ranks_text(const View& at) {
   const auto& mesh = at.spec.mesh;
-  std::string others;  // axes not built yet, which count all the same
+  std::string others;
   if (mesh.context > 1) others += cat(" x context ", mesh.context);
   if (mesh.expert > 1) others += cat(" x expert ", mesh.expert);
   return cat("must leave at most ", counted(at.limits.all_ranks(), "rank"), " on ",
@@ -28,17 +28,18 @@ std::string ranks_text(const View& at) {
              " x tensor ", mesh.tensor, others, " = ", num_ranks(mesh), ")");
 }
 
-// The axis to blame for too many ranks: data if fewer replicas are enough, else the larger of tensor and pipe.
-enum class Blame { Data, Tensor, Pipe };
+// The axis to blame for too many ranks: data if fewer replicas are enough, else the largest of context, tensor, pipe.
+enum class Blame { Data, Context, Tensor, Pipe };
 Blame blame(const View& at) {
   MeshSpec mesh = at.spec.mesh;
   mesh.data = 1;
   if (num_ranks(mesh) <= at.limits.all_ranks()) return Blame::Data;
+  if (mesh.context > std::max(mesh.tensor, mesh.pipe)) return Blame::Context;
   return mesh.tensor > mesh.pipe ? Blame::Tensor : Blame::Pipe;
 }
 
 CrossRule too_many_ranks(const char* key, Blame who) {
-  return {{key, "mesh.pipe", "mesh.data", "mesh.tensor"},
+  return {{key, "mesh.pipe", "mesh.data", "mesh.context", "mesh.tensor"},
           [who](const View& at) { return num_ranks(at.spec.mesh) <= at.limits.all_ranks() || blame(at) != who; },
           ranks_text};
 }
@@ -88,9 +89,6 @@ std::vector<CrossRule> mesh_rules() {
       {{"mesh.sequence_parallel", "mesh.tensor"},
        [](const View& at) { return !at.spec.mesh.sequence_parallel || at.spec.mesh.tensor > 1; },
        [](const View&) { return std::string("must be false when mesh.tensor is 1: there is nobody to share with"); }},
-      {{"mesh.context", "model.context"},
-       [](const View& at) { return at.spec.model.context % at.spec.mesh.context == 0; },
-       [](const View& at) { return cat("must divide model.context (", at.spec.model.context, ")"); }},
       {{"mesh.tensor", "mesh.sequence_parallel", "mesh.context", "model.context"},
        [](const View& at) {
          const auto& mesh = at.spec.mesh;
@@ -119,6 +117,7 @@ std::vector<CrossRule> mesh_rules() {
          return cat("must give each of model.heads (", at.spec.model.heads, ") an even number of features");
        }},
       too_many_ranks("mesh.data", Blame::Data),
+      too_many_ranks("mesh.context", Blame::Context),
       too_many_ranks("mesh.tensor", Blame::Tensor),
       too_many_ranks("mesh.pipe", Blame::Pipe),
   };
@@ -206,7 +205,7 @@ std::vector<CrossRule> train_rules() {
          return at.spec.sync.replication != ReplicationKind::ParameterServer || at.spec.train.device == DeviceKind::Cpu;
        },
        [](const View&) { return std::string("needs train.device = \"cpu\": servers are on the host"); }},
-      {{"train.device", "mesh.pipe", "mesh.data", "mesh.tensor"},
+      {{"train.device", "mesh.pipe", "mesh.data", "mesh.context", "mesh.tensor"},
        [](const View& at) { return at.spec.train.device != DeviceKind::Cuda || num_ranks(at.spec.mesh) == 1; },
        [](const View& at) {
          return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec.mesh),
@@ -251,7 +250,7 @@ std::string engine_text(const View& at) {
 std::vector<CrossRule> launch_rules() {
   return {
       {{"run.engine", "run.ranks"}, engine_fits, engine_text},
-      {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor", "sync.servers", "sync.servers_on"},
+      {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.context", "mesh.tensor", "sync.servers", "sync.servers_on"},
        [](const View& at) {
          return !as_processes(at.spec) || num_world_ranks(at.spec) <= kMaxProcessRanks * at.limits.num_hosts;
        },
@@ -275,6 +274,7 @@ const std::vector<CrossRule>& cross_rules() {
   static const std::vector<CrossRule> kRules = [] {
     auto all = model_rules();
     for (auto& rule : mesh_rules()) all.push_back(std::move(rule));
+    for (auto& rule : context_rules()) all.push_back(std::move(rule));
     for (auto& rule : partition_rules()) all.push_back(std::move(rule));
     for (auto& rule : schedule_rules()) all.push_back(std::move(rule));
     for (auto& rule : data_rules()) all.push_back(std::move(rule));

@@ -26,6 +26,8 @@ struct CrossRule {
 const std::vector<CrossRule>& cross_rules();
 // Returns the rules of the model alone.
 std::vector<CrossRule> model_rules();
+// Returns the rules of context ranks.
+std::vector<CrossRule> context_rules();
 // Returns the rules of keys that only some schedules read.
 std::vector<CrossRule> schedule_rules();
 // Returns the rules of the partition into stages.

@@ -76,6 +76,16 @@ CrossRule sound_on_split_tokens() {
           }};
 }
 
+CrossRule sound_on_parts_of_sequences() {
+  const auto found = [](const View& at) { return mistakes(at.spec.model, model::problems_on_parts_of_sequences); };
+  Strings keys = family_keys();
+  keys.insert(keys.begin(), "mesh.context");
+  return {keys, [found](const View& at) { return at.spec.mesh.context == 1 || found(at).empty(); },
+          [found](const View& at) {
+            return cat("must be 1 for the blocks of \"", at.spec.model.family, "\": ", joined(found(at), "; "));
+          }};
+}
+
 }  // namespace
 
 std::vector<CrossRule> model_rules() {
@@ -84,6 +94,7 @@ std::vector<CrossRule> model_rules() {
       sound_family(),
       sound_on_tensor_ranks(),
       sound_on_split_tokens(),
+      sound_on_parts_of_sequences(),
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
       of_heads("model.head_width", &ModelSpec::head_width, {kFree, kCapped}),

@@ -20,24 +20,25 @@ std::string share_text(const View& at) {
 }  // namespace
 
 std::vector<CrossRule> placement_rules() {
-  return {{{"run.placement", "mesh.pipe", "mesh.data", "mesh.tensor", "sync.servers", "sync.servers_on"},
-           [](const View& at) {
-             const int hosts = at.limits.num_hosts;
-             return hosts == 1 || in_blocks(at) ||
-                    !listed_hosts(at.spec.run.placement, static_cast<int>(num_world_ranks(at.spec)), hosts).empty();
-           },
-           [](const View& at) {
-             return cat("must be \"", kPlacedInBlocks, "\" or a list of ", num_world_ranks(at.spec),
-                        " hosts, one for each rank: 0 for the first, and each of 0 to ", at.limits.num_hosts - 1,
-                        " at least once");
-           }},
-          {{"mesh.data", "mesh.pipe", "mesh.tensor", "run.placement", "sync.servers", "sync.servers_on"},
-           [](const View& at) {
-             const int64_t ranks = num_world_ranks(at.spec);
-             if (at.limits.ranks_started > 0) return ranks == at.limits.ranks_started;
-             return !in_blocks(at) || ranks % at.limits.num_hosts == 0;
-           },
-           share_text}};
+  return {
+      {{"run.placement", "mesh.pipe", "mesh.data", "mesh.context", "mesh.tensor", "sync.servers", "sync.servers_on"},
+       [](const View& at) {
+         const int hosts = at.limits.num_hosts;
+         return hosts == 1 || in_blocks(at) ||
+                !listed_hosts(at.spec.run.placement, static_cast<int>(num_world_ranks(at.spec)), hosts).empty();
+       },
+       [](const View& at) {
+         return cat("must be \"", kPlacedInBlocks, "\" or a list of ", num_world_ranks(at.spec),
+                    " hosts, one for each rank: 0 for the first, and each of 0 to ", at.limits.num_hosts - 1,
+                    " at least once");
+       }},
+      {{"mesh.data", "mesh.pipe", "mesh.context", "mesh.tensor", "run.placement", "sync.servers", "sync.servers_on"},
+       [](const View& at) {
+         const int64_t ranks = num_world_ranks(at.spec);
+         if (at.limits.ranks_started > 0) return ranks == at.limits.ranks_started;
+         return !in_blocks(at) || ranks % at.limits.num_hosts == 0;
+       },
+       share_text}};
 }
 
 }  // namespace braid::spec

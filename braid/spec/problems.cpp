@@ -109,6 +109,7 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
         "run.ranks", "run.placement", "mesh.sequence_parallel", "mesh.batch_shares", "sync.servers_on"}) {
     if (key == off_by_default) return value_text(*find_field(key), RunSpec());
   }
+  if (key == "mesh.context_parallel") return toml_text(cat(ContextParallel::Ulysses));
   if (key == "memory.recompute") {
     const int stages = num_stages(at.spec);
     return toml_text(nearest_recompute(at.spec.memory, stages <= model::num_units(at.spec.model) ? stages : 0));

@@ -86,10 +86,10 @@ inline bool replicas_run_apart(const RunSpec& spec) {
 // Returns the number of ranks of the run: those of the mesh, then the servers that are ranks of their own.
 inline int64_t num_world_ranks(const RunSpec& spec) { return num_ranks(spec.mesh) + num_server_ranks(spec.sync); }
 
-// Returns the number of data ranks over which one copy of the parameters is sharded; 1 without sharding.
-inline int shard_data(const RunSpec& spec) {
+// Returns the number of data and context ranks over which one copy of the parameters is sharded; 1 without sharding.
+inline int num_shards(const RunSpec& spec) {
   if (spec.sync.zero == 0) return 1;
-  return spec.sync.zero_group == 0 ? spec.mesh.data : spec.sync.zero_group;
+  return spec.mesh.context * (spec.sync.zero_group == 0 ? spec.mesh.data : spec.sync.zero_group);
 }
 
 }  // namespace braid::spec

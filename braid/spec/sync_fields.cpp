@@ -31,9 +31,10 @@ std::vector<Field> sync_fields() {
       sync<&S::zero>("sync.zero", IntRange{0, 3},
                      "What the data ranks share out instead of holding copies: 1 the optimizer's states, 2 gradients "
                      "too, 3 parameters too."),
-      sync<&S::zero_group>("sync.zero_group", at_least(0),
-                           "Data ranks that share out one copy, neighbours on the data axis; 0: all of them, with all "
-                           "context ranks, and all expert ranks but for experts."),
+      sync<&S::zero_group>(
+          "sync.zero_group", at_least(0),
+          "Data ranks that share out one copy with their context ranks, neighbours on the data axis; 0: "
+          "all of them, with all expert ranks but for experts."),
       sync<&S::zero_gather>("sync.zero_gather", one_of<GatherUnit>(),
                             "Under sync.zero 3, whether each block is gathered just before it runs and freed after it "
                             "(block), or a whole stage for as long as the schedule needs it soon (stage), which takes "

@@ -73,6 +73,10 @@ std::vector<Field> train_fields() {
       train<&T::check_replicas>("train.check_replicas", at_least(0),
                                 "Steps between comparisons of the weights and optimizer states of which several ranks "
                                 "hold copies; a rank whose copies differ is named and ends the run. 0: never."),
+      train<&T::check>("train.check", one_of<NormCheck>(),
+                       "Steps whose gradient norm is compared with one that is formed tensor by tensor from what all "
+                       "ranks hold; a difference that rounding does not explain ends the run before the update. "
+                       "first-step: the first one after each start whose gradients are finite."),
       train<&T::allow_change>("train.allow_change", Anything{},
                               "Keys of the training, such as [\"optimizer.lr\"], that may have another value than in "
                               "the checkpoint that train.resume names; any other change of one is refused."),

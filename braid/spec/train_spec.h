@@ -31,6 +31,10 @@ constexpr auto words(GraphUse) { return std::to_array<std::string_view>({"auto",
 enum class OnSpike { Stop, Skip, Rollback };
 constexpr auto words(OnSpike) { return std::to_array<std::string_view>({"stop", "skip", "rollback"}); }
 
+// The steps after whose backward the gradient norm is compared with one that is formed tensor by tensor.
+enum class NormCheck { FirstStep, EveryStep, Off };
+constexpr auto words(NormCheck) { return std::to_array<std::string_view>({"first-step", "every-step", "off"}); }
+
 // The largest scale of the loss, 2^24. A larger one gains nothing.
 inline constexpr double kLargestLossScale = 16777216;
 
@@ -59,6 +63,7 @@ struct TrainSpec {
   OnSpike on_spike = OnSpike::Stop;
   double spike_threshold = 0;  // standard deviations above the running mean; 0: only non-finite values are spikes
   int check_replicas = 0;      // steps between comparisons of replicated weights and states; 0: never
+  NormCheck check = NormCheck::FirstStep;
   // Keys that affect training and may differ from the checkpoint's when the run resumes (change_on_resume.h).
   std::vector<std::string> allow_change = {};
   std::string sample_prompt;  // text to continue at the end of training; empty: none

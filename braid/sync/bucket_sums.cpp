@@ -108,6 +108,10 @@ void BucketSums::follow(BucketPlan plan) {
   plan_ = std::move(plan);
   order_.reset(plan_);
   order_is_learnt_ = false;
+  names_.clear();
+  for (const BucketShape& bucket : plan_.buckets) {
+    names_.emplace_back(cat("gradient bucket ", names_.size(), ": ", bucket.slices.front().name));
+  }
   reducer_->plan({store_.flat_grads().options(), plan_.buckets});
 }
 
@@ -117,7 +121,10 @@ at::Tensor BucketSums::slice(int bucket) const {
 }
 
 void BucketSums::launch_complete() {
-  while (const auto bucket = order_.take()) reducer_->start(*bucket, slice(*bucket));
+  while (const auto bucket = order_.take()) {
+    const comm::CallName name(names_[*bucket]);
+    reducer_->start(*bucket, slice(*bucket));
+  }
 }
 
 void BucketSums::launch_all() {
@@ -126,7 +133,10 @@ void BucketSums::launch_all() {
 }
 
 void BucketSums::finish() {
-  for (const int bucket : order_.order()) reducer_->advance(bucket);
+  for (const int bucket : order_.order()) {
+    const comm::CallName name(names_[bucket]);
+    reducer_->advance(bucket);
+  }
   for (const int bucket : order_.order()) reducer_->finish(bucket);
   if (!order_is_learnt_) learn_order();
   order_.begin_step();

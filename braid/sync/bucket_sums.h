@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/comm/op_name.h"
 #include "braid/param/param_store.h"
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/grad_reducer.h"
@@ -88,6 +89,7 @@ class BucketSums {
   Communicator& group_;
   std::unique_ptr<GradReducer> reducer_;
   BucketPlan plan_;
+  std::vector<comm::OpName> names_;  // by bucket
   LaunchOrder order_;
   bool order_is_learnt_ = false;
 };

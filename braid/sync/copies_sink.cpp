@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/comm/op_name.h"
 #include "braid/mesh/flat_range.h"
 #include "braid/param/memory_account.h"
 
@@ -44,6 +45,7 @@ param::GradSlot CopiesSink::open(const param::Parameter& param, int use, int mic
 }
 
 void CopiesSink::close(const param::Parameter& param, int use, int micro) {
+  const comm::CallName name(open_.empty() ? comm::OpName() : comm::OpName(param.name));
   for (const Copies& copies : std::exchange(open_, {})) {
     copies.holders->all_reduce(copies.elements, ReduceOp::Sum).order_before(copies.holders->queue());
     if (copies.before.defined()) copies.elements.add_(copies.before);

@@ -8,6 +8,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
 
@@ -19,6 +20,7 @@ MeanOfReplicas::MeanOfReplicas(param::ParamStore& store, Communicator& replicas)
   const param::MemoryScope scope(param::MemoryCategory::Communication);
   const at::Tensor& masters = store.flat_master();
   own_ = masters.detach().clone();
+  const comm::CallName name("mean of replicas");
   replicas.all_reduce(masters, ReduceOp::Sum).order_before(replicas.queue());
   masters.div_(replicas.size());
   store.round_masters();
@@ -75,6 +77,7 @@ void LocalSgd::updated() {
 
 void LocalSgd::average() {
   const at::Tensor& masters = store_.flat_master();
+  const comm::CallName name("mean of replicas");
   groups_.replicas.all_reduce(masters, ReduceOp::Sum).order_before(groups_.replicas.queue());
   bytes_averaging_ += all_reduce_bytes(masters, groups_.replicas.size());
   masters.div_(groups_.replicas.size());

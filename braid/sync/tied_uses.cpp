@@ -1,6 +1,7 @@
 // Adds the uses of tied parameters: first those on this rank, then those of other ranks.
 #include "braid/sync/tied_uses.h"
 
+#include "braid/comm/op_name.h"
 #include "braid/sync/ring_bytes.h"
 
 namespace braid::sync {
@@ -26,6 +27,7 @@ int64_t add_tied_uses(const param::ParamStore& store, Communicator& tied) {
       if (use.slice.data_ptr() != param.main_grad.data_ptr()) sum.add_(owned_of(store, param, use.slice));
     }
     if (static_cast<int>(param.local_uses.size()) == param.uses) continue;
+    const comm::CallName name(param.name);
     tied.all_reduce(sum, ReduceOp::Sum).order_before(tied.queue());
     bytes += all_reduce_bytes(sum, tied.size());
   }

@@ -5,19 +5,32 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
 
 namespace braid::sync {
+namespace {
+
+// Returns "gradients of blocks.0.ln_1.weight ..": the first parameter stands for its unit.
+comm::OpName name_of(std::string_view what, const param::ParamStore& store, size_t unit) {
+  if (unit >= store.units().size()) return comm::OpName(cat(what, " of frozen unit ", unit - store.units().size()));
+  return comm::OpName(cat(what, " of ", store.params()[store.units()[unit].first_param].name, " .."));
+}
+
+}  // namespace
 
 UnitGatherer::UnitGatherer(param::ParamStore& store, Communicator& shards)
-    : store_(store), shards_(shards), units_(static_cast<size_t>(store.num_gathered())) {}
+    : store_(store), shards_(shards), units_(static_cast<size_t>(store.num_gathered())) {
+  for (size_t unit = 0; unit < units_.size(); ++unit) units_[unit].name = name_of("parameters", store, unit);
+}
 
 void UnitGatherer::start(int unit) {
   Unit& now = units_[unit];
   if (now.state != State::Free) return;
   store_.allocate_unit(unit);
   const at::Tensor& whole = store_.gathered_data(unit);
+  const comm::CallName name(now.name);
   now.work = shards_.all_gather(whole, store_.own_part(unit));
   now.state = State::Gathering;
   bytes_sent_ += one_way_bytes(whole, shards_.size());
@@ -25,7 +38,10 @@ void UnitGatherer::start(int unit) {
 
 void UnitGatherer::free(int unit) {
   store_.free_unit(unit);
-  units_[unit] = {};
+  Unit& now = units_[unit];
+  now.state = State::Free;
+  now.num_users = 0;
+  now.work = {};
 }
 
 void UnitGatherer::prefetch(int block) {
@@ -79,6 +95,7 @@ Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups
   if (store.shards_parameters()) gatherer_.emplace(store, groups.shards);
   if (sink) {
     written_.resize(store.units().size());
+    for (size_t unit = 0; unit < store.units().size(); ++unit) names_.push_back(name_of("gradients", store, unit));
     sink->on_unit = [this](int unit, int, const at::Tensor& gradient) { take(unit, gradient); };
   } else {
     plan_pieces();
@@ -94,7 +111,8 @@ void Zero::plan_pieces() {
     for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) {
       of_param_[params[p].name].push_back(static_cast<int>(pieces_.size()));
     }
-    pieces_.push_back({static_cast<int>(u), unit.begin, unit.end, unit.num_params, unit.num_params, {}});
+    const int count = unit.num_params;
+    pieces_.push_back({static_cast<int>(u), unit.begin, unit.end, count, count, {}, name_of("gradients", store_, u)});
   }
   for (const param::Parameter& param : params) {
     const int u = store_.unit_of(param);
@@ -102,7 +120,8 @@ void Zero::plan_pieces() {
       const int64_t begin = use.slice.storage_offset() - store_.flat_grads().storage_offset();
       if (begin == param.offset) continue;
       of_param_[param.name].push_back(static_cast<int>(pieces_.size()));
-      pieces_.push_back({u, begin, begin + store_.units()[u].length(), 1, 1, {}});
+      pieces_.push_back(
+          {u, begin, begin + store_.units()[u].length(), 1, 1, {}, comm::OpName(cat("another use of ", param.name))});
     }
   }
 }
@@ -132,12 +151,14 @@ void Zero::ready(const param::Parameter& param) {
   for (const int piece : of_param_.at(param.name)) --pieces_[piece].num_missing;
   for (; next_ < pieces_.size() && pieces_[next_].num_missing == 0; ++next_) {
     Piece& piece = pieces_[next_];
+    const comm::CallName name(piece.name);
     piece.work = scatter(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin));
   }
 }
 
 // Takes the gradients of a unit from one microbatch.
 void Zero::take(int unit, const at::Tensor& gradient) {
+  const comm::CallName name(names_[unit]);
   in_flight_.push_back({unit, gradient, scatter(gradient)});
   if (in_flight_.size() > kMostInFlight) land();
 }
@@ -189,14 +210,19 @@ void Zero::add_copies() {
     bytes_sent_ += all_reduce_bytes(gradients, copies.size());
     copies.all_reduce(gradients, ReduceOp::Sum).order_before(copies.queue());
   };
-  if (sink_) return sum(store_.flat_grads());
+  if (sink_) {
+    const comm::CallName name("gradients of copies");
+    return sum(store_.flat_grads());
+  }
   for (const Piece& piece : pieces_) {
+    const comm::CallName name(piece.name);
     sum(own_part(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin)));
   }
 }
 
 void Zero::updated() {
   if (gatherer_) return;
+  const comm::CallName name("updated parameters");
   std::vector<Work> works;
   for (size_t unit = 0; unit < store_.units().size(); ++unit) {
     const at::Tensor& whole = store_.unit_data(static_cast<int>(unit));

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/comm/op_name.h"
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
 #include "braid/sync/replication.h"
@@ -45,7 +46,8 @@ class UnitGatherer {
   struct Unit {
     State state = State::Free;
     int num_users = 0;
-    Work work;
+    Work work = {};
+    comm::OpName name = {};  // of the gather
   };
   void start(int unit);
   void free(int unit);
@@ -87,6 +89,7 @@ class Zero final : public Replication {
     int num_missing;     // parameters that are not ready yet
     int num_params;
     Work work;
+    comm::OpName name;  // of the sum
   };
   struct InFlight {
     int unit;
@@ -112,6 +115,7 @@ class Zero final : public Replication {
   std::deque<InFlight> in_flight_;                              // used if gradients are sharded
   // Used if gradients are sharded. By unit: this step's sum has begun.
   std::vector<bool> written_;
+  std::vector<comm::OpName> names_;  // by unit: of the sums
   int64_t bytes_sent_ = 0;
 };
 

@@ -23,6 +23,7 @@ BatchSource::BatchSource(const RunSpec& spec, const SampleSource& source, const 
       context_(spec.model.context),
       by_document_(spec.data.attention == AttentionMask::Document || spec.data.sequences == SequenceCut::Documents),
       padded_(spec.data.sequences == SequenceCut::Documents),
+      part_{groups.at[mesh::Axis::Context], groups.mesh.size(mesh::Axis::Context)},
       first_micro_(first_micros_[groups.at[mesh::Axis::Data]]),
       num_microbatches_(braid::spec::num_microbatches(spec, groups.at[mesh::Axis::Data])),
       num_global_(batch_ / microbatch_) {
@@ -61,6 +62,23 @@ nn::Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts 
   if (parts.targets) microbatch.targets_bt = tokens(first, 1);
   if (by_document_) microbatch.documents_bt = documents(first);
   return microbatch;
+}
+
+nn::Microbatch BatchSource::own_tokens(nn::Microbatch read) const {
+  if (part_.count == 1) return read;
+  const int64_t t = context_ / part_.count, first = part_.number * t;
+  const auto own = [&](const at::Tensor& all_bt) { return all_bt.narrow(1, first, t).contiguous(); };
+  if (read.tokens_bt.defined()) read.tokens_bt = own(read.tokens_bt);
+  if (!read.targets_bt.defined()) return read;
+  if (read.num_targets == 0) read.num_targets = static_cast<double>(read.targets_bt.numel());
+  if (!read.rows_bj.defined()) {
+    read.targets_bt = own(read.targets_bt);
+    return read;
+  }
+  const at::Tensor places_bj = read.rows_bj.sub(first), others_bj = places_bj.lt(0).logical_or_(places_bj.ge(t));
+  read.rows_bj = places_bj.masked_fill(others_bj, 0);
+  read.targets_bt = read.targets_bt.masked_fill(others_bj, nn::kNoTarget);
+  return read;
 }
 
 void BatchSource::read_masked(int64_t first, MicrobatchParts parts, nn::Microbatch& microbatch) const {

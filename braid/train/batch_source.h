@@ -44,6 +44,9 @@ class BatchSource {
   // With data.attention "document" it also has each token's document within the sequence. Throws IoError if a token
   // file is damaged.
   nn::Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
+  // Returns this context rank's part of the tokens and targets of `read`, whose sequences are whole. Its documents stay
+  // whole. The parts' losses add up to the mean loss of all targets.
+  nn::Microbatch own_tokens(nn::Microbatch read) const;
   // Returns Microbatch::num_targets for the first `count` sequences of a microbatch in an evaluation of `sequences`
   // sequences: `count` times the mean number of targets. So the mean over sequences is that over targets. 0 if all
   // sequences have as many.
@@ -67,6 +70,7 @@ class BatchSource {
   uint64_t dropout_key_;
   int batch_, microbatch_, context_;
   bool by_document_, padded_;
+  kernels::TokenPart part_;  // the tokens of each sequence that this rank has
   int first_micro_, num_microbatches_, num_global_;
   mutable std::pair<std::pair<int64_t, int64_t>, double> last_targets_{};  // the last call of targets_of(), its result
 };

@@ -92,7 +92,7 @@ void BlockExecutor::forward(int stage, int micro) {
   if (mode_ == ExecutorMode::Evaluation && model_.is_last(stage)) return evaluate_last(stage, micro);
   nn::Microbatch host = read(stage, micro);
   if (mode_ == ExecutorMode::Training) sample_hash_ += batches_.hash(step_, micro, host);
-  const nn::Microbatch microbatch = placed(std::move(host));
+  const nn::Microbatch microbatch = placed(batches_.own_tokens(std::move(host)));
   if (replays()) {
     losses_m_.select(0, micro).copy_(recorded_->replay(microbatch));
     return;
@@ -113,7 +113,7 @@ void BlockExecutor::evaluate_last(int stage, int micro) {
   nn::Microbatch host = read(stage, micro);
   for (at::Tensor* part : {&host.tokens_bt, &host.targets_bt, &host.documents_bt, &host.rows_bj}) *part = first(*part);
   host.num_targets = batches_.targets_in_evaluation(sequences_, run);
-  nn::Passage passage(placed(std::move(host)));
+  nn::Passage passage(placed(batches_.own_tokens(std::move(host))));
   const at::Tensor input = first(in_flight_[{stage, micro}].input);
   in_flight_.erase({stage, micro});
   const at::Tensor loss = model_.segments(stage).forward(input, passage);

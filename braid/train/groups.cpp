@@ -26,26 +26,33 @@ int tied_colour(const mesh::DeviceMesh& mesh, const StageLayout& layout, int ran
   return one_end ? mesh.peers(rank, {mesh::Axis::Pipe}).front() : mesh.num_ranks() + rank;
 }
 
-// Makes the group of replicas. Its ranks are in the order of their samples, the lower rank of a mirrored pair before
-// the other. In this order an all-reduce over the group continues the reduction tree over microbatches.
+// Makes the group of replicas. Its ranks are in the order of runs of `run` samples' ranks (0: all), then of their part
+// of the tokens, then of their samples, the lower rank of a mirrored pair before the other. With one run, an all-reduce
+// over the group continues the reduction tree over microbatches, and adds the parts of the tokens last.
 std::unique_ptr<Communicator> replica_group(const mesh::DeviceMesh& mesh, const StageLayout& layout,
-                                            Communicator& world) {
+                                            Communicator& world, int run) {
   mesh::Coords first = mesh.coords(world.rank());
   const int pipe = first[mesh::Axis::Pipe];
   first[mesh::Axis::Pipe] = layout.pair_of(pipe);
   const int colour = mesh.peers(mesh.rank(first), mesh::kSampleAxes).front();
-  const int place = 2 * mesh.index(world.rank(), mesh::kSampleAxes) + (first[mesh::Axis::Pipe] == pipe ? 0 : 1);
+  constexpr mesh::AxisSet kTokens{mesh::Axis::Context}, kSamples = mesh::kSampleAxes - kTokens;
+  if (run == 0) run = static_cast<int>(mesh.peers(world.rank(), kSamples).size());
+  const int sample = mesh.index(world.rank(), kSamples), part = mesh.index(world.rank(), kTokens);
+  const int copy = (sample / run * mesh.size(mesh::Axis::Context) + part) * run + sample % run;
+  const int place = 2 * copy + (first[mesh::Axis::Pipe] == pipe ? 0 : 1);
   return world.split(colour, place, "replicas");
 }
 
 }  // namespace
 
-Groups::Groups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_layout, Communicator& the_world, int shard_data)
+Groups::Groups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_layout, Communicator& the_world, int shards,
+               Reduction reduction)
     : mesh(the_mesh), at(the_mesh.coords(the_world.rank())), layout(the_layout), world(the_world) {
   check(world.size() == mesh.num_ranks(), "a world has one rank per place of its mesh");
-  all_replicas_ = replica_group(mesh, layout, world);
+  const bool apart = reduction == Reduction::Fast && shards > 1;
+  all_replicas_ = replica_group(mesh, layout, world, apart ? shards / mesh.size(mesh::Axis::Context) : 0);
   Communicator& all = *all_replicas_;
-  const int parts = shard_data == 1 ? 1 : shard_data * (layout.mirrored() ? 2 : 1);
+  const int parts = shards == 1 ? 1 : shards * (layout.mirrored() ? 2 : 1);
   check(all.size() % parts == 0, "copies are sharded alike");
   shards_ = all.split(all.rank() / parts, all.rank(), "shards");
   copies_ = all.split(all.rank() % parts, all.rank(), "copies");

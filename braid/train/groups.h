@@ -17,9 +17,11 @@ namespace braid::train {
 
 class Groups {
  public:
-  // REQUIRES: the size of `world` is the mesh's. One copy of the parameters is sharded over `shard_data` data ranks (a
-  // divisor of the data axis); 1: each data rank has its own copy. Collective.
-  Groups(const mesh::DeviceMesh& mesh, const StageLayout& layout, Communicator& world, int shard_data = 1);
+  // REQUIRES: the size of `world` is the mesh's. One copy of the parameters is sharded over `shards` ranks of those
+  // that differ along data and context; 1: each rank has its own copy. They are neighbouring data ranks, each with all
+  // its context ranks; under Reduction::Reproducible as many neighbours in the order of the sum. Collective.
+  Groups(const mesh::DeviceMesh& mesh, const StageLayout& layout, Communicator& world, int shards = 1,
+         Reduction reduction = Reduction::Reproducible);
 
   const mesh::DeviceMesh mesh;
   const mesh::Coords at;  // this rank's place

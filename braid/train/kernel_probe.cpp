@@ -202,6 +202,13 @@ class BlockProbe {
   std::unique_ptr<BlockInTraining> in_training_;
 };
 
+// Returns a run without context ranks, whose sequences have the tokens that a context rank has.
+RunSpec with_tokens_of_rank(RunSpec spec) {
+  spec.model.context /= spec.mesh.context;
+  spec.mesh.context = 1;
+  return spec;
+}
+
 struct MeasuredBlock {
   BlockSpeed speed;
   double round_seconds = 0;
@@ -230,7 +237,7 @@ MeasuredBlock measured(const RunSpec& spec, at::Device device, Communicator& ran
 }  // namespace
 
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks) {
-  return measured(spec, device, ranks).speed;
+  return measured(with_tokens_of_rank(spec), device, ranks).speed;
 }
 
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks) {
@@ -249,7 +256,8 @@ double BlockRemainder::bytes_per_second(double most) const {
 
 double BlockSeconds::skew() const { return std::max(0.0, (in_step - sums) / apart - 1); }
 
-double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks) {
+double measured_skew(const RunSpec& given, at::Device device, Communicator& ranks) {
+  const RunSpec spec = with_tokens_of_rank(given);
   const c10::AutoGradMode no_grad(false);
   const param::UncountedScope uncounted;
   const auto warm = warmed_up<TimedBlock>([&] { return std::make_unique<TimedBlock>(spec, device, ranks); }, ranks);

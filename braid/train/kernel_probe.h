@@ -57,7 +57,7 @@ void members(Pack& pack, BlockSpeed& speed) {
   pack(speed.products, speed.attention, speed.elementwise);
 }
 
-// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank. On CPUs, rounds
+// Runs the kernels of a block of `spec` in the order of a step, for a rank's part of a microbatch. On CPUs, rounds
 // alternate with a block as training runs it. Takes some tenths of a second, or three rounds if these take longer.
 // Takes medians on each rank and means over ranks.
 //

@@ -10,6 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/comm/op_name.h"
 #include "braid/model/shape.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/param/block_cache.h"
@@ -130,6 +131,7 @@ LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
 at::Tensor LoadedModel::forward(nn::Microbatch microbatch) const {
   const c10::AutoGradMode no_grad(false);
   microbatch.training = false;
+  const comm::CallName name("passage through the pipeline");
   Communicator& pipe = groups_.over({mesh::Axis::Pipe});
   const int stage = pipe.rank(), last = pipe.size() - 1;
   nn::Passage passage(microbatch);
@@ -151,6 +153,7 @@ at::Tensor LoadedModel::received(const nn::Microbatch& microbatch) const {
   const at::Tensor& tokens_bt = microbatch.tokens_bt;
   const at::Tensor x_btc =
       at::empty({tokens_bt.size(0), tokens_bt.size(1), spec_.model.width}, scalar_type(spec_.train.dtype));
+  const comm::CallName name("passage through the pipeline");
   Communicator& pipe = groups_.over({mesh::Axis::Pipe});
   const P2p receive{P2p::Kind::Recv, x_btc, pipe.rank() - 1, 0};
   pipe.batch({&receive, 1}).wait_host();
@@ -160,6 +163,7 @@ at::Tensor LoadedModel::received(const nn::Microbatch& microbatch) const {
 at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const nn::Microbatch& microbatch) const {
   Communicator& tensor = groups_.over({mesh::Axis::Tensor});
   if (microbatch.targets_bt.defined() || tensor.size() == 1) return y;
+  const comm::CallName name("logits");
   const at::Tensor shards_nstv = at::empty({tensor.size(), y.size(0), y.size(1), y.size(2)}, y.options());
   tensor.all_gather(shards_nstv, y.contiguous()).wait_host();
   return shards_nstv.movedim(0, 2).flatten(2, 3);

@@ -23,16 +23,23 @@ std::vector<nn::ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int 
   return nn::pieces_of(spec.model, units[stage], units[stage + 1]);
 }
 
+// Refuses blocks of a program where ranks split the tokens.
+void require_own_blocks(const RunSpec& spec, const nn::ModelMaker& maker) {
+  if (maker.block == nn::model_maker(spec.model).block) return;
+  constexpr const char* kWhy = ": a program's own blocks are not known to work on a part of the tokens";
+  std::vector<Problem> problems;
+  if (spec.mesh.sequence_parallel)
+    problems.push_back({"mesh.sequence_parallel", "true", cat("must be false", kWhy), "false"});
+  if (spec.mesh.context > 1) problems.push_back({"mesh.context", cat(spec.mesh.context), cat("must be 1", kWhy), "1"});
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
 // Returns the whole model's parameters as this tensor rank holds them.
 layout::ModelParams params_of(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker) {
   const int rank = groups.at[mesh::Axis::Tensor], ranks = groups.mesh.size(mesh::Axis::Tensor);
   layout::ModelParams params = maker.params(spec.model, rank, ranks);
+  require_own_blocks(spec, maker);
   if (!spec.mesh.sequence_parallel) return params;
-  if (maker.block != nn::model_maker(spec.model).block) {
-    throw ConfigError(
-        {{"mesh.sequence_parallel", "true",
-          "must be false: a program's own blocks are not known to work on a part of the tokens", "false"}});
-  }
   layout::split_tokens(model::graph_of(spec.model), {rank, ranks, mesh::Axis::Tensor}, params);
   return params;
 }
@@ -92,7 +99,7 @@ at::ScalarType scalar_type(DType dtype) {
 }
 
 std::vector<int64_t> hidden_sizes(const RunSpec& spec) {
-  const int parts = spec.mesh.sequence_parallel ? spec.mesh.tensor : 1;
+  const int parts = spec.mesh.context * (spec.mesh.sequence_parallel ? spec.mesh.tensor : 1);
   return {spec.train.microbatch, spec.model.context / parts, spec.model.width};
 }
 
@@ -116,6 +123,7 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
   store_ = std::make_unique<param::ParamStore>(
       mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
   make_sink();
+  if (spec.mesh.context > 1) context_ = ContextRanks(spec, groups.over({mesh::Axis::Context}));
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);
 }
 
@@ -162,7 +170,7 @@ void RankModel::build(const RunSpec& spec, int index) {
   stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
   const nn::RankContext rank{groups_.over({mesh::Axis::Tensor}), *stage.weight_grads, nn::kept_by_layers(policy),
-                             layout::sequence_of(spec.mesh), maker_.observer};
+                             layout::sequence_of(spec.mesh),     context_.group(),    maker_.observer};
   for (const nn::ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }

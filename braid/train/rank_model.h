@@ -11,6 +11,7 @@
 #include "braid/optim/grad_norm.h"
 #include "braid/param/unit_sink.h"
 #include "braid/spec/run_spec.h"
+#include "braid/train/context_ranks.h"
 #include "braid/train/groups.h"
 
 namespace braid::train {
@@ -76,6 +77,7 @@ class RankModel {
   std::unique_ptr<param::ParamStore> store_;
   std::unique_ptr<param::GradSink> sink_;
   param::UnitSink* unit_sink_ = nullptr;
+  ContextRanks context_;
   std::vector<int> stage_of_block_;
   std::vector<char> is_trained_;  // by block: 1 if one of its parameters is trained
   nn::BlockHooks hooks_;

@@ -23,6 +23,7 @@
 #include "braid/spec/masking.h"
 #include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/context_ranks.h"
 #include "braid/train/rank_model.h"
 #include "braid/train/resume.h"
 #include "braid/train/step_schedule.h"
@@ -74,19 +75,22 @@ std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads) {
   return measured;
 }
 
-ModelSample::ModelSample(const RunSpec& spec, const layout::ModelParams& params, Communicator& tensor)
+ModelSample::ModelSample(const RunSpec& spec, const layout::ModelParams& params, Communicator& tensor,
+                         const nn::ContextGroup& context)
     : spec_(spec),
       options_(at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec))),
       store_(params, Reduction::Fast, options_, spec.train.seed),
       sink_(param::accumulating_sink(store_)),
       queue_(*sink_),
       recompute_(spec::stage_recompute(spec.memory, 0)),
-      rank_{tensor, queue_, nn::kept_by_layers(recompute_), layout::sequence_of(spec.mesh)} {
-  const int64_t b = spec.train.microbatch, t = spec.model.context;
+      rank_{tensor, queue_, nn::kept_by_layers(recompute_), layout::sequence_of(spec.mesh), context} {
+  const int64_t b = spec.train.microbatch, t = spec.model.context / spec.mesh.context;
   microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});
   const int64_t picked = spec::num_picked(spec);
-  microbatch_.targets_bt = microbatch_.tokens_bt.narrow(1, 0, picked).contiguous();
-  if (picked < t) microbatch_.rows_bj = at::arange(picked, at::kLong).expand({b, picked}).contiguous();
+  const bool picks = picked < spec.model.context;
+  const at::Tensor rows_j = at::arange(picks ? picked : t, at::kLong).remainder(t);
+  microbatch_.targets_bt = microbatch_.tokens_bt.index_select(1, rows_j);
+  if (picks) microbatch_.rows_bj = rows_j.expand({b, picked}).contiguous();
   microbatch_ = placed_on(compute_device(spec), microbatch_, spec.model.vocab);
   x_btc_ = at::full(hidden_sizes(spec), 0.5, options_);
 }
@@ -123,7 +127,8 @@ double ModelSample::now() const {
 }
 
 int64_t ModelSample::kept_bytes() const {
-  return param::memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
+  return param::memory_use(param::accounted_rank().value_or(0))
+      .bytes[static_cast<size_t>(param::MemoryCategory::Activations)];
 }
 
 namespace {
@@ -133,10 +138,13 @@ constexpr int kWarmUps = 2, kRuns = 5;
 // Times one rank's pieces, on parameters of their own.
 class Profile {
  public:
-  Profile(const RunSpec& spec, Communicator& tensor)
+  Profile(const RunSpec& spec, Communicator& ranks)
       : spec_(spec),
-        params_(layout::model_params(spec.model, tensor.rank(), tensor.size())),
-        sample_(spec, params_, tensor) {}
+        tensor_(ranks.split(ranks.rank() / spec.mesh.tensor, ranks.rank(), "tensor")),
+        context_ranks_(ranks.split(ranks.rank() % spec.mesh.tensor, ranks.rank(), "context")),
+        context_(spec, *context_ranks_),
+        params_(layout::model_params(spec.model, tensor_->rank(), tensor_->size())),
+        sample_(spec, params_, *tensor_, context_.group()) {}
 
   plan::Unit measured(const nn::ModelPiece& piece) {
     const ModelSample::Piece sample = sample_.piece(piece);
@@ -171,14 +179,16 @@ class Profile {
            snapshot_bytes(elements, optim::num_states(spec_.optimizer, param.linear));
   }
 
-  // Returns the bytes of masters and states that are copied on the host for a save, sharded across data ranks.
+  // Returns the bytes of masters and states that are copied on the host for a save, sharded across its copies.
   int64_t snapshot_bytes(int64_t elements, int states) const {
     if (!spec_.checkpoint.async || !sample_.store().flat_data().is_cpu()) return 0;
     return elements * (1 + states) * static_cast<int64_t>(sample_.store().flat_master().element_size()) /
-           spec_.mesh.data;
+           (spec_.mesh.data * spec_.mesh.context);
   }
 
   const RunSpec& spec_;
+  const std::unique_ptr<Communicator> tensor_, context_ranks_;
+  const ContextRanks context_;
   const layout::ModelParams params_;
   ModelSample sample_;
 };
@@ -205,9 +215,9 @@ std::vector<plan::Unit> measured_parts(Profile& profile, const ModelSpec& model,
 }
 
 // Measures the units of a model on `sample`, whose first layers are the model's and have all kinds.
-std::vector<plan::Unit> measured_units(const RunSpec& sample, const ModelSpec& model, Communicator& tensor) {
+std::vector<plan::Unit> measured_units(const RunSpec& sample, const ModelSpec& model, Communicator& ranks) {
   const model::ModelGraph graph = model::graph_of(model);
-  Profile profile(sample, tensor);
+  Profile profile(sample, ranks);
   std::vector<plan::Unit> units{profile.measured({0})};
   units.back().name = "embedding";
   const plan::Unit head = profile.measured({sample.model.layers + 1});
@@ -230,12 +240,12 @@ std::vector<plan::Unit> measured_units(const RunSpec& sample, const ModelSpec& m
 std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
   RunSpec sample = spec;
   sample.model.layers = first_layers(model::graph_of(spec.model)).back();
-  const auto measured = [&](Communicator& tensor) {
-    param::account_memory_to(tensor.rank());
+  const auto measured = [&](Communicator& ranks) {
+    param::account_memory_to(ranks.rank());
     enter_device(spec);
-    return measured_units(sample, spec.model, tensor);
+    return measured_units(sample, spec.model, ranks);
   };
-  return values_by_rank(launcher(spec.run), spec.mesh.tensor, measured,
+  return values_by_rank(launcher(spec.run), spec.mesh.context * spec.mesh.tensor, measured,
                         {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 

@@ -33,8 +33,10 @@ struct PassTimes {
 class ModelSample {
  public:
   // `params` are those of blocks of the model of `spec`, whose vocabulary is resolved. Pieces recompute as the first
-  // stage does. `spec` and `tensor` outlive this.
-  ModelSample(const RunSpec& spec, const layout::ModelParams& params, Communicator& tensor);
+  // stage does. With mesh.context > 1 all ranks of `context` make the same calls. `spec`, `tensor` and the ranks of
+  // `context` outlive this.
+  ModelSample(const RunSpec& spec, const layout::ModelParams& params, Communicator& tensor,
+              const nn::ContextGroup& context = {});
 
   const param::ParamStore& store() const { return store_; }
 
@@ -72,10 +74,10 @@ class ModelSample {
 };
 
 // Returns the num_units() units of the run's model with their costs, measured on microbatches of the run's shape and
-// type. Starts its own mesh.tensor ranks (run.ranks), each with `threads` threads. Called before any rank of the run
-// starts. REQUIRES: spec.model.vocab is resolved.
+// type. Starts its own mesh.context x mesh.tensor ranks (run.ranks), each with `threads` threads. Called before any
+// rank of the run starts. REQUIRES: spec.model.vocab is resolved.
 //
-// Times are medians of the forward, input-gradient and weight-gradient pass over a few runs, on tensor rank 0.
+// Times are medians of the forward, input-gradient and weight-gradient pass over a few runs, on rank 0.
 // Recomputation (memory.recompute) counts to the input-gradient pass. Of each kind of transformer block one is measured
 // for all; its time is divided in the proportion of its parts. A loss over a large vocabulary computes its
 // weight gradient in the forward pass, so it counts there.

@@ -15,7 +15,9 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/communicator.h"
+#include "braid/comm/op_name.h"
 #include "braid/optim/grad_norm.h"
+#include "braid/train/norm_check.h"
 #include "braid/train/spike_watch.h"
 
 namespace braid::train {
@@ -51,6 +53,7 @@ RankSums::Part RankSums::add(const std::vector<double>& own) {
 
 void RankSums::start(Communicator& ranks) {
   sums_ = at::tensor(own_, at::kDouble);
+  const comm::CallName name("losses and counts");
   work_ = ranks.all_reduce(sums_, ReduceOp::Sum);
 }
 
@@ -252,10 +255,18 @@ std::string sentences_of(std::vector<std::string> sentences) {
   throw RunError(cat("step ", report.step, ": ", sentences_of(std::move(sentences))));
 }
 
+void compare_norm(const StepTotals& numbers, const StepParts& parts, int64_t step) {
+  const Groups& groups = parts.model.groups();
+  const bool alike = parts.gradients.gradients() == sync::GradientsOf::AllReplicas;
+  const std::string fault = norm_fault(parts.model, numbers.grad_norm, alike ? *groups.step_report : groups.model());
+  if (!fault.empty()) throw RunError(cat("step ", step, ": ", fault, "; nothing is updated (train.check)"));
+}
+
 }  // namespace
 
 void finish_step(const StepParts& parts, const RankReport& own, StepReport& report) {
   StepTotals numbers = exchanged(parts.model, own);
+  if (parts.norm_use == NormUse::Compare) compare_norm(numbers, parts, report.step);
   const double scale = scale_of(parts);
   numbers.grad_norm /= scale;
   add_numbers(numbers, parts, report);

@@ -51,6 +51,9 @@ StepTotals exchanged(RankModel& model, const RankReport& own);
 // The time of updates: by the optimizer at the end of the step, or by the schedule within it.
 enum class UpdateTime { AtTheEnd, WithinTheStep };
 
+// Compare: the gradient norm is compared with one that is formed tensor by tensor (norm_check.h).
+enum class NormUse { Trust, Compare };
+
 struct StepParts {
   RankModel& model;
   optim::Optimizer& optimizer;
@@ -61,6 +64,7 @@ struct StepParts {
   OnSpike on_spike;
   double clip_norm;  // optimizer.clip_norm
   UpdateTime time;
+  NormUse norm_use;
   std::vector<int> first_microbatches;  // global number of each data rank's first microbatch (spec/batch_shares.h)
 };
 
@@ -69,8 +73,8 @@ struct StepParts {
 //
 // All ranks agree on whether the step is a spike, and then nothing is updated. Its description names the values that
 // are not finite. Depending on `on_spike`, this throws RunError or returns the spike in `report`; the caller then
-// continues or rolls back. Also throws RunError if float16 gradients overflow at the smallest scale.
-// REQUIRES: the gradients are final. Collective.
+// continues or rolls back. Before that, throws RunError on all ranks if NormUse::Compare finds a difference. Also
+// throws RunError if float16 gradients overflow at the smallest scale. REQUIRES: the gradients are final. Collective.
 void finish_step(const StepParts& parts, const RankReport& own, StepReport& report);
 
 }  // namespace braid::train

@@ -14,6 +14,7 @@
 #include "braid/data/masked_sequences.h"
 #include "braid/data/sampler.h"
 #include "braid/launch/launcher.h"
+#include "braid/model/families.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/tokenize/tokenizer_identity.h"
@@ -83,6 +84,10 @@ class TextLossMeter {
   TextLossStatus status_;
 };
 
+int context_of(const TextLossOptions& options, const ModelSpec& model) {
+  return options.context > 0 ? options.context : model.context;
+}
+
 class TextLossReader {
  public:
   TextLossReader(const LoadedModel& model, const TextLossOptions& options, const DataSpec& data,
@@ -91,7 +96,8 @@ class TextLossReader {
 
   // Adds the loss of `tokens` to `loss`.
   void measure(const data::TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
-    const int64_t context = model_.spec().context, stride = options_.stride > 0 ? options_.stride : context;
+    const int64_t context = context_of(options_, model_.spec()),
+                  stride = options_.stride > 0 ? options_.stride : context;
     const auto windows = is_masked() ? masked_windows(tokens) : text_windows(tokens.num_tokens(), context, stride);
     for (size_t first = 0; first < windows.size();) {
       size_t end = first + 1;
@@ -114,7 +120,7 @@ class TextLossReader {
   // Returns windows of a sequence's text each, and the rest; of documents their pieces, sorted by length, since those
   // of one length are computed together. One token alone has no context and is left out.
   std::vector<TextWindow> masked_windows(const data::TokenSource& tokens) const {
-    const int text = spec::text_tokens(model_.spec().context);
+    const int text = spec::text_tokens(context_of(options_, model_.spec()));
     std::vector<TextWindow> windows;
     if (data_.sequences == SequenceCut::Documents) {
       for (const auto& [begin, length] : data::document_pieces(tokens, text)) {
@@ -207,12 +213,31 @@ void refuse_without_masks(const ModelSpec& model, bool has_masks, const TextLoss
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-void refuse_long_stride(const TextLossOptions& options, const ModelToLoad& load) {
-  const int context = load.spec.model.context;
-  if (options.stride <= context) return;
-  throw ConfigError(
-      {{"--stride", cat(options.stride),
-        cat("must be at most ", context, ", the context of the model of ", load.directory), cat(context)}});
+void refuse_long_windows(const TextLossOptions& options, const ModelToLoad& load) {
+  const ModelSpec& model = load.spec.model;
+  const int context = context_of(options, model);
+  std::vector<Problem> problems;
+  if (context > model.context && model::family_of(model).traits.positions == model::PositionKind::Learned) {
+    problems.push_back(
+        {"--context", cat(context),
+         cat("must be at most ", model.context, ": the model of ", load.directory, " has learned that many positions"),
+         cat(model.context)});
+  }
+  if (options.stride > context) {
+    const std::string whose = options.context > 0 ? "--context" : cat("the context of the model of ", load.directory);
+    problems.push_back({"--stride", cat(options.stride), cat("must be at most ", context, ", ", whose), cat(context)});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+// Makes a model with rotary positions that takes windows of options.context tokens.
+void set_context(const TextLossOptions& options, ModelToLoad& load) {
+  const int trained = load.spec.model.context, context = context_of(options, load.spec.model);
+  load.spec.model.context = std::max(trained, context);
+  if (context != trained && options.on_note) {
+    options.on_note(
+        cat("evaluated with a context of ", context, " tokens; ", load.directory, " was trained with ", trained));
+  }
 }
 
 }  // namespace
@@ -226,11 +251,11 @@ TextLoss total(const std::vector<TextLoss>& parts) {
 std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
                                         const std::function<void(const TextLossStatus&)>& on_status) {
   const ckpt::CheckpointReading reading(directory);
-  const ModelToLoad load =
-      model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
+  ModelToLoad load = model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
   const auto tokenizer = tokenizer_of(load, options.tokenizer);
   refuse_other_shapes(load.spec.model, directory);
-  refuse_long_stride(options, load);
+  refuse_long_windows(options, load);
+  set_context(options, load);
   const auto texts = texts_to_measure(load, options, *tokenizer);
   const TokenBytes token_bytes(*tokenizer);
   const auto mask = tokenizer->mask_tokens();

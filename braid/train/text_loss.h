@@ -39,6 +39,7 @@ struct TextLossOptions {
   std::vector<std::string> include = {};  // a value of data.include
   tokenize::ReaderOptions reading = {};   // for lines of .jsonl files; no document is held out
   std::optional<PreparedHalf> half = {};  // half of prepared data; nullopt: held-out if there is any, else train
+  int context = 0;                        // tokens of a window; 0: the model's. More only with rotary positions
   int stride = 0;                         // tokens from window to window, at most the context; 0: the context
   int batch = 4;                          // windows in one forward pass, at least 1
   int pipe = 1, tensor = 1;               // ranks that share the model
@@ -46,9 +47,9 @@ struct TextLossOptions {
   std::string tokenizer;                  // a value of data.tokenizer; empty: the one saved with the weights
   std::optional<DType> dtype = {};        // type to compute with; nullopt: the run's
   RanksAs ranks = RanksAs::Threads;       // threads of this process (one rank: the calling thread), or processes
-  // Called with sentence() (document_list.h) for each path in which files were passed over. The calling thread calls it
-  // before ranks start.
-  std::function<void(const std::string&)> on_passed_over = nullptr;
+  // Called with a sentence for each path in which files were passed over (document_list.h), and if the context is not
+  // the one of training. The calling thread calls it before ranks start.
+  std::function<void(const std::string&)> on_note = nullptr;
 };
 
 // The loss of a file, or of a folder of prepared data.
@@ -73,7 +74,7 @@ struct TextLossStatus {
 // their order. Each folder of prepared data has one loss. Rank 0 calls `on_status` on its thread, or in its process.
 //
 // The documents of a file follow each other, each ended by end-of-text, as in training; data.attention is the run's.
-// A window of up to model.context tokens is read at a time. Every token but a file's first is predicted once, by the
+// A window of up to options.context tokens is read at a time. Every token but a file's first is predicted once, by the
 // first window that reaches it. With a stride below the context, all but the first few tokens are predicted from at
 // least context - stride tokens before them.
 //
@@ -82,8 +83,10 @@ struct TextLossStatus {
 //
 // Throws
 //   IoError      if a file cannot be read;
-//   ConfigError  for a wrong checkpoint or wrong ranks (as generate_all()), tokenizer (key "data.tokenizer"), stride
-//                (key "--stride"), path, or data prepared with another tokenizer (key "data.paths");
+//   ConfigError  for a wrong checkpoint or wrong ranks (as generate_all()), tokenizer (key "data.tokenizer"), context
+//   or
+//                stride (keys "--context", "--stride"), path, or data prepared with another tokenizer (key
+//                "data.paths");
 //   RunError     if weights or a loss are not finite;
 //   CommError    if a rank dies.
 std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,

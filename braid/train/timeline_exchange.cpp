@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "braid/comm/agree.h"
+#include "braid/comm/op_name.h"
 
 namespace braid::train {
 namespace {
@@ -59,6 +60,7 @@ RowsInFlight start_gathering(const BusyRow& mine, Communicator& world) {
   auto row = at::zeros({kRowNumbers}, at::kDouble);
   write_row(mine, row.mutable_data_ptr<double>());
   RowsInFlight rows{at::zeros({world.size(), kRowNumbers}, at::kDouble), {}};
+  const comm::CallName name("times of the step");
   rows.work = world.all_gather(rows.all, row);
   return rows;
 }

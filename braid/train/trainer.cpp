@@ -65,7 +65,8 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.mesh.rank())[mesh::Axis::Data]);
-  groups_ = std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::shard_data(spec_));
+  groups_ =
+      std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::num_shards(spec_), spec_.train.reduction);
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (spec::replicas_run_apart(spec_)) groups_->step_report = &groups_->model();
@@ -102,6 +103,8 @@ std::string Trainer::graph_failure() const {
 
 StepParts Trainer::step_parts() {
   const bool within = training_->versions.asynchronous();
+  const bool compares =
+      spec_.train.check == NormCheck::EveryStep || (spec_.train.check == NormCheck::FirstStep && !norm_is_checked_);
   return {*model_,
           *optimizer_,
           *replication_,
@@ -111,6 +114,7 @@ StepParts Trainer::step_parts() {
           spec_.train.on_spike,
           spec_.optimizer.clip_norm,
           within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd,
+          compares ? NormUse::Compare : NormUse::Trust,
           spec::first_microbatches(spec_)};
 }
 
@@ -135,6 +139,7 @@ StepReport Trainer::step() {
   report.step = num_steps_ + 1;
   report.learning_rate = learning_rate(num_steps_);
   finish_step(step_parts(), own_numbers(), report);
+  norm_is_checked_ = norm_is_checked_ || std::isfinite(report.grad_norm);
   if (losses_) {
     for (const int lost : losses_->read_here(num_steps_)) train_on_share({num_steps_, lost});
   }
@@ -265,7 +270,7 @@ RankReport Trainer::own_numbers() const {
   RankReport own{placed_by_microbatch(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0,
                  executor.auxiliaries()};
   for (auto& [name, losses] : own.auxiliaries.losses) losses = placed_by_microbatch(*training_, ranks, losses);
-  if (groups_->speaks()) own.sample_hash = executor.sample_hash();
+  if (groups_->speaks() && groups_->at[mesh::Axis::Context] == 0) own.sample_hash = executor.sample_hash();
   return own;
 }
 

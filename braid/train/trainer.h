@@ -137,6 +137,7 @@ class Trainer {
   std::vector<std::string> choices_;   // since the last take_choices()
   int64_t bytes_across_hosts_ = 0;     // of the world, until the end of the last step
   int64_t num_steps_ = 0, passed_over_ = 0;
+  bool norm_is_checked_ = false;  // a finite gradient norm was compared (train.check)
 };
 
 // Returns true if the microbatches of a run under `schedule` are recorded as CUDA graphs.

@@ -57,6 +57,31 @@ class Evaluate(TrainedRun):
         self.assertEqual(self.measured("text/0.txt", "--stride", "16")["total"], apart)
         self.assertAlmostEqual(self.measured("text/0.txt", "--batch", "1")["total"]["loss"], apart["loss"], places=5)
 
+    # The tiny run has learned 16 positions.
+    def test_the_context_may_be_shorter_and_is_said(self):
+        done = self.braid("evaluate", "run", "--json", "--context", "8", "text/0.txt")
+        self.assertRegex(done.stderr, "^evaluated with a context of 8 tokens; run.* was trained with 16\n$")
+        short, strided = (json.loads(text)["total"] for text in (done.stdout, self.evaluate("--json", "--stride", "8", "text/0.txt")))
+        self.assertEqual(short["tokens"], strided["tokens"])
+        self.assertNotEqual(short["loss"], strided["loss"])
+        self.assertEqual(self.measured("--context", "16", "text/0.txt"), self.measured("text/0.txt"))
+        said = self.refused("run", "--context", "17", "--stride", "18", "text/0.txt")
+        self.assertIn("--context = 17: must be at most 16: the model of ", said[0])
+        self.assertIn("--stride = 18: must be at most 17, --context; nearest valid is 17", said[1])
+
+    def test_rotary_models_take_a_longer_context(self):
+        self.assertEqual(self.braid("train", "run.toml", 'model.family="llama"', "train.steps=2", "train.out=rotary").returncode, 0)
+        (self.path / "short.txt").write_text("the quick brown")
+        found = {}
+        for name in ("short.txt", "text/0.txt"):
+            for context in ("16", "64"):
+                done = self.braid("evaluate", "rotary", "--json", "--context", context, name)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found[name, context] = json.loads(done.stdout)["total"]
+        self.assertEqual(found["short.txt", "16"], found["short.txt", "64"])
+        self.assertEqual(found["text/0.txt", "16"]["tokens"], found["text/0.txt", "64"]["tokens"])
+        self.assertNotEqual(found["text/0.txt", "16"]["loss"], found["text/0.txt", "64"]["loss"])
+
     def test_lines_of_jsonl_are_documents(self):
         (self.path / "d.jsonl").write_text('{"body": "one"}\n{"body": "two"}\n{"text": "three"}\n')
         found = self.measured("d.jsonl", "--text-field", "body", "--skip-bad-lines")["total"]

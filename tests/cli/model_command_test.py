@@ -55,13 +55,23 @@ class ModelCommand(unittest.TestCase):
         self.assertEqual(ops["blocks.0.0"]["layout"], {})
         self.assertEqual({ops[each["op"]]["kind"] for each in model["collectives"]}, {"lookup", "linear", "loss"})
 
-    def test_collectives_of_context_and_experts_are_planned_alone(self):
+    def calls(self, *words):
+        calls = json.loads(self.model("--json", "mesh.context=2", "mesh.tensor=1", *words))["collectives"]
+        return {(each["axis"], each["kind"], each["pass"], each["times"], each["bytes"]) for each in calls}
+
+    # Microbatches of 4 x 16 tokens of width 32 in float32: a rank's outputs have 4 KiB, its keys and values 8 KiB.
+    def test_collectives_of_context_ranks(self):
         text = self.model("mesh.context=2", "mesh.tensor=1")
-        self.assertIn("all-gather over context in backward of blocks.0 attention: 2 x ", text)
-        self.assertIn("(not executed yet)\n", text)
-        calls = json.loads(self.model("--json", "mesh.context=2", "mesh.tensor=1"))["collectives"]
-        self.assertEqual({(each["axis"], each["kind"], each["pass"], each["times"]) for each in calls},
-                         {("context", "all-gather", "forward", 1), ("context", "all-gather", "backward", 2)})
+        self.assertIn("send-receive over context in backward of blocks.0 attention: 3 x ", text)
+        self.assertNotIn("not executed", text)
+        unit = 4 * 8 * 32 * 4
+        placed = {("context", "send-receive", way, 1, size) for way in ("forward", "backward") for size in (1.5 * unit, 0.5 * unit)}
+        self.assertEqual(self.calls(), placed | {("context", "send-receive", "forward", 1, 2 * unit),
+                                                 ("context", "send-receive", "backward", 3, 2 * unit)})
+        self.assertEqual(self.calls("mesh.context_parallel=all-gather"),
+                         placed | {("context", "all-gather", "forward", 1, 4 * unit), ("context", "all-gather", "backward", 2, 4 * unit)})
+        self.assertEqual(self.calls("mesh.context_parallel=ulysses"),
+                         {("context", "all-to-all", way, 1, size) for way in ("forward", "backward") for size in (3 * unit, unit)})
 
     def test_dot_has_an_edge_for_each_value(self):
         dot = self.model("--dot", "model.dropout=0")

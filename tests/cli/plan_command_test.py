@@ -22,6 +22,20 @@ dtype = "bfloat16"
 pipe = 8
 tensor = 8
 """
+CPUS = """
+name = "cpus"
+rates = "measured"
+[[devices]]
+per_node = 8
+nodes = 1
+memory_gib = 4
+memory_gbps = 10
+peak_tflops = { float32 = 0.1 }
+shared_cores = true
+[node]
+link_gbps = 8
+latency_us = 20
+"""
 KEYS = ["mesh", "sequence_parallel", "zero", "zero_group", "schedule", "chunks", "microbatch", "recompute", "partition",
         "overrides", "step_seconds", "tokens_per_second_per_device", "mfu", "bubble", "bound_step_seconds", "fits",
         "memory_gib", "seconds", "step_seconds_range", "goodput", "save", "why"]
@@ -148,6 +162,39 @@ peak_tflops = {{ bfloat16 = {} }}
         for key in ["step_seconds", "memory_gib", "batch_shares"]:
             self.assertEqual(again[key], shared[key])
 
+    def test_long_sequences_are_shared_on_cpus(self):
+        (self.path / "cpus.toml").write_text(CPUS)
+        long = ["model.layers=8", "model.heads=16", "model.width=1024", "model.context=8192", "model.vocab=8000", "train.batch=2",
+                "train.dtype=float32"]
+        layouts = self.layouts("--top", "50", *long, cluster="cpus.toml")
+        shared = [layout for layout in layouts if layout["mesh"]["context"] > 1]
+        self.assertEqual({layout["mesh"]["context"] for layout in shared}, {2, 4, 8})
+        self.assertLessEqual({"ring", "ulysses"}, {layout["context_parallel"] for layout in shared})
+        for layout in shared[:3]:
+            again, = self.layouts("--fixed", *long, *layout["overrides"], cluster="cpus.toml")
+            for key in ["mesh", "context_parallel", "sequence_parallel", "step_seconds", "memory_gib"]:
+                self.assertEqual(again[key], layout[key])
+        self.assertTrue(all(layout["mesh"]["context"] == 1 for layout in self.layouts("--top", "50", *long, "mesh.context=2")))
+        # The rules of braid train hold of all that is proposed.
+        for words in (["sync.replication=local-sgd"], ["sync.compression=bfloat16"]):
+            layouts = self.layouts("--top", "50", *long, *words, cluster="cpus.toml")
+            self.assertTrue(layouts and all(layout["mesh"]["context"] == 1 for layout in layouts))
+        capped = self.layouts("--top", "50", *long, "model.family=gemma2", "model.attention_cap=50", cluster="cpus.toml")
+        forms = {layout["context_parallel"] for layout in capped if layout["mesh"]["context"] > 1}
+        self.assertEqual(forms, {"ulysses"})
+
+    def test_columns_are_there_if_they_tell_something(self):
+        (self.path / "cpus.toml").write_text(CPUS)
+        long = ["model.layers=8", "model.heads=16", "model.width=1024", "model.context=8192", "model.vocab=8000", "train.batch=2",
+                "train.dtype=float32"]
+        said = self.plan(*long, "--pin", "mesh.context=2", "--pin", "mesh.tensor=2", "--pin", "mesh.sequence_parallel=true",
+                         cluster="cpus.toml")
+        self.assertRegex(said, r"tensor  sequence parallel +context ")
+        self.assertRegex(said, r" yes +2 (ring|ulysses) ")
+        said = self.plan(*long, "--pin", "mesh.context=1", "--pin", "mesh.tensor=2", "--pin", "mesh.sequence_parallel=false",
+                         cluster="cpus.toml")
+        self.assertNotRegex(said, "sequence parallel|context  ")
+
     def test_text_has_a_row_and_reasons_for_each(self):
         said = self.plan("--nodes", "8", "--top", "2")
         self.assertRegex(said, r"^[\d,]+ layouts of 64 devices of dgx-a100-80gb in ")
@@ -216,12 +263,12 @@ peak_tflops = {{ bfloat16 = {} }}
         self.assertNotIn("step_seconds_range", layout)
 
     def test_what_braid_cannot_run_there_is_said(self):
-        words = ["--nodes", "16", "--fixed", "--as", "torchtitan-compiled", "model.family=llama", "mesh.context=2"]
+        words = ["--nodes", "16", "--fixed", "--as", "torchtitan-compiled", "model.family=llama", "model.experts=8"]
         said = self.plan(*words)
         self.assertIn("predicted as torchtitan-compiled would run it, not braid; braid has no float8 products", said)
-        self.assertIn("braid cannot train this: mesh.context = 2: must be 1", said)
+        self.assertIn("braid cannot train this: model.experts = 8: must be 0", said)
         layout, = self.layouts(*words)
-        self.assertIn("mesh.context", " ".join(layout["not_in_braid"]))
+        self.assertIn("model.experts", " ".join(layout["not_in_braid"]))
 
     def test_everything_that_is_wrong_is_said_at_once(self):
         (self.path / "cluster.toml").write_text("nodes = 0\n[[devices]]\nper_node = 1\nmemory_gib = -1\n")

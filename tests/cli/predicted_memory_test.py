@@ -38,7 +38,7 @@ LAYOUTS = [
     ["mesh.data=2", "sync.zero=1", "train.batch=32", 'train.reduction="reproducible"'],  # trees of four microbatches
 ]
 SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
-LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"]]
+LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"], ["mesh.context=2", "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),
@@ -72,6 +72,11 @@ if os.environ.get("BRAID_FULL"):
             [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
             ["mesh.data=2", "sync.zero=3"], ['train.dtype="bfloat16"', "train.batch=4"],
             ["model.layers=1", "model.vocab=40000"], ["train.microbatch=1"], [*LLAMA, "mesh.tensor=4"])],
+        *[["mesh.context=2", f'mesh.context_parallel="{form}"', *more] for form in ("ring", "all-gather", "ulysses") for more in (
+            [], LLAMA, ["mesh.context=4"], ['memory.recompute="full"'], ['memory.recompute="selective"'], ["mesh.pipe=2"],
+            ["mesh.data=2", "sync.zero=2"], ["sync.zero=3"], ["mesh.tensor=2"], SPLIT,
+            ['train.dtype="bfloat16"', "train.batch=4"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'])],
+        ["mesh.context=4", 'mesh.context_parallel="ulysses-ring"', "mesh.ulysses_ranks=2"],
         [*LLAMA, "mesh.pipe=2"],
         ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
         ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"],

@@ -118,6 +118,10 @@ class ProcessRanks(TinyRun):
         self.assertEqual(process.returncode, 3)
         self.assertRegex(told, f"rank 1: killed by signal 9 \\(Killed\\), process {ranks[1]} on {socket.gethostname()}: .*, "
                                "[0-9.]+ s")
+        failure = (self.path / "run" / "failure.txt").read_text()
+        self.assertIn("rank 1: killed by signal 9", failure.splitlines()[0])
+        self.assertRegex(failure, r"; rank 0 was in [a-z_]+ #[0-9]+ on [a-z]+ for ")
+        self.assertRegex(failure, r"oldest first:\n#[0-9]+ ")
         self.wait_until_gone(ranks)
 
     def test_a_run_goes_on_by_itself_after_a_rank_was_killed(self):

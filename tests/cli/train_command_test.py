@@ -30,7 +30,7 @@ class Train(TinyRun):
 
     def test_every_mesh_sees_the_same_samples_and_losses(self):
         self.assertEqual(self.braid("train", "run.toml").returncode, 0)
-        for number, mesh in enumerate([["mesh.pipe=2"], ["mesh.data=2"], ["mesh.tensor=2"]]):
+        for number, mesh in enumerate([["mesh.pipe=2"], ["mesh.data=2"], ["mesh.tensor=2"], ["mesh.context=2"]]):
             out = f"mesh{number}"
             self.assertEqual(self.braid("train", "run.toml", f"train.out={out}", *mesh).returncode, 0)
             hashes = [[line["sample_hash"] for line in self.metrics(o) if line["kind"] == "step"] for o in ("run", out)]
@@ -38,6 +38,19 @@ class Train(TinyRun):
             self.assertEqual(len(self.losses()), len(self.losses(out)))
             for a, b in zip(self.losses(), self.losses(out)):
                 self.assertAlmostEqual(a, b, delta=2e-5)
+
+    def test_processes_share_long_sequences_of_documents(self):
+        long = ["model.context=16384", "model.layers=2", "model.width=16", "train.batch=1", "train.microbatch=1", "train.steps=3",
+                "train.eval_every=0", "train.save_every=0", 'data.attention="document"', "data.validation_fraction=0"]
+        for number in range(30):
+            (self.path / "text" / f"more{number}.txt").write_text(f"{number} jumps over the lazy dog\n" * 3 * number)
+        done = self.trained(*long, "mesh.context=4", 'run.ranks="processes"')
+        self.assertIn("pipe 1 x data 1 x tensor 1 x context 4 (ring) = 4 ranks", done.stdout)
+        self.assert_memory_as_predicted()
+        self.trained(*long, "train.out=one")
+        for figure, delta in (("loss", 2e-6), ("grad_norm", 2e-5)):
+            ours, theirs = ([line[figure] for line in self.metrics(out) if line["kind"] == "step"] for out in ("run", "one"))
+            self.assertAlmostEqual(ours[0], theirs[0], delta=delta)
 
     def test_lines_follow_those_of_metrics_and_a_bar_every_step(self):
         done = self.trained("train.log_every=4")

@@ -51,8 +51,9 @@ TEST(Mismatch, names_both_ranks_and_what_they_called) {
     });
     std::string usual = "all_reduce(Float[10], sum)";
     std::string by_odd = cat("called ", text, " where rank ");
-    std::string by_usual = cat("called ", usual, " where rank 1 called ", text);
-    EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(by_odd) && failure.why.ends_with("called " + usual)
+    const std::string end = " (call #1 on world)";
+    std::string by_usual = cat("called ", usual, " where rank 1 called ", text, end);
+    EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(by_odd) && failure.why.ends_with(cat("called ", usual, end))
                                   : failure.why == by_usual)
         << failure.rank << ": " << failure.why;
   }
@@ -66,8 +67,10 @@ TEST(Mismatch, messages_of_different_size_or_type) {
       world.batch({&one, 1}).wait_host();
     });
     const char* theirs = type == at::kFloat ? "Float[9]" : "Double[8]";
-    EXPECT_EQ(failure.why, failure.rank == 1 ? cat("receives ", theirs, " where rank 0 sends Float[8]")
-                                             : cat("sends Float[8] where rank 1 receives ", theirs));
+    EXPECT_EQ(failure.why,
+              failure.rank == 1
+                  ? cat("receives ", theirs, " in batch #0 where rank 0 sends Float[8] in batch #0 on world")
+                  : cat("sends Float[8] in batch #0 where rank 1 receives ", theirs, " in batch #0 on world"));
   }
 }
 
@@ -194,7 +197,7 @@ TEST(Ends, a_receiver_learns_that_the_sender_is_gone) {
       world.batch({&one, 1}).wait_host();
     });
     EXPECT_EQ(failure.rank, culprit);
-    EXPECT_EQ(failure.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
+    EXPECT_EQ(failure.why, "has ended without joining transfer 0 -> 1 tag 9 on world in batch #0");
   }
 }
 

@@ -53,7 +53,8 @@ TYPED_TEST_P(Failures, messages_of_different_size_or_type_whoever_comes_first) {
         work.wait_host();
         world.barrier().wait_host();
       });
-      EXPECT_EQ(failure.why, cat("receives Double[", count, "] where rank 0 sends Float[", count, "]"));
+      EXPECT_EQ(failure.why, cat("receives Double[", count, "] in batch #0 where rank 0 sends Float[", count,
+                                 "] in batch #0 on world"));
     }
   }
 }
@@ -76,13 +77,13 @@ TYPED_TEST_P(Failures, a_rank_that_leaves_early_is_named_at_once) {
   const CommFailure received = failure_on<TypeParam>(2, [](Communicator& world) {
     if (world.rank() == 1) message(world, P2p::Kind::Recv, 0, zeros(2)).wait_host();
   });
-  EXPECT_EQ(received.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
+  EXPECT_EQ(received.why, "has ended without joining transfer 0 -> 1 tag 9 on world in batch #0");
   if constexpr (requires { TypeParam::kBuffersSends; }) return;
   const CommFailure sent = failure_on<TypeParam>(2, [](Communicator& world) {
     if (world.rank() == 0) message(world, P2p::Kind::Send, 1, zeros(10 << 20)).wait_host();
   });
   EXPECT_EQ(sent.rank, 1);
-  EXPECT_EQ(sent.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
+  EXPECT_EQ(sent.why, "has ended without joining transfer 0 -> 1 tag 9 on world in batch #0");
 }
 
 // The rank that left has to carry on.

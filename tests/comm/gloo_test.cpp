@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_calls.h"
 #include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/gloo_ranks.h"
@@ -39,6 +40,7 @@ struct QueueNames {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Collectives, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Groups, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, NamedCalls, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Programs, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, RankChannels, Queues, QueueNames);
 

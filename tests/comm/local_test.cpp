@@ -1,6 +1,7 @@
 // Thread ranks keep every promise of a communicator, with queues that run at once and with queues that lag.
 #include "braid/comm/local/run_ranks.h"
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_calls.h"
 #include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/random_program.h"
@@ -32,6 +33,7 @@ struct QueueNames {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, Collectives, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, Groups, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Local, NamedCalls, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, Programs, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, RankChannels, Queues, QueueNames);
 

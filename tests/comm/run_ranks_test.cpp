@@ -10,6 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 
 namespace braid::comm::run_ranks_test {
 namespace {
@@ -98,6 +99,8 @@ TEST(RunRanks, a_deadline_names_who_is_missing) {
     run_ranks(
         3,
         [&](Communicator& world) {
+          world.barrier().wait_host();
+          const comm::CallName name("second");
           if (world.rank() == 0) {
             try {
               world.barrier().wait_host();
@@ -112,7 +115,10 @@ TEST(RunRanks, a_deadline_names_who_is_missing) {
     FAIL() << "nothing was thrown";
   } catch (const CommError& error) {
     EXPECT_EQ(error.failure().rank, 1);
-    EXPECT_EQ(error.failure().why, "did not arrive at barrier #0 on world within 0.05 s (missing: rank 1, 2)");
+    EXPECT_EQ(
+        error.failure().why,
+        "did not arrive at barrier #1 on world for second within 0.05 s (missing: rank 1, 2); the last call of rank 1 "
+        "there is #0 barrier()");
     EXPECT_GE(error.failure().elapsed_seconds, 0.05);
   }
 }

@@ -45,8 +45,8 @@ TEST(Standstill, two_that_receive_before_they_send) {
     message(world, P2p::Kind::Send, 1 - world.rank()).wait_host();
   };
   const char* expected =
-      "no rank can continue: rank 0 waits for transfer 1 -> 0 tag 5 on world (missing: rank 1); "
-      "rank 1 waits for transfer 0 -> 1 tag 5 on world (missing: rank 0)";
+      "no rank can continue: rank 0 waits for transfer 1 -> 0 tag 5 on world in batch #0 (missing: rank 1); "
+      "rank 1 waits for transfer 0 -> 1 tag 5 on world in batch #0 (missing: rank 0)";
   EXPECT_EQ(outcome(2, body), expected);
 }
 
@@ -73,7 +73,7 @@ TEST(Standstill, every_kind_of_wait_takes_part) {
       "no rank can continue: rank 0 waits for split #1 on world (missing: rank 1, 2, 3); "
       "rank 1 waits for barrier #0 on pair (missing: rank 3); "
       "rank 2 waits for all_reduce #0 on pair (missing: rank 0); "
-      "rank 3 waits for transfer 3 -> 2 tag 5 on world (missing: rank 2)";
+      "rank 3 waits for transfer 3 -> 2 tag 5 on world in batch #0 (missing: rank 2)";
   for (int round = 0; round < 20; ++round) EXPECT_EQ(outcome(4, body), expected);
 }
 
@@ -87,7 +87,8 @@ TEST(Standstill, ranks_that_have_ended_bring_nothing) {
 }
 
 TEST(Standstill, a_rank_that_waits_for_itself) {
-  const char* expected = "no rank can continue: rank 0 waits for transfer 0 -> 0 tag 5 on world (missing: rank 0)";
+  const char* expected =
+      "no rank can continue: rank 0 waits for transfer 0 -> 0 tag 5 on world in batch #0 (missing: rank 0)";
   EXPECT_EQ(outcome(1, [](Communicator& world) { message(world, P2p::Kind::Recv, 0).wait_host(); }), expected);
 }
 
@@ -99,8 +100,8 @@ TEST(Standstill, queues_with_a_thread_of_their_own) {
   };
   const char* expected =
       "no rank can continue: rank 0 waits for barrier #0 on world (missing: rank 0, 1); "
-      "the queue of rank 0 waits for transfer 1 -> 0 tag 5 on world (missing: rank 1); "
-      "the queue of rank 1 waits for transfer 0 -> 1 tag 5 on world (missing: rank 0)";
+      "the queue of rank 0 waits for transfer 1 -> 0 tag 5 on world in batch #0 (missing: rank 1); "
+      "the queue of rank 1 waits for transfer 0 -> 1 tag 5 on world in batch #0 (missing: rank 0)";
   for (int round = 0; round < 20; ++round) EXPECT_EQ(outcome(2, body, with_delayed_queues()), expected);
 }
 

@@ -5,6 +5,7 @@
 #include "braid/comm/shm/shm_transport.h"
 #include "braid/comm/tcp/make_tcp_world.h"
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_calls.h"
 #include "tests/comm/conformance_channels.h"
 #include "tests/comm/conformance_groups.h"
 #include "tests/comm/failures.h"
@@ -61,6 +62,7 @@ struct TransportNames {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Collectives, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Groups, Transports, TransportNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Transport, NamedCalls, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Programs, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, RankChannels, Transports, TransportNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Failures, Transports, TransportNames);

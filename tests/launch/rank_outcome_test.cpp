@@ -42,6 +42,9 @@ TEST(RankOutcome, errors_of_braid_keep_their_type_and_all_they_carry) {
   EXPECT_EQ(failure.rank, 3);
   EXPECT_EQ(failure.elapsed_seconds, 0.125);
   EXPECT_EQ(failure.why, "left");
+  EXPECT_TRUE(failure.calls.empty());
+  const std::vector<std::string> calls{"#16 barrier()", "#17 all_reduce(Float[8], sum) for wte.weight"};
+  EXPECT_EQ(carried(CommError({"all_reduce #17 on tensor", 3, 0.125, "left", calls})).failure().calls, calls);
   const IoError io = carried(IoError("a file", 12, "is cut off"));
   EXPECT_EQ(io.path(), "a file");
   EXPECT_EQ(io.offset(), 12);
@@ -121,6 +124,15 @@ TEST(ErrorOfLaunch, is_a_ranks_own_where_the_reporter_only_lost_a_peer) {
 TEST(ErrorOfLaunch, is_the_death_of_a_rank_whatever_others_throw_because_of_it) {
   const std::string own = outcome_of(RunError("woken"));
   EXPECT_EQ(thrown_of({"ranks", {1, 1, "killed"}, 1, ""}, {own, ""}), "comm: ranks: killed");
+  const CommError woken(
+      {"barrier #1 on world for start", 1, 0.5, "killed", {"#0 barrier()", "#1 barrier() for start"}});
+  try {
+    throw_error_of({"ranks", {1, -1, "killed"}, 1, ""}, {outcome_of(woken), ""});
+    FAIL() << "nothing was thrown";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.failure().why, "killed; rank 0 was in barrier #1 on world for start");
+    EXPECT_EQ(error.failure().calls, woken.failure().calls);
+  }
   EXPECT_EQ(thrown_of({"ranks", {1, -1, "its node is lost"}, 1, ""}, {own, own}), "comm: ranks: its node is lost");
   EXPECT_EQ(thrown_of({"ranks", {1, 0, "closed"}, 1, ""}, {kClosed, "", own}),
             "comm: barrier #1 on world: has closed its connection");
@@ -137,6 +149,8 @@ TEST(ErrorOfLaunch, keeps_its_type_beside_a_rank_that_was_left_behind) {
   EXPECT_EQ(with(outcome_of(RunError("it diverged"))), "other: it diverged; rank 1 is left behind");
   EXPECT_EQ(with(outcome_of(IoError("text", -1, "is cut off"))), "io: text: is cut off; rank 1 is left behind");
   EXPECT_EQ(with(outcome_of(CommError({"sum", 1, 0, "is late"}))), "comm: sum: is late; rank 1 is left behind");
+  EXPECT_EQ(with(outcome_of(CommError({"sum", 1, 0, "is late", {"#0 sum"}}))),
+            "comm: sum: is late; rank 1 is left behind");
   EXPECT_EQ(with(""), "comm: ranks: why; rank 1 is left behind");
 }
 

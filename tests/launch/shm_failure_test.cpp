@@ -8,6 +8,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "tests/comm/conformance_calls.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
@@ -119,14 +120,17 @@ TEST(Mismatch, names_both_ranks_and_what_they_called) {
     work.wait_host();
   });
   const std::string odd = "called broadcast(Float[10], root 1)", usual = "called all_reduce(Float[1048576], max)";
-  EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(odd + " where rank ") && failure.why.ends_with(usual)
-                                : failure.why == cat(usual, " where rank 1 ", odd))
+  const std::string end = " (call #1 on world)";
+  EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(odd + " where rank ") && failure.why.ends_with(usual + end)
+                                : failure.why == cat(usual, " where rank 1 ", odd, end))
       << failure.rank << ": " << failure.why;
 }
 
 TEST(Deadline, names_who_is_missing) {
   SharedArray<int> over;
   const auto body = [&](Communicator& world) {
+    comm::tests::sum_for(world, "first");
+    const comm::CallName name("second");
     if (world.rank() == 0) {
       EXPECT_THROW(world.barrier().wait_host(), CommError);
       over[0] = 1;
@@ -135,7 +139,10 @@ TEST(Deadline, names_who_is_missing) {
   };
   const CommFailure failure = failure_of(3, body, 0.05);
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.why, "did not arrive at barrier #0 on world within 0.05 s (missing: rank 1, 2)");
+  EXPECT_EQ(
+      failure.why,
+      "did not arrive at barrier #1 on world for second within 0.05 s (missing: rank 1, 2); the last call of rank 1 "
+      "there is #0 all_reduce(Float[8], sum) for first");
 }
 
 TEST(Deadline, of_a_message_names_the_peer) {
@@ -163,7 +170,7 @@ TEST(Deadline, of_a_message_that_stops_in_the_middle_names_the_sender) {
   };
   const CommFailure failure = failure_of(2, body, 0.05);
   EXPECT_EQ(failure.rank, 0);
-  EXPECT_EQ(failure.why, "did not finish its part of transfer 0 -> 1 tag 9 on world within 0.05 s");
+  EXPECT_EQ(failure.why, "did not finish its part of transfer 0 -> 1 tag 9 on world in batch #0 within 0.05 s");
 }
 
 TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
@@ -181,5 +188,6 @@ TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
 namespace braid::comm::tests {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Failures, launch::tests::shm_failure_test::OnShm);
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, NamedCalls, launch::tests::shm_failure_test::OnShm);
 
 }  // namespace braid::comm::tests

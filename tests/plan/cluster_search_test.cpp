@@ -57,13 +57,15 @@ Case drawn_case(uint64_t seed) {
   run.model.layers = draw.among({2, 4, 6, 12});
   run.model.heads = draw.among({2, 4, 6, 12});
   run.model.width = 64 * run.model.heads;
-  run.model.context = draw.among({64, 256});
+  run.model.context = draw.among({64, 256, 2048});
   run.model.vocab = draw.among({257, 8000});
   run.train.batch = draw.among({4, 8, 16, 24});
   run.data.paths = {"text"};
   drawn.request.space.num_devices = drawn.cluster.num_devices();
   drawn.request.space.devices_per_node = group.per_node;
   drawn.request.space.num_kinds = static_cast<int>(groups.size());
+  drawn.request.space.on_cpus = group.shared_cores;
+  run.mesh.context = draw.among({1, 1, 2});
   drawn.request.memory_bytes = static_cast<int64_t>(drawn.cluster.with_least_memory().usable_bytes());
   return drawn;
 }
@@ -127,7 +129,7 @@ class Watched final : public Predictor {
 TEST(ClusterSearch, FindsWhatPredictingEveryLayoutFinds) {
   int64_t predicted = 0, all = 0;
   int with_some = 0;
-  const int count = full_run() ? 200 : 80;
+  const int count = full_run() ? 200 : 50;
   for (int seed = 0; seed < count; ++seed) {
     const Case drawn = drawn_case(static_cast<uint64_t>(seed));
     Watched predictor(drawn.cluster), oracle(drawn.cluster);

@@ -134,5 +134,17 @@ TEST(DataExchange, UsesOfATiedTableAreSummedByShards) {
   }
 }
 
+// The context ranks of the data ranks of a group shard the copy with them, as they do without groups.
+TEST(DataExchange, GroupsOfShardsHaveAllContextRanks) {
+  RunSpec run = on_eight_ranks();
+  run.mesh = {.data = 2, .context = 4};
+  run.sync.zero = 1;
+  const int64_t over_all = predict_run(run, node()).memory[0].moments;
+  run.sync.zero_group = 2;
+  EXPECT_EQ(predict_run(run, node()).memory[0].moments, over_all);
+  run.sync.zero_group = 1;
+  EXPECT_EQ(predict_run(run, node()).memory[0].moments, 2 * over_all);
+}
+
 }  // namespace
 }  // namespace braid::plan::data_exchange_test

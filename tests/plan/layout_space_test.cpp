@@ -109,9 +109,63 @@ TEST(LayoutSpace, SharesThatStayDivideTheBatchInTheirOwnWay) {
 TEST(LayoutSpace, LeavesOutDevicesThatOtherAxesTake) {
   SpaceRequest asked = request(4);
   asked.run.mesh.context = 2;
+  asked.pinned = {"mesh.context"};
   for (const LayoutPoint& layout : layout_space(asked)) EXPECT_EQ(layout.pipe * layout.data * layout.tensor, 2);
   asked.run.mesh.context = 3;
   EXPECT_TRUE(layout_space(asked).empty());
+}
+
+std::set<std::pair<int, ContextParallel>> contexts(const SpaceRequest& asked) {
+  std::set<std::pair<int, ContextParallel>> all;
+  for (const LayoutPoint& layout : layout_space(asked)) {
+    EXPECT_EQ(layout.pipe * layout.data * layout.context * layout.tensor, asked.num_devices);
+    all.emplace(layout.context, layout.form);
+  }
+  return all;
+}
+
+TEST(LayoutSpace, SharesLongSequencesOnCpus) {
+  using enum ContextParallel;
+  SpaceRequest asked = request(8);
+  asked.run.model.context = 4 * kFewestContextTokens;
+  asked.run.mesh.context = 2;
+  EXPECT_EQ(contexts(asked), (std::set{std::pair{1, Ring}}));
+  asked.on_cpus = true;
+  EXPECT_EQ(contexts(asked), (std::set{std::pair{1, Ring}, {2, Ring}, {2, Ulysses}, {4, Ring}, {4, Ulysses}}));
+  asked.run.mesh.context_parallel = AllGather;
+  asked.pinned = {"mesh.context"};
+  EXPECT_EQ(contexts(asked), (std::set{std::pair{2, Ring}, {2, AllGather}, {2, Ulysses}}));
+  asked.pinned = {"mesh.context_parallel"};
+  EXPECT_EQ(contexts(asked), (std::set{std::pair{1, AllGather}, {2, AllGather}, {4, AllGather}}));
+}
+
+TEST(LayoutSpace, SharesShortSequencesAsTheRunDoes) {
+  using enum ContextParallel;
+  SpaceRequest asked = request(8);
+  asked.on_cpus = true;
+  EXPECT_EQ(contexts(asked), (std::set{std::pair{1, Ring}}));
+  asked.run.mesh.context = 4;
+  EXPECT_EQ(contexts(asked), (std::set{std::pair{1, Ring}, {4, Ring}, {4, Ulysses}}));
+  asked.run.mesh.context_parallel = UlyssesRing;
+  asked.run.mesh.ulysses_ranks = 2;
+  EXPECT_EQ(contexts(asked), (std::set{std::pair{4, UlyssesRing}}));
+}
+
+std::set<std::pair<int, bool>> token_splits(const SpaceRequest& asked) {
+  std::set<std::pair<int, bool>> all;
+  for (const LayoutPoint& layout : layout_space(asked)) all.emplace(layout.tensor, layout.sequence_parallel);
+  return all;
+}
+
+TEST(LayoutSpace, SplitsTokensOnTensorRanks) {
+  SpaceRequest asked = request(4);
+  EXPECT_EQ(token_splits(asked), (std::set{std::pair{1, false}, {2, false}, {2, true}}));
+  asked.run.mesh.sequence_parallel = true;
+  asked.pinned = {"mesh.sequence_parallel"};
+  EXPECT_EQ(token_splits(asked), (std::set{std::pair{2, true}}));
+  asked.pinned = {};
+  asked.run.model.context = 63;
+  EXPECT_EQ(token_splits(asked), (std::set{std::pair{1, false}, {2, false}}));
 }
 
 TEST(LayoutSpace, ExpertRanksShareTheBatch) {

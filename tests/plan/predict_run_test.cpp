@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "braid/plan/block_work.h"
 #include "braid/plan/data_exchange.h"
 #include "tests/plan/a100_runs.h"
 #include "tests/plan/published_rows.h"
@@ -105,14 +108,41 @@ TEST(PredictRun, SequenceParallelismSavesActivationsAndTime) {
 
 TEST(PredictRun, ContextRanksShareASequence) {
   RunSpec run = llama_7b();
-  run.mesh = {.context = 8};
+  run.mesh = {.context = 8, .context_parallel = ContextParallel::Ulysses};
+  const Prediction exchanged = predict_run(run, a100_nodes(1));
+  run.mesh.context_parallel = ContextParallel::Ring;
   const Prediction shared = predict_run(run, a100_nodes(1));
   run.mesh = {};
   const Prediction whole = predict_run(run, a100_nodes(1));
-  EXPECT_LT(shared.seconds.compute, whole.seconds.compute / 6);
+  EXPECT_LT(exchanged.seconds.compute, whole.seconds.compute / 6);
+  EXPECT_GT(shared.seconds.compute, exchanged.seconds.compute) << "a ring merges blocks";
   EXPECT_GT(shared.seconds.context, 0);
   EXPECT_LT(shared.memory[0].activations, whole.memory[0].activations / 6);
   EXPECT_GT(shared.seconds.data, 0);  // gradients are summed over context ranks
+}
+
+// The bytes of forward and backward that context ranks copy and merge beside those of as many tokens of one rank.
+std::pair<double, double> copied(MeshSpec mesh) {
+  RunSpec run = llama_7b();
+  run.model.kv_heads = 8;
+  const auto attention = [&](MeshSpec ranks) {
+    run.mesh = ranks;
+    const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
+    return part_work(run, layout, 0, FormulaSet::Braid);
+  };
+  const PartWork shared = attention(mesh), whole = attention({});
+  return {shared.forward.streamed_bytes - whole.forward.streamed_bytes / mesh.context,
+          shared.input_grad.streamed_bytes - whole.input_grad.streamed_bytes / mesh.context};
+}
+
+TEST(PredictRun, ContextRanksCopyAndMerge) {
+  const double q = 2.0 * 1024 * 4096, kv = q / 4;  // bytes of four ranks' tokens
+  const auto [there, back] = copied({.context = 4, .context_parallel = ContextParallel::Ulysses});
+  EXPECT_NEAR(there / (8 * (q + kv)), 1, 1e-9);
+  EXPECT_NEAR(back / (8 * (q + kv)), 1, 1e-9);
+  const auto [merged, gradients] = copied({.context = 4, .context_parallel = ContextParallel::Ring});
+  EXPECT_NEAR(merged / (7 * 4.5 * q + 4 * q + 2 * kv), 1, 1e-9);
+  EXPECT_NEAR(gradients / (3 * 4.5 * (q + 2 * kv) + 4 * q + 30 * kv), 1, 1e-9);
 }
 
 TEST(PredictRun, RecomputeGivesTimeForMemoryStageByStage) {

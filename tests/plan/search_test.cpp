@@ -53,6 +53,9 @@ class DrawnPredictor final : public Predictor {
     const uint64_t numbers[] = {seed_,
                                 uint64_t(spec.mesh.pipe),
                                 uint64_t(spec.mesh.tensor),
+                                uint64_t(spec.mesh.sequence_parallel),
+                                uint64_t(spec.mesh.context),
+                                uint64_t(spec.mesh.context_parallel),
                                 uint64_t(spec.train.microbatch),
                                 uint64_t(spec.pipeline.chunks),
                                 uint64_t(spec.sync.zero),
@@ -74,7 +77,9 @@ SearchRequest request(uint64_t seed) {
   run.model.layers = 2 + static_cast<int>(seed % 7);
   run.model.heads = 1 << (seed % 4);
   run.model.width = 64 * run.model.heads;
+  run.model.context = seed % 3 == 0 ? 4096 : 1024;
   run.model.vocab = 257;
+  request.space.on_cpus = seed % 2 == 0;
   run.train.batch = 4 << (seed % 4);
   run.data.paths = {"text"};
   request.memory_bytes = 120;
@@ -92,7 +97,7 @@ std::vector<std::string> found(const Plan& plan) {
 TEST(Search, FindsWhatPredictingEveryLayoutFinds) {
   int64_t predicted = 0, all = 0;
   size_t with_some = 0;
-  for (uint64_t seed = 0; seed < 100; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     DrawnPredictor predictor(seed, 120), oracle(seed, 120);
     const Plan plan = search(request(seed), predictor), wanted = exhaustive_search(request(seed), oracle);
     ASSERT_EQ(found(plan), found(wanted)) << seed;
@@ -101,7 +106,7 @@ TEST(Search, FindsWhatPredictingEveryLayoutFinds) {
     predicted += predictor.num_predictions;
     all += oracle.num_predictions;
   }
-  EXPECT_GT(with_some, 90u);
+  EXPECT_GT(with_some, 54u);
   EXPECT_LT(10 * predicted, all) << predicted;
 }
 

@@ -31,9 +31,9 @@ TEST(Fields, CoverEveryMember) {
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, sequences, mask_fraction,
                                 validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 8);
-  [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, sequence_parallel, ranks_per_node,
-                                batch_shares] = run.mesh;
-  EXPECT_EQ(num_fields("mesh"), 8);
+  [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, context_form, ulysses_ranks,
+                                sequence_parallel, ranks_per_node, batch_shares] = run.mesh;
+  EXPECT_EQ(num_fields("mesh"), 10);
   [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, partition, speeds] = run.pipeline;
   EXPECT_EQ(num_fields("pipeline"), 6);
   [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
@@ -48,13 +48,13 @@ TEST(Fields, CoverEveryMember) {
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, objective, reduction, dtype, loss_scale, device,
                                 cuda_graph, peak_flops, threads, eval_every, eval_sequences, log_every, save_every,
                                 save_minutes, out, overwrite, resume, init, on_spike, spike_threshold, check_replicas,
-                                allow_change, sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 27);
+                                check, allow_change, sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 28);
   [[maybe_unused]] const auto& [keep, keep_best, async, host_gib] = run.checkpoint;
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 33u + 8 + 8 + 6 + 22 + 3 + 14 + 27 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 10 + 6 + 22 + 3 + 14 + 28 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }
@@ -153,6 +153,8 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "pipe = 1\n"
                          "data = 4\n"
                          "context = 1\n"
+                         "context_parallel = \"ring\"\n"
+                         "ulysses_ranks = 0\n"
                          "expert = 1\n"
                          "tensor = 1\n"
                          "sequence_parallel = false\n"

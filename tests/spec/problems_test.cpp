@@ -132,10 +132,10 @@ TEST(Legal, RanksAreCountedAlongAllAxes) {
 TEST(Legal, WhatIsNotBuiltYetMayBePlannedWithoutData) {
   RunSpec spec;
   spec.mesh.tensor = 2;
-  spec.mesh.context = 4;
+  spec.model.experts = 4;
   spec.mesh.sequence_parallel = true;
   EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 0u);
-  EXPECT_EQ(problems(spec).size(), 2u);  // the context axis, and no data
+  EXPECT_EQ(problems(spec).size(), 2u);  // experts, and no data
   spec.mesh.context = 7;                 // does not divide the 256 tokens
   EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 1u);
   spec.mesh.context = spec.mesh.tensor = 1;  // and sequence parallelism is among tensor ranks

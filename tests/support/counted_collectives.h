@@ -19,6 +19,7 @@ class CountedCollectives final : public Communicator {
   int64_t gathered_elements() const { return gathered_elements_; }  // of all ranks
   int scatters() const { return scatters_; }
   int64_t scattered_elements() const { return scattered_elements_; }  // of all ranks
+  int64_t sent_elements() const { return sent_elements_; }            // point to point
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -43,7 +44,12 @@ class CountedCollectives final : public Communicator {
   Work all_to_all(const at::Tensor& out, const at::Tensor& in) override { return inner_.all_to_all(out, in); }
   Work broadcast(const at::Tensor& tensor, int root) override { return inner_.broadcast(tensor, root); }
   Work barrier() override { return inner_.barrier(); }
-  Work batch(std::span<const P2p> transfers) override { return inner_.batch(transfers); }
+  Work batch(std::span<const P2p> transfers) override {
+    for (const P2p& each : transfers) {
+      if (each.kind == P2p::Kind::Send) sent_elements_ += each.tensor.numel();
+    }
+    return inner_.batch(transfers);
+  }
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override {
     return inner_.split(colour, key, std::move(name));
   }
@@ -55,7 +61,7 @@ class CountedCollectives final : public Communicator {
  private:
   Communicator& inner_;
   int all_reduces_ = 0, gathers_ = 0, scatters_ = 0;
-  int64_t reduced_elements_ = 0, gathered_elements_ = 0, scattered_elements_ = 0;
+  int64_t reduced_elements_ = 0, gathered_elements_ = 0, scattered_elements_ = 0, sent_elements_ = 0;
 };
 
 }  // namespace braid

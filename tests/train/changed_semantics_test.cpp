@@ -45,6 +45,10 @@ void asynchronous(RunSpec& spec) { spec.mesh.pipe = 2, spec.pipeline.schedule = 
 void mirrored(RunSpec& spec) { spec.mesh.pipe = 2, spec.pipeline.schedule = "dualpipe"; }
 void tensor_ranks(RunSpec& spec) { spec.mesh.tensor = 2, spec.train.reduction = Reduction::Reproducible; }
 
+void context_ranks(RunSpec& spec) {
+  spec.mesh.context = 2, spec.model.context = 8, spec.train.reduction = Reduction::Reproducible;
+}
+
 double distance(const RunSpec& a, const RunSpec& b) {
   return largest_difference(train_layout(a).params, train_layout(b).params);
 }
@@ -95,12 +99,20 @@ void compressed_pairs() {
   expect_other(rounded, serial(rounded));
 }
 
-void reproducible_on_tensor_ranks() {
-  const RunSpec two = with(plain_spec(), tensor_ranks);
+void expect_bits_of(const RunSpec& two, const RunSpec& one) {
   const auto params = [](const RunSpec& spec) { return train_layout(spec).params; };
   EXPECT_TRUE(same_bits(params(two), params(with(two, two_replicas))));
-  const RunSpec one = with(two, [](RunSpec& spec) { spec.mesh.tensor = 1; });
   EXPECT_FALSE(same_bits(params(two), params(one)));
+}
+
+void reproducible_on_tensor_ranks() {
+  const RunSpec two = with(plain_spec(), tensor_ranks);
+  expect_bits_of(two, with(two, [](RunSpec& spec) { spec.mesh.tensor = 1; }));
+}
+
+void reproducible_on_context_ranks() {
+  const RunSpec two = with(plain_spec(), context_ranks);
+  expect_bits_of(two, with(two, [](RunSpec& spec) { spec.mesh.context = 1; }));
 }
 
 struct Change {
@@ -115,6 +127,7 @@ const std::vector<Change> kChanges = {
     {Compression, Data, compressed_sums},
     {Compression, MirroredPipeline, compressed_pairs},
     {Reproducible, Tensor, reproducible_on_tensor_ranks},
+    {Reproducible, Context, reproducible_on_context_ranks},
 };
 
 TEST(ChangedSemantics, IsWhatTheTableSays) {

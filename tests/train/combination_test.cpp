@@ -60,7 +60,7 @@ const Switch kSwitches[] = {
     {SegmentRecompute, [](RunSpec& spec) { spec.memory.recompute = "every:2"; }},
     {Data, data_ranks},
     {UnequalShares, [](RunSpec& spec) { data_ranks(spec), spec.mesh.batch_shares = "3,1"; }},
-    {Context, [](RunSpec& spec) { spec.mesh.context = 2; }},
+    {Context, [](RunSpec& spec) { spec.mesh.context = 2, spec.model.context = 8; }},
     {Experts, [](RunSpec& spec) { spec.model.experts = 4; }},
     {Expert, [](RunSpec& spec) { spec.model.experts = 4, spec.mesh.expert = 2; }},
     {Offload, [](RunSpec& spec) { spec.memory.offload = OffloadTo::Host; }},

@@ -62,6 +62,19 @@ TEST(KernelProbe, AllRanksHearTheSameOfEachSizeOnce) {
   EXPECT_EQ(heard[0].attention.backward, heard[1].attention.backward);
 }
 
+// Of two context ranks, each has half of the tokens.
+TEST(KernelProbe, MeasuresTheTokensOfAContextRank) {
+  run_ranks(2, [](Communicator& world) {
+    RunSpec spec = small(2);
+    const BlockSpeed whole = measured_block(spec, at::kCPU, world);
+    spec.mesh.context = 2;
+    const BlockSpeed half = measured_block(spec, at::kCPU, world);
+    EXPECT_EQ(half.attention.context, whole.attention.context / 2);
+    EXPECT_EQ(half.products[0].flops, whole.products[0].flops / 2);
+    EXPECT_EQ(half.elementwise.bytes, whole.elementwise.bytes / 2);
+  });
+}
+
 TEST(KernelProbe, CountsToNoRanksMemory) {
   param::install_memory_accounting();
   RunSpec spec = small(1);

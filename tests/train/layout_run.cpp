@@ -39,17 +39,43 @@ RunSpec tiny_spec(int heads, int batch) {
   return spec;
 }
 
-data::Corpus tiny_corpus() {
+namespace {
+
+// Adds tokens to `all`, in documents of 1 to `longest` tokens.
+void add_documents(std::span<const int> tokens, size_t longest, data::MemoryTokens& all) {
+  for (uint64_t document = 0; !tokens.empty(); ++document) {
+    const size_t length = std::min<size_t>(1 + random_bits(6, document) % longest, tokens.size());
+    all.add_document(tokens.first(length));
+    tokens = tokens.subspan(length);
+  }
+}
+
+// Returns a corpus whose parts are cut by `cut`.
+template <class Cut>
+data::Corpus corpus_cut_by(const Cut& cut) {
   std::vector<int> tokens;
   for (int i = 0; i < 2000; ++i) {
     tokens.push_back(static_cast<int>((i * 3 + random_bits(5, static_cast<uint64_t>(i)) % 4) % 19));
   }
   const auto train = std::make_shared<data::MemoryTokens>(19), validation = std::make_shared<data::MemoryTokens>(19);
-  train->add_document(tokens);
-  validation->add_document(std::span(tokens).first(300));
+  cut(std::span<const int>(tokens), *train);
+  cut(std::span<const int>(tokens).first(300), *validation);
   data::Corpus corpus{{{train, 1}}, {{validation, 1}}, 1};
   corpus.mask_tokens = {18, 17, 16, 15, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}};
   return corpus;
+}
+
+// Returns tiny_corpus(), in documents shorter than two sequences where attention sees them.
+data::Corpus corpus_for(const RunSpec& spec) {
+  if (spec.data.attention != AttentionMask::Document) return tiny_corpus();
+  const auto longest = static_cast<size_t>(2 * spec.model.context - 1);
+  return corpus_cut_by([=](std::span<const int> part, data::MemoryTokens& all) { add_documents(part, longest, all); });
+}
+
+}  // namespace
+
+data::Corpus tiny_corpus() {
+  return corpus_cut_by([](std::span<const int> part, data::MemoryTokens& all) { all.add_document(part); });
 }
 
 std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout) {
@@ -63,7 +89,7 @@ void on_every_rank(const RunSpec& spec, const std::function<void(train::Trainer&
 }
 
 void on_every_rank(const RunSpec& spec, const nn::ModelMaker& maker, const std::function<void(train::Trainer&)>& body) {
-  const data::Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = corpus_for(spec);
   run_ranks(static_cast<int>(spec::num_world_ranks(spec)), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);

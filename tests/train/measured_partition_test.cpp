@@ -107,6 +107,29 @@ TEST_F(MeasuredPartition, UnitsAreThoseOfTheModel) {
   EXPECT_EQ(profiled_units(spec, 1)[2].activation_bytes, 2 * units[2].activation_bytes);
 }
 
+// A context rank has all parameters, and of two ranks half of the tokens.
+TEST_F(MeasuredPartition, ContextRanksMeasurePartsOfSequencesTogether) {
+  for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Bert}) {
+    RunSpec spec = measured_spec(2);
+    spec.model.family = family;
+    spec.model.context = 24;
+    const auto whole = profiled_units(spec, 1);
+    spec.mesh.context = 2;
+    for (const ContextParallel form : {ContextParallel::Ring, ContextParallel::Ulysses}) {
+      spec.mesh.context_parallel = form;
+      const auto units = profiled_units(spec, 1);
+      ASSERT_EQ(units.size(), whole.size());
+      for (size_t i = 0; i < units.size(); ++i) {
+        EXPECT_EQ(units[i].fixed_bytes, whole[i].fixed_bytes) << units[i].name;
+        EXPECT_GT(units[i].forward, 0) << units[i].name;
+      }
+      EXPECT_EQ(2 * units[2].activation_bytes, whole[2].activation_bytes) << units[2].name;
+    }
+    spec.mesh = {.pipe = 2, .context = 2, .tensor = 2, .sequence_parallel = true};
+    EXPECT_EQ(profiled_units(spec, 1).size(), whole.size());
+  }
+}
+
 TEST_F(MeasuredPartition, NarrowWeightsHaveMastersAndTensorRanksAShare) {
   RunSpec spec = measured_spec(2);
   spec.train.dtype = DType::BFloat16;

@@ -42,7 +42,7 @@ std::string heard(const RunSpec& spec, const std::function<void(const RankParts&
   run_ranks(static_cast<int>(all.size()), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    const Groups groups(mesh::DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, spec::shard_data(spec));
+    const Groups groups(mesh::DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, spec::num_shards(spec));
     RankModel model(spec, groups);
     const auto replication = run_replication(spec, model);
     const auto optimizer =

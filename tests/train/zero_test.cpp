@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/param/memory_account.h"
@@ -221,6 +222,22 @@ TEST(Zero, OnlyABlockOrTwoAreWholeAtATime) {
   const int64_t block = 8 * (many.flat - few.flat) / (24 - 6);
   EXPECT_LT(peak(many), 6 * block);
   EXPECT_LT(peak(many) - peak(few), block);
+}
+
+// A copy is sharded over neighbouring data ranks, each with all its context ranks.
+TEST(ZeroGroups, AreNeighbouringDataRanksWithTheirContextRanks) {
+  RunSpec spec = tiny_spec(4, 8);
+  spec.model.context = 8;
+  spec.mesh = {.data = 4, .context = 2};
+  spec.sync.zero = 1;
+  spec.sync.zero_group = 2;
+  on_every_rank(spec, [](Trainer& trainer) {
+    Communicator& shards = *trainer.groups().shards();
+    ASSERT_EQ(shards.size(), 4);
+    const int64_t data = trainer.groups().at[mesh::Axis::Data];
+    EXPECT_EQ(comm::agree(shards, "data rank", data, ReduceOp::Max) / 2, data / 2);
+    EXPECT_EQ(comm::agree(shards, "data rank", data, ReduceOp::Min) / 2, data / 2);
+  });
 }
 
 }  // namespace

@@ -47,8 +47,12 @@ void add_evaluate_options(CLI::App& app, EvaluateRequest& request) {
   app.add_option("--part", request.half,
                  "held-out or train: of prepared data; where none is given, what is held out, if anything is")
       ->check(one_of({"held-out", "train"}));
+  app.add_option("--context", options.context,
+                 "tokens of a window, more than in training only with rotary positions; 0: the model's context")
+      ->check(whole_number(0, kLongestStride))
+      ->capture_default_str();
   app.add_option("--stride", options.stride,
-                 "tokens from window to window, of which the new ones count; 0: the model's context")
+                 "tokens from window to window, of which the new ones count; 0: the context")
       ->check(whole_number(0, kLongestStride))
       ->capture_default_str();
   app.add_option("--batch", options.batch, "windows in one forward pass")
@@ -135,7 +139,7 @@ void print_json(const std::vector<train::TextLoss>& losses) {
 std::vector<train::TextLoss> evaluate(const std::string& directory, EvaluateRequest& request) {
   request.options.ranks = train::saved_ranks(directory);
   EvaluateProgress progress(request.form);
-  request.options.on_passed_over = [](const std::string& sentence) { std::cerr << sentence << std::endl; };
+  request.options.on_note = [](const std::string& sentence) { std::cerr << sentence << std::endl; };
   const auto losses = train::measure_text_loss(directory, request.options,
                                                [&](const train::TextLossStatus& status) { progress.show(status); });
   progress.end();

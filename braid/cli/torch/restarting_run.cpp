@@ -5,16 +5,20 @@
 #include <iostream>
 
 #include "braid/base/errors.h"
+#include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/cli/torch/job_agreements.h"
 #include "braid/cli/torch/room_for_run.h"
+#include "braid/cli/torch/run_entries.h"
 #include "braid/cli/torch/stop_signals.h"
 #include "braid/spec/fields.h"
 #include "braid/train/initial_weights.h"
 
 namespace braid::cli {
 namespace {
+
+constexpr size_t kMostOfCall = 300;  // bytes
 
 RunRoom room_of(const RunParts& parts) {
   RunRoom room;
@@ -76,6 +80,19 @@ std::optional<std::string> agreed_attempt(const RunSpec& spec, const RunParts& p
   return next.again ? std::optional(next.checkpoint) : std::nullopt;
 }
 
+// Writes the failure into the run's folder, with all calls that it has of the rank that noticed it.
+void write_failure(const CommError& error, const RunParts& parts) {
+  if (!parts.folder || !parts.folder->has_begun()) return;
+  std::string text = cat(error.what(), "\n");
+  if (!error.failure().calls.empty()) text += "\nthe last calls of the rank that noticed it, oldest first:\n";
+  for (const std::string& call : error.failure().calls) text += printable(call, kMostOfCall) + "\n";
+  try {
+    write_file(cat(parts.folder->path(), "/", kFailureName), text);
+  } catch (const IoError& fault) {  // the failure itself is the error to report
+    parts.printer.note(fault.what());
+  }
+}
+
 // Returns nothing also if a node fails meanwhile. The run then ends with its first error.
 std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
   try {
@@ -94,6 +111,7 @@ train::RunEnd restarting_run(const RunSpec& spec, const RunParts& parts) {
     try {
       return attempt(now, parts, restarts);
     } catch (const CommError& error) {
+      write_failure(error, parts);
       const auto next = next_attempt(spec, parts, restarts);
       if (!next) {
         if (restarts > 0 && restarts == spec.run.max_restarts) {

@@ -49,7 +49,9 @@ report::ProgressPace pace_of(Terminal terminal, const TrainSpec& train) {
 }
 
 std::string mesh_text(const MeshSpec& mesh) {
-  return cat("pipe ", mesh.pipe, " x data ", mesh.data, " x tensor ", mesh.tensor);
+  std::string text = cat("pipe ", mesh.pipe, " x data ", mesh.data, " x tensor ", mesh.tensor);
+  if (mesh.context > 1) text += cat(" x context ", mesh.context, " (", mesh.context_parallel, ")");
+  return text;
 }
 
 std::string model_line(const train::RunStart& start) {

@@ -34,11 +34,10 @@ void for_chunks(int64_t begin, int64_t end, int64_t chunk, const Body& body) {
 
 }  // namespace
 
-Collective::Collective(std::shared_ptr<const Membership> members, const Call& call, int64_t number)
+Collective::Collective(std::shared_ptr<const Membership> members, const Call& call)
     : Operation(members->world_state, members->size()),
       members_(std::move(members)),
       call_(call),
-      number_(number),
       element_bytes_(static_cast<int64_t>(c10::elementSize(call.type))),
       combine_(combine_of(call.type, call.op)),
       tensors_(2 * members_->size()),
@@ -59,8 +58,6 @@ void Collective::attach(int rank, const at::Tensor& in, const at::Tensor& out) {
   in_[rank] = in.defined() ? in.const_data_ptr() : nullptr;
 }
 
-std::string Collective::label() const { return cat(name_of(call_.kind), " #", number_, " on ", members_->name); }
-
 void Collective::finish() {
   for (at::Tensor& tensor : tensors_) tensor.reset();
 }
@@ -80,6 +77,8 @@ void Collective::run(int64_t begin, int64_t end) {
     case CallKind::Barrier:
     case CallKind::Split:
     case CallKind::Share:
+    case CallKind::Send:
+    case CallKind::Receive:
       return;
   }
 }

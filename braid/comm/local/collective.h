@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/comm/call_log.h"
 #include "braid/comm/checked_communicator.h"
 #include "braid/comm/communicator.h"
 #include "braid/comm/local/combine.h"
@@ -19,20 +20,30 @@ struct Membership {
   std::string name;
   std::vector<int> world_ranks;
   std::shared_ptr<WorldState> world_state;
+  std::vector<std::unique_ptr<CallLog>> logs;  // by rank
+
+  Membership(std::string the_name, std::vector<int> ranks, std::shared_ptr<WorldState> state)
+      : name(std::move(the_name)), world_ranks(std::move(ranks)), world_state(std::move(state)) {
+    for (size_t rank = 0; rank < world_ranks.size(); ++rank) logs.push_back(std::make_unique<CallLog>());
+  }
 
   int size() const { return static_cast<int>(world_ranks.size()); }
 };
 
 class Collective : public Operation {
  public:
-  Collective(std::shared_ptr<const Membership> members, const Call& call, int64_t number);
+  Collective(std::shared_ptr<const Membership> members, const Call& call);
 
   // Attaches rank `rank`'s tensors: `in` is read, `out` is written. They are kept alive until the operation has
   // finished. Called before the rank arrives.
   void attach(int rank, const at::Tensor& in, const at::Tensor& out);
 
   const Call& call() const { return call_; }
-  std::string label() const override;
+  std::string label(int) const override { return label_of(call_, members_->name); }
+  std::string last_call(int party) const override {
+    return last_call_text(world_rank(party), members_->logs[party]->last());
+  }
+  std::vector<std::string> calls(int party) const override { return members_->logs[party]->lines(); }
   int world_rank(int party) const override { return members_->world_ranks[party]; }
 
  protected:
@@ -50,7 +61,6 @@ class Collective : public Operation {
   void copy(int to_rank, int64_t to, int from_rank, int64_t from, int64_t count) const;
 
   const Call call_;
-  const int64_t number_;
   int64_t element_bytes_ = 1;
   Combine combine_ = nullptr;
   std::vector<at::Tensor> tensors_;  // two for each rank

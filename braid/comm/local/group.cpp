@@ -13,67 +13,67 @@ void SplitCall::finish() {
   for (int rank = 0; rank < members_->size(); ++rank) ranks_of[requests_[rank].colour].push_back(rank);
   for (auto& [colour, ranks] : ranks_of) {
     std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return requests_[a].key < requests_[b].key; });
-    auto members = std::make_shared<Membership>();
-    members->name = requests_[ranks[0]].name;
-    members->world_state = members_->world_state;
-    for (int rank : ranks) members->world_ranks.push_back(members_->world_ranks[rank]);
+    std::vector<int> world_ranks;
+    for (int rank : ranks) world_ranks.push_back(members_->world_ranks[rank]);
+    auto members =
+        std::make_shared<Membership>(requests_[ranks[0]].name, std::move(world_ranks), members_->world_state);
     auto group = std::make_shared<Group>(std::move(members));
     for (int i = 0; i < static_cast<int>(ranks.size()); ++i) places_[ranks[i]] = {group, i};
   }
 }
 
-std::shared_ptr<Collective> Group::made(const Call& call, int64_t number) const {
-  if (call.kind == CallKind::Split) return std::make_shared<SplitCall>(members_, call, number);
-  if (call.kind == CallKind::Share) return std::make_shared<ShareCall>(members_, call, number);
-  return std::make_shared<Collective>(members_, call, number);
+std::shared_ptr<Collective> Group::made(const Call& call) const {
+  if (call.kind == CallKind::Split) return std::make_shared<SplitCall>(members_, call);
+  if (call.kind == CallKind::Share) return std::make_shared<ShareCall>(members_, call);
+  return std::make_shared<Collective>(members_, call);
 }
 
-std::shared_ptr<Collective> Group::join(int rank, int64_t number, const Call& call) {
+std::shared_ptr<Collective> Group::join(int rank, const Call& call) {
+  members_->logs[rank]->add(call);
   std::lock_guard lock(mutex_);
-  Pending& pending = pending_[number];
+  Pending& pending = pending_[call.number];
   if (!pending.collective) {
-    pending.collective = made(call, number);
+    pending.collective = made(call);
     pending.first = rank;
   }
   std::shared_ptr<Collective> collective = pending.collective;
   if (!(collective->call() == call)) {
-    refuse(rank, cat(name_of(call.kind), " #", number, " on ", members_->name),
-           cat("called ", text(call), " where rank ", members_->world_ranks[pending.first], " called ",
-               text(collective->call())));
+    refuse(rank, label_of(call, members_->name),
+           mismatch_text(call, members_->world_ranks[pending.first], collective->call(), members_->name));
   }
-  if (++pending.joined == members_->size()) pending_.erase(number);
+  if (++pending.joined == members_->size()) pending_.erase(call.number);
   return collective;
 }
 
-Group::Posted Group::post(int rank, const P2p& wanted) {
-  bool sends = wanted.kind == P2p::Kind::Send;
+Group::Posted Group::post(int rank, const Call& call, const at::Tensor& tensor) {
+  members_->logs[rank]->add(call);
+  bool sends = call.kind == CallKind::Send;
   int party = sends ? Transfer::kSender : Transfer::kReceiver;
-  Transfer::Route route{sends ? rank : wanted.peer, sends ? wanted.peer : rank, wanted.tag};
+  Transfer::Route route{sends ? rank : call.root, sends ? call.root : rank, call.tag};
   std::lock_guard lock(mutex_);
   std::deque<Waiting>& waiting = messages_[route];
   std::shared_ptr<Transfer> transfer;
   if (waiting.empty() || waiting.front().party == party) {
-    transfer = std::make_shared<Transfer>(members_, route, wanted.tensor);
+    transfer = std::make_shared<Transfer>(members_, route, call, static_cast<int64_t>(tensor.nbytes()));
     waiting.push_back({transfer, party});
   } else {
     transfer = waiting.front().transfer;
     waiting.pop_front();
     if (waiting.empty()) messages_.erase(route);
   }
-  if (transfer->type() != wanted.tensor.scalar_type() || transfer->count() != wanted.tensor.numel()) {
-    refuse(rank, transfer->label(),
-           cat(sends ? "sends " : "receives ", c10::toString(wanted.tensor.scalar_type()), "[", wanted.tensor.numel(),
-               "] where rank ", members_->world_ranks[wanted.peer], sends ? " receives " : " sends ",
-               c10::toString(transfer->type()), "[", transfer->count(), "]"));
+  const Call& first = transfer->first();
+  if (first.type != call.type || first.chunk != call.chunk) {
+    refuse(rank, transfer_label(call, rank, members_->name),
+           mismatch_text(call, members_->world_ranks[call.root], first, members_->name));
   }
-  transfer->attach(party, wanted.tensor);
+  transfer->attach(party, call, tensor);
   return {transfer, party};
 }
 
 void Group::refuse(int rank, const std::string& op, const std::string& why) const {
   int world_rank = members_->world_ranks[rank];
   members_->world_state->fail({world_rank, world_rank, why});
-  members_->world_state->raise(op, 0);
+  members_->world_state->raise(op, 0, members_->logs[rank]->lines());
 }
 
 }  // namespace braid::comm::local

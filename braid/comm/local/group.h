@@ -61,15 +61,15 @@ class Group {
 
   const Membership& members() const { return *members_; }
 
-  // Returns the collective that is rank `rank`'s call number `number`, the same object for all ranks. The rank attaches
-  // its tensors afterwards.
-  std::shared_ptr<Collective> join(int rank, int64_t number, const Call& call);
+  // Returns the collective that is rank `rank`'s call number `call.number`, the same object for all ranks. The rank
+  // attaches its tensors afterwards.
+  std::shared_ptr<Collective> join(int rank, const Call& call);
   // A message with the rank's tensor attached, and the party that the rank is.
   struct Posted {
     std::shared_ptr<Transfer> transfer;
     int party;
   };
-  Posted post(int rank, const P2p& wanted);
+  Posted post(int rank, const Call& call, const at::Tensor& tensor);
 
   // Poisons the world in the name of `rank` and throws CommError.
   [[noreturn]] void refuse(int rank, const std::string& op, const std::string& why) const;
@@ -86,7 +86,7 @@ class Group {
     int party;
   };
 
-  std::shared_ptr<Collective> made(const Call& call, int64_t number) const;
+  std::shared_ptr<Collective> made(const Call& call) const;
 
   const std::shared_ptr<const Membership> members_;
   std::mutex mutex_;

@@ -46,15 +46,17 @@ void Operation::arrive(int party) {
 
 void Operation::wait(int party, double issued_seconds, const Queue* on) {
   WorldState::Time deadline = world_state_->deadline();
+  const Waiting waiting(*this, party);
   for (;;) {
     help(party);
     if (world_state_->failed()) {
       quiesce();
-      world_state_->raise(label(), now_seconds() - issued_seconds);
+      world_state_->raise(label(party), now_seconds() - issued_seconds, calls(party));
     }
     if (finished_.load()) return;
     if (spin()) continue;
-    bool changed = world_state_->sleep(gate_, deadline, {world_rank(party), on, this}, [this] { return actionable(); });
+    bool changed =
+        world_state_->sleep(gate_, deadline, {world_rank(party), on, &waiting}, [this] { return actionable(); });
     int ended = missing_and_ended();
     if (ended >= 0) {
       report_ended(ended, party);
@@ -120,7 +122,8 @@ void Operation::quiesce() const {
 }
 
 void Operation::report_ended(int missing, int party) {
-  world_state_->fail({world_rank(missing), world_rank(party), cat("has ended without joining ", label())});
+  world_state_->fail(
+      {world_rank(missing), world_rank(party), cat("has ended without joining ", label(party), last_call(missing))});
 }
 
 void Operation::report_late(int party) {
@@ -129,14 +132,17 @@ void Operation::report_late(int party) {
   std::string limit = cat(exact(world_state_->options().deadline_seconds), " s");
   if (first == static_cast<int>(has_arrived_.size())) {
     world_state_->fail(
-        {world_rank(party), world_rank(party), cat("all arrived at ", label(), ", not done within ", limit)});
+        {world_rank(party), world_rank(party), cat("all arrived at ", label(party), ", not done within ", limit)});
   } else {
-    world_state_->fail({world_rank(first), world_rank(party),
-                        cat("did not arrive at ", label(), " within ", limit, " (missing: ", missing(), ")")});
+    world_state_->fail(
+        {world_rank(first), world_rank(party),
+         cat("did not arrive at ", label(party), " within ", limit, " (missing: ", missing(), ")", last_call(first))});
   }
 }
 
-std::string Operation::description() const { return cat(label(), " (missing: ", missing(), ")"); }
+std::string Operation::Waiting::description() const {
+  return cat(operation.label(party), " (missing: ", operation.missing(), ")");
+}
 
 std::string Operation::missing() const {
   std::vector<std::string> ranks;

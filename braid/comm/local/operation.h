@@ -17,7 +17,7 @@
 
 namespace braid::comm::local {
 
-class Operation : private WaitReason {
+class Operation {
  public:
   Operation(std::shared_ptr<WorldState> world_state, int num_parties);
   virtual ~Operation() = default;
@@ -33,9 +33,13 @@ class Operation : private WaitReason {
   // Does unclaimed pieces. Returns true if wait() would return or throw at once.
   bool poll(int party);
 
-  // Returns the name in messages: "all_reduce #17 on tensor".
-  virtual std::string label() const = 0;
+  // Returns the name in messages, with the party's number of the call: "all_reduce #17 on tensor".
+  virtual std::string label(int party) const = 0;
   virtual int world_rank(int party) const = 0;
+  // Returns the last call of a party in the group, as the end of a sentence; empty if it is not known.
+  virtual std::string last_call(int party) const = 0;
+  // Returns the last calls of a party in the group, oldest first.
+  virtual std::vector<std::string> calls(int party) const = 0;
   WorldState& world_state() const { return *world_state_; }
 
  protected:
@@ -55,8 +59,15 @@ class Operation : private WaitReason {
     int64_t end = 0;
   };
 
-  bool hopeless() const override { return !ready() && missing_and_ended() < 0; }
-  std::string description() const override;
+  // A party that waits.
+  struct Waiting final : WaitReason {
+    Waiting(const Operation& of, int who) : operation(of), party(who) {}
+    bool hopeless() const override { return !operation.ready() && operation.missing_and_ended() < 0; }
+    std::string description() const override;
+
+    const Operation& operation;
+    const int party;
+  };
 
   bool ready() const { return arrived_.load() == static_cast<int>(has_arrived_.size()); }
   bool actionable() const;

@@ -24,14 +24,13 @@ class LocalWorld {
     bool room_to_spin = threads <= static_cast<int>(std::thread::hardware_concurrency());
     world_state_ = std::make_shared<comm::local::WorldState>(
         num_ranks, comm::local::WorldState::Options{options.deadline_seconds, room_to_spin ? kSpinTurns : 0});
-    auto members = std::make_shared<comm::local::Membership>();
-    members->name = "world";
-    members->world_state = world_state_;
+    std::vector<int> world_ranks;
     for (int rank = 0; rank < num_ranks; ++rank) {
-      members->world_ranks.push_back(rank);
+      world_ranks.push_back(rank);
       queues_.push_back(options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>());
     }
-    group_ = std::make_shared<comm::local::Group>(std::move(members));
+    group_ = std::make_shared<comm::local::Group>(
+        std::make_shared<comm::local::Membership>("world", std::move(world_ranks), world_state_));
   }
 
   void run() {

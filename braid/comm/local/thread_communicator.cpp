@@ -121,14 +121,15 @@ Work ThreadCommunicator::batch(std::span<const P2p> transfers) {
   std::vector<LocalWork::Part> parts;
   for (const P2p& transfer : transfers) {
     require_message(transfer);
-    Group::Posted posted = group_->post(rank_, transfer);
+    Group::Posted posted = group_->post(rank_, numbered(transfer), transfer.tensor);
     parts.push_back({posted.transfer, posted.party});
   }
+  end_batch();
   return parts.empty() ? Work() : publish(queue(), std::move(parts));
 }
 
 std::unique_ptr<Communicator> ThreadCommunicator::split(int colour, int key, std::string name) {
-  auto call = std::static_pointer_cast<SplitCall>(group_->join(rank_, next_number_++, {.kind = CallKind::Split}));
+  auto call = std::static_pointer_cast<SplitCall>(group_->join(rank_, numbered({.kind = CallKind::Split})));
   call->request(rank_, {colour, key, std::move(name)});
   call->arrive(rank_);
   call->wait(rank_, now_seconds());
@@ -137,7 +138,7 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int colour, int key, std
 }
 
 std::shared_ptr<void> ThreadCommunicator::share(std::shared_ptr<void> object) {
-  const auto call = std::static_pointer_cast<ShareCall>(group_->join(rank_, next_number_++, {.kind = CallKind::Share}));
+  const auto call = std::static_pointer_cast<ShareCall>(group_->join(rank_, numbered({.kind = CallKind::Share})));
   call->offer(rank_, std::move(object));
   call->arrive(rank_);
   call->wait(rank_, now_seconds());
@@ -162,7 +163,7 @@ void ThreadCommunicator::abort(const std::string& why) {
 }
 
 Work ThreadCommunicator::issue(const Call& call, const at::Tensor& in, const at::Tensor& out) {
-  std::shared_ptr<Collective> collective = group_->join(rank_, next_number_++, call);
+  std::shared_ptr<Collective> collective = group_->join(rank_, numbered(call));
   collective->attach(rank_, in, out);
   return publish(queue(), {{std::move(collective), rank_}});
 }

@@ -30,7 +30,6 @@ class ThreadCommunicator final : public CheckedCommunicator {
 
   const std::shared_ptr<Group> group_;
   const int rank_;
-  int64_t next_number_ = 0;
 };
 
 }  // namespace braid::comm::local

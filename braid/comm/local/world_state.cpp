@@ -49,10 +49,10 @@ std::shared_ptr<void> WorldState::on_failure(FailureListeners::Listener listener
   return {nullptr, [world_state = shared_from_this(), place](void*) { world_state->listeners_.remove(place); }};
 }
 
-void WorldState::raise(std::string op, double elapsed_seconds) const {
+void WorldState::raise(std::string op, double elapsed_seconds, std::vector<std::string> calls) const {
   std::optional<Failure> first = failure();
   check(first.has_value(), "a world that has not failed raises nothing");
-  throw CommError({std::move(op), first->rank, elapsed_seconds, first->why});
+  throw CommError({std::move(op), first->rank, elapsed_seconds, first->why, std::move(calls)});
 }
 
 void WorldState::begin(int rank) {

@@ -74,8 +74,9 @@ class WorldState : public std::enable_shared_from_this<WorldState> {
   // already. Destroying the result ends the registration, and waits for a call in progress. REQUIRES: `listener`
   // returns soon, throws nothing, and neither adds nor removes registrations.
   std::shared_ptr<void> on_failure(FailureListeners::Listener listener);
-  // Throws CommError with the first failure. `op` is the operation that the caller waited for.
-  [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
+  // Throws CommError with the first failure. `op` is the operation that the caller waited for, and
+  // `calls` are its last calls in that group.
+  [[noreturn]] void raise(std::string op, double elapsed_seconds, std::vector<std::string> calls = {}) const;
 
   // Registers the calling thread as that of world rank `rank`.
   void begin(int rank);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/comm/mpi/mpi_plugin_file.h"
 #include "braid/comm/mpi/mpi_wire.h"
 #include "braid/comm/transport/process_communicator.h"

@@ -92,6 +92,15 @@ Stall SlotCollectives::stall(const Collective& collective) const {
   return stall;
 }
 
+// The slot of the round that a member has posted last. A member that is asked about posts nothing meanwhile, as a rule;
+// if it does, the text of the call may be torn.
+std::optional<Call> SlotCollectives::last_call_of(int world_rank) const {
+  const std::vector<int>& ranks = group()->world_ranks;
+  const int member = static_cast<int>(std::ranges::find(ranks, world_rank) - ranks.begin());
+  const int64_t posted = world_.member(id_, member).posted.load();
+  return posted == 0 ? std::nullopt : std::optional(slot(member, posted - 1).call);
+}
+
 bool SlotCollectives::advance() {
   bool any = false;
   while (!world_.failed() && (post() || combine() || read())) any = true;
@@ -206,9 +215,7 @@ bool SlotCollectives::agree(const Collective& mine, int64_t round) {
     const Call theirs = slot(member, round).call;
     if (theirs == mine.call()) continue;
     const int me = group()->world_rank();
-    world_.fail(
-        {me, me,
-         cat("called ", text(mine.call()), " where rank ", group()->world_ranks[member], " called ", text(theirs))});
+    world_.fail({me, me, mismatch_text(mine.call(), group()->world_ranks[member], theirs, group()->name)});
     return false;
   }
   return true;

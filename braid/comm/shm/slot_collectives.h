@@ -35,6 +35,7 @@ class SlotCollectives final : public transport::CollectiveQueue {
   void start_all() override {}
   bool idle() const override;
   transport::Stall stall(const transport::Collective& collective) const override;
+  std::optional<Call> last_call_of(int world_rank) const override;
   void stop() override;
 
   // Takes every step for which the peers are ready; returns true if there was one. Fails the world if the members'

@@ -15,11 +15,10 @@ int64_t rounds_of(const Call& call, int64_t capacity) {
 
 }  // namespace
 
-Collective::Collective(std::shared_ptr<CollectiveQueue> queue, int64_t number, const Call& call, const at::Tensor& in,
+Collective::Collective(std::shared_ptr<CollectiveQueue> queue, const Call& call, const at::Tensor& in,
                        const at::Tensor& out)
     : queue_(std::move(queue)),
       group_(queue_->group()),
-      number_(number),
       call_(call),
       combine_(local::combine_of(call.type, call.op)),
       element_bytes_(static_cast<int64_t>(c10::elementSize(call.type))),
@@ -70,6 +69,8 @@ Collective::Bytes Collective::sent_first(const Stretch& stretch, int member) con
       return {in_at(stretch.first), group_->rank == call_.root ? bytes : 0};
     case CallKind::Barrier:
     case CallKind::Share:  // of thread ranks only
+    case CallKind::Send:
+    case CallKind::Receive:
       break;
   }
   return {nullptr, 0};
@@ -89,6 +90,8 @@ Collective::Bytes Collective::received_first(const Stretch& stretch, int member)
       return {out_at(stretch.first), member == call_.root ? bytes : 0};
     case CallKind::Barrier:
     case CallKind::Share:
+    case CallKind::Send:
+    case CallKind::Receive:
       break;
   }
   return {nullptr, 0};
@@ -121,7 +124,7 @@ void Collective::complete() {
   finish();
 }
 
-std::string Collective::label() const { return cat(name_of(call_.kind), " #", number_, " on ", group_->name); }
+std::string Collective::label() const { return label_of(call_, group_->name); }
 
 Stall Collective::stall() const { return queue_->stall(*this); }
 

@@ -22,6 +22,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -57,6 +58,8 @@ class CollectiveQueue {
   // Returns true if peers may still need the queue after its last collective.
   virtual bool needed_by_peers() const { return false; }
   virtual Stall stall(const Collective& collective) const = 0;
+  // Returns the last collective of a member, by its world rank, of which data have come; nothing if there is none.
+  virtual std::optional<Call> last_call_of(int world_rank) const = 0;
   // After Transport::stop(): nothing touches a tensor any more, and what is not done never will be.
   virtual void stop() = 0;
 
@@ -80,12 +83,11 @@ class Collective final : public Operation {
   };
 
   // Reads `in` and writes `out`, and keeps both alive until it is done.
-  Collective(std::shared_ptr<CollectiveQueue> queue, int64_t number, const Call& call, const at::Tensor& in,
-             const at::Tensor& out);
+  Collective(std::shared_ptr<CollectiveQueue> queue, const Call& call, const at::Tensor& in, const at::Tensor& out);
 
   const Group& group() const { return *group_; }
   const Call& call() const { return call_; }
-  int64_t number() const { return number_; }
+  int64_t number() const { return call_.number; }
   int64_t num_rounds() const { return num_rounds_; }
   CollectiveQueue::Algorithm algorithm() const { return cut_.algorithm; }
   const at::Tensor& out() const { return tensors_[1]; }
@@ -119,6 +121,8 @@ class Collective final : public Operation {
 
   std::string label() const override;
   Stall stall() const override;
+  std::optional<Call> last_call_of(int world_rank) const override { return queue_->last_call_of(world_rank); }
+  std::vector<std::string> calls() const override { return group_->log->lines(); }
 
  private:
   std::byte* in_at(int64_t element) const { return const_cast<std::byte*>(in_) + element * element_bytes_; }
@@ -126,7 +130,6 @@ class Collective final : public Operation {
 
   const std::shared_ptr<CollectiveQueue> queue_;
   const std::shared_ptr<const Group> group_;
-  const int64_t number_;
   const Call call_;
   const local::Combine combine_;
   const int64_t element_bytes_;

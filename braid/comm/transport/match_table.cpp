@@ -81,6 +81,12 @@ bool MatchTable::lost(const Message& message) const {
   return gone || (left && posted && !message.matched);
 }
 
+std::optional<Call> MatchTable::last_call_of(int64_t group, int peer) const {
+  const std::scoped_lock hold(mutex_);
+  const auto last = last_calls_.find({group, peer});
+  return last == last_calls_.end() ? std::nullopt : std::optional(last->second);
+}
+
 bool MatchTable::idle() const {
   const auto busy = [](const Peer& peer) {
     return (peer.sends > 0 && !peer.gone && !peer.ended) || (peer.arriving > 0 && !peer.gone);
@@ -130,6 +136,7 @@ void MatchTable::receive(const MessagePtr& message) {
 std::shared_ptr<Arrival> MatchTable::arrive(int peer, const MessageHeader& header, int32_t payload) {
   auto arrival = std::make_shared<Arrival>(Arrival{.peer = peer, .header = header, .payload = payload});
   std::unique_lock hold(mutex_);
+  if (header.route_kind == Route::Kind::First) last_calls_[{header.group, peer}] = header.call();
   if (const auto waiting = receives_.find(header.route(peer)); waiting != receives_.end()) {
     const MessagePtr receive = pop_first(receives_, waiting);
     if (!agree(*receive, *arrival)) return nullptr;
@@ -169,16 +176,11 @@ void MatchTable::deliver(const Arrival& arrival) {
 }
 
 bool MatchTable::agree(const Message& receive, const Arrival& arrival) {
-  const Call theirs = arrival.header.call();
-  if (theirs == receive.call && arrival.header.bytes == receive.bytes) return true;
-  if (receive.route.kind == Route::Kind::Batch) {
-    failures_.fail({rank_, rank_,
-                    cat("receives ", c10::toString(receive.call.type), "[", receive.call.chunk, "] where rank ",
-                        arrival.peer, " sends ", c10::toString(theirs.type), "[", theirs.chunk, "]")});
-  } else {
-    failures_.fail(
-        {rank_, rank_, cat("called ", text(receive.call), " where rank ", arrival.peer, " called ", text(theirs))});
-  }
+  const Call &mine = receive.call, theirs = arrival.header.call();
+  const bool is_batch = receive.route.kind == Route::Kind::Batch;
+  const bool equal = is_batch ? mine.type == theirs.type && mine.chunk == theirs.chunk : mine == theirs;
+  if (equal && arrival.header.bytes == receive.bytes) return true;
+  failures_.fail({rank_, rank_, mismatch_text(mine, arrival.peer, theirs, receive.group)});
   transport_.notify();
   return false;
 }

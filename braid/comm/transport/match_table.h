@@ -5,6 +5,8 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "braid/comm/transport/transport.h"
@@ -39,6 +41,8 @@ class MatchTable final : private Transport::Receiver {
   bool any_left() const { return num_left_.load() > 0; }
   // Returns true if the peer is lost or its connection is closed. Everything that it has sent has arrived before.
   bool gone(int peer) const { return peers_[peer].gone; }
+  // Returns the last collective of a peer in a group of which a message has come; nothing if none has.
+  std::optional<Call> last_call_of(int64_t group, int peer) const;
   // Returns true if no message of a batch, no send of a channel and no message that arrives is in flight, or none that
   // will ever be done.
   bool idle() const;
@@ -81,6 +85,7 @@ class MatchTable final : private Transport::Receiver {
   bool leaving_ = false;
   std::map<Route, std::deque<std::shared_ptr<Arrival>>> arrivals_;  // no receive has been posted for them
   std::map<Route, std::deque<MessagePtr>> receives_;                // no message has arrived for them
+  std::map<std::pair<int64_t, int>, Call> last_calls_;              // by group and peer
 };
 
 }  // namespace braid::comm::transport

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "braid/comm/checked_communicator.h"
 
@@ -38,7 +39,8 @@ struct Message {
 
   Side side;
   Route route;
-  Call call;  // equal on both sides. A message of a batch has only a type and a number of elements.
+  Call call;               // equal on both sides; of a batch, type and number of elements are
+  std::string_view group;  // name of the group, which outlives the message
   std::byte* data;
   int64_t bytes;
   Owner* owner;
@@ -59,6 +61,8 @@ struct MessageHeader {
   int32_t tag = 0;
   int64_t group = 0, bytes = 0, chunk = 0;
   int32_t kind = 0, op = 0, root = 0, type = 0;
+  int64_t number = 0;
+  OpName name = {};
 
   static MessageHeader of(const Message& message) {
     const Call& call = message.call;
@@ -70,10 +74,20 @@ struct MessageHeader {
             static_cast<int32_t>(call.kind),
             static_cast<int32_t>(call.op),
             call.root,
-            static_cast<int32_t>(call.type)};
+            static_cast<int32_t>(call.type),
+            call.number,
+            call.name};
   }
   Call call() const {
-    return {static_cast<CallKind>(kind), static_cast<ReduceOp>(op), root, static_cast<at::ScalarType>(type), chunk};
+    const int of_transfer = route_kind == Route::Kind::Batch ? tag : 0;
+    return {static_cast<CallKind>(kind),
+            static_cast<ReduceOp>(op),
+            root,
+            static_cast<at::ScalarType>(type),
+            chunk,
+            of_transfer,
+            number,
+            name};
   }
   Route route(int peer) const { return {group, peer, route_kind, tag}; }
 };

@@ -27,6 +27,9 @@ class MessageCollectives final : public CollectiveQueue, public std::enable_shar
   // A peer may not have received its part of the last sum yet, so the connections of own_ stay open.
   bool needed_by_peers() const override;
   Stall stall(const Collective& collective) const override;
+  std::optional<Call> last_call_of(int world_rank) const override {
+    return table_.last_call_of(group()->id, world_rank);
+  }
   void stop() override;
 
  private:

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/comm/call_log.h"
+
 namespace braid::comm::transport {
 
 struct Group {
@@ -16,6 +18,7 @@ struct Group {
   int rank = 0;                           // this process's rank in the group
   std::vector<int> nodes = {};            // node of each member; empty: all are on one
   std::shared_ptr<void> lease = nullptr;  // held as long as the group is used (Transport::join_group)
+  std::shared_ptr<CallLog> log = std::make_shared<CallLog>();  // of this rank
 
   int size() const { return static_cast<int>(world_ranks.size()); }
   int world_rank() const { return world_ranks[rank]; }
@@ -38,6 +41,10 @@ class Operation {
 
   virtual std::string label() const = 0;  // name in messages: "all_reduce #17 on tensor"
   virtual Stall stall() const = 0;
+  // Returns the last call in the group that is known of a member, by its world rank.
+  virtual std::optional<Call> last_call_of(int world_rank) const = 0;
+  // Returns the last calls of this rank in the group, oldest first.
+  virtual std::vector<std::string> calls() const = 0;
   bool done() const { return done_.load(); }
 
  protected:

@@ -43,14 +43,15 @@ std::byte* memory_of(const P2p& transfer) {
 class PointToPoint final : public Operation, public std::enable_shared_from_this<PointToPoint>, private Message::Owner {
  public:
   // REQUIRES: `table` outlives this.
-  PointToPoint(std::shared_ptr<const Group> group, const P2p& transfer, MatchTable& table)
+  PointToPoint(std::shared_ptr<const Group> group, const P2p& transfer, const Call& call, MatchTable& table)
       : group_(std::move(group)),
         peer_(transfer.peer),
         table_(table),
         tensor_(transfer.tensor),
         message_{.side = transfer.kind == P2p::Kind::Send ? Message::Side::Send : Message::Side::Receive,
                  .route = {group_->id, group_->world_ranks[peer_], Route::Kind::Batch, transfer.tag},
-                 .call = {.type = tensor_.scalar_type(), .chunk = tensor_.numel()},
+                 .call = call,
+                 .group = group_->name,
                  .data = memory_of(transfer),
                  .bytes = static_cast<int64_t>(tensor_.nbytes()),
                  .owner = this} {}
@@ -60,11 +61,11 @@ class PointToPoint final : public Operation, public std::enable_shared_from_this
     table_.add(MessagePtr(shared_from_this(), &message_));
   }
 
-  std::string label() const override {
-    const bool sends = message_.side == Message::Side::Send;
-    const int sender = sends ? group_->rank : peer_, receiver = sends ? peer_ : group_->rank;
-    return cat("transfer ", sender, " -> ", receiver, " tag ", message_.route.tag, " on ", group_->name);
+  std::string label() const override { return transfer_label(message_.call, group_->rank, group_->name); }
+  std::optional<Call> last_call_of(int world_rank) const override {
+    return table_.last_call_of(group_->id, world_rank);
   }
+  std::vector<std::string> calls() const override { return group_->log->lines(); }
 
   Stall stall() const override {
     Stall stall{label(), {}, issued_ && table_.lost(message_) ? message_.route.peer : -1};
@@ -129,8 +130,11 @@ Work ProcessCommunicator::batch(std::span<const P2p> transfers) {
   std::vector<std::shared_ptr<PointToPoint>> messages;
   for (const P2p& transfer : transfers) {
     require_message(transfer);
-    messages.push_back(std::make_shared<PointToPoint>(group_, transfer, engine_->table()));
+    const Call call = numbered(transfer);
+    group_->log->add(call);
+    messages.push_back(std::make_shared<PointToPoint>(group_, transfer, call, engine_->table()));
   }
+  end_batch();
   if (messages.empty()) return {};
   Work work(std::make_shared<WaitedWork>(engine_, WaitedWork::Parts(messages.begin(), messages.end())));
   queue().enqueue([engine = engine_, messages] {
@@ -174,7 +178,9 @@ std::shared_ptr<const Group> ProcessCommunicator::split_group(int colour, int ke
 }
 
 Work ProcessCommunicator::issue(const Call& call, const at::Tensor& in, const at::Tensor& out) {
-  auto collective = std::make_shared<Collective>(collectives_, next_number_++, call, in, out);
+  const Call own = numbered(call);
+  group_->log->add(own);
+  auto collective = std::make_shared<Collective>(collectives_, own, in, out);
   Work work(std::make_shared<WaitedWork>(engine_, WaitedWork::Parts{collective}));
   queue().enqueue([engine = engine_, queue = collectives_, collective] { queue->add(collective); });
   return work;
@@ -182,7 +188,7 @@ Work ProcessCommunicator::issue(const Call& call, const at::Tensor& in, const at
 
 void ProcessCommunicator::refuse(const std::string& op, const std::string& why) const {
   engine_->fail(why);
-  engine_->raise(op, 0);
+  engine_->raise(op, 0, group_->log->lines());
 }
 
 }  // namespace braid::comm::transport

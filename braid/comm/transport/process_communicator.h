@@ -37,7 +37,6 @@ class ProcessCommunicator : public CheckedCommunicator {
   const std::shared_ptr<ProgressEngine> engine_;
   const std::shared_ptr<const Group> group_;
   const std::shared_ptr<CollectiveQueue> collectives_;
-  int64_t next_number_ = 0;
 };
 
 }  // namespace braid::comm::transport

@@ -46,18 +46,22 @@ void ProgressEngine::wait(const Operation& operation, double issued_seconds) {
   for (;;) {
     const uint64_t seen = transport_->events();
     transport_->advance();
-    if (options_.failures->failure()) raise(operation.label(), now_seconds() - issued_seconds);
+    if (options_.failures->failure()) {
+      raise(operation.label(), now_seconds() - issued_seconds, operation.calls());
+    }
     if (operation.done()) return;
     if (table_.any_left()) {
       if (const Stall stall = operation.stall(); stall.lost >= 0 && !operation.done()) {
-        options_.failures->fail({stall.lost, options_.rank, cat("has ended without joining ", stall.label)});
+        options_.failures->fail({stall.lost, options_.rank,
+                                 cat("has ended without joining ", stall.label,
+                                     last_call_text(stall.lost, operation.last_call_of(stall.lost)))});
         continue;
       }
     }
     if (left <= 0) {
       const Stall stall = operation.stall();
       if (stall.names_rank() || left <= -kIndirectSeconds) {
-        report_late(stall);
+        report_late(operation, stall);
         continue;
       }
     }
@@ -72,14 +76,14 @@ bool ProgressEngine::poll(const Operation& operation) {
   return operation.done() || options_.failures->failure();
 }
 
-void ProgressEngine::raise(const std::string& op, double elapsed_seconds) {
+void ProgressEngine::raise(const std::string& op, double elapsed_seconds, std::vector<std::string> calls) {
   stop();
   std::optional<Failure> first;
   for (const double end = now_seconds() + options_.deadline_seconds; !(first = options_.failures->failure());) {
     check(now_seconds() < end, "a failure that was reported becomes known");
     transport_->sleep(transport_->events(), transport_->longest_sleep());
   }
-  throw CommError({op, first->rank, elapsed_seconds, first->why});
+  throw CommError({op, first->rank, elapsed_seconds, first->why, std::move(calls)});
 }
 
 void ProgressEngine::leave() {
@@ -118,7 +122,7 @@ std::vector<std::shared_ptr<CollectiveQueue>> ProgressEngine::queues() const {
   return queues_;
 }
 
-void ProgressEngine::report_late(const Stall& stall) {
+void ProgressEngine::report_late(const Operation& operation, const Stall& stall) {
   const std::string limit = cat(exact(options_.deadline_seconds), " s");
   if (stall.missing.empty() && stall.unfinished >= 0) {
     return options_.failures->fail(
@@ -127,7 +131,8 @@ void ProgressEngine::report_late(const Stall& stall) {
   if (stall.missing.empty()) return fail(cat("all arrived at ", stall.label, ", not done within ", limit));
   options_.failures->fail(
       {stall.missing[0], options_.rank,
-       cat("did not arrive at ", stall.label, " within ", limit, " ", text_of_missing(stall.missing))});
+       cat("did not arrive at ", stall.label, " within ", limit, " ", text_of_missing(stall.missing),
+           last_call_text(stall.missing[0], operation.last_call_of(stall.missing[0])))});
 }
 
 std::string text_of_missing(const std::vector<int>& ranks) {

@@ -41,8 +41,9 @@ class ProgressEngine {
   bool poll(const Operation& operation);
 
   void fail(const std::string& why) { options_.failures->fail({options_.rank, options_.rank, why}); }
-  // Throws CommError with the world's first failure. REQUIRES: there is one, or is about to be.
-  [[noreturn]] void raise(const std::string& op, double elapsed_seconds);
+  // Throws CommError with the world's first failure. `calls` are the last calls of this rank in the group of `op`.
+  // REQUIRES: there is one, or is about to be.
+  [[noreturn]] void raise(const std::string& op, double elapsed_seconds, std::vector<std::string> calls = {});
 
   // The rank makes no more calls. Returns when everything that all ranks have issued is done or can never be done, or
   // when the world has failed. Then the transport has stopped.
@@ -52,7 +53,7 @@ class ProgressEngine {
   void stop();
   bool idle() const;
   std::vector<std::shared_ptr<CollectiveQueue>> queues() const;
-  void report_late(const Stall& stall);
+  void report_late(const Operation& operation, const Stall& stall);
 
   const RankOptions options_;
   const std::unique_ptr<Transport> transport_;

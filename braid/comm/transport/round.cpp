@@ -19,7 +19,7 @@ void Round::make_messages(Stage& stage, Route::Kind kind) {
   const auto make = [&](std::deque<Message>& messages, Message::Side side, const std::vector<Transfer>& transfers) {
     for (const auto& [member, bytes] : transfers) {
       const Route route{group.id, group.world_ranks[member], kind, tag_};
-      messages.emplace_back(side, route, collective_.call(), bytes.data, bytes.count, &stage);
+      messages.emplace_back(side, route, collective_.call(), group.name, bytes.data, bytes.count, &stage);
     }
   };
   make(stage.receives, Message::Side::Receive, stage.exchange.receives);

@@ -11,6 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/comm/agree.h"
 #include "braid/comm/failure_state.h"
+#include "braid/comm/op_name.h"
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
@@ -49,7 +50,10 @@ ServedReplica::ServedReplica(const Specs& specs, param::ParamStore& store, const
   if (specs.ranks_per_replica > 1) {
     pair_ = workers_.split(workers_.rank() / specs.ranks_per_replica, workers_.rank(), "pair");
   }
-  workers_.broadcast(store.flat_master().detach(), 0).wait_host();
+  {
+    const comm::CallName name("first masters of workers");  // ends before the calls that servers make too
+    workers_.broadcast(store.flat_master().detach(), 0).wait_host();
+  }
   if (specs.with_servers) {
     channel_ = reach_servers(specs.sync, own_part(*specs.with_servers), workers_.rank(), store.flat_master().detach(),
                              *specs.with_servers);
@@ -125,6 +129,7 @@ ServedReplica::~ServedReplica() {
 void ServedReplica::finish() {
   bytes_within_replica_ += add_tied_uses(store_, tied_);
   if (!pair_) return;
+  const comm::CallName name("gradients of a pair");
   pair_->all_reduce(flat_gradients(), ReduceOp::Sum).wait_host();
   bytes_within_replica_ += all_reduce_bytes(flat_gradients(), pair_->size());
 }

@@ -1,0 +1,35 @@
+// Attention over sequences whose tokens context ranks share: keys and values go around the ring of ranks, and each
+// rank's queries meet those of all tokens. No rank ever has the keys of a whole sequence.
+//
+// Each rank has two halves of the sequences (ring_halves.h), whose queries and keys form blocks (attention_blocks.h):
+// earlier keys are seen by all queries, and in the diagonal block by causal order. Documents and windows cut blocks
+// further; only the edge of a window needs a mask. Blocks are merged by the logarithms of their sums of exponentials.
+// Source: Liu et al., "Ring Attention with Blockwise Transformers" (2023); Brandon et al., "Striped Attention" (2023),
+// section 3, for the imbalance.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "braid/comm/op_name.h"
+#include "braid/nn/attention_blocks.h"
+#include "braid/nn/context_group.h"
+
+namespace braid::nn {
+
+struct RingCall {
+  int64_t heads = 1, kv_heads = 1;
+  double scale = 0;  // factor of q . k; 0: 1 / sqrt(features of a head)
+  SeenTokens seen;
+  Communicator* ranks = nullptr;
+  RingKeys keys = RingKeys::GoAround;
+  comm::OpName name = comm::CallName::current().backward();  // of the calls of backward
+};
+
+// qkv_btf: this rank's part of the tokens, as for attention_core(). Returns the heads' outputs of the same tokens. All
+// ranks call this, and run its backward, in the same order. 16-bit types go around as they are and are computed in
+// float32. Throws CommError.
+at::Tensor ring_attention(const at::Tensor& qkv_btf, const RingCall& call);
+
+}  // namespace braid::nn

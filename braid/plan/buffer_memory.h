@@ -1,0 +1,20 @@
+// The memory of a rank's gradients and weights on their way to and from other ranks and microbatches.
+#pragma once
+
+#include "braid/plan/data_exchange.h"
+
+namespace braid::plan {
+
+// Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
+// microbatch. Only sharded parameters count. A table is an embedding's weight. The buffers hold:
+//
+//   gradients to be reduce-scattered          those of three blocks' parameters and of each use of a table
+//   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
+//                                             those of the stages that sync.zero_gather "stage" keeps gathered
+double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
+
+// Returns the bytes of a rank's gradients under train.reduction "reproducible". A tree adds the m microbatches of an
+// update (param/grad_sink.h). It keeps log2(m) + 1 gradients of each use of a parameter, whole under every sync.zero.
+double tree_gradient_bytes(const PlannedRun& run, const RankShare& share);
+
+}  // namespace braid::plan
