@@ -49,8 +49,7 @@ class TextList {
   void add_files(const std::string& path) {
     const tokenize::DocumentList list =
         tokenize::list_documents({.paths = {path}, .include = options_.include}, options_.reading.text_field);
-    if (options_.on_note && !list.passed_over.empty())
-      options_.on_note(tokenize::sentence(list.passed_over));
+    if (options_.on_note && !list.passed_over.empty()) options_.on_note(tokenize::sentence(list.passed_over));
     for (const tokenize::Document& file : list.documents) {
       const auto open = [this_file = file, reading = options_.reading, &tokenizer = tokenizer_] {
         return tokens_of(this_file, reading, tokenizer);
