@@ -82,8 +82,12 @@ TEST(Listing, TokensMoveBetweenContextAndExpertRanks) {
                 call.times, " x ", call.elements, "\n");
   }
   EXPECT_EQ(text,
-            "all-gather over context attention forward 1 x 512\n"
-            "all-gather over context attention backward 2 x 512\n"
+            "send-receive over context attention forward 1 x 256\n"  // half of queries, keys and values
+            "send-receive over context attention backward 1 x 256\n"
+            "send-receive over context attention forward 1 x 128\n"  // half of the outputs
+            "send-receive over context attention backward 1 x 128\n"
+            "send-receive over context attention forward 1 x 256\n"  // keys and values
+            "send-receive over context attention backward 3 x 256\n"
             "all-to-all over expert dispatch forward 1 x 1024\n"
             "all-to-all over expert dispatch backward 1 x 1024\n"
             "all-to-all over expert combine forward 1 x 1024\n"
