@@ -25,7 +25,7 @@
 //
 // Two kinds of changes to the modules after construction are supported:
 // * If values were loaded on all ranks (torch::load, set_data), the next step() copies rank 0's to all ranks, except
-//   with diloco and parameter servers.
+//   with diloco and parameter servers. Those of frozen parameters are copied with every sync.replication.
 // * A parameter frozen on all ranks is left out, if gradients are all-reduced and sync.zero is 0.
 // After any other change, the next backward throws ConfigError naming the parameters. A change on only some ranks ends
 // in ConfigError or CommError. Make another DataParallel for such changes; with sync.zero = 3, make it inside

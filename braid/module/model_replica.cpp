@@ -17,6 +17,7 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
       world_(world),
       alone_(world.split(world.rank(), 0, "alone")),
       listeners_(layers_, 0, layers_.size()),
+      frozen_(layers_),
       num_steps_(first_step) {
   broadcast_values(layers_, world);
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
@@ -98,6 +99,7 @@ void ModelReplica::finish() {
     synced_->modules().bind_gradients();
   }
   synced_->follow();
+  frozen_.follow(world_);
 }
 
 void ModelReplica::updated() {
@@ -115,6 +117,7 @@ void ModelReplica::follow() {
   const c10::AutoGradMode no_grad(false);
   synced_->require_followed(layers_);
   synced_->follow();
+  frozen_.follow(world_);
 }
 
 void ModelReplica::go_on_after(int64_t steps) {

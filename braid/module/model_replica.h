@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/module/frozen_values.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/microbatch_listener.h"
 #include "braid/module/synced_modules.h"
@@ -60,6 +61,7 @@ class ModelReplica {
   Communicator& world_;
   const std::unique_ptr<Communicator> alone_;  // group of this rank alone
   ListenerList listeners_;
+  FrozenValues frozen_;
   std::unique_ptr<SyncedModules> synced_;
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;

@@ -134,6 +134,7 @@ void ModuleStore::bind_gradients() const {
   if (updated_.front().is_same(parameters_.front())) {
     for (const param::Parameter& param : store_->params()) {
       const at::Tensor& parameter = parameters_[param.index];
+      if (!parameter.requires_grad()) param.main_grad.zero_();
       parameter.mutable_grad() = parameter.requires_grad() ? param.main_grad : at::Tensor();
     }
     return;

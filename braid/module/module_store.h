@@ -38,7 +38,8 @@ class ModuleStore {
   // Returns the tensors that an optimizer on this rank updates: the modules' parameters or, under sharding, this rank's
   // range of each unit, 1-D.
   const Tensors& updated() const { return updated_; }
-  // Sets .grad of every tensor of updated() to its gradient in the store. A frozen parameter gets none.
+  // Sets .grad of every tensor of updated() to its gradient in the store. A frozen parameter gets none, and its
+  // gradient in the store becomes zero: compression or an earlier microbatch may have added to it.
   void bind_gradients() const;
   // Clears the store's gradients of parameters whose .grad was reset, for example by zero_grad(). REQUIRES: gradients
   // are not sharded.

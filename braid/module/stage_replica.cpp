@@ -44,14 +44,15 @@ StageReplica::StageReplica(const LayerList& layers, const std::map<int, LayerSta
       sync_(sync),
       layers_(layers_of(layers, stages)),
       parameters_(distinct_parameters(stages)) {
-  if (!data_) return;
-  broadcast_values(layers_, *data_);
-  replicate();
+  if (data_) replicate();
 }
 
+// Values of frozen parameters that are released now may have been loaded on one rank only.
 void StageReplica::replicate() {
+  broadcast_values(layers_, *data_);
   unfinished_ = false;
   synced_.reset();
+  frozen_.emplace(layers_);
   const bool trains = std::ranges::any_of(parameters_, [](const at::Tensor& each) { return each.requires_grad(); });
   if (!trains) return;
   synced_.emplace(layers_, *data_, SyncedModules::Specs{sync_, {}});
@@ -105,6 +106,7 @@ void StageReplica::follow_changes() {
     auto problems = unknown_parameters(layers_, {});
     if (!problems.empty()) throw ConfigError(std::move(problems));
   }
+  if (frozen_) frozen_->follow(*data_);
 }
 
 // Sets earlier gradients aside, because a step that all-reduces or scales gradients must not change them.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "braid/module/frozen_values.h"
 #include "braid/module/layer_stage.h"
 #include "braid/module/synced_modules.h"
 
@@ -77,6 +78,7 @@ class StageReplica {
   LayerList layers_;                        // layers of this rank's stages
   Tensors parameters_;                      // parameters of layers_, each once
   std::optional<SyncedModules> synced_;     // none: no data ranks, or no trained parameters
+  std::optional<FrozenValues> frozen_;      // none: no data ranks
   std::map<int, std::vector<int>> places_;  // by stage: places of its parameters in the store
   std::vector<int> num_stages_of_;          // by parameter of the store: number of stages that use it
   std::map<int, int> left_;                 // by stage: backwards still to begin
