@@ -32,11 +32,11 @@ struct Call {
 
 // Returns "all_reduce".
 std::string name_of(CallKind kind);
-// Returns "all_reduce(Float[100], sum) for blocks.3.mlp.down.weight".
+// Returns "all_reduce(Float[100], sum) for blocks.3 linear mlp.down".
 std::string text(const Call& call);
-// Returns "#17 all_reduce(Float[100], sum) for blocks.3.mlp.down.weight", "batch #3 send(Float[8], to 1, tag 9)".
+// Returns "#17 all_reduce(Float[100], sum) for blocks.3 linear mlp.down", "batch #3 send(Float[8], to 1, tag 9)".
 std::string numbered_text(const Call& call);
-// Returns "all_reduce #17 on tensor for blocks.3.mlp.down.weight".
+// Returns "all_reduce #17 on tensor for blocks.3 linear mlp.down".
 std::string label_of(const Call& call, std::string_view group);
 // Returns "transfer 0 -> 1 tag 9 on pipe in batch #3 for activations". The caller of the transfer is `rank` of the
 // group.

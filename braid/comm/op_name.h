@@ -1,4 +1,4 @@
-// The name of the op that makes a communicator's calls: "blocks.3.attention.output.weight". It travels with each call,
+// The name of the op that makes a communicator's calls: "blocks.3 linear mlp.down". It travels with each call,
 // so that errors name the op on both sides, and calls of different ops do not match.
 #pragma once
 
@@ -21,7 +21,7 @@ class OpName {
   std::string_view text() const {
     return {text_.data(), static_cast<size_t>(std::ranges::find(text_, '\0') - text_.begin())};
   }
-  // Returns the name of the op's backward: "blocks.3.mlp.down.weight, backward".
+  // Returns the name of the op's backward: "blocks.3 linear mlp.down, backward".
   OpName backward() const {
     constexpr std::string_view kSuffix = ", backward";
     OpName name = *this;

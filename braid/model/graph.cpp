@@ -105,6 +105,18 @@ std::string block_name(const ModelGraph& graph, size_t block) {
   return block + 1 == graph.blocks.size() ? "head" : cat("blocks.", block - 1);
 }
 
+std::string op_name(const ModelGraph& graph, size_t block, const Op& op) {
+  const std::string name = cat(block_name(graph, block), " ", op.kind);
+  if (!op.params.empty()) {
+    const std::string& param = op.params.front().name;
+    return cat(name, " ", param.substr(0, param.rfind('.')));
+  }
+  const std::vector<Op>& ops = graph.block(block).ops;
+  const auto is_alike = [&](const Op& other) { return other.kind == op.kind; };
+  if (std::ranges::count_if(ops, is_alike) == 1) return name;
+  return cat(name, " ", 1 + std::count_if(ops.data(), &op, is_alike));
+}
+
 std::string part_name(const BlockGraph& block, size_t part) {
   const std::span<const Op> ops = block.part(part);
   const auto first = std::ranges::find(ops, OpKind::Linear, &Op::kind);

@@ -113,6 +113,8 @@ struct ModelGraph {
 
 // Returns "embedding", "blocks.0" .., "head".
 std::string block_name(const ModelGraph& graph, size_t block);
+// Returns the name of an op of graph.block(block) in messages: "blocks.3 linear mlp.down", "blocks.3 residual 2".
+std::string op_name(const ModelGraph& graph, size_t block, const Op& op);
 // Returns the first word of the names of the part's linear maps: "attention", "mlp". "" if it has none.
 std::string part_name(const BlockGraph& block, size_t part);
 // Returns the name of a parameter in the whole model: "blocks.3.ln_1.weight", "wte.weight".

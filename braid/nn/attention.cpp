@@ -196,7 +196,7 @@ at::Tensor exchanged_attention(const at::Tensor& qkv_btf, const CoreCall& call) 
   return heads_to_tokens(of_rank.heads > 0 ? attend(qkv_of_heads, of_rank) : qkv_of_heads, outputs, head_width);
 }
 
-at::Tensor met_attention(const at::Tensor& qkv_btf, const CoreCall& call) {
+at::Tensor attention_of_parts(const at::Tensor& qkv_btf, const CoreCall& call) {
   check(call.cap == 0, "ring attention has no cap");
   const SeenTokens seen{call.sees, call.window, call.documents_bt};
   return ring_attention(qkv_btf, {call.heads, call.kv_heads, call.scale, seen, call.context.ring, call.context.keys});
@@ -204,7 +204,7 @@ at::Tensor met_attention(const at::Tensor& qkv_btf, const CoreCall& call) {
 
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   if (call.context.exchange) return exchanged_attention(qkv_btf, call);
-  if (call.context.ring) return met_attention(qkv_btf, call);
+  if (call.context.ring) return attention_of_parts(qkv_btf, call);
   if (call.cap > 0) return CappedCore::apply(qkv_btf, call);
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.

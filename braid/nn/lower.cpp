@@ -55,7 +55,7 @@ class Lowering {
 
  private:
   void lower(const Op& op) {
-    calls_.begin_op(comm::OpName(name_of(op)));
+    calls_.begin_op(comm::OpName(model::op_name(graph_, number_, op)));
     switch (op.kind) {
       case OpKind::Lookup:
         return lookup(op);
@@ -105,11 +105,7 @@ class Lowering {
   void emit(const Op& op, Call::Run run) { calls_.add({op.in[0], op.out}, op.out, std::move(run)); }
 
   // Parameters.
-  // Returns the name of the op's first parameter, else that of the block with the op's kind.
-  std::string name_of(const Op& op) const {
-    return op.params.empty() ? cat(model::block_name(graph_, number_), ".", op.kind)
-                             : model::param_name(graph_, number_, op.params.front());
-  }
+
   const param::Parameter& param(const model::Param& param) const {
     return store_[model::param_name(graph_, number_, param)];
   }

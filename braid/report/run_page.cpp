@@ -77,9 +77,7 @@ class Page {
     }
     std::vector<std::string> sides;
     for (const char* axis : {"pipe", "data", "tensor", "context"}) {
-      const std::string size = config("mesh", axis);
-      const bool shown = !size.empty() && (size != "1" || std::string_view(axis) != "context");
-      if (shown) sides.push_back(cat(axis, " ", size));
+      if (const std::string size = config("mesh", axis); !size.empty()) sides.push_back(cat(axis, " ", size));
     }
     parts.push_back(joined(sides, " \u00d7 "));
     parts.push_back(config("train", "dtype"));

@@ -151,8 +151,6 @@ const std::vector<Combination>& combinations() {
       {Context, ParameterServers, Refused, "a worker is one rank of each stage"},
       {Context, AsynchronousPipeline, Refused, "stages update within the step, each on its data ranks alone"},
       {Context, Compression, Refused, "context ranks sum parts of one gradient, uncompressed"},
-      {Context, UserModules, Refused, "a user's module is not known to work on a part of the tokens"},
-      {Context, UserPipeline, Refused, "a user's module is not known to work on a part of the tokens"},
       {Reproducible, Context, ChangesSemantics,
        "reproducible reduction promises the same bits across data and pipe sizes at one mesh.context, not across "
        "context sizes"},

@@ -75,7 +75,8 @@ struct Section {
 
 // Returns all fields in the order of RunSpec's members. The fields of a section are adjacent.
 const std::vector<Field>& fields();
-// Return the fields of [sync] and of [train].
+// Return the fields of [mesh], of [sync] and of [train].
+std::vector<Field> mesh_fields();
 std::vector<Field> sync_fields();
 std::vector<Field> train_fields();
 const std::vector<Section>& sections();

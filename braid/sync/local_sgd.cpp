@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -93,10 +94,16 @@ void LocalSgd::outer_step() {
   masters.copy_(anchor_);
 }
 
-void LocalSgd::resume(Replicas replicas) {
+// A released parameter was frozen when replicas were last equal, so its weights are those of that time.
+void LocalSgd::resume(Replicas replicas, const std::vector<std::string>& released) {
   const c10::AutoGradMode no_grad(false);
   replicas_ = replicas;
-  if (plan_.outer && replicas == Replicas::Alike) anchor_.copy_(store_.flat_master());
+  if (!plan_.outer) return;
+  if (replicas == Replicas::Alike) anchor_.copy_(store_.flat_master());
+  for (const param::Parameter& param : store_.params()) {
+    if (std::ranges::find(released, param.name) == released.end()) continue;
+    anchor_.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape).copy_(param.master);
+  }
 }
 
 std::string LocalSgd::own_prefix() const {

@@ -73,7 +73,7 @@ class LocalSgd final : public Replication {
   void updated() override;
   GradientsOf gradients() const override;
   Replicas replicas() const override { return replicas_; }
-  void resume(Replicas replicas) override;
+  void resume(Replicas replicas, const std::vector<std::string>& released) override;
   std::string own_prefix() const override;
   int64_t bytes_sent() const override;
   // Returns "outer.anchor/NAME" and "outer.momentum/NAME", the same on all replicas; nothing without an outer

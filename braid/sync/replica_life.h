@@ -44,8 +44,9 @@ class ReplicaLife {
   // Frees what fetch_states() has fetched. Called once it is written.
   virtual void saved(optim::Optimizer& optimizer) {}
 
-  // Called after a checkpoint was loaded, in which the replicas were in the state `replicas`.
-  virtual void resume(Replicas replicas) {}
+  // Called after a checkpoint was loaded, in which the replicas were in the state `replicas`. It has weights but no
+  // state() of the parameters `released`, which are trained from now on.
+  virtual void resume(Replicas replicas, const std::vector<std::string>& released) {}
   // Called after masters and states were read from a checkpoint. Servers take them over from `optimizer`. Then does
   // what ParameterSync::updated() does.
   virtual void restored(optim::Optimizer& optimizer) = 0;

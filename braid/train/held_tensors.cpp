@@ -45,16 +45,22 @@ void visit_held(const param::ParamStore& store, Held what, const VisitPart& visi
   }
 }
 
+at::Tensor box_of(const at::Tensor& part, const mesh::Piece& piece) {
+  at::Tensor box = part;
+  for (int64_t dim = 0; dim < part.dim(); ++dim) {
+    box = box.narrow(dim, piece.local_begin[dim], piece.global.end[dim] - piece.global.begin[dim]);
+  }
+  return box;
+}
+
 void visit_boxes(const at::Tensor& part, const mesh::Placement& placement, const at::Tensor& whole,
                  const std::function<void(const at::Tensor& of_part, const at::Tensor& of_whole)>& visit) {
   for (const mesh::Piece& piece : placement.pieces) {
-    at::Tensor of_whole = whole, of_part = part;
-    for (size_t dim = 0; dim < piece.local_begin.size(); ++dim) {
-      const int64_t extent = piece.global.end[dim] - piece.global.begin[dim];
-      of_whole = of_whole.narrow(static_cast<int64_t>(dim), piece.global.begin[dim], extent);
-      of_part = of_part.narrow(static_cast<int64_t>(dim), piece.local_begin[dim], extent);
+    at::Tensor of_whole = whole;
+    for (int64_t dim = 0; dim < whole.dim(); ++dim) {
+      of_whole = of_whole.narrow(dim, piece.global.begin[dim], piece.global.end[dim] - piece.global.begin[dim]);
     }
-    visit(of_part, of_whole);
+    visit(box_of(part, piece), of_whole);
   }
 }
 

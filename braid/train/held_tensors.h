@@ -21,6 +21,9 @@ using VisitPart =
 // Calls `visit` with each part that the rank holds.
 void visit_held(const param::ParamStore& store, Held what, const VisitPart& visit);
 
+// Returns the box of a part that is `piece` of its placement.
+at::Tensor box_of(const at::Tensor& part, const mesh::Piece& piece);
+
 // Calls `visit` with the boxes of `part` and of `whole` that have the same place. REQUIRES: `whole` has the shape of
 // the whole tensor.
 void visit_boxes(const at::Tensor& part, const mesh::Placement& placement, const at::Tensor& whole,

@@ -13,7 +13,7 @@
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
 #include "braid/comm/agree.h"
-#include "braid/mesh/flat_range.h"
+#include "braid/train/held_tensors.h"
 
 namespace braid::train {
 namespace {
@@ -64,34 +64,18 @@ double sum_of_squares(const at::Tensor& gradient) {
   return values.scalar_type() == at::kDouble ? sum_of_squares<double>(values) : sum_of_squares<float>(values);
 }
 
-// Adds the boxes that this rank owns of elements [begin, end) of the parameter. `local` has these elements.
-void add_boxes(int64_t place, const mesh::Fragment& part, const at::Tensor& local, std::vector<BoxSquare>& boxes) {
-  for (const mesh::Piece& piece : part.placement.pieces) {
-    at::Tensor values = local;
-    for (int64_t dim = 0; dim < values.dim(); ++dim) {
-      values = values.narrow(dim, piece.local_begin[dim], piece.global.end[dim] - piece.global.begin[dim]);
-    }
-    boxes.push_back({{place, digest_of_bounds(piece.global)}, values.numel(), sum_of_squares(values)});
-  }
-}
-
+// Returns the boxes of gradients that this rank owns.
 std::vector<BoxSquare> boxes_of(RankModel& model) {
-  const param::ParamStore& store = model.params();
   const optim::ParamPlaces places = optim::places_of(model.order());
   std::vector<BoxSquare> boxes;
-  for (const param::Parameter& param : store.params()) {
-    for (const param::OwnedRange& range : store.owned()) {
-      const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
-      const int64_t end = std::min(range.end - param.offset, param.num_elements());
-      if (begin >= end) continue;
-      for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end)) {
-        const mesh::Index& shape = part.placement.local_shape;
-        const at::Tensor local =
-            range.grad.narrow(0, param.offset + part.begin - range.begin, mesh::num_elements(shape));
-        add_boxes(places.at(param.name), part, local.view(shape), boxes);
-      }
+  const auto add = [&](const param::Parameter& param, const at::Tensor& part, const mesh::Placement& placement) {
+    for (const mesh::Piece& piece : placement.pieces) {
+      const at::Tensor values = box_of(part, piece);
+      boxes.push_back(
+          {{places.at(param.name), digest_of_bounds(piece.global)}, values.numel(), sum_of_squares(values)});
     }
-  }
+  };
+  visit_held(model.params(), Held::Gradients, add);
   return boxes;
 }
 
@@ -141,8 +125,8 @@ std::string norms_text(const std::vector<Holder>& holders, const std::vector<int
 
 // Returns the end of a sentence about the first copies in model order whose norms differ by more than `bound`; empty if
 // there are none.
-std::string differing_copies(const Holders& all, double bound, const std::vector<int>& world_ranks,
-                             const optim::ParamOrder& order) {
+std::string differing_gradients(const Holders& all, double bound, const std::vector<int>& world_ranks,
+                                const optim::ParamOrder& order) {
   for (const auto& [key, holders] : all) {
     const double first = std::sqrt(holders.front().box.square);
     const auto is_near = [&](const Holder& holder) { return near(std::sqrt(holder.box.square), first, bound); };
@@ -177,7 +161,7 @@ std::string norm_fault(RankModel& model, double norm, Communicator& ranks) {
   const std::string copies =
       !std::isfinite(formed)
           ? ""
-          : differing_copies(holders, rounding_of_copies(model.params()) * formed, world_ranks, model.order());
+          : differing_gradients(holders, rounding_of_copies(model.params()) * formed, world_ranks, model.order());
   const auto is_near = [&](double one) { return near(one, formed, (count + 3) * 0x1p-53 * formed); };
   auto odd = std::ranges::find_if_not(norms, is_near);
   if (odd == norms.end() && copies.empty()) return "";

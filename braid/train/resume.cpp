@@ -280,9 +280,9 @@ std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, co
   return "what compression carries over begins at zero: " + why;
 }
 
-std::string leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors, const ckpt::CheckpointInfo& info,
-                                       const std::string& directory) {
-  if (info.config_toml.empty()) return "";
+std::vector<std::string> leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors,
+                                                    const ckpt::CheckpointInfo& info, const std::string& directory) {
+  if (info.config_toml.empty()) return {};
   const RunSpec saved = saved_spec(info, directory);
   std::set<std::string> released;
   std::erase_if(tensors, [&](const ckpt::PlacedTensor& each) {
@@ -291,9 +291,7 @@ std::string leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors,
     released.insert(name);
     return true;
   });
-  if (released.empty()) return "";
-  return cat("the optimizer's states of ", counted(released.size(), "parameter"), " begin at zero: ", directory,
-             " froze ", joined({released.begin(), released.end()}));
+  return {released.begin(), released.end()};
 }
 
 }  // namespace braid::train

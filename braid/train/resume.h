@@ -50,9 +50,9 @@ bool same_tokenizer(const std::string& a, const std::string& b);
 std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec,
                                     const ckpt::CheckpointInfo& info, const std::string& directory);
 
-// Removes the optimizer's states of parameters that were frozen in the run of the checkpoint, which has none of them.
-// Then returns a sentence about it, else "".
-std::string leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors, const ckpt::CheckpointInfo& info,
-                                       const std::string& directory);
+// Removes the states of parameters that were frozen in the run of the checkpoint, which has none of them. Returns the
+// names of these parameters.
+std::vector<std::string> leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors,
+                                                    const ckpt::CheckpointInfo& info, const std::string& directory);
 
 }  // namespace braid::train

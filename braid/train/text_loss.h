@@ -84,8 +84,7 @@ struct TextLossStatus {
 // Throws
 //   IoError      if a file cannot be read;
 //   ConfigError  for a wrong checkpoint or wrong ranks (as generate_all()), tokenizer (key "data.tokenizer"), context
-//   or
-//                stride (keys "--context", "--stride"), path, or data prepared with another tokenizer (key
+//                (key "--context"), stride (key "--stride"), path, or data prepared with another tokenizer (key
 //                "data.paths");
 //   RunError     if weights or a loss are not finite;
 //   CommError    if a rank dies.

@@ -90,11 +90,15 @@ void Trainer::load(const std::string& directory) {
   auto places = tensors();
   const std::string left_out = leave_out_reducer_state(places, spec_, info, directory);
   if (!left_out.empty()) choices_.push_back(left_out);
-  const std::string released = leave_out_states_of_frozen(places, info, directory);
-  if (!released.empty()) choices_.push_back(released);
+  const std::vector<std::string> released = leave_out_states_of_frozen(places, info, directory);
+  if (!released.empty()) {
+    choices_.push_back(cat("the optimizer's states of ", counted(released.size(), "parameter"),
+                           " begin at zero: ", directory, " froze ", joined(released)));
+  }
   load_tensors(directory, places, *optimizer_, groups_->world);
   model_->params().round_masters();
-  replication_->resume(info.counters.contains(kReplicasApart) ? sync::Replicas::Apart : sync::Replicas::Alike);
+  const bool apart = info.counters.contains(kReplicasApart);
+  replication_->resume(apart ? sync::Replicas::Apart : sync::Replicas::Alike, released);
   load_counters(info);
   replication_->restored(*optimizer_);
 }

@@ -14,25 +14,13 @@ namespace {
 using model::BlockGraph;
 using model::Op;
 
-// Returns "linear attention.qkv", "residual 2".
-std::string op_name(const BlockGraph& block, const Op& op) {
-  std::string name(word(op.kind));
-  if (!op.params.empty()) {
-    const std::string& param = op.params.front().name;
-    return cat(name, " ", param.substr(0, param.rfind('.')));
-  }
-  const auto is_alike = [&](const Op& other) { return other.kind == op.kind; };
-  if (std::ranges::count_if(block.ops, is_alike) == 1) return name;
-  return cat(name, " ", 1 + std::count_if(block.ops.data(), &op, is_alike));
-}
-
 // Returns the name of the last op that reads the value, whose backward is the first to make a gradient. That of a
 // block's output comes from the next block as it is, perhaps from another rank.
 std::string reader_of(const model::ModelGraph& graph, size_t block, int value) {
   const BlockGraph& ops = graph.block(block);
   for (size_t op = ops.ops.size(); op-- > 0;) {
     if (std::ranges::count(ops.ops[op].in, value) == 0) continue;
-    return cat(model::block_name(graph, block), " ", op_name(ops, ops.ops[op]));
+    return model::op_name(graph, block, ops.ops[op]);
   }
   return block + 1 < graph.blocks.size() ? cat("gradient message into ", model::block_name(graph, block))
                                          : "seed of backward";
@@ -84,7 +72,7 @@ void Subjects::add_values(const RunSpec& spec, int number) {
         add({cat("message into ", name), reader_of(graph_, number, 0), cat("input ", dims(0))});
   }
   for (const Op& op : block.ops) {
-    Subject made{cat(name, " ", op_name(block, op)), reader_of(graph_, number, op.out), cat("output ", dims(op.out)),
+    Subject made{model::op_name(graph_, number, op), reader_of(graph_, number, op.out), cat("output ", dims(op.out)),
                  longest_sum(extents, block, op)};
     if (op.kind == model::OpKind::Loss) {
       made.tensor = "loss of a microbatch";
@@ -103,8 +91,7 @@ void Subjects::add_params(const RunSpec& spec, int number) {
     for (const model::Param& param : op.params) {
       const std::string name = model::param_name(graph_, number, param);
       if (params_.contains(name)) continue;
-      params_[name] =
-          add({cat(model::block_name(graph_, number), " ", op_name(block, op)), "", name, tokens_of_step(spec)});
+      params_[name] = add({model::op_name(graph_, number, op), "", name, tokens_of_step(spec)});
     }
   }
 }

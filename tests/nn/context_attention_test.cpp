@@ -65,7 +65,7 @@ Result computed(const at::Tensor& x_btf, const at::Tensor& dy_btf, const CoreCal
   return {y_btf.detach(), leaf.grad()};
 }
 
-// What the ranks send altogether, point to point, and each one's gathered and scattered elements.
+// The elements that ranks send altogether, point to point, and those that each gathers and scatters.
 struct Traffic {
   int64_t exchanged = 0, passed = 0, gathered = 0, scattered = 0;
 };

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "braid/comm/communicator.h"
+#include "tests/support/wrapped_communicator.h"
 
 namespace braid {
 
@@ -22,37 +22,31 @@ struct CallCount {
   }
 };
 
-class FailingCommunicator final : public Communicator {
+class FailingCommunicator final : public WrappedCommunicator {
  public:
-  FailingCommunicator(Communicator& inner, CallCount& count) : inner_(inner), count_(count) {}
+  FailingCommunicator(Communicator& inner, CallCount& count) : WrappedCommunicator(inner), count_(count) {}
   FailingCommunicator(std::unique_ptr<Communicator> inner, CallCount& count)
-      : own_(std::move(inner)), inner_(*own_), count_(count) {}
+      : WrappedCommunicator(std::move(inner)), count_(count) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  const std::string& name() const override { return inner_.name(); }
-  RankKind rank_kind() const override { return inner_.rank_kind(); }
-  Queue& queue() override { return inner_.queue(); }
-  Work all_reduce(const at::Tensor& tensor, ReduceOp op) override { return counted(inner_.all_reduce(tensor, op)); }
+  Work all_reduce(const at::Tensor& tensor, ReduceOp op) override { return counted(inner().all_reduce(tensor, op)); }
   Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
-    return counted(inner_.reduce_scatter(out, in, op));
+    return counted(inner().reduce_scatter(out, in, op));
   }
-  Work all_gather(const at::Tensor& out, const at::Tensor& in) override { return counted(inner_.all_gather(out, in)); }
-  Work all_to_all(const at::Tensor& out, const at::Tensor& in) override { return counted(inner_.all_to_all(out, in)); }
-  Work broadcast(const at::Tensor& tensor, int root) override { return counted(inner_.broadcast(tensor, root)); }
-  Work barrier() override { return counted(inner_.barrier()); }
-  Work batch(std::span<const P2p> transfers) override { return counted(inner_.batch(transfers)); }
+  Work all_gather(const at::Tensor& out, const at::Tensor& in) override { return counted(inner().all_gather(out, in)); }
+  Work all_to_all(const at::Tensor& out, const at::Tensor& in) override { return counted(inner().all_to_all(out, in)); }
+  Work broadcast(const at::Tensor& tensor, int root) override { return counted(inner().broadcast(tensor, root)); }
+  Work barrier() override { return counted(inner().barrier()); }
+  Work batch(std::span<const P2p> transfers) override { return counted(inner().batch(transfers)); }
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override {
-    auto part = std::make_unique<FailingCommunicator>(inner_.split(colour, key, std::move(name)), count_);
+    auto part = std::make_unique<FailingCommunicator>(inner().split(colour, key, std::move(name)), count_);
     count_.add();
     return part;
   }
   std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) override {
-    auto channels = inner_.make_channels(numbers, num_endpoints);
+    auto channels = inner().make_channels(numbers, num_endpoints);
     count_.add();
     return channels;
   }
-  void abort(const std::string& why) override { inner_.abort(why); }
 
  private:
   Work counted(Work work) {
@@ -61,8 +55,6 @@ class FailingCommunicator final : public Communicator {
     return work;
   }
 
-  const std::unique_ptr<Communicator> own_;
-  Communicator& inner_;
   CallCount& count_;
 };
 

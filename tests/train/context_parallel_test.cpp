@@ -2,40 +2,14 @@
 // depend on it.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
-#include "braid/base/text.h"
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/train/layout_run.h"
+#include "tests/train/token_parts.h"
 
 namespace braid::train::context_parallel_test {
 namespace {
 
-RunSpec gpt2() {
-  RunSpec spec = tiny_spec(4, 8);
-  spec.model.layers = 4;
-  spec.model.context = 24;
-  spec.train.steps = 2;
-  spec.train.microbatch = 2;
-  spec.optimizer.clip_norm = 0.1;  // clips, so every weight depends on the norm of all gradients
-  spec.data.paths = {"text"};      // for the configuration that a checkpoint holds; never opened
-  spec.data.tokenizer = "made-up";
-  return spec;
-}
-
-// Rotary positions, and key heads that query heads share.
-RunSpec llama() {
-  RunSpec spec = gpt2();
-  spec.model.family = ModelFamily::Llama;
-  spec.model.kv_heads = 2;
-  spec.model.ffn = 24;
-  spec.model.qkv_bias = true;
-  spec.model.qk_norm = true;
-  spec.model.rope_scaling = RopeScaling::Dynamic;
-  spec.model.rope_context = 8;
-  return spec;
-}
+using namespace token_parts;
 
 // Six heads, of which two share a key head.
 RunSpec three_key_heads() {
@@ -43,25 +17,6 @@ RunSpec three_key_heads() {
   spec.model.heads = 6;
   spec.model.width = 24;
   spec.model.kv_heads = 3;
-  return spec;
-}
-
-// Attention both ways, and a head that picks tokens.
-RunSpec bert() {
-  RunSpec spec = gpt2();
-  spec.model.family = ModelFamily::Bert;
-  return spec;
-}
-
-RunSpec gemma2() {
-  RunSpec spec = llama();
-  spec.model.family = ModelFamily::Gemma2;
-  spec.model.qkv_bias = spec.model.qk_norm = false;
-  spec.model.rope_scaling = RopeScaling::None;
-  spec.model.head_width = 4;
-  spec.model.window = 4;
-  spec.model.attention_cap = 50;
-  spec.model.logit_cap = 30;
   return spec;
 }
 
@@ -75,18 +30,6 @@ constexpr auto kRing = ContextParallel::Ring;
 constexpr auto kAllGather = ContextParallel::AllGather;
 constexpr auto kUlysses = ContextParallel::Ulysses;
 constexpr auto kUlyssesRing = ContextParallel::UlyssesRing;
-
-struct Layout {
-  const char* name;
-  RunSpec (*model)();
-  MeshSpec mesh;
-  void (*model_change)(RunSpec& spec);  // also of the run on one rank
-  void (*layout_change)(RunSpec& spec);
-};
-
-void nothing(RunSpec&) {}
-void drops(RunSpec& spec) { spec.model.dropout = 0.3; }
-void documents(RunSpec& spec) { spec.data.attention = AttentionMask::Document; }
 
 const std::vector<Layout> kLayouts = {
     {"ring", gpt2, {.context = 2, .context_parallel = kRing}, nothing, nothing},
@@ -205,20 +148,7 @@ const std::vector<Layout> kLayouts = {
 TEST(ContextParallel, TrainsTheModelOfOneRank) {
   for (const Layout& layout : sampled(kLayouts, 3)) {
     SCOPED_TRACE(layout.name);
-    RunSpec spec = layout.model();
-    layout.model_change(spec);
-    const LayoutResult want = train_layout(spec);
-    spec.mesh = layout.mesh;
-    layout.layout_change(spec);
-    const LayoutResult got = train_layout(spec);
-    ASSERT_EQ(got.losses.size(), want.losses.size());
-    for (size_t step = 0; step < want.losses.size(); ++step) {
-      EXPECT_NEAR(got.losses[step], want.losses[step], 1e-12);
-      EXPECT_NEAR(got.grad_norms[step], want.grad_norms[step], 1e-12);
-    }
-    EXPECT_EQ(got.sample_hashes, want.sample_hashes);
-    EXPECT_LT(difference_to_largest(got.first_gradients, want.first_gradients), 1e-12);
-    EXPECT_LT(largest_difference(got.params, want.params), 1e-8);
+    expect_training_of_one_rank(layout);
   }
 }
 
@@ -267,25 +197,14 @@ class ContextParallelCheckpoint : public ScratchFolder {};
 // A run that goes on with another number of context ranks ends as the whole run does.
 TEST_F(ContextParallelCheckpoint, ResumesOnAnotherNumberOfRanks) {
   RunSpec spec = gpt2();
-  std::map<std::string, at::Tensor> saved, resumed;
-  std::mutex lock;
-  const auto trained = [&](int ranks, const char* from, std::map<std::string, at::Tensor>& params) {
-    spec.mesh = {.context = ranks};
-    spec.sync.zero = ranks == 2 ? 1 : 0;
-    params.clear();
-    on_every_rank(spec, [&](Trainer& trainer) {
-      if (*from != 0) trainer.load(path(from));
-      trainer.step();
-      if (*from == 0) trainer.save(path("saved"), "");
-      if (*from == 0) trainer.step();
-      const std::scoped_lock hold(lock);
-      collect(trainer, params, Held::Masters);
-    });
-  };
-  trained(2, "", saved);
+  spec.mesh = {.context = 2};
+  spec.sync.zero = 1;
+  const auto want = masters_after(spec, From::Start, path("saved"));
+  spec.sync.zero = 0;
   for (const int ranks : {1, 4}) {
-    trained(ranks, "saved", resumed);
-    EXPECT_LT(largest_difference(resumed, saved), 1e-9) << ranks << " ranks";
+    spec.mesh = {.context = ranks};
+    EXPECT_LT(largest_difference(masters_after(spec, From::Checkpoint, path("saved")), want), 1e-9)
+        << ranks << " ranks";
   }
 }
 

@@ -62,7 +62,7 @@ TEST(KernelProbe, AllRanksHearTheSameOfEachSizeOnce) {
   EXPECT_EQ(heard[0].attention.backward, heard[1].attention.backward);
 }
 
-// Of two context ranks, each has half of the tokens.
+// Each of two context ranks has half of the tokens.
 TEST(KernelProbe, MeasuresTheTokensOfAContextRank) {
   run_ranks(2, [](Communicator& world) {
     RunSpec spec = small(2);

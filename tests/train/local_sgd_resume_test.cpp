@@ -95,5 +95,27 @@ TEST_F(LocalSgdResume, ReplicasThatAreApartGoOnAsTheyWere) {
   EXPECT_EQ(refused("all-reduce", 1), (Keys{"sync.replication", "mesh.data"}));
 }
 
+// At such a rate the outer step at the end of the period moves nothing, if it begins at the weights of the checkpoint.
+TEST_F(LocalSgdResume, ParametersReleasedInsideAPeriodKeepTheirWeights) {
+  RunSpec before = local_spec("diloco", 3, {.data = 2});
+  before.train.steps = 3;
+  before.optimizer.lr = 1e-12;
+  before.optimizer.groups = {{.match = "blocks.0.*", .frozen = true}};
+  on_every_rank(before, [&](Trainer& trainer) {
+    trainer.model().params().frozen_data().flat().fill_(0.5);  // as train.init would, not the initial values
+    trainer.step();
+    trainer.save(path("a"), spec::to_toml(before));
+  });
+  RunSpec after = before;
+  after.optimizer.groups = {};
+  after.train.allow_change = {"optimizer.groups"};
+  on_every_rank(after, [&](Trainer& trainer) {
+    trainer.load(path("a"));
+    while (trainer.num_steps() < after.train.steps) trainer.step();
+    const at::Tensor weights = trainer.model().params()["blocks.0.mlp.up.weight"].data.detach();
+    EXPECT_LT(weights.sub(0.5).abs().max().item<double>(), 1e-9);
+  });
+}
+
 }  // namespace
 }  // namespace braid::train::local_sgd_resume_test

@@ -182,7 +182,7 @@ TEST(NormCheck, FindsAnAllReduceThatIsLeftOut) {
   expect_copies(heard(spec, 1, on_all({"gradients of copies", FaultKind::LeftOut})), "wte.weight");
   expect_copies(heard(spec_on({.pipe = 2}), 1, on_all({"wte.weight", FaultKind::LeftOut})), "wte.weight");
   const MeshSpec tensor{.tensor = 2};
-  expect_copies(heard(spec_on(tensor), 1, on_rank(1, {"blocks.1.mlp.up.weight, backward", FaultKind::LeftOut})),
+  expect_copies(heard(spec_on(tensor), 1, on_rank(1, {"blocks.1 linear mlp.up, backward", FaultKind::LeftOut})),
                 "wpe.weight");
   const MeshSpec tokens{.tensor = 2, .sequence_parallel = true};
   expect_copies(heard(spec_on(tokens), 1, on_rank(0, {"blocks.1.ln_1.weight", FaultKind::LeftOut})),

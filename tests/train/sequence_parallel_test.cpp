@@ -2,69 +2,18 @@
 // checkpoints do not depend on it.
 #include <gtest/gtest.h>
 
-#include <mutex>
+#include <filesystem>
+#include <utility>
 
 #include "braid/base/text.h"
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/train/layout_run.h"
+#include "tests/train/token_parts.h"
 
 namespace braid::train::sequence_parallel_test {
 namespace {
 
-RunSpec gpt2() {
-  RunSpec spec = tiny_spec(4, 8);
-  spec.model.layers = 4;
-  spec.model.context = 12;
-  spec.train.steps = 2;
-  spec.train.microbatch = 2;
-  spec.optimizer.clip_norm = 0.1;  // clips, so every weight depends on the norm of all gradients
-  spec.data.paths = {"text"};      // for the configuration that a checkpoint holds; never opened
-  spec.data.tokenizer = "made-up";
-  return spec;
-}
-
-// Rotary positions, and fewer key heads than the ranks of some layouts.
-RunSpec llama() {
-  RunSpec spec = gpt2();
-  spec.model.family = ModelFamily::Llama;
-  spec.model.kv_heads = 2;
-  spec.model.ffn = 24;
-  spec.model.qkv_bias = true;
-  spec.model.qk_norm = true;
-  return spec;
-}
-
-// Norms behind the residuals, and a head that picks tokens.
-RunSpec bert() {
-  RunSpec spec = gpt2();
-  spec.model.family = ModelFamily::Bert;
-  return spec;
-}
-
-// Norms behind the branches too.
-RunSpec gemma2() {
-  RunSpec spec = llama();
-  spec.model.family = ModelFamily::Gemma2;
-  spec.model.qkv_bias = spec.model.qk_norm = false;
-  spec.model.head_width = 4;
-  spec.model.window = 4;
-  spec.model.attention_cap = 50;
-  spec.model.logit_cap = 30;
-  return spec;
-}
-
-struct Layout {
-  const char* name;
-  RunSpec (*model)();
-  MeshSpec mesh;
-  void (*model_change)(RunSpec& spec);  // also of the run on one rank
-  void (*layout_change)(RunSpec& spec);
-};
-
-void nothing(RunSpec&) {}
-void drops(RunSpec& spec) { spec.model.dropout = 0.3; }
-void documents(RunSpec& spec) { spec.data.attention = AttentionMask::Document; }
+using namespace token_parts;
 
 const std::vector<Layout> kLayouts = {
     {"gpt2", gpt2, {.tensor = 2}, nothing, nothing},
@@ -111,22 +60,10 @@ const std::vector<Layout> kLayouts = {
 };
 
 TEST(SequenceParallel, TrainsTheModelOfOneRank) {
-  for (const Layout& layout : sampled(kLayouts, 3)) {
+  for (Layout layout : sampled(kLayouts, 3)) {
     SCOPED_TRACE(cat(layout.name, ", tensor ", layout.mesh.tensor));
-    RunSpec spec = layout.model();
-    layout.model_change(spec);
-    const LayoutResult want = train_layout(spec);
-    spec.mesh = layout.mesh;
-    spec.mesh.sequence_parallel = true;
-    layout.layout_change(spec);
-    const LayoutResult got = train_layout(spec);
-    ASSERT_EQ(got.losses.size(), want.losses.size());
-    for (size_t step = 0; step < want.losses.size(); ++step) {
-      EXPECT_NEAR(got.losses[step], want.losses[step], 1e-12);
-      EXPECT_NEAR(got.grad_norms[step], want.grad_norms[step], 1e-12);
-    }
-    EXPECT_LT(difference_to_largest(got.first_gradients, want.first_gradients), 1e-12);
-    EXPECT_LT(largest_difference(got.params, want.params), 1e-8);
+    layout.mesh.sequence_parallel = true;
+    expect_training_of_one_rank(layout);
   }
 }
 
@@ -176,27 +113,14 @@ class SequenceParallelCheckpoint : public ScratchFolder {};
 
 // A run that goes on without sequence parallelism, and one that goes on with it, end as the whole run does.
 TEST_F(SequenceParallelCheckpoint, ResumesWithAndWithoutIt) {
-  RunSpec spec = gpt2();
-  std::map<std::string, at::Tensor> saved, resumed;
-  std::mutex lock;
-  const auto trained = [&](bool splits, const char* from, std::map<std::string, at::Tensor>& params) {
-    spec.mesh = {.tensor = 2, .sequence_parallel = splits};
-    params.clear();
-    on_every_rank(spec, [&](Trainer& trainer) {
-      if (*from != 0) trainer.load(path(from));
-      trainer.step();
-      if (*from == 0) trainer.save(path(splits ? "split" : "whole"), "");
-      if (*from == 0) trainer.step();
-      const std::scoped_lock hold(lock);
-      collect(trainer, params, Held::Masters);
-    });
-  };
-  trained(true, "", saved);
-  trained(false, "split", resumed);
-  EXPECT_LT(largest_difference(resumed, saved), 1e-9);
-  trained(false, "", saved);
-  trained(true, "whole", resumed);
-  EXPECT_LT(largest_difference(resumed, saved), 1e-9);
+  RunSpec split = gpt2(), whole = gpt2();
+  split.mesh = {.tensor = 2, .sequence_parallel = true};
+  whole.mesh = {.tensor = 2};
+  for (const auto& [before, after] : {std::pair(split, whole), std::pair(whole, split)}) {
+    const auto want = masters_after(before, From::Start, path("saved"));
+    EXPECT_LT(largest_difference(masters_after(after, From::Checkpoint, path("saved")), want), 1e-9);
+    std::filesystem::remove_all(path("saved"));
+  }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "braid/comm/communicator.h"
+#include "tests/support/wrapped_communicator.h"
 
 namespace braid::verify {
 
@@ -28,47 +28,33 @@ struct CallChanges {
   std::map<std::string, int> calls;  // by kind and group
 };
 
-class ChangedCommunicator final : public Communicator {
+class ChangedCommunicator final : public WrappedCommunicator {
  public:
-  ChangedCommunicator(Communicator& inner, CallChanges& changes) : inner_(inner), changes_(changes) {}
+  ChangedCommunicator(Communicator& inner, CallChanges& changes) : WrappedCommunicator(inner), changes_(changes) {}
   ChangedCommunicator(std::unique_ptr<Communicator> inner, CallChanges& changes)
-      : own_(std::move(inner)), inner_(*own_), changes_(changes) {}
+      : WrappedCommunicator(std::move(inner)), changes_(changes) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  const std::string& name() const override { return inner_.name(); }
-  RankKind rank_kind() const override { return inner_.rank_kind(); }
-  Queue& queue() override { return inner_.queue(); }
   Work all_reduce(const at::Tensor& tensor, ReduceOp op) override {
-    return changes_.all_reduce ? changes_.all_reduce(call("all_reduce "), tensor, op) : inner_.all_reduce(tensor, op);
+    return changes_.all_reduce ? changes_.all_reduce(call("all_reduce "), tensor, op) : inner().all_reduce(tensor, op);
   }
   Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
     return changes_.reduce_scatter ? changes_.reduce_scatter(call("reduce_scatter "), out, in)
-                                   : inner_.reduce_scatter(out, in, op);
+                                   : inner().reduce_scatter(out, in, op);
   }
   Work all_gather(const at::Tensor& out, const at::Tensor& in) override {
-    return changes_.all_gather ? changes_.all_gather(call("all_gather "), out, in) : inner_.all_gather(out, in);
+    return changes_.all_gather ? changes_.all_gather(call("all_gather "), out, in) : inner().all_gather(out, in);
   }
-  Work all_to_all(const at::Tensor& out, const at::Tensor& in) override { return inner_.all_to_all(out, in); }
-  Work broadcast(const at::Tensor& tensor, int root) override { return inner_.broadcast(tensor, root); }
-  Work barrier() override { return inner_.barrier(); }
   Work batch(std::span<const P2p> transfers) override {
-    if (!changes_.batch) return inner_.batch(transfers);
+    if (!changes_.batch) return inner().batch(transfers);
     return changes_.batch(call("batch "), {transfers.begin(), transfers.end()});
   }
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override {
-    return std::make_unique<ChangedCommunicator>(inner_.split(colour, key, std::move(name)), changes_);
+    return std::make_unique<ChangedCommunicator>(inner().split(colour, key, std::move(name)), changes_);
   }
-  std::vector<std::unique_ptr<Channel>> make_channels(const std::vector<int>& numbers, int num_endpoints) override {
-    return inner_.make_channels(numbers, num_endpoints);
-  }
-  void abort(const std::string& why) override { inner_.abort(why); }
 
  private:
-  CallChanges::Call call(const std::string& kind) { return {inner_, name(), changes_.calls[kind + name()]++}; }
+  CallChanges::Call call(const std::string& kind) { return {inner(), name(), changes_.calls[kind + name()]++}; }
 
-  const std::unique_ptr<Communicator> own_;
-  Communicator& inner_;
   CallChanges& changes_;
 };
 
