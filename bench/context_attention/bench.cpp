@@ -1,15 +1,11 @@
 // Times attention of sequences whose tokens two thread ranks share, through attention_core(), beside the same sequences
-// on one rank. One thread each; the ranks take turns with the one rank. Told "lines", it takes turns with PyTorch
-// (peer.py). README.md has the numbers.
+// on one rank. One thread each; the ranks take turns with the one rank. README.md has the numbers.
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cstdio>
-#include <iostream>
-#include <string>
 #include <vector>
 
 #include "braid/base/clock.h"
@@ -72,35 +68,12 @@ void time_form(const Form& form, bool documents) {
   std::fflush(stdout);
 }
 
-// Two thread ranks in a ring: a round for each line read (support/workers.py).
-void answer_lines() {
-  run_ranks(kRanks, [&](Communicator& ranks) {
-    at::set_num_threads(1);
-    nn::CoreCall call = call_of(false);
-    call.context = group_of(kForms[0], ranks);
-    const at::Tensor more = at::ones({1}, at::kLong);
-    if (ranks.rank() == 0) std::puts("ready"), std::fflush(stdout);
-    for (;;) {
-      std::string line;
-      if (ranks.rank() == 0 && !std::getline(std::cin, line)) more.zero_();
-      ranks.broadcast(more, 0).wait_host();
-      if (more.item<int64_t>() == 0) return;
-      const double both = seconds_of(kTokens / kRanks, call);
-      if (ranks.rank() == 0) std::printf("{\"seconds\": %.6f}\n", both), std::fflush(stdout);
-    }
-  });
-}
-
 }  // namespace
 }  // namespace braid::bench
 
-int main(int argc, char**) {
+int main() {
   using namespace braid::bench;
   braid::param::install_memory_accounting();  // a trainer's allocator
-  if (argc > 1) {
-    answer_lines();
-    return 0;
-  }
   std::printf("| form | documents | one rank, ms | two ranks, ms | part of ideal halving |\n|---|---|---|---|---|\n");
   for (const bool documents : {false, true}) {
     for (const Form& form : kForms) time_form(form, documents);
