@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/model/op_table.h"
 #include "braid/model/shape.h"
@@ -27,7 +26,7 @@ BlockBuilder::BlockBuilder(const ModelSpec& spec, std::string_view input) : spec
 
 const Dims& BlockBuilder::last() const {
   const Dims& dims = block_.values[last_];
-  check(!dims.empty(), "no op reads a loss");
+  check_graph(!dims.empty(), "an op reads a loss");
   return dims;
 }
 
@@ -68,7 +67,7 @@ BlockBuilder& BlockBuilder::head_norms(const std::string& name) {
 
 BlockBuilder& BlockBuilder::linear(const std::string& name, std::string_view out) {
   const Dims one = dims_of(out);
-  check(one.size() == 1, cat("a linear map has one dim of output, not \"", out, "\""));
+  check_graph(one.size() == 1, cat("a linear map has one dim of output, not \"", out, "\""));
   const Dim& to = one[0];
   Dims dims{to, last().back()};
   if (last().size() == 2) dims.insert(dims.begin(), dims_of("e")[0]);
@@ -111,21 +110,23 @@ BlockBuilder& BlockBuilder::join() {
 }
 
 BlockBuilder& BlockBuilder::plus(int value) {
-  check(0 <= value && value < std::ssize(block_.values), "plus() adds a value of the block");
+  check_graph(0 <= value && value < std::ssize(block_.values), cat("plus(", value, ") adds no value of the block"));
   return add(OpKind::Residual, last(), {}, {value});
 }
 
 BlockBuilder& BlockBuilder::from(int value) {
-  check(0 <= value && value < std::ssize(block_.values), "from() names a value of the block");
+  check_graph(0 <= value && value < std::ssize(block_.values), cat("from(", value, ") names no value of the block"));
   last_ = value;
   return *this;
 }
 
 BlockBuilder& BlockBuilder::opaque(std::shared_ptr<const OpaqueFunction> function, std::string_view out,
-                                   const std::vector<std::pair<std::string, std::string_view>>& params) {
+                                   const std::vector<OpaqueParam>& params) {
   std::vector<Param> all;
-  for (const auto& [name, dims] : params) {
-    all.push_back({name, dims_of(dims), {Init::Kind::Normal, spec_.init_std}, WeightDecay::Yes});
+  for (const auto& [name, dims, init] : params) {
+    const bool is_normal = init == Init::Kind::Normal;
+    all.push_back(
+        {name, dims_of(dims), {init, is_normal ? spec_.init_std : 0}, is_normal ? WeightDecay::Yes : WeightDecay::No});
   }
   add(OpKind::Opaque, dims_of(out), std::move(all));
   block_.ops.back().function = std::move(function);

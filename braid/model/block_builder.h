@@ -10,9 +10,19 @@
 
 namespace braid::model {
 
+// A parameter of a program's own function. Normal draws, of model.init_std, decay; zeros and ones do not.
+struct OpaqueParam {
+  std::string name;
+  std::string_view dims;
+  Init::Kind init = Init::Kind::Normal;
+};
+
 // Matrices start as normal draws of model.init_std and decay. Those that write to the hidden state start with
 // init_std / sqrt(2 layers). Biases start at zero, norms at one; neither decays.
 // Source: Radford et al. 2019 (GPT-2), section 2.3.
+//
+// Each call throws ConfigError where its text or a value's number is a mistake. problems_of() (graph.h) finds all
+// others.
 class BlockBuilder {
  public:
   // `input`: the dims of the block's input. `spec` outlives the builder.
@@ -44,10 +54,10 @@ class BlockBuilder {
   // Marks a place at which the model may be cut.
   BlockBuilder& cut();
 
-  // A function of the program's own, with parameters NAME of these dims that start as normal draws. Where tensor ranks
-  // split a letter, each calls the function with its part of the tensors.
+  // A function of the program's own. Where tensor ranks split a letter, each calls the function with its part of the
+  // tensors.
   BlockBuilder& opaque(std::shared_ptr<const OpaqueFunction> function, std::string_view out,
-                       const std::vector<std::pair<std::string, std::string_view>>& params = {});
+                       const std::vector<OpaqueParam>& params = {});
 
   // Returns the number of the last value, for from() and plus().
   int value() const { return last_; }

@@ -12,7 +12,7 @@ namespace {
 // Returns the end of the group that begins at `begin`, and checks that it has one.
 size_t end_of_group(std::string_view text, size_t begin) {
   const size_t end = text.find(text[begin] == '(' ? ')' : ']', begin);
-  check(end != std::string_view::npos, "a bracket of dims is closed");
+  check_graph(end != std::string_view::npos, cat("a bracket of \"", text, "\" is not closed"));
   return end;
 }
 
@@ -22,7 +22,7 @@ Dim dim_of(std::string_view segments) {
     if (each == '|') {
       dim.segments.emplace_back();
     } else {
-      check('a' <= each && each <= 'z', "a letter of dims is in lower case");
+      check_graph('a' <= each && each <= 'z', cat("\"", segments, "\" has more than letters in lower case"));
       dim.segments.back() += each;
     }
   }
@@ -30,6 +30,10 @@ Dim dim_of(std::string_view segments) {
 }
 
 }  // namespace
+
+void check_graph(bool holds, std::string_view rule) {
+  if (!holds) throw ConfigError({{"model.family", "", cat("must have sound blocks: ", rule), ""}});
+}
 
 Dims dims_of(std::string_view text) {
   Dims dims;

@@ -19,7 +19,10 @@ struct Dim {
 };
 using Dims = std::vector<Dim>;
 
-// Reads dims in the notation above.
+// Throws ConfigError with the mistake of a graph that a program describes if `holds` is false.
+void check_graph(bool holds, std::string_view rule);
+
+// Reads dims in the notation above. Throws ConfigError if `text` does not follow it.
 Dims dims_of(std::string_view text);
 // Returns the notation of `dims`. dims_of() reads it back.
 std::string text_of(const Dims& dims);

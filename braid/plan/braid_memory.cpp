@@ -184,6 +184,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
   const double element = element_bytes(spec.train.dtype), rows = account.loss_rows.at(layout.extents.all);
   embedding = bytes_of(account.positions.everything, spec, layout);
+  embedding_selected = bytes_of(account.positions.selected, spec, layout);
   picks_rows = account.picks_rows;
   ends_in_norm = account.ends_in_norm;
   of_logits = account.of_logits;
@@ -210,7 +211,8 @@ double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
     return (load.blocks > skipped ? std::max(inputs, 0.0) * x.hidden : 0) + head;
   }
   const double output = load.backward == StageBackward::Nothing ? 0 : x.hidden;
-  const double ends = (embedding ? x.mask + x.embedding : 0) + (load.head ? head : output);
+  const double of_embedding = x.mask + (keeps == Keeps::Selected ? x.embedding_selected : x.embedding);
+  const double ends = (embedding ? of_embedding : 0) + (load.head ? head : output);
   if (keeps == Keeps::Selected) return ends + load.of_parts([&](size_t part) { return x.parts[part].selected; });
   return ends + load.of_parts([&](size_t part) { return x.parts[part].everything; });
 }
@@ -229,6 +231,7 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   double block = in_backward > 0 ? block_working(run, x, load) : 0;
   if (load.recompute.keeps == Keeps::SegmentInputs && in_backward > 0) {
     block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
+    if (load.embedding && x.embedding_runs_backward) block += x.embedding;  // of the first segment
   }
   // The residual, its norm and the feed-forward layer, and the input of a stage that has no backward.
   const bool has_input = !load.embedding && load.blocks > 1 && load.backward == StageBackward::Nothing;

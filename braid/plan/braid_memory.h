@@ -32,10 +32,10 @@ struct ActivationBytes {
   double exchanged = 0;   // in the order in which ranks exchange it, if sequences are not in that order
   double inner_sums = 0;  // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
   ContextMemory context;
-  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, for every expert
-  double mask = 0;                // mask of dropout: a byte for each element
-  double embedding;               // what the embedding keeps beside masks: the input of its norm, if it has one
-  bool picks_rows, ends_in_norm;  // as layout::ModelAccount has them
+  double routed = 0, chosen = 0;         // tokens as rows of experts; the router's choice, for every expert
+  double mask = 0;                       // mask of dropout: a byte for each element
+  double embedding, embedding_selected;  // what the embedding keeps beside masks, of everything and of what is selected
+  bool picks_rows, ends_in_norm;         // as layout::ModelAccount has them
   layout::ProductGradients of_logits;
   bool embedding_runs_backward;
   double head_everything, head_selected;  // what the head keeps beside the logits
@@ -69,7 +69,8 @@ struct ActivationBytes {
 // In chunks it keeps no logits, but the gradient of the loss's input.
 //
 // Under full recompute a stage keeps only the input of each segment, e n h, and the tensors of the head. The first
-// segment of the stage with the embedding begins at the tokens, which are not counted here.
+// segment of the stage with the embedding begins at the tokens, which are not counted here; computed again, it holds
+// what the embedding keeps as well.
 //
 // With E experts, of which each token uses k, the activation's input and output are k times as large. The load is
 // assumed to be balanced. Also kept are the tokens dispatched to the experts, e n k h, the outputs that come back, e n

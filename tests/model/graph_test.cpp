@@ -117,10 +117,38 @@ TEST(Graph, ChecksFindMistakesOfABuilder) {
             }),
             "dropout btf->btf passes a value that another op reads to one that overwrites it");
   EXPECT_EQ(problem([](BlockBuilder& b) { b.opaque(nullptr, "btc"); }), "opaque btc->btc has no function");
-  EXPECT_THROW(problem([](BlockBuilder& b) { b.plus(3); }), InternalError);
-  EXPECT_THROW(problem([](BlockBuilder& b) { b.from(3); }), InternalError);
-  EXPECT_THROW(problem([](BlockBuilder& b) { b.linear("a", "fc"); }), InternalError);
-  EXPECT_THROW(problem([](BlockBuilder& b) { b.loss("a").linear("b", "c"); }), InternalError);
+}
+
+TEST(Graph, OpaqueParametersStartAsTheyAreToldTo) {
+  const ModelSpec spec = qwen();
+  BlockBuilder block(spec, "btc");
+  const std::vector<Param> params =
+      block.opaque(nullptr, "btc", {{"a", "c"}, {"b", "c", Init::Kind::Ones}}).build().ops[0].params;
+  EXPECT_EQ(params[0].init, (Init{Init::Kind::Normal, spec.init_std}));
+  EXPECT_EQ(params[0].decay, WeightDecay::Yes);
+  EXPECT_EQ(params[1].init, Init{Init::Kind::Ones});
+  EXPECT_EQ(params[1].decay, WeightDecay::No);
+}
+
+TEST(Graph, ABuilderRefusesMistakenCalls) {
+  const auto mistake = [](const std::function<void(BlockBuilder&)>& build) {
+    const ModelSpec spec = qwen();
+    BlockBuilder block(spec, "btc");
+    try {
+      build(block);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string rule = "model.family: must have sound blocks: ";
+  EXPECT_EQ(mistake([](BlockBuilder& b) { b.plus(3); }), rule + "plus(3) adds no value of the block");
+  EXPECT_EQ(mistake([](BlockBuilder& b) { b.from(3); }), rule + "from(3) names no value of the block");
+  EXPECT_EQ(mistake([](BlockBuilder& b) { b.linear("a", "fc"); }),
+            rule + "a linear map has one dim of output, not \"fc\"");
+  EXPECT_EQ(mistake([](BlockBuilder& b) { b.linear("a", "[f|f"); }), rule + "a bracket of \"[f|f\" is not closed");
+  EXPECT_EQ(mistake([](BlockBuilder& b) { b.linear("a", "F"); }), rule + "\"F\" has more than letters in lower case");
+  EXPECT_EQ(mistake([](BlockBuilder& b) { b.loss("a").linear("b", "c"); }), rule + "an op reads a loss");
 }
 
 TEST(Families, OneThatIsAddedHasItsWord) {

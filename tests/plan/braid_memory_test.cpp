@@ -38,6 +38,22 @@ TEST(BraidMemory, ProductsOfWeightGradientsCopyNarrowFactors) {
   EXPECT_EQ(working({with_products, cores}, DType::BFloat16), 4 * 2 + 5 * 4);
 }
 
+TEST(BraidMemory, TheFirstSegmentHoldsWhatTheEmbeddingKeepsWhenItIsComputedAgain) {
+  RunSpec run = gpt2(DType::Float32, 0);
+  run.model.family = ModelFamily::Bert;  // a norm behind the tables keeps its input
+  const Cluster cluster{.devices = {{}}};
+  const RunLayout layout = layout_of(run, {.devices = {{.per_node = 1}}}, FormulaSet::Braid);
+  const std::vector<DeviceRates> rates;
+  const ActivationBytes bytes(run, layout);
+  const auto working_of = [&](const StageLoad& load) {
+    return working_most_bytes({run, cluster, FormulaSet::Braid, layout, rates}, bytes, load);
+  };
+  StageLoad load{.blocks = 1, .recompute = {.keeps = spec::Recompute::Keeps::SegmentInputs, .blocks = 1}};
+  const double without = working_of(load);
+  load.embedding = true;
+  EXPECT_EQ(working_of(load), without + 4 * kTokens * kWidth + 8 * kTokens);  // with the norm's statistics
+}
+
 TEST(BraidMemory, DropoutHoldsTheGradientBehindItsMask) {
   EXPECT_EQ(working({{}}, DType::Float32, 0.1), working({{}}, DType::Float32) + 4);
 }
