@@ -6,6 +6,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
@@ -145,9 +146,8 @@ at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
   return at::cat(y, 1);
 }
 
-// Returns the first token that each token attends to.
-at::Tensor first_seen(const at::Tensor& qkv_btf, const CoreCall& call) {
-  const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1);
+// Returns the first token that each of b sequences' t tokens attends to.
+at::Tensor first_seen(int64_t b, int64_t t, const CoreCall& call) {
   const at::Tensor begin = at::arange(t, at::kLong).sub_(call.window > 0 ? call.window - 1 : t).clamp_min_(0);
   const at::Tensor first_bt = begin.expand({b, t}).contiguous();
   if (!call.documents_bt.defined()) return first_bt;
@@ -160,23 +160,39 @@ at::Tensor first_seen(const at::Tensor& qkv_btf, const CoreCall& call) {
 }
 
 kernels::CappedAttention capped_call(const at::Tensor& qkv_btf, const CoreCall& call) {
+  const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
+  return {call.heads,
+          call.kv_heads,
+          call.cap,
+          score_scale(call.scale, width),
+          first_seen(b, t, call),
+          at::arange(1, t + 1, at::kLong).expand({b, t}).contiguous()};
+}
+
+// Returns the queries, keys and values of qkv_btf, or of a tensor of its sizes.
+kernels::CappedTensors capped_tensors(const at::Tensor& qkv_btf, const CoreCall& call) {
   const int64_t width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
-  return {call.heads, call.kv_heads, call.cap, score_scale(call.scale, width), first_seen(qkv_btf, call)};
+  const int64_t q = call.heads * width, kv = call.kv_heads * width;
+  return {qkv_btf.narrow(2, 0, q), qkv_btf.narrow(2, q, kv), qkv_btf.narrow(2, q + kv, kv)};
 }
 
 struct CappedCore : Function<CappedCore> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_btf, const CoreCall& call) {
     check(qkv_btf.is_cpu(), "capped attention is computed on CPUs");
     check(call.sees == model::Sees::Earlier, "capped attention sees earlier tokens alone");
-    const kernels::CappedOutput output = kernels::capped_attention(qkv_btf, capped_call(qkv_btf, call));
+    const kernels::CappedOutput output =
+        kernels::capped_attention(capped_tensors(qkv_btf.detach(), call), capped_call(qkv_btf, call));
     ctx->save_for_backward({qkv_btf, output.y_btf, output.norm_bht});
     keep(ctx, call);
     return output.y_btf;
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const kernels::CappedAttention call = capped_call(saved[0], kept<CoreCall>(ctx));
-    return {kernels::capped_attention_backward(saved[0], call, {saved[1], saved[2]}, grads[0]), {}};
+    const auto& call = kept<CoreCall>(ctx);
+    const at::Tensor dqkv_btf = at::empty_like(saved[0]);
+    kernels::capped_attention_backward(capped_tensors(saved[0].detach(), call), capped_call(saved[0], call),
+                                       {saved[1], saved[2]}, grads[0].contiguous(), capped_tensors(dqkv_btf, call));
+    return {dqkv_btf, {}};
   }
 };
 
@@ -197,9 +213,9 @@ at::Tensor exchanged_attention(const at::Tensor& qkv_btf, const CoreCall& call) 
 }
 
 at::Tensor attention_of_parts(const at::Tensor& qkv_btf, const CoreCall& call) {
-  check(call.cap == 0, "ring attention has no cap");
   const SeenTokens seen{call.sees, call.window, call.documents_bt};
-  return ring_attention(qkv_btf, {call.heads, call.kv_heads, call.scale, seen, call.context.ring, call.context.keys});
+  return ring_attention(
+      qkv_btf, {call.heads, call.kv_heads, {call.cap, call.scale}, seen, call.context.ring, call.context.keys});
 }
 
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {

@@ -19,7 +19,7 @@ struct CoreCall {
   double cap = 0;                           // scores s become cap tanh(s / cap); 0: they stay. CPU only
   double scale = 0;                         // factor of q . k; 0: 1 / sqrt(features of a head)
   model::Sees sees = model::Sees::Earlier;  // All: without a window and a cap
-  // The ranks that have the other tokens. With a ring: without a cap, on CPUs. `documents_bt` are those of all tokens.
+  // The ranks that have the other tokens. A ring is on CPUs. `documents_bt` are those of all tokens.
   // All ranks call attention_core() together, and run its backward together.
   ContextGroup context = {};
 };

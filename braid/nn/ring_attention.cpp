@@ -6,8 +6,6 @@
 // the sum, and the gradients of keys and values go around the ring behind them.
 #include "braid/nn/ring_attention.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
@@ -73,8 +71,10 @@ struct BlockView {
   at::Tensor log(const at::Tensor& log_2bsh) const {
     return part(log_2bsh[query_half], at.query - query_begin, at.num_queries).transpose(1, 2);
   }
-  at::Tensor keys(const at::Tensor& kv_2bsf) const { return of_kv(kv_2bsf)[0]; }
-  at::Tensor values(const at::Tensor& kv_2bsf) const { return of_kv(kv_2bsf)[1]; }
+  BlockTensors tensors(const at::Tensor& q_2bsf, const at::Tensor& kv_2bsf) const {
+    const at::Tensor kv = of_kv(kv_2bsf);
+    return {queries(q_2bsf), kv[0], kv[1]};
+  }
 
   const AttentionBlock& at;
   const int64_t query_half, query_begin, key_half, key_begin;
@@ -90,10 +90,6 @@ struct BlockView {
         .permute({2, 0, 3, 1, 4});
   }
 };
-
-std::optional<double> scale_of(const RingCall& call) {
-  return call.scale > 0 ? std::optional(call.scale) : std::nullopt;
-}
 
 // Calls `body` for each block between the halves of this rank and those that `source` had at the start.
 template <class Body>
@@ -113,10 +109,10 @@ struct RingOutput {
   at::Tensor y_2bsf, log_2bsh;
 };
 
-void merge_(RingOutput& all, const BlockView& block, const at::Tensor& y, const at::Tensor& log) {
+void merge_(RingOutput& all, const BlockView& block, const BlockOutput& part) {
   const at::Tensor merged_log = block.log(all.log_2bsh), merged = block.queries(all.y_2bsf);
-  const at::Tensor sum = at::logaddexp(merged_log, log);
-  merged.mul_(merged_log.sub(sum).exp_().unsqueeze(-1)).add_(y.mul(log.sub(sum).exp_().unsqueeze(-1)));
+  const at::Tensor sum = at::logaddexp(merged_log, part.log);
+  merged.mul_(merged_log.sub(sum).exp_().unsqueeze(-1)).add_(part.y.mul(part.log.sub(sum).exp_().unsqueeze(-1)));
   merged_log.copy_(sum);
 }
 
@@ -191,10 +187,7 @@ RingOutput ring_forward(const RingTensors& x, const RingCall& call, const Halves
   for_each_rank(x.kv_2bsf, call, halves, [&](int rank, const at::Tensor& narrow_kv) {
     const at::Tensor kv = widened(narrow_kv);
     for_each_block(call, halves, b, rank, [&](const BlockView& block) {
-      const auto [y, log] = at::_scaled_dot_product_flash_attention_for_cpu(
-          block.queries(q_2bsf), block.keys(kv), block.values(kv), 0.0, block.at.causal,
-          mask_of(block.at, q_2bsf.options()), scale_of(call));
-      merge_(all, block, y, log);
+      merge_(all, block, attend_block(block.tensors(q_2bsf, kv), block.at, call.scores));
     });
   });
   all.y_2bsf = all.y_2bsf.to(x.q_2bsf.scalar_type());
@@ -209,12 +202,13 @@ RingTensors ring_backward(const RingTensors& x, const RingOutput& out, const at:
   for_each_rank(x.kv_2bsf, call, halves, [&](int rank, const at::Tensor& narrow_kv) {
     const at::Tensor kv = widened(narrow_kv), dkv = sums.begin(rank);
     for_each_block(call, halves, q_2bsf.size(1), rank, [&](const BlockView& block) {
-      const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          block.queries(dy_2bsf), block.queries(q_2bsf), block.keys(kv), block.values(kv), block.queries(y_2bsf),
-          block.log(out.log_2bsh), 0.0, block.at.causal, mask_of(block.at, q_2bsf.options()), scale_of(call));
-      block.queries(dq_2bsf).add_(dq);
-      block.keys(dkv).add_(dk);
-      block.values(dkv).add_(dv);
+      const BlockOutput output{block.queries(y_2bsf), block.log(out.log_2bsh)};
+      const BlockTensors parts =
+          attend_block_backward(block.tensors(q_2bsf, kv), output, block.queries(dy_2bsf), block.at, call.scores);
+      const BlockTensors sums_of_block = block.tensors(dq_2bsf, dkv);
+      sums_of_block.q.add_(parts.q);
+      sums_of_block.k.add_(parts.k);
+      sums_of_block.v.add_(parts.v);
     });
     sums.end();
   });

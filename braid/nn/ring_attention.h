@@ -13,14 +13,14 @@
 #include <cstdint>
 
 #include "braid/comm/op_name.h"
-#include "braid/nn/attention_blocks.h"
+#include "braid/nn/block_attention.h"
 #include "braid/nn/context_group.h"
 
 namespace braid::nn {
 
 struct RingCall {
   int64_t heads = 1, kv_heads = 1;
-  double scale = 0;  // factor of q . k; 0: 1 / sqrt(features of a head)
+  ScoreForm scores;
   SeenTokens seen;
   Communicator* ranks = nullptr;
   RingKeys keys = RingKeys::GoAround;

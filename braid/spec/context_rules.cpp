@@ -69,14 +69,6 @@ std::vector<CrossRule> context_rules() {
                     ") into parts of an even number of tokens when mesh.context_parallel is \"",
                     at.spec.mesh.context_parallel, "\"");
        }},
-      {{"mesh.context_parallel", "mesh.context", "mesh.ulysses_ranks", "mesh.tensor", "model.attention_cap",
-        "model.kv_heads", "model.heads"},
-       [divides](const View& at) {
-         return at.spec.model.attention_cap == 0 || !divides(at.spec.mesh) || ring_ranks(at.spec) == 1;
-       },
-       [](const View&) {
-         return std::string("must be \"ulysses\" with model.attention_cap: attention of parts has no cap");
-       }},
       {{"mesh.context", "train.reduction"},
        [](const View& at) {
          const auto ranks = static_cast<unsigned>(at.spec.mesh.context);

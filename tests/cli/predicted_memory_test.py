@@ -73,7 +73,7 @@ if os.environ.get("BRAID_FULL"):
             ["mesh.data=2", "sync.zero=3"], ['train.dtype="bfloat16"', "train.batch=4"],
             ["model.layers=1", "model.vocab=40000"], ["train.microbatch=1"], [*LLAMA, "mesh.tensor=4"])],
         *[["mesh.context=2", f'mesh.context_parallel="{form}"', *more] for form in ("ring", "all-gather", "ulysses") for more in (
-            [], LLAMA, ["mesh.context=4"], ['memory.recompute="full"'], ['memory.recompute="selective"'], ["mesh.pipe=2"],
+            [], LLAMA, GEMMA2, ["mesh.context=4"], ['memory.recompute="full"'], ['memory.recompute="selective"'], ["mesh.pipe=2"],
             ["mesh.data=2", "sync.zero=2"], ["sync.zero=3"], ["mesh.tensor=2"], SPLIT,
             ['train.dtype="bfloat16"', "train.batch=4"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'])],
         ["mesh.context=4", 'mesh.context_parallel="ulysses-ring"', "mesh.ulysses_ranks=2"],

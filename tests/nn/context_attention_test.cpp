@@ -26,6 +26,7 @@ struct Case {
   int64_t window = 0;
   model::Sees sees = model::Sees::Earlier;
   bool documents = false;
+  double cap = 0;
   at::ScalarType type = at::kDouble;
 
   int ranks() const { return exchange * ring; }
@@ -35,7 +36,8 @@ struct Case {
 
 std::string text(const Case& c) {
   return cat(c.heads, " heads, ", c.kv_heads, " key heads, exchange ", c.exchange, ", ring ", c.ring, ", window ",
-             c.window, c.documents ? ", documents" : "", c.keys == RingKeys::Gathered ? ", gathered" : "");
+             c.window, ", cap ", c.cap, c.documents ? ", documents" : "",
+             c.keys == RingKeys::Gathered ? ", gathered" : "");
 }
 
 at::Tensor filled(int64_t features, int64_t tokens, double step) {
@@ -44,7 +46,7 @@ at::Tensor filled(int64_t features, int64_t tokens, double step) {
 
 CoreCall call_of(const Case& c) {
   CoreCall call{c.heads, c.kv_heads};
-  call.window = c.window, call.sees = c.sees;
+  call.window = c.window, call.sees = c.sees, call.cap = c.cap;
   // The second sequence's documents end within parts of ranks and at their borders.
   if (c.documents) {
     const at::Tensor places = at::arange(c.tokens, at::kLong);
@@ -149,6 +151,8 @@ TEST(ContextAttention, OfARing) {
       for (const int64_t window : {0, 1, 5, 13}) {
         expect_attention_of_one_rank({.kv_heads = 2, .ring = ring, .keys = keys, .window = window});
         expect_attention_of_one_rank({.ring = ring, .keys = keys, .window = window, .documents = true});
+        expect_attention_of_one_rank({.kv_heads = 2, .ring = ring, .keys = keys, .window = window, .cap = 0.5});
+        expect_attention_of_one_rank({.ring = ring, .keys = keys, .window = window, .documents = true, .cap = 0.5});
       }
       expect_attention_of_one_rank({.ring = ring, .keys = keys, .sees = model::Sees::All});
       expect_attention_of_one_rank({.ring = ring, .keys = keys, .sees = model::Sees::All, .documents = true});

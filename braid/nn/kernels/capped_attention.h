@@ -8,9 +8,17 @@ namespace braid::kernels {
 
 struct CappedAttention {
   int64_t heads, kv_heads;
-  double cap;                // at most kMostCap (capped_rows.h)
-  double scale;              // factor of q . k
-  at::Tensor first_seen_bt;  // int64, not falling along t: token i attends to tokens first_seen .. i of its sequence
+  double cap;    // at most kMostCap (capped_rows.h)
+  double scale;  // factor of q . k
+  // int64, neither falling along t: query i of its sequence sees keys first .. end - 1, at least one.
+  at::Tensor first_bt, end_bt;
+};
+
+// Queries of b sequences, t of each, and keys and values of s tokens of each: rows of one head after another, float32,
+// float64, bfloat16 or float16, the last dim contiguous. Each group of heads / kv_heads query heads shares a head of
+// keys and values.
+struct CappedTensors {
+  at::Tensor q_btf, k_bsf, v_bsf;
 };
 
 // The outputs of the heads, b x t x (heads x features), and for each row of softmax the logarithm of its sum, float32
@@ -19,13 +27,11 @@ struct CappedOutput {
   at::Tensor y_btf, norm_bht;
 };
 
-// qkv_btf: contiguous rows of [queries | keys | values], each one head after another; float32, float64, bfloat16 or
-// float16. Each group of heads / kv_heads query heads shares a head of keys and values.
-CappedOutput capped_attention(const at::Tensor& qkv_btf, const CappedAttention& call);
+CappedOutput capped_attention(const CappedTensors& x, const CappedAttention& call);
 
-// Returns the gradient of qkv_btf, given that of y_btf. As in LibTorch's products, its bits may depend on the number of
-// threads.
-at::Tensor capped_attention_backward(const at::Tensor& qkv_btf, const CappedAttention& call, const CappedOutput& output,
-                                     const at::Tensor& dy_btf);
+// Writes the gradients of `x` into `gradients`, given that of y_btf. As in LibTorch's products, their bits may depend
+// on the number of threads.
+void capped_attention_backward(const CappedTensors& x, const CappedAttention& call, const CappedOutput& output,
+                               const at::Tensor& dy_btf, const CappedTensors& gradients);
 
 }  // namespace braid::kernels

@@ -32,39 +32,53 @@ class HeadRows {
   std::vector<M> copy_;
 };
 
+// The heads of a tensor of sequences x tokens x (heads x features). T may be const.
+template <class T>
+struct Heads {
+  Heads(const at::Tensor& x_btf, int64_t heads)
+      : data(const_cast<T*>(x_btf.const_data_ptr<std::remove_const_t<T>>())),
+        of_sequence(x_btf.stride(0)),
+        of_token(x_btf.stride(1)),
+        width(x_btf.size(2) / heads) {
+    check(x_btf.is_cpu() && x_btf.stride(2) == 1, "capped attention reads heads one after another");
+  }
+
+  T* at(int64_t sequence, int64_t token, int64_t head) const {
+    return data + sequence * of_sequence + token * of_token + head * width;
+  }
+
+  T* data;
+  int64_t of_sequence, of_token, width;  // strides in elements; features of a head
+};
+
 // The sizes of a call, and its queries, keys and values.
 template <class T>
 struct CappedHeads {
   using M = MathOf<T>;
-  const T* qkv;
-  const int64_t* first_seen;
-  int64_t b, t, heads, kv_heads, width;  // width: features of a head
+  Heads<const T> q, k, v;
+  const int64_t *first, *end;
+  int64_t b, t, s, heads, kv_heads, width;  // width: features of a head
   M cap, scale;
 
-  CappedHeads(const at::Tensor& qkv_btf, const CappedAttention& call)
-      : qkv(read<T>(qkv_btf)),
-        first_seen(read<int64_t>(call.first_seen_bt)),
-        b(qkv_btf.size(0)),
-        t(qkv_btf.size(1)),
+  CappedHeads(const CappedTensors& x, const CappedAttention& call)
+      : q(x.q_btf, call.heads),
+        k(x.k_bsf, call.kv_heads),
+        v(x.v_bsf, call.kv_heads),
+        first(read<int64_t>(call.first_bt)),
+        end(read<int64_t>(call.end_bt)),
+        b(x.q_btf.size(0)),
+        t(x.q_btf.size(1)),
+        s(x.k_bsf.size(1)),
         heads(call.heads),
         kv_heads(call.kv_heads),
-        width(qkv_btf.size(2) / (call.heads + 2 * call.kv_heads)),
+        width(q.width),
         cap(static_cast<M>(call.cap)),
         scale(static_cast<M>(call.scale)) {}
 
-  int64_t row() const { return (heads + 2 * kv_heads) * width; }  // elements of a row of qkv
   int64_t group() const { return heads / kv_heads; }
-  // The offsets of a token's query head, key head and value head in a tensor like qkv.
-  int64_t q_at(int64_t sequence, int64_t token, int64_t head) const {
-    return (sequence * t + token) * row() + head * width;
-  }
-  int64_t k_at(int64_t sequence, int64_t token, int64_t kv) const { return q_at(sequence, token, heads + kv); }
-  int64_t v_at(int64_t sequence, int64_t token, int64_t kv) const {
-    return q_at(sequence, token, heads + kv_heads + kv);
-  }
-  // The offset of a head's output.
-  int64_t y_at(int64_t sequence, int64_t token, int64_t head) const {
-    return ((sequence * t + token) * heads + head) * width;
+  // Returns the keys that some of a sequence's queries see.
+  RowRange seen(int64_t sequence, const RowRange& queries) const {
+    return {first[sequence * t + queries.begin], end[sequence * t + queries.end - 1]};
   }
 };
 
@@ -75,11 +89,12 @@ struct TileRange {
   int64_t columns() const { return keys.end - keys.begin; }
 };
 
-// Writes the keys of the tile that each query sees.
-inline void write_seen(const int64_t* first_seen, const TileRange& tile, RowRange* seen) {
+// Writes the keys of the tile that each query of the sequence sees.
+template <class T>
+void write_seen(const CappedHeads<T>& a, int64_t sequence, const TileRange& tile, RowRange* seen) {
   for (int64_t i = tile.queries.begin; i < tile.queries.end; ++i) {
-    const int64_t begin = std::clamp(first_seen[i], tile.keys.begin, tile.keys.end);
-    const int64_t end = std::clamp(i + 1, begin, tile.keys.end);
+    const int64_t begin = std::clamp(a.first[sequence * a.t + i], tile.keys.begin, tile.keys.end);
+    const int64_t end = std::clamp(a.end[sequence * a.t + i], begin, tile.keys.end);
     seen[i - tile.queries.begin] = {begin - tile.keys.begin, end - tile.keys.begin};
   }
 }

@@ -52,12 +52,10 @@ inline device::LaunchShape column_shape(int64_t packs, int64_t parts) {
 // Returns the parts for sums over the rows of a matrix of `width` columns.
 inline RowParts column_parts(int64_t rows, int64_t width) { return row_parts(rows, column_shape(width / 4, 1).blocks); }
 
-// Calls body(T{}), where T is the element type of the tensor. check() fails unless the tensor is a contiguous CPU
-// tensor of float32, float64, bfloat16 or float16.
+// Calls body(T{}), where T is the element type. check() fails unless that is float32, float64, bfloat16 or float16.
 template <class Body>
-void with_type(const at::Tensor& x, const Body& body) {
-  check(x.is_cpu() && x.is_contiguous(), "the fused CPU kernels take contiguous CPU tensors");
-  switch (x.scalar_type()) {
+void with_type(at::ScalarType type, const Body& body) {
+  switch (type) {
     case at::kFloat:
       return body(float{});
     case at::kDouble:
@@ -69,6 +67,12 @@ void with_type(const at::Tensor& x, const Body& body) {
     default:
       check(false, "the fused kernels compute on floating-point tensors");
   }
+}
+// Same as above, for the type of the tensor. check() fails unless that is a contiguous CPU tensor.
+template <class Body>
+void with_type(const at::Tensor& x, const Body& body) {
+  check(x.is_cpu() && x.is_contiguous(), "the fused CPU kernels take contiguous CPU tensors");
+  with_type(x.scalar_type(), body);
 }
 
 // Returns the dtype of MathOf<T>.
