@@ -49,17 +49,29 @@ const RecordedTensor* Comparison::recorded(const nn::MadeValue& place, uint64_t 
   return found == want_.values.end() ? nullptr : &found->second;
 }
 
+const RecordedTensor* Comparison::input(uint64_t microbatch, int subject) const {
+  const auto found = want_.values.find({microbatch, subject, Phase::Data});
+  return found == want_.values.end() ? nullptr : &found->second;
+}
+
+at::Tensor Comparison::rows_of(uint64_t microbatch) const {
+  const RecordedTensor* const rows = input(microbatch, Subjects::kRows);
+  return rows ? rows->whole : at::Tensor();
+}
+
 void Comparison::compare_inputs(int64_t step, const nn::Microbatch& microbatch) {
+  const uint64_t key = microbatch.dropout_key;
   const auto compare_input = [&](int subject, const at::Tensor& got) {
-    const auto found = want_.values.find({microbatch.dropout_key, subject, Phase::Data});
+    const RecordedTensor* const want = input(key, subject);
     const Place at{step, Phase::Data, subject, rank_};
-    if (found == want_.values.end() || !got.defined()) {
-      differences_.add(at, got.defined() == (found != want_.values.end()) ? 0 : 1, 0);
+    if (!want || !got.defined()) {
+      differences_.add(at, got.defined() == (want != nullptr) ? 0 : 1, 0);
     } else {
-      differences_.add(at, got, {found->second.whole, {}, found->second.scale});
+      differences_.add(at, got, {places_.input_part(subject, want->whole, rows_of(key)), {}, want->scale});
     }
   };
   if (microbatch.tokens_bt.defined()) compare_input(Subjects::kTokens, microbatch.tokens_bt);
+  if (microbatch.targets_bt.defined()) compare_input(Subjects::kRows, microbatch.rows_bj);
   if (microbatch.targets_bt.defined()) compare_input(Subjects::kTargets, microbatch.targets_bt);
   compare_input(Subjects::kDocuments, microbatch.documents_bt);
 }
@@ -74,13 +86,15 @@ void Comparison::made(const nn::MadeValue& place, const nn::Microbatch& microbat
   if (begun_.insert({key, place.block}).second) compare_inputs(step, microbatch);
   const int subject = subjects_.of_value(place);
   const Phase phase = num_passes_[{key, subject}]++ == 0 ? Phase::Forward : Phase::Recompute;
-  const PlacedValue got = places_.placed(place, value);
-  if (const auto* const want = recorded(place, key, Phase::Forward)) compare({step, phase, subject, rank_}, got, *want);
+  const PlacedValue got = places_.placed(place, value, rows_of(key));
+  const auto* const value_want = places_.is_part_of_sum(got) ? nullptr : recorded(place, key, Phase::Forward);
+  if (value_want) compare({step, phase, subject, rank_}, got, *value_want);
   if (!value.requires_grad() || has_copies(got.placement)) return;
   const RecordedTensor* const want = recorded(place, key, Phase::Backward);
   if (!want) return;
-  value.register_hook([=, this](const at::Tensor& gradient) {
-    compare({step, Phase::Backward, subject, rank_}, places_.placed(place, gradient.div(seed_)), *want);
+  value.register_hook([=, this, placement = got.placement](const at::Tensor& gradient) {
+    const at::Tensor part = gradient.div(seed_).reshape(placement.local_shape);
+    compare({step, Phase::Backward, subject, rank_}, {part, placement}, *want);
   });
 }
 

@@ -38,6 +38,8 @@ class Comparison final : public nn::ValueObserver {
   void compare_params(train::Trainer& trainer, train::Held what, Phase phase, const RecordedTensors& want);
   void compare_inputs(int64_t step, const nn::Microbatch& microbatch);
   void compare(const Place& at, const PlacedValue& got, const RecordedTensor& want);
+  const RecordedTensor* input(uint64_t microbatch, int subject) const;  // null: the serial run had none
+  at::Tensor rows_of(uint64_t microbatch) const;                        // of its picked tokens; undefined: all
   const RecordedTensor* recorded(const nn::MadeValue& place, uint64_t microbatch, Phase phase) const;
 
   const ValuePlaces& places_;

@@ -45,6 +45,7 @@ void Recorder::record(const ValuePlace& at, const PlacedValue& value) {
 void Recorder::record_inputs(const nn::Microbatch& microbatch) {
   const std::pair<int, const at::Tensor&> inputs[] = {{Subjects::kTokens, microbatch.tokens_bt},
                                                       {Subjects::kTargets, microbatch.targets_bt},
+                                                      {Subjects::kRows, microbatch.rows_bj},
                                                       {Subjects::kDocuments, microbatch.documents_bt}};
   for (const auto& [subject, input] : inputs) {
     if (input.defined()) recording_.values[{microbatch.dropout_key, subject, Phase::Data}] = recorded(input);
@@ -56,11 +57,11 @@ void Recorder::made(const nn::MadeValue& place, const nn::Microbatch& microbatch
   const auto step = static_cast<int64_t>(recording_.steps.size()) + 1;
   if (recording_.step_of.try_emplace(key, step).second) record_inputs(microbatch);
   const int subject = subjects_.of_value(place);
-  const PlacedValue placed = places_.placed(place, value);
+  const PlacedValue placed = places_.placed(place, value, microbatch.rows_bj);
   record({key, subject, Phase::Forward}, placed);
   if (!value.requires_grad() || place.gradient != nn::ValueGradient::Whole) return;
-  value.register_hook([this, key, subject, place](const at::Tensor& gradient) {
-    record({key, subject, Phase::Backward}, places_.placed(place, gradient));
+  value.register_hook([this, key, subject, placement = placed.placement](const at::Tensor& gradient) {
+    record({key, subject, Phase::Backward}, {gradient.reshape(placement.local_shape), placement});
   });
 }
 

@@ -55,10 +55,6 @@ std::vector<Problem> changed_semantics(const RunSpec& run) {
   if (sync.compression != CompressionKind::None) {
     refuse("sync.compression", std::string(word(sync.compression)), "compression changes the gradients");
   }
-  if (run.mesh.context > 1) {
-    problems.push_back(
-        {"mesh.context", cat(run.mesh.context), "must be 1: parts of sequences are not compared yet", "1"});
-  }
   if (!run.train.resume.empty()) {
     problems.push_back({"train.resume", run.train.resume, "must not be given: the comparison begins at step 1", ""});
   }

@@ -121,8 +121,10 @@ class Runs {
     train::on_mesh(rank.spec, *rank.world, [&](const train::RunWorld& world) {
       const mesh::DeviceMesh mesh(run_.mesh);
       const int number = world.mesh.rank();
+      const mesh::Coords at = mesh.coords(number);
       const ValuePlaces places(run_, subjects_,
-                               {mesh.coords(number)[mesh::Axis::Tensor], run_.mesh.tensor, mesh::Axis::Tensor});
+                               {{at[mesh::Axis::Tensor], run_.mesh.tensor, mesh::Axis::Tensor},
+                                {at[mesh::Axis::Context], run_.mesh.context}});
       const bool is_worker = run_.sync.replication == ReplicationKind::ParameterServer;
       Comparison comparison(places, subjects_, recording_, {number, is_worker ? 1.0 * run_.mesh.data : 1});
       const Gathered gathered{comparison, all, lock};

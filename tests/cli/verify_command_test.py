@@ -74,6 +74,8 @@ class VerifyCommand(TinyRun):
         text = self.verify("--shrink", "--all-layouts", "2")
         self.assertIn("2 ranks: data 1 x pipe 2 x tensor 1, zb-h1", text)
         self.assertIn("2 ranks: data 2 x pipe 1 x tensor 1, ZeRO 3", text)
+        for form in "ring", "all-gather", "ulysses":
+            self.assertIn(f"2 ranks: data 1 x pipe 1 x tensor 1 x context 2 ({form}), ZeRO 1", text)
         self.assertRegex(text, r"\n(\d+) layouts of \1 verified, 0 different\n")
         every = json.loads(self.verify("--shrink", "--all-layouts", "2", "--minutes", "0", "--json"))
         self.assertLess(len(every["layouts"]), every["num_layouts"])

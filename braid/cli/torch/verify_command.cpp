@@ -127,6 +127,9 @@ std::string layout_text(const RunSpec& run) {
   const MeshSpec& mesh = run.mesh;
   std::string text = cat(counted(spec::num_world_ranks(run), "rank"), ": data ", mesh.data, " x pipe ", mesh.pipe,
                          " x tensor ", mesh.tensor);
+  if (mesh.context > 1) text += cat(" x context ", mesh.context, " (", mesh.context_parallel);
+  if (mesh.ulysses_ranks > 0) text += cat(" of ", mesh.ulysses_ranks);
+  if (mesh.context > 1) text += ")";
   if (mesh.sequence_parallel) text += ", sequence parallel";
   if (mesh.pipe > 1) text += cat(", ", run.pipeline.schedule);
   if (run.sync.zero > 0) text += cat(", ZeRO ", run.sync.zero);
