@@ -69,7 +69,10 @@ std::vector<MeshSpec> meshes(const MeshSpec& like, int ranks) {
 void add_legal(std::vector<RunSpec>& all, RunSpec run, RunSize size) {
   try {
     if (size == RunSize::Shrunk) run = shrunk(run);
-    if (spec::has_problems(run, spec::any_hosts()) || !changed_semantics(run).empty()) return;
+    if (spec::has_problems(run, spec::any_hosts()) || !changed_semantics(run).empty() ||
+        replayed(run) == Replayed::Stages) {
+      return;
+    }
     train::refuse_faulty_schedule(run);
   } catch (const ConfigError&) {
     return;

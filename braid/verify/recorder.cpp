@@ -13,7 +13,7 @@ RecordedTensor recorded(at::Tensor whole) {
   return {std::move(whole), scale};
 }
 
-RecordedTensors recorded_params(const train::Trainer& trainer, const param::ParamStore& store, train::Held what) {
+RecordedTensors recorded_params(const param::ParamStore& store, train::Held what) {
   std::map<std::string, at::Tensor> whole;
   train::visit_held(store, what, [&](const param::Parameter& param, const at::Tensor& part, const auto& placement) {
     train::copy_part(part, placement, whole[param.name]);
@@ -25,15 +25,14 @@ RecordedTensors recorded_params(const train::Trainer& trainer, const param::Para
 
 }  // namespace
 
-void Recorder::begin(train::Trainer& trainer) {
-  recording_.start = recorded_params(trainer, trainer.model().params(), train::Held::Weights);
+void Recorder::begin(const param::ParamStore& params) {
+  recording_.start = recorded_params(params, train::Held::Weights);
 }
 
-void Recorder::end_step(train::Trainer& trainer, const train::StepReport& report) {
-  const param::ParamStore& store = trainer.model().params();
+void Recorder::end_step(const param::ParamStore& params, const train::StepReport& report) {
   recording_.steps.push_back(
-      {report.loss, report.grad_norm, report.sample_hash, recorded_params(trainer, store, train::Held::Gradients),
-       recorded_params(trainer, store, train::Held::Masters), recorded_params(trainer, store, train::Held::Weights)});
+      {report.loss, report.grad_norm, report.sample_hash, recorded_params(params, train::Held::Gradients),
+       recorded_params(params, train::Held::Masters), recorded_params(params, train::Held::Weights)});
 }
 
 void Recorder::record(const ValuePlace& at, const PlacedValue& value) {

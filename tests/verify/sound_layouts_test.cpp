@@ -16,6 +16,7 @@ void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 
 const std::vector<Layout> kLayouts = {
     {"data", [](RunSpec& run) { run.mesh.data = 2; }},
+    {"three_data_ranks", [](RunSpec& run) { run.mesh.data = 3, run.train.batch = 6; }},
     {"tensor", [](RunSpec& run) { run.mesh.tensor = 2; }},
     {"sequence_parallel",
      [](RunSpec& run) {

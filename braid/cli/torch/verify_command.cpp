@@ -171,6 +171,11 @@ std::string divergence_text(const verify::Divergence& first) {
              scientific(first.bound));
 }
 
+std::string reference_of(const RunSpec& run) {
+  return verify::replayed(run) == verify::Replayed::Nothing ? "the run on one rank"
+                                                            : "a serial program of the training";
+}
+
 void print_verdict(const RunSpec& run, const verify::Verdict& verdict) {
   std::cout << layout_text(run) << "\n"
             << counted(run.model.layers, "layer") << " of width " << run.model.width << ", "
@@ -179,11 +184,11 @@ void print_verdict(const RunSpec& run, const verify::Verdict& verdict) {
   print_rows(verdict.rows);
   std::cout << "\n";
   if (verdict.first_divergence) {
-    std::cout << "DIFFERENT from the run on one rank, " << divergence_text(*verdict.first_divergence) << "\n";
+    std::cout << "DIFFERENT from " << reference_of(run) << ", " << divergence_text(*verdict.first_divergence) << "\n";
   } else if (verdict.same_bits()) {
-    std::cout << "bitwise equal to the run on one rank\n";
+    std::cout << "bitwise equal to " << reference_of(run) << "\n";
   } else {
-    std::cout << "equal to the run on one rank up to rounding: the largest relative difference is "
+    std::cout << "equal to " << reference_of(run) << " up to rounding: the largest relative difference is "
               << scientific(verdict.max_relative()) << "\n";
   }
   std::cout << kSharedKernels << "\n" << fixed(verdict.seconds, 1) << " s" << std::endl;
