@@ -7,9 +7,9 @@
 
 namespace braid::verify {
 
-// Returns `run` on every mesh of `ranks` ranks with every schedule that keeps what is trained, every stage of ZeRO and
-// with and without sequence parallelism, as far as braid trains it. With RunSize::Shrunk, the runs are shrunk(). They
-// are in the order of their work, the cheapest first.
+// Returns `run` on every mesh of `ranks` ranks with every schedule that keeps what is trained, every form of
+// context parallelism, every stage of ZeRO, and with and without sequence parallelism, as far as braid trains it. With
+// RunSize::Shrunk, the runs are shrunk(). They are in the order of their work, the cheapest first.
 enum class RunSize { Whole, Shrunk };
 std::vector<RunSpec> all_layouts(const RunSpec& run, int ranks, RunSize size);
 

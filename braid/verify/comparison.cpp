@@ -5,28 +5,30 @@
 
 namespace braid::verify {
 
-void Comparison::begin(train::Trainer& trainer) {
-  compare_params(trainer, train::Held::Weights, Phase::Start, want_.start);
+void Comparison::begin(const param::ParamStore& params) {
+  compare_params(params, train::Held::Weights, Phase::Start, want_.start);
 }
 
-void Comparison::end_step(train::Trainer& trainer, const train::StepReport& report) {
+void Comparison::end_step(const param::ParamStore& params, const train::StepReport& report) {
   const RecordedStep& want = want_.steps.at(static_cast<size_t>(steps_));
   const int64_t step = ++steps_;
-  differences_.add({step, Phase::Data, Subjects::kSamples, rank_}, report.sample_hash == want.sample_hash ? 0 : 1, 0);
-  differences_.add({step, Phase::Forward, subjects_.loss(), rank_}, report.loss, want.loss);
-  if (seed_ == 1) {
-    differences_.add({step, Phase::Norm, subjects_.norm(), rank_}, report.grad_norm, want.grad_norm);
-    compare_params(trainer, train::Held::Gradients, Phase::Gradients, want.gradients);
+  differences_.add({step, Phase::Data, Subjects::kSamples, options_.rank},
+                   report.sample_hash == want.sample_hash ? 0 : 1, 0);
+  differences_.add({step, Phase::Forward, subjects_.loss(), options_.rank}, report.loss, want.loss);
+  if (options_.gradients == ParamGradients::Final) {
+    differences_.add({step, Phase::Norm, subjects_.norm(), options_.rank}, report.grad_norm, want.grad_norm);
+    compare_params(params, train::Held::Gradients, Phase::Gradients, want.gradients);
   }
-  compare_params(trainer, train::Held::Masters, Phase::Update, want.masters);
-  compare_params(trainer, train::Held::Weights, Phase::Weights, want.weights);
+  compare_params(params, train::Held::Masters, Phase::Update, want.masters);
+  compare_params(params, train::Held::Weights, Phase::Weights, want.weights);
 }
 
-void Comparison::compare_params(train::Trainer& trainer, train::Held what, Phase phase, const RecordedTensors& want) {
+void Comparison::compare_params(const param::ParamStore& params, train::Held what, Phase phase,
+                                const RecordedTensors& want) {
   const int64_t step = phase == Phase::Start ? 1 : steps_;
-  train::visit_held(trainer.model().params(), what,
+  train::visit_held(params, what,
                     [&](const param::Parameter& param, const at::Tensor& part, const mesh::Placement& placement) {
-                      const Place at{step, phase, subjects_.of_param(param.name), rank_};
+                      const Place at{step, phase, subjects_.of_param(param.name), options_.rank};
                       compare(at, {part, placement}, want.at(param.name));
                     });
 }
@@ -49,17 +51,29 @@ const RecordedTensor* Comparison::recorded(const nn::MadeValue& place, uint64_t 
   return found == want_.values.end() ? nullptr : &found->second;
 }
 
+const RecordedTensor* Comparison::input(uint64_t microbatch, int subject) const {
+  const auto found = want_.values.find({microbatch, subject, Phase::Data});
+  return found == want_.values.end() ? nullptr : &found->second;
+}
+
+at::Tensor Comparison::rows_of(uint64_t microbatch) const {
+  const RecordedTensor* const rows = input(microbatch, Subjects::kRows);
+  return rows ? rows->whole : at::Tensor();
+}
+
 void Comparison::compare_inputs(int64_t step, const nn::Microbatch& microbatch) {
+  const uint64_t key = microbatch.dropout_key;
   const auto compare_input = [&](int subject, const at::Tensor& got) {
-    const auto found = want_.values.find({microbatch.dropout_key, subject, Phase::Data});
-    const Place at{step, Phase::Data, subject, rank_};
-    if (found == want_.values.end() || !got.defined()) {
-      differences_.add(at, got.defined() == (found != want_.values.end()) ? 0 : 1, 0);
+    const RecordedTensor* const want = input(key, subject);
+    const Place at{step, Phase::Data, subject, options_.rank};
+    if (!want || !got.defined()) {
+      differences_.add(at, got.defined() == (want != nullptr) ? 0 : 1, 0);
     } else {
-      differences_.add(at, got, {found->second.whole, {}, found->second.scale});
+      differences_.add(at, got, {places_.input_part(subject, want->whole, rows_of(key)), {}, want->scale});
     }
   };
   if (microbatch.tokens_bt.defined()) compare_input(Subjects::kTokens, microbatch.tokens_bt);
+  if (microbatch.targets_bt.defined()) compare_input(Subjects::kRows, microbatch.rows_bj);
   if (microbatch.targets_bt.defined()) compare_input(Subjects::kTargets, microbatch.targets_bt);
   compare_input(Subjects::kDocuments, microbatch.documents_bt);
 }
@@ -69,18 +83,20 @@ void Comparison::made(const nn::MadeValue& place, const nn::Microbatch& microbat
   const int64_t step = steps_ + 1;
   const auto known = want_.step_of.find(key);
   const bool is_of_step = known != want_.step_of.end() && known->second == step;
-  differences_.add({step, Phase::Data, Subjects::kDropoutKey, rank_}, is_of_step ? 0 : 1, 0);
+  differences_.add({step, Phase::Data, Subjects::kDropoutKey, options_.rank}, is_of_step ? 0 : 1, 0);
   if (!is_of_step) return;
   if (begun_.insert({key, place.block}).second) compare_inputs(step, microbatch);
   const int subject = subjects_.of_value(place);
   const Phase phase = num_passes_[{key, subject}]++ == 0 ? Phase::Forward : Phase::Recompute;
-  const PlacedValue got = places_.placed(place, value);
-  if (const auto* const want = recorded(place, key, Phase::Forward)) compare({step, phase, subject, rank_}, got, *want);
+  const PlacedValue got = places_.placed(place, value, rows_of(key));
+  const auto* const value_want = places_.is_part_of_sum(got) ? nullptr : recorded(place, key, Phase::Forward);
+  if (value_want) compare({step, phase, subject, options_.rank}, got, *value_want);
   if (!value.requires_grad() || has_copies(got.placement)) return;
   const RecordedTensor* const want = recorded(place, key, Phase::Backward);
   if (!want) return;
-  value.register_hook([=, this](const at::Tensor& gradient) {
-    compare({step, Phase::Backward, subject, rank_}, places_.placed(place, gradient.div(seed_)), *want);
+  value.register_hook([=, this, placement = got.placement](const at::Tensor& gradient) {
+    const at::Tensor part = gradient.div(options_.seed).reshape(placement.local_shape);
+    compare({step, Phase::Backward, subject, options_.rank}, {part, placement}, *want);
   });
 }
 

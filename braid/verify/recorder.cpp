@@ -13,7 +13,7 @@ RecordedTensor recorded(at::Tensor whole) {
   return {std::move(whole), scale};
 }
 
-RecordedTensors recorded_params(const train::Trainer& trainer, const param::ParamStore& store, train::Held what) {
+RecordedTensors recorded_params(const param::ParamStore& store, train::Held what) {
   std::map<std::string, at::Tensor> whole;
   train::visit_held(store, what, [&](const param::Parameter& param, const at::Tensor& part, const auto& placement) {
     train::copy_part(part, placement, whole[param.name]);
@@ -25,15 +25,14 @@ RecordedTensors recorded_params(const train::Trainer& trainer, const param::Para
 
 }  // namespace
 
-void Recorder::begin(train::Trainer& trainer) {
-  recording_.start = recorded_params(trainer, trainer.model().params(), train::Held::Weights);
+void Recorder::begin(const param::ParamStore& params) {
+  recording_.start = recorded_params(params, train::Held::Weights);
 }
 
-void Recorder::end_step(train::Trainer& trainer, const train::StepReport& report) {
-  const param::ParamStore& store = trainer.model().params();
+void Recorder::end_step(const param::ParamStore& params, const train::StepReport& report) {
   recording_.steps.push_back(
-      {report.loss, report.grad_norm, report.sample_hash, recorded_params(trainer, store, train::Held::Gradients),
-       recorded_params(trainer, store, train::Held::Masters), recorded_params(trainer, store, train::Held::Weights)});
+      {report.loss, report.grad_norm, report.sample_hash, recorded_params(params, train::Held::Gradients),
+       recorded_params(params, train::Held::Masters), recorded_params(params, train::Held::Weights)});
 }
 
 void Recorder::record(const ValuePlace& at, const PlacedValue& value) {
@@ -45,6 +44,7 @@ void Recorder::record(const ValuePlace& at, const PlacedValue& value) {
 void Recorder::record_inputs(const nn::Microbatch& microbatch) {
   const std::pair<int, const at::Tensor&> inputs[] = {{Subjects::kTokens, microbatch.tokens_bt},
                                                       {Subjects::kTargets, microbatch.targets_bt},
+                                                      {Subjects::kRows, microbatch.rows_bj},
                                                       {Subjects::kDocuments, microbatch.documents_bt}};
   for (const auto& [subject, input] : inputs) {
     if (input.defined()) recording_.values[{microbatch.dropout_key, subject, Phase::Data}] = recorded(input);
@@ -56,11 +56,11 @@ void Recorder::made(const nn::MadeValue& place, const nn::Microbatch& microbatch
   const auto step = static_cast<int64_t>(recording_.steps.size()) + 1;
   if (recording_.step_of.try_emplace(key, step).second) record_inputs(microbatch);
   const int subject = subjects_.of_value(place);
-  const PlacedValue placed = places_.placed(place, value);
+  const PlacedValue placed = places_.placed(place, value, microbatch.rows_bj);
   record({key, subject, Phase::Forward}, placed);
   if (!value.requires_grad() || place.gradient != nn::ValueGradient::Whole) return;
-  value.register_hook([this, key, subject, place](const at::Tensor& gradient) {
-    record({key, subject, Phase::Backward}, places_.placed(place, gradient));
+  value.register_hook([this, key, subject, placement = placed.placement](const at::Tensor& gradient) {
+    record({key, subject, Phase::Backward}, {gradient.reshape(placement.local_shape), placement});
   });
 }
 

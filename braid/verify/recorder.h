@@ -2,7 +2,8 @@
 #pragma once
 
 #include "braid/nn/block.h"
-#include "braid/train/trainer.h"
+#include "braid/param/param_store.h"
+#include "braid/train/step_report.h"
 #include "braid/verify/recording.h"
 #include "braid/verify/value_places.h"
 
@@ -16,8 +17,8 @@ class Recorder final : public nn::ValueObserver {
       : places_(places), subjects_(subjects), recording_(recording) {}
 
   // Called before the first step and after each.
-  void begin(train::Trainer& trainer);
-  void end_step(train::Trainer& trainer, const train::StepReport& report);
+  void begin(const param::ParamStore& params);
+  void end_step(const param::ParamStore& params, const train::StepReport& report);
 
   void made(const nn::MadeValue& place, const nn::Microbatch& microbatch, at::Tensor& value) override;
 

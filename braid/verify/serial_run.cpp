@@ -15,9 +15,15 @@ bool is_asynchronous(const RunSpec& run) {
   return train::version_plan(run, train::step_schedule(run)).asynchronous();
 }
 
-bool is_local(ReplicationKind kind) { return kind == ReplicationKind::LocalSgd || kind == ReplicationKind::DiLoCo; }
-
 }  // namespace
+
+Replayed replayed(const RunSpec& run) {
+  const ReplicationKind kind = run.sync.replication;
+  if (kind == ReplicationKind::LocalSgd || kind == ReplicationKind::DiLoCo) return Replayed::Replicas;
+  const std::string& schedule = run.pipeline.schedule;
+  const bool is_known = schedule == "pipedream" || schedule == "pipedream-2bw";
+  return is_known ? Replayed::Stages : Replayed::Nothing;
+}
 
 RunSpec serial_of(const RunSpec& run) {
   RunSpec serial = run;
@@ -35,11 +41,11 @@ std::vector<Problem> changed_semantics(const RunSpec& run) {
     problems.push_back({key, value, cat("no run on one rank trains the same: ", what), ""});
   };
   const SyncSpec& sync = run.sync;
-  if (is_asynchronous(run)) {
+  if (is_asynchronous(run) && replayed(run) == Replayed::Nothing) {
     refuse("pipeline.schedule", run.pipeline.schedule, "an asynchronous pipeline uses several versions of the weights");
   }
-  if (is_local(sync.replication)) {
-    refuse("sync.replication", std::string(word(sync.replication)), "replicas train apart and average their weights");
+  if (replayed(run) == Replayed::Replicas && run.train.dtype == DType::Float16) {
+    refuse("train.dtype", std::string(word(run.train.dtype)), "replicas agree on steps whose gradients overflow");
   }
   if (spec::replicas_run_apart(run)) {
     refuse("sync.consistency", std::string(word(sync.consistency)), "workers read weights of different age");
@@ -54,10 +60,6 @@ std::vector<Problem> changed_semantics(const RunSpec& run) {
   }
   if (sync.compression != CompressionKind::None) {
     refuse("sync.compression", std::string(word(sync.compression)), "compression changes the gradients");
-  }
-  if (run.mesh.context > 1) {
-    problems.push_back(
-        {"mesh.context", cat(run.mesh.context), "must be 1: parts of sequences are not compared yet", "1"});
   }
   if (!run.train.resume.empty()) {
     problems.push_back({"train.resume", run.train.resume, "must not be given: the comparison begins at step 1", ""});

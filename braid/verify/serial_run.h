@@ -12,8 +12,15 @@ namespace braid::verify {
 // microbatch, seed, types and optimizer stay.
 RunSpec serial_of(const RunSpec& run);
 
+// The runs that no Trainer on one rank equals but a serial program does (serial_replay.h).
+//
+//   Replicas   sync.replication "local-sgd" (Stich 2019, algorithm 1), "diloco" (Douillard et al. 2023, algorithm 1)
+//   Stages     "pipedream" (Narayanan et al. 2019, section 3.3), "pipedream-2bw" (Narayanan et al. 2021, section 3.1)
+enum class Replayed { Nothing, Replicas, Stages };
+Replayed replayed(const RunSpec& run);
+
 // Returns a problem for each setting that changes what is trained, so that no serial run has the same mathematics:
-// asynchronous pipelines, local SGD, DiLoCo, servers that are not bulk synchronous, clipping by their workers,
+// asynchronous pipelines that are not replayed, servers that are not bulk synchronous, clipping by their workers,
 // compression. Also one for train.resume.
 std::vector<Problem> changed_semantics(const RunSpec& run);
 

@@ -39,7 +39,8 @@ void shrink_heads(ModelSpec& model, int ranks) {
 void shrink_tokens(RunSpec& run) {
   ModelSpec& model = run.model;
   model.context = std::min(model.context, std::max(kContext, 2 * run.mesh.tensor));
-  model.context = rounded_up(model.context, run.mesh.tensor * run.mesh.context);
+  const int halves = run.mesh.context > 1 ? 2 : 1;  // of a context rank's tokens
+  model.context = rounded_up(model.context, run.mesh.tensor * run.mesh.context * halves);
   if (model.window > 0) model.window = std::min(model.window, model.context / 3);
   model.vocab = model.vocab > 0 ? std::min(model.vocab, kVocab) : kVocab;
   model.vocab_multiple = std::min(model.vocab_multiple, 4);

@@ -47,7 +47,7 @@ double tokens_of_step(const RunSpec& spec) { return 1.0 * spec.train.batch * spe
 }  // namespace
 
 Subjects::Subjects(const RunSpec& spec) : graph_(model::graph_of(spec.model)) {
-  for (const char* const input : {"tokens", "targets", "documents", "dropout key", "samples"}) {
+  for (const char* const input : {"tokens", "picked rows", "targets", "documents", "dropout key", "samples"}) {
     add({"batch", "", input});
   }
   const int num_blocks = static_cast<int>(graph_.blocks.size());

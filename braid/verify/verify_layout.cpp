@@ -3,8 +3,11 @@
 
 #include <ATen/Parallel.h>
 
+#include <bit>
+#include <deque>
 #include <exception>
 #include <mutex>
+#include <vector>
 
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
@@ -12,6 +15,7 @@
 #include "braid/verify/comparison.h"
 #include "braid/verify/perturbation.h"
 #include "braid/verify/recorder.h"
+#include "braid/verify/serial_replay.h"
 #include "braid/verify/serial_run.h"
 #include "braid/verify/update_slack.h"
 
@@ -23,51 +27,65 @@ void use_one_thread() {
   at::set_num_threads(1);
 }
 
-// Returns the run without the check of the gradient norm, which would end a run before all of it is compared.
-RunSpec unchecked(RunSpec run) {
+// Returns the run without the check of the gradient norm, which would end a run before all of it is compared. The last
+// step of replicas that update apart ends with their average.
+RunSpec compared_run(RunSpec run, int steps) {
   run.train.check = NormCheck::Off;
+  if (replayed(run) == Replayed::Replicas) run.train.steps = steps;
   return run;
+}
+
+// Returns the order of sums over microbatches that the run does not have. A tree needs a power of two.
+Reduction other_reduction(const RunSpec& run) {
+  const auto microbatches = static_cast<unsigned>(run.train.batch / run.train.microbatch);
+  const bool takes_tree = run.train.reduction == Reduction::Fast && std::has_single_bit(microbatches);
+  return takes_tree ? Reduction::Reproducible : Reduction::Fast;
 }
 
 // The runs of one verification.
 class Runs {
  public:
   Runs(const RunSpec& run, const data::Corpus& corpus, const VerifyOptions& options)
-      : run_(unchecked(run)),
+      : run_(compared_run(run, options.steps)),
         serial_(serial_of(run_)),
         corpus_(corpus),
         options_(options),
         subjects_(run),
-        serial_places_(serial_, subjects_, {}) {}
+        serial_places_(serial_, subjects_, {}),
+        recordings_(replayed(run) == Replayed::Replicas ? static_cast<size_t>(run.mesh.data) : 1) {}
 
   const Subjects& subjects() const { return subjects_; }
 
   void record() {
-    run_ranks(1, [&](Communicator& world) {
-      use_one_thread();
-      Recorder recorder(serial_places_, subjects_, recording_);
-      make_steps(inputs(serial_, world), train::RunWorld(world), recorder, recorder);
-    });
+    std::deque<Recorder> recorders;
+    std::vector<nn::ValueObserver*> observers;
+    for (Recording& recording : recordings_) {
+      observers.push_back(&recorders.emplace_back(serial_places_, subjects_, recording));
+    }
+    run_serially(run_, observers, recorders);
   }
 
   // The order of sums over microbatches is the other one too.
   Differences rounded() {
-    RunSpec spec = serial_;
-    const bool fast = spec.train.reduction == Reduction::Fast;
-    spec.train.reduction = fast ? Reduction::Reproducible : Reduction::Fast;
+    RunSpec run = run_;
+    run.train.reduction = other_reduction(run);
+    std::deque<Comparison> comparisons;
+    std::deque<Perturbation> perturbations;
+    std::vector<nn::ValueObserver*> observers;
+    for (const Recording& recording : recordings_) {
+      comparisons.emplace_back(serial_places_, subjects_, recording, Comparison::Options{.gradients = gradients()});
+      observers.push_back(&perturbations.emplace_back(run.train.dtype, subjects_, comparisons.back()));
+    }
+    run_serially(run, observers, comparisons);
     Differences differences;
-    run_ranks(1, [&](Communicator& world) {
-      use_one_thread();
-      Comparison comparison(serial_places_, subjects_, recording_, {});
-      Perturbation perturbation(spec.train.dtype, subjects_, comparison);
-      make_steps(inputs(spec, world), train::RunWorld(world), perturbation, comparison);
-      differences = comparison.differences();
-    });
+    for (const Comparison& comparison : comparisons) differences.add(comparison.differences());
     return differences;
   }
 
+  // In a replay a number also depends on the gradients of other replicas and of updates before the last.
   void explain_updates(const Rounding& rounding) {
-    if (run_.optimizer.kind != OptimizerKind::Muon) set_update_slack(recording_, rounding);
+    const bool follows = run_.optimizer.kind != OptimizerKind::Muon && replayed(run_) == Replayed::Nothing;
+    if (follows) set_update_slack(recordings_.front(), rounding);
   }
 
   // Compares until the run has ended or failed; `failure` then holds the error.
@@ -98,6 +116,30 @@ class Runs {
     }
   };
 
+  ParamGradients gradients() const {
+    const bool of_worker = run_.sync.replication == ReplicationKind::ParameterServer;
+    return of_worker || replayed(run_) == Replayed::Stages ? ParamGradients::Parts : ParamGradients::Final;
+  }
+
+  // Makes the steps of the serial run, or of its replicas. Watchers are called before and after them.
+  template <class Watchers>
+  void run_serially(const RunSpec& run, const std::vector<nn::ValueObserver*>& observers, Watchers& watchers) const {
+    run_ranks(1, [&](Communicator& world) {
+      use_one_thread();
+      if (replayed(run) != Replayed::Nothing) return replay({run, corpus_, world, observers}, watchers);
+      make_steps(inputs(serial_of(run), world), train::RunWorld(world), *observers.front(), watchers.front());
+    });
+  }
+
+  template <class Watchers>
+  void replay(SerialReplay replay, Watchers& watchers) const {
+    for (size_t r = 0; r < watchers.size(); ++r) watchers[r].begin(replay.params(r));
+    for (int step = 0; step < options_.steps; ++step) {
+      const train::StepReport report = replay.step();
+      for (size_t r = 0; r < watchers.size(); ++r) watchers[r].end_step(replay.params(r), report);
+    }
+  }
+
   // Makes the steps on a rank whose values `observer` sees. `watcher` is called before and after them.
   template <class Watcher>
   void make_steps(const RankInputs& rank, const train::RunWorld& world, nn::ValueObserver& observer,
@@ -106,10 +148,10 @@ class Runs {
     maker.observer = rank.observer ? &rank.observer(observer) : &observer;
     train::Trainer trainer(rank.spec, *rank.corpus, world, maker);
     if (rank.begun) rank.begun(trainer);
-    watcher.begin(trainer);
+    watcher.begin(trainer.model().params());
     for (int step = 0; step < options_.steps; ++step) {
       const train::StepReport report = trainer.step();
-      watcher.end_step(trainer, report);
+      watcher.end_step(trainer.model().params(), report);
     }
   }
 
@@ -121,10 +163,14 @@ class Runs {
     train::on_mesh(rank.spec, *rank.world, [&](const train::RunWorld& world) {
       const mesh::DeviceMesh mesh(run_.mesh);
       const int number = world.mesh.rank();
+      const mesh::Coords at = mesh.coords(number);
       const ValuePlaces places(run_, subjects_,
-                               {mesh.coords(number)[mesh::Axis::Tensor], run_.mesh.tensor, mesh::Axis::Tensor});
+                               {{at[mesh::Axis::Tensor], run_.mesh.tensor, mesh::Axis::Tensor},
+                                {at[mesh::Axis::Context], run_.mesh.context}});
       const bool is_worker = run_.sync.replication == ReplicationKind::ParameterServer;
-      Comparison comparison(places, subjects_, recording_, {number, is_worker ? 1.0 * run_.mesh.data : 1});
+      const size_t replica = recordings_.size() == 1 ? 0 : static_cast<size_t>(at[mesh::Axis::Data]);
+      Comparison comparison(places, subjects_, recordings_[replica],
+                            {number, is_worker ? 1.0 * run_.mesh.data : 1, gradients()});
       const Gathered gathered{comparison, all, lock};
       make_steps(rank, world, comparison, comparison);
     });
@@ -135,7 +181,7 @@ class Runs {
   const VerifyOptions& options_;
   const Subjects subjects_;
   const ValuePlaces serial_places_;
-  Recording recording_;
+  std::vector<Recording> recordings_;  // of each replica, or one
 };
 
 }  // namespace

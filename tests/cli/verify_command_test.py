@@ -74,19 +74,24 @@ class VerifyCommand(TinyRun):
         text = self.verify("--shrink", "--all-layouts", "2")
         self.assertIn("2 ranks: data 1 x pipe 2 x tensor 1, zb-h1", text)
         self.assertIn("2 ranks: data 2 x pipe 1 x tensor 1, ZeRO 3", text)
+        for form in "ring", "all-gather", "ulysses":
+            self.assertIn(f"2 ranks: data 1 x pipe 1 x tensor 1 x context 2 ({form}), ZeRO 1", text)
         self.assertRegex(text, r"\n(\d+) layouts of \1 verified, 0 different\n")
         every = json.loads(self.verify("--shrink", "--all-layouts", "2", "--minutes", "0", "--json"))
         self.assertLess(len(every["layouts"]), every["num_layouts"])
 
+    def test_other_training_is_compared_with_a_serial_program(self):
+        for words in (["mesh.data=2", "sync.replication=diloco", "sync.period=2", "--steps", "5"],
+                      ["mesh.data=2", "sync.replication=local-sgd", "sync.period=500"],
+                      ["mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied"]):
+            text = self.verify(*words, "--shrink")
+            self.assertIn("equal to a serial program of the training up to rounding", text)
+
     def test_what_changes_the_mathematics_is_refused_by_name(self):
         for words, what in (
-            (["sync.replication=diloco", "sync.period=2"], "sync.replication = diloco"),
-            (["sync.replication=local-sgd", "sync.period=2"], "sync.replication = local-sgd"),
             (["sync.replication=parameter-server", "sync.consistency=asp"], "sync.consistency = asp"),
             (["sync.replication=parameter-server"], "optimizer.clip_norm = 1"),
             (["sync.compression=top-k"], "sync.compression = top-k"),
-            (["mesh.data=1", "mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied"],
-             "pipeline.schedule = pipedream"),
         ):
             message = self.verify("mesh.data=2", *words, "--shrink", code=2)
             self.assertIn(f"{what}: no run on one rank trains the same", message)

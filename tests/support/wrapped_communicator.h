@@ -38,7 +38,7 @@ class WrappedCommunicator : public Communicator {
   void abort(const std::string& why) override { inner_.abort(why); }
 
  protected:
-  Communicator& inner() { return inner_; }
+  Communicator& inner() const { return inner_; }
 
  private:
   const std::unique_ptr<Communicator> own_;

@@ -65,14 +65,13 @@ data::Corpus corpus_cut_by(const Cut& cut) {
   return corpus;
 }
 
-// Returns tiny_corpus(), in documents shorter than two sequences where attention sees them.
+}  // namespace
+
 data::Corpus corpus_for(const RunSpec& spec) {
   if (spec.data.attention != AttentionMask::Document) return tiny_corpus();
   const auto longest = static_cast<size_t>(2 * spec.model.context - 1);
   return corpus_cut_by([=](std::span<const int> part, data::MemoryTokens& all) { add_documents(part, longest, all); });
 }
-
-}  // namespace
 
 data::Corpus tiny_corpus() {
   return corpus_cut_by([](std::span<const int> part, data::MemoryTokens& all) { all.add_document(part); });

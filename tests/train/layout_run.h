@@ -31,6 +31,8 @@ RunSpec tiny_spec(int heads, int batch);
 
 // Tokens that a model can learn something from.
 data::Corpus tiny_corpus();
+// Returns tiny_corpus(), in documents shorter than two sequences where attention sees them.
+data::Corpus corpus_for(const RunSpec& spec);
 
 // spec.train.steps steps on thread ranks, of the model of spec's family or of what `maker` makes.
 LayoutResult train_layout(const RunSpec& spec);

@@ -24,6 +24,7 @@ struct CallChanges {
   std::function<Work(const Call&, const at::Tensor& out, const at::Tensor& in)> reduce_scatter;
   std::function<Work(const Call&, const at::Tensor& out, const at::Tensor& in)> all_gather;
   std::function<Work(const Call&, std::vector<P2p>)> batch;
+  std::function<int(const std::string& group, int rank)> rank;  // the rank that a group gives for a rank
 
   std::map<std::string, int> calls;  // by kind and group
 };
@@ -34,6 +35,7 @@ class ChangedCommunicator final : public WrappedCommunicator {
   ChangedCommunicator(std::unique_ptr<Communicator> inner, CallChanges& changes)
       : WrappedCommunicator(std::move(inner)), changes_(changes) {}
 
+  int rank() const override { return changes_.rank ? changes_.rank(name(), inner().rank()) : inner().rank(); }
   Work all_reduce(const at::Tensor& tensor, ReduceOp op) override {
     return changes_.all_reduce ? changes_.all_reduce(call("all_reduce "), tensor, op) : inner().all_reduce(tensor, op);
   }

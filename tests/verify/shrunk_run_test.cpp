@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include "braid/base/errors.h"
 #include "braid/model/preset.h"
 #include "braid/model/shape.h"
@@ -98,6 +101,26 @@ TEST(SyntheticCorpus, HasDocumentsForAllSteps) {
   EXPECT_GE(data::num_tokens(corpus.train), int64_t{3} * run.train.batch * run.model.context);
   EXPECT_GT(corpus.num_documents, 10);
   EXPECT_TRUE(corpus.validation.empty());
+}
+
+TEST(ShrunkRun, KeepsPartsOfSequences) {
+  RunSpec run = large_run();
+  run.mesh = {.context = 8, .tensor = 2, .sequence_parallel = true};
+  const RunSpec small = shrunk(run);
+  expect_legal(small);
+  EXPECT_EQ(small.mesh, run.mesh);
+  EXPECT_EQ(small.model.context, 32);
+}
+
+TEST(AllLayouts, HaveEveryFormOfContextParallelism) {
+  std::set<std::pair<ContextParallel, int>> forms;
+  for (const RunSpec& run : all_layouts(large_run(), 4, RunSize::Shrunk)) {
+    if (run.mesh.context > 1) forms.emplace(run.mesh.context_parallel, run.mesh.ulysses_ranks);
+  }
+  EXPECT_EQ(forms, (std::set<std::pair<ContextParallel, int>>{{ContextParallel::Ring, 0},
+                                                              {ContextParallel::AllGather, 0},
+                                                              {ContextParallel::Ulysses, 0},
+                                                              {ContextParallel::UlyssesRing, 2}}));
 }
 
 TEST(AllLayouts, AreLegalAndDifferent) {

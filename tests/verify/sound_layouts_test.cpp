@@ -16,6 +16,7 @@ void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 
 const std::vector<Layout> kLayouts = {
     {"data", [](RunSpec& run) { run.mesh.data = 2; }},
+    {"three_data_ranks", [](RunSpec& run) { run.mesh.data = 3, run.train.batch = 6; }},
     {"tensor", [](RunSpec& run) { run.mesh.tensor = 2; }},
     {"sequence_parallel",
      [](RunSpec& run) {
@@ -77,6 +78,51 @@ const std::vector<Layout> kLayouts = {
      [](RunSpec& run) {
        run.model.family = ModelFamily::Bert;
        run.mesh = {.pipe = 2, .tensor = 2, .sequence_parallel = true};
+     }},
+    {"ring_with_documents",
+     [](RunSpec& run) {
+       run.mesh = {.data = 2, .context = 2};
+       run.sync.zero = 1;
+       run.data.attention = AttentionMask::Document;
+     }},
+    {"all_gather_of_tensor_ranks",
+     [](RunSpec& run) {
+       run.mesh = {.context = 2, .tensor = 2, .context_parallel = ContextParallel::AllGather};
+       run.mesh.sequence_parallel = true;
+       run.model.dropout = 0.2;
+       run.sync.zero = 3;
+     }},
+    {"ulysses_in_a_pipeline",
+     [](RunSpec& run) {
+       run.model.family = ModelFamily::Llama;
+       run.model.layers = 4;
+       run.mesh = {.pipe = 2, .context = 2, .context_parallel = ContextParallel::Ulysses};
+       run.pipeline.schedule = "zb-v";
+       run.memory.recompute = "full";
+       run.data.attention = AttentionMask::Document;
+     }},
+    {"ulysses_ring",
+     [](RunSpec& run) {
+       run.mesh = {.context = 4, .context_parallel = ContextParallel::UlyssesRing, .ulysses_ranks = 2};
+       run.memory.recompute = "selective";
+     }},
+    {"context_in_bfloat16",
+     [](RunSpec& run) {
+       run.mesh = {.data = 2, .context = 2};
+       run.train.dtype = DType::BFloat16;
+     }},
+    {"masked_on_context_ranks",
+     [](RunSpec& run) {
+       run.model.family = ModelFamily::Bert;
+       run.model.context = 24;
+       run.mesh = {.pipe = 2, .context = 2, .tensor = 2, .sequence_parallel = true};
+     }},
+    {"masked_documents_on_context_ranks",
+     [](RunSpec& run) {
+       run.model.family = ModelFamily::Bert;
+       run.model.context = 16;
+       run.data.sequences = SequenceCut::Documents;
+       run.mesh = {.context = 4, .context_parallel = ContextParallel::AllGather};
      }},
 };
 

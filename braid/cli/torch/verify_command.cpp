@@ -127,6 +127,9 @@ std::string layout_text(const RunSpec& run) {
   const MeshSpec& mesh = run.mesh;
   std::string text = cat(counted(spec::num_world_ranks(run), "rank"), ": data ", mesh.data, " x pipe ", mesh.pipe,
                          " x tensor ", mesh.tensor);
+  if (mesh.context > 1) text += cat(" x context ", mesh.context, " (", mesh.context_parallel);
+  if (mesh.ulysses_ranks > 0) text += cat(" of ", mesh.ulysses_ranks);
+  if (mesh.context > 1) text += ")";
   if (mesh.sequence_parallel) text += ", sequence parallel";
   if (mesh.pipe > 1) text += cat(", ", run.pipeline.schedule);
   if (run.sync.zero > 0) text += cat(", ZeRO ", run.sync.zero);
@@ -168,6 +171,11 @@ std::string divergence_text(const verify::Divergence& first) {
              scientific(first.bound));
 }
 
+std::string reference_of(const RunSpec& run) {
+  return verify::replayed(run) == verify::Replayed::Nothing ? "the run on one rank"
+                                                            : "a serial program of the training";
+}
+
 void print_verdict(const RunSpec& run, const verify::Verdict& verdict) {
   std::cout << layout_text(run) << "\n"
             << counted(run.model.layers, "layer") << " of width " << run.model.width << ", "
@@ -176,11 +184,11 @@ void print_verdict(const RunSpec& run, const verify::Verdict& verdict) {
   print_rows(verdict.rows);
   std::cout << "\n";
   if (verdict.first_divergence) {
-    std::cout << "DIFFERENT from the run on one rank, " << divergence_text(*verdict.first_divergence) << "\n";
+    std::cout << "DIFFERENT from " << reference_of(run) << ", " << divergence_text(*verdict.first_divergence) << "\n";
   } else if (verdict.same_bits()) {
-    std::cout << "bitwise equal to the run on one rank\n";
+    std::cout << "bitwise equal to " << reference_of(run) << "\n";
   } else {
-    std::cout << "equal to the run on one rank up to rounding: the largest relative difference is "
+    std::cout << "equal to " << reference_of(run) << " up to rounding: the largest relative difference is "
               << scientific(verdict.max_relative()) << "\n";
   }
   std::cout << kSharedKernels << "\n" << fixed(verdict.seconds, 1) << " s" << std::endl;
