@@ -28,21 +28,24 @@ using braid::now_seconds;
 
 struct Arguments {
   std::string dtype;
-  int context = 64, batch = 4, data = 1, threads = 2;
+  int context = 64, batch = 4, data = 1, tensor = 1, threads = 2;
+  int ranks() const { return data * tensor; }
 };
 
 Arguments arguments(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr, "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS THREADS_PER_RANK\n");
+  if (argc != 7) {
+    std::fprintf(stderr,
+                 "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS TENSOR_RANKS THREADS_PER_RANK\n");
     std::exit(2);
   }
-  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])};
+  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5]), std::atoi(argv[6])};
 }
 
 braid::RunSpec spec_of(const Arguments& given) {
   braid::RunSpec spec;
   spec.model = {.layers = 12, .heads = 12, .width = 768, .context = given.context, .vocab = 50257};
   spec.mesh.data = given.data;
+  spec.mesh.tensor = given.tensor;
   spec.optimizer.lr = 1e-4;
   spec.train.steps = 1000000;
   spec.train.batch = given.batch;
@@ -122,10 +125,10 @@ int main(int argc, char** argv) {
   const braid::RunSpec spec = spec_of(given);
   const braid::data::Corpus corpus = bench::random_corpus(spec);
   braid::param::install_memory_accounting();
-  bench::Commands commands(given.data);
-  braid::run_ranks(given.data, [&](braid::Communicator& world) {
+  bench::Commands commands(given.ranks());
+  braid::run_ranks(given.ranks(), [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
-    if (given.data > 1) bench::pin_to_core(world.rank());
+    if (given.ranks() > 1) bench::pin_to_core(world.rank());
     at::get_num_threads();
     at::set_num_threads(given.threads);
     braid::param::account_memory_to(world.rank());
