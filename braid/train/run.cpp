@@ -18,7 +18,6 @@
 #include "braid/spec/losable_workers.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
-#include "braid/spec/trained.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/rank_loop.h"
@@ -37,7 +36,6 @@ constexpr double kGrace = 1;  // seconds
 // Throws all problems that can be found before a rank starts.
 void refuse_problems(const RunSpec& spec, const spec::HostLimits& limits) {
   auto found = spec::problems(spec, limits);
-  if (found.empty()) found = spec::group_problems(spec);
   if (found.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);
