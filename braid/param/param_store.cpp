@@ -225,6 +225,11 @@ const at::Tensor& ParamStore::gathered_data(int gathered) const {
                              : data_->unit(gathered);
 }
 
+const Parameter& ParamStore::first_param(int gathered) const {
+  if (!of_frozen(gathered)) return params_[layout_.units[gathered].first_param];
+  return frozen_[frozen_layout_.units[gathered - layout_.units.size()].first_param];
+}
+
 void ParamStore::allocate_unit(int gathered) {
   if (!of_frozen(gathered)) return data_->allocate_unit(gathered);
   frozen_data_->allocate_unit(gathered - static_cast<int>(layout_.units.size()));

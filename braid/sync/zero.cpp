@@ -14,8 +14,7 @@ namespace {
 
 // Returns "gradients of blocks.0.ln_1.weight ..": the first parameter stands for its unit.
 comm::OpName name_of(std::string_view what, const param::ParamStore& store, size_t unit) {
-  if (unit >= store.units().size()) return comm::OpName(cat(what, " of frozen unit ", unit - store.units().size()));
-  return comm::OpName(cat(what, " of ", store.params()[store.units()[unit].first_param].name, " .."));
+  return comm::OpName(cat(what, " of ", store.first_param(static_cast<int>(unit)).name, " .."));
 }
 
 }  // namespace
