@@ -89,8 +89,8 @@ int BlockOrder::next(int block, param::Phase phase) const {
 Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, BlockOrder order)
     : store_(store), sink_(sink), groups_(groups), order_(std::move(order)) {
   check(groups.shards.size() == store.sharding().parts && groups.shards.rank() == store.sharding().part,
-        "the ranks that share a copy out are the parts of the store, in order");
-  check((sink != nullptr) == store.shards_gradients(), "gradients that are shared out come unit by unit");
+        "the ranks that shard a copy are the parts of the store, in order");
+  check((sink != nullptr) == store.shards_gradients(), "sharded gradients come unit by unit");
   if (store.shards_parameters()) gatherer_.emplace(store, groups.shards);
   if (sink) {
     written_.resize(store.units().size());

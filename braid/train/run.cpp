@@ -18,6 +18,7 @@
 #include "braid/spec/losable_workers.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/rank_hosts.h"
+#include "braid/spec/trained.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/rank_loop.h"
@@ -45,6 +46,7 @@ RunStart run_start(const RunSpec& spec, const data::Corpus& corpus, int num_host
   RunStart start;
   start.spec = spec;
   start.num_params = layout::count_params(spec.model);
+  start.num_trained = layout::count_trained_params(spec.model, spec::trained_graph(spec));
   start.padded_vocab = model::padded_vocab(spec.model, spec.mesh.tensor);
   start.num_documents = corpus.num_documents;
   start.train_tokens = data::num_tokens(corpus.train);

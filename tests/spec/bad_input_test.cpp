@@ -74,7 +74,7 @@ TEST(BadInput, GroupsOfParameters) {
 // Names are compared with the model's in the message that has all other problems.
 TEST(BadInput, GroupsWithoutParametersOfTheirOwn) {
   const std::string split =
-      "mesh.tensor = 3: must divide the 256 tokens of a sequence that a rank has, which sequence parallelism shares; "
+      "mesh.tensor = 3: must divide the 256 tokens of a sequence that a rank has, which sequence parallelism splits; "
       "nearest valid is 2";
   expect_complaints({
       {"", {"optimizer.groups=[{match = \"head.*\"}, {match = \"*\", frozen = true}]", kUntied}, "accepted"},
@@ -90,7 +90,8 @@ TEST(BadInput, GroupsWithoutParametersOfTheirOwn) {
       {"",
        {"optimizer.groups=[{match = \"*\", frozen = true}]", "mesh.sequence_parallel=true"},
        "optimizer.groups = [{match = \"*\", frozen = true}]: must leave parameters to train, such as ln_f.bias\n"
-       "mesh.sequence_parallel = true: must be false when mesh.tensor is 1: there is nobody to share with; nearest "
+       "mesh.sequence_parallel = true: must be false when mesh.tensor is 1: there are no ranks to split tokens over; "
+       "nearest "
        "valid is false"},
       {"",
        {"optimizer.groups=[{match = \"*\", lr_scale = 2}, {match = \"wte.*\", frozen = true}]"},
