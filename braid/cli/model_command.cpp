@@ -38,8 +38,8 @@ std::string text_of(const RunSpec& run, const layout::Listing& listing) {
   for (const layout::ListedOp& op : listing.ops) {
     if (!block || *block != op.block) text += cat(op.block, op.count > 1 ? cat(" of ", op.count) : "", "\n");
     block = &op.block;
-    text +=
-        cat("  ", padded(op.kind, 12), padded(op.rule, 46), padded(shape_text(op), 20), joined(op.parameters), "\n");
+    text += cat("  ", padded(op.kind, 12), padded(op.rule, 46), padded(shape_text(op), 20), parameters_text(op, ", "),
+                "\n");
   }
   for (const layout::ListedCollective& call : listing.collectives) {
     const double bytes = call.elements * plan::element_bytes(run.train.dtype);
@@ -63,6 +63,7 @@ Json json_of(const RunSpec& run, const layout::Listing& listing) {
                    {"rule", op.rule},
                    {"shape", op.shape},
                    {"parameters", op.parameters},
+                   {"frozen", op.frozen},
                    {"layout", split},
                    {"flops", op.flops},
                    {"kept_bytes", bytes}});

@@ -7,6 +7,7 @@
 #include "braid/report/markup.h"
 #include "braid/spec/context_rules.h"
 #include "braid/spec/masking.h"
+#include "braid/spec/trained.h"
 
 namespace braid::cli {
 namespace {
@@ -68,10 +69,18 @@ layout::Listing listing_of(const RunSpec& run) {
   const double tokens = static_cast<double>(run.train.microbatch) * run.model.context / run.mesh.context;
   const auto between = layout::sequence_of(run.mesh);
   return layout::listing_of(
-      run.model,
+      run.model, spec::trained_graph(run),
       {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch), run.mesh.context,
        spec::exchange_ranks(run), run.mesh.context_parallel},
       spec::picked_fraction(run));
+}
+
+std::string parameters_text(const layout::ListedOp& op, const std::string& between) {
+  std::vector<std::string> names;
+  for (const std::string& name : op.parameters) {
+    names.push_back(name + (std::ranges::find(op.frozen, name) == op.frozen.end() ? "" : " (frozen)"));
+  }
+  return joined(names, between);
 }
 
 std::string shape_text(const layout::ListedOp& op) {
@@ -89,7 +98,7 @@ std::string model_dot(const layout::Listing& listing) {
       text += cat(block ? "  }\n" : "", "  subgraph \"cluster ", op.block, "\" {\n    label=\"", title_of(op), "\"\n");
     }
     block = &op.block;
-    text += cat("    ", number, " [label=\"", op.kind, "\\n", joined(op.parameters, "\\n"),
+    text += cat("    ", number, " [label=\"", op.kind, "\\n", parameters_text(op, "\\n"),
                 op.parameters.empty() ? "" : "\\n", shape_text(op), "\"]\n");
     for (const size_t maker : op.reads) edges += cat("  ", maker, " -> ", number, "\n");
   }

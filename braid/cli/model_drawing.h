@@ -8,8 +8,12 @@
 
 namespace braid::cli {
 
-// Returns the ops as one rank runs them for a microbatch. REQUIRES: the vocabulary is known.
+// Returns the ops as one rank runs them for a microbatch, with the run's frozen parameters. REQUIRES: the vocabulary is
+// known.
 layout::Listing listing_of(const RunSpec& run);
+
+// Returns "ln_1.weight (frozen), ln_1.bias".
+std::string parameters_text(const layout::ListedOp& op, const std::string& between);
 
 // Returns "[2, 16, 32]".
 std::string shape_text(const layout::ListedOp& op);

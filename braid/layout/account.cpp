@@ -55,16 +55,6 @@ bool is_recomputed(const model::BlockGraph& block, int value) {
 
 bool is_norm(const model::Op& op) { return op.kind == model::OpKind::LayerNorm || op.kind == model::OpKind::RmsNorm; }
 
-// Returns true if an op keeps its input: a product for the gradient of its weight, others for any gradient. Attention
-// keeps its output itself; that counts as kept by the product after it.
-bool keeps_input(const model::BlockGraph& block, const model::Op& op) {
-  if (op.row->keeps == model::KeepsInput::No) return false;
-  if (op.kind != model::OpKind::Linear && op.kind != model::OpKind::Loss) return true;
-  const auto producer = std::ranges::find(block.ops, op.in[0], &model::Op::out);
-  const bool of_attention = producer != block.ops.end() && producer->kind == model::OpKind::Attention;
-  return of_attention || model::is_trained(op.params[0]);
-}
-
 // Adds what the ops keep. A value is kept once, however many ops read it.
 void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
   const std::vector<bool> has_gradient = model::values_with_gradient(block);
@@ -77,7 +67,7 @@ void add_kept(const model::BlockGraph& block, std::span<const model::Op> ops, Pa
       add({block, op}, row.copies({block, op}), part->elements);
       add({block, op}, row.statistics({block, op}), part->floats);
     }
-    if (keeps_input(block, op)) kept.insert(op.in[0]);
+    if (model::keeps_input(block, op)) kept.insert(op.in[0]);
     if (is_norm(op)) normed.insert(op.in[0]);
   }
   for (const int value : kept) {
@@ -184,7 +174,7 @@ ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, d
   account.table.params.push_back(count_of(loss, loss.op.params[0]));
   account.loss_rows = loss.rows();
   account.of_logits = {model::values_with_gradient(head)[loss.op.in[0]], model::is_trained(loss.op.params[0])};
-  if (keeps_input(head, loss.op)) add(loss, model::Terms(loss.in()), account.loss_input);
+  if (model::keeps_input(head, loss.op)) add(loss, model::Terms(loss.in()), account.loss_input);
   account.picks_rows = std::ranges::count(head.ops, model::OpKind::PickRows, &model::Op::kind) > 0;
   account.ends_in_norm = is_norm(graph.kinds[1].ops.back());
   return account;

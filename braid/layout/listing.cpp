@@ -10,6 +10,7 @@
 #include "braid/model/families.h"
 #include "braid/model/op_table.h"
 #include "braid/model/shape.h"
+#include "braid/model/trained.h"
 
 namespace braid::layout {
 namespace {
@@ -39,11 +40,12 @@ class BlockLister {
       if (makers_.contains(value)) listed.reads.push_back(makers_[value]);
     }
     makers_[op.out] = all_.ops.size();
-    for (const model::Param& param : op.params) listed.parameters.push_back(param.name);
+    for (const model::Param& param : op.params) {
+      listed.parameters.push_back(param.name);
+      if (!model::is_trained(param)) listed.frozen.push_back(param.name);
+    }
     listed.flops = row.flops(at).at(rank_.all);
-    if (row.keeps == model::KeepsInput::Yes && kept_.insert(op.in[0]).second) listed.kept_elements = size(at.in());
-    listed.kept_elements += row.copies(at).at(rank_.all);
-    listed.kept_floats = row.statistics(at).at(split_letters(at.in()).empty() ? rank_.between : rank_.all);
+    if (has_gradient_[op.out]) list_kept(at, listed);
     all_.ops.push_back(std::move(listed));
   }
 
@@ -55,18 +57,19 @@ class BlockLister {
     list_input(op, splits && gathers_tokens(block_, op));
     for (const model::Param& of_op : op.params) {
       const bool is_part = sums_gradient_of(block_, op, of_op) || (splits && splits_tokens(block_, op));
-      if (is_part) add(of_op.name, Pass::Backward, of_op.dims);
+      if (is_part && model::is_trained(of_op)) add(of_op.name, Pass::Backward, of_op.dims);
     }
     if (!summed_[op.out]) return;
     const model::Dims& out = block_.values[op.out];
     const bool scatters = splits && splits_tokens(out);
     add(called(op), Pass::Forward, out, scatters ? Kind::ReduceScatter : Kind::AllReduce);
-    if (scatters) add(called(op), Pass::Backward, out, Kind::AllGather);
+    if (scatters && has_gradient_[op.out]) add(called(op), Pass::Backward, out, Kind::AllGather);
   }
 
   // Lists the sums of the gradients of key heads that tensor ranks hold copies of.
   void list_copies(const model::Op& op) {
     for (const model::Param& param : op.params) {
+      if (!model::is_trained(param)) continue;
       model::Dims copies = param.dims;
       for (model::Dim& dim : copies) {
         if (split_letters({dim}).contains('k')) std::erase_if(dim.segments, has_queries);
@@ -79,11 +82,11 @@ class BlockLister {
   // Lists what moves tokens between ranks: to other context ranks, and to their experts and back.
   void list_moved(const model::Op& op, const SharingRanks& ranks) {
     const model::OpAt at{block_, op};
-    if (op.kind == model::OpKind::Attention && ranks.context > 1) list_attention(size(at.in()), size(at.out()), ranks);
+    if (op.kind == model::OpKind::Attention && ranks.context > 1) list_attention(at, ranks);
     const bool routes = op.kind == model::OpKind::Dispatch || op.kind == model::OpKind::Combine;
     if (routes && ranks.expert > 1) {
       const model::Dims& rows = op.kind == model::OpKind::Dispatch ? at.out() : at.in();
-      add_over(mesh::Axis::Expert, {Kind::AllToAll, rank_.between.num_elements(rows)});
+      add_over(op, mesh::Axis::Expert, {Kind::AllToAll, rank_.between.num_elements(rows)});
     }
   }
 
@@ -95,13 +98,22 @@ class BlockLister {
     return op.params.empty() ? std::string(word(op.kind)) : op.params[0].name;
   }
 
+  void list_kept(const model::OpAt& at, ListedOp& listed) {
+    const model::OpRow& row = *at.op.row;
+    const bool keeps = model::keeps_input(block_, at.op) && kept_.insert(at.op.in[0]).second;
+    listed.kept_elements = (keeps ? size(at.in()) : 0) + row.copies(at).at(rank_.all);
+    listed.kept_floats = row.statistics(at).at(split_letters(at.in()).empty() ? rank_.between : rank_.all);
+  }
+
   void list_input(const model::Op& op, bool gathers) {
     const model::Dims& input = block_.values[op.in[0]];
-    if (gathers && op.kind == model::OpKind::Linear) add(called(op), Pass::Backward, input, Kind::AllGather);
+    const bool again = gathers && op.kind == model::OpKind::Linear && model::is_trained(op.params[0]);
+    if (again) add(called(op), Pass::Backward, input, Kind::AllGather);
     const bool sums = sums_input_gradient(block_, op);
     if ((!sums && !gathers) || !copied_.insert(op.in[0]).second) return;
     if (gathers) add(called(op), Pass::Forward, input, Kind::AllGather);
-    if (sums) add(called(op), Pass::Backward, input, gathers ? Kind::ReduceScatter : Kind::AllReduce);
+    if (sums && has_gradient_[op.in[0]])
+      add(called(op), Pass::Backward, input, gathers ? Kind::ReduceScatter : Kind::AllReduce);
   }
 
   const model::Extents& extents(const model::Dims& dims) const {
@@ -123,15 +135,17 @@ class BlockLister {
     int forward = 1, backward = 1;  // calls in each pass
   };
   // Adds calls in both passes over an axis whose ranks have other tokens.
-  void add_over(mesh::Axis axis, const Moved& moved) {
+  void add_over(const model::Op& op, mesh::Axis axis, const Moved& moved) {
     ListedCollective call{.kind = moved.kind, .pass = Pass::Forward, .axis = axis, .op = all_.ops.size() - 1};
     call.block = name_, call.param = all_.ops.back().kind, call.elements = moved.elements, call.times = moved.forward;
     all_.collectives.push_back(call);
+    if (!has_gradient_[op.out]) return;
     call.pass = Pass::Backward, call.times = moved.backward;
     all_.collectives.push_back(call);
   }
-  void list_attention(double inputs, double outputs, const SharingRanks& ranks) {
-    const auto add_context = [&](const Moved& moved) { add_over(mesh::Axis::Context, moved); };
+  void list_attention(const model::OpAt& at, const SharingRanks& ranks) {
+    const double inputs = size(at.in()), outputs = size(at.out());
+    const auto add_context = [&](const Moved& moved) { add_over(at.op, mesh::Axis::Context, moved); };
     const int ring = ranks.context / ranks.exchange;
     const double keys_and_values = inputs - outputs;
     if (ranks.exchange > 1) {
@@ -155,7 +169,7 @@ class BlockLister {
   const RankExtents& rank_;
   Listing& all_;
   const size_t begin_;  // of the block in the list
-  const std::vector<bool> summed_ = summed_values(block_);
+  const std::vector<bool> summed_ = summed_values(block_), has_gradient_ = model::values_with_gradient(block_);
   std::set<int> kept_, copied_;   // values that an op before keeps, or whose gradient is summed for it
   std::map<int, size_t> makers_;  // the op in the list that makes a value
 };

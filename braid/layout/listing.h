@@ -20,12 +20,14 @@ struct ListedOp {
   std::string split;           // letters of its rule that the tensor axis splits: "kv"
   std::vector<size_t> reads;   // the ops in the list whose outputs it reads
   std::vector<std::string> parameters;
-  double flops = 0;          // of forward
-  double kept_elements = 0;  // kept for backward: values that no op before it keeps, and copies of its own
-  double kept_floats = 0;    // float32 numbers kept for backward
+  std::vector<std::string> frozen;  // of its parameters, those that are not trained
+  double flops = 0;                 // of forward
+  double kept_elements = 0;         // kept for backward: values that no op before it keeps, and copies of its own
+  double kept_floats = 0;           // float32 numbers kept for backward
 };
 
-// A collective of the ranks that share a layer, for a microbatch.
+// A collective of the ranks that share a layer, for a microbatch. Those of backward are of the gradients that trained
+// parameters need (model/trained.h).
 //
 //   tensor    all-reduce    in forward of an op's output, in backward of the gradient of an input or a parameter
 //                           (tensor_sums.h). That of an input is summed once for all ops that read it.

@@ -2,6 +2,7 @@
 #include "braid/layout/parameters.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/model/shape.h"
+#include "braid/model/trained.h"
 
 namespace braid::layout {
 namespace {
@@ -84,20 +86,34 @@ void split_tokens(const model::ModelGraph& graph, mesh::Share share, ModelParams
   }
 }
 
-int64_t count_params(const ModelSpec& spec) { return count_params(spec, model::graph_of(spec)); }
+namespace {
 
-int64_t count_params(const ModelSpec& spec, const model::ModelGraph& graph) {
+int64_t count_params_that(const std::function<bool(const model::Param& param)>& counts, const ModelSpec& spec,
+                          const model::ModelGraph& graph) {
   const model::Extents extents = model::extents_of(spec, 1, 1);
   std::set<std::string> seen;
   double count = 0;
   for (size_t block = 0; block < graph.blocks.size(); ++block) {
     for (const model::Op& op : graph.block(block).ops) {
       for (const model::Param& param : op.params) {
-        if (seen.insert(model::param_name(graph, block, param)).second) count += extents.num_elements(param.dims);
+        if (counts(param) && seen.insert(model::param_name(graph, block, param)).second)
+          count += extents.num_elements(param.dims);
       }
     }
   }
   return static_cast<int64_t>(std::min(count, 0x1p62));
+}
+
+}  // namespace
+
+int64_t count_params(const ModelSpec& spec) { return count_params(spec, model::graph_of(spec)); }
+
+int64_t count_params(const ModelSpec& spec, const model::ModelGraph& graph) {
+  return count_params_that([](const model::Param&) { return true; }, spec, graph);
+}
+
+int64_t count_trained_params(const ModelSpec& spec, const model::ModelGraph& graph) {
+  return count_params_that(model::is_trained, spec, graph);
 }
 
 }  // namespace braid::layout

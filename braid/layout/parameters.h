@@ -22,5 +22,7 @@ void split_tokens(const model::ModelGraph& graph, mesh::Share share, ModelParams
 // most 2^62.
 int64_t count_params(const ModelSpec& spec);
 int64_t count_params(const ModelSpec& spec, const model::ModelGraph& graph);
+// Returns the same of the trained parameters.
+int64_t count_trained_params(const ModelSpec& spec, const model::ModelGraph& graph);
 
 }  // namespace braid::layout

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "braid/model/op_table.h"
+
 namespace braid::model {
 namespace {
 
@@ -48,6 +50,14 @@ std::vector<bool> values_with_gradient(const BlockGraph& block) {
     has[static_cast<size_t>(op.out)] = has_trained(op) || std::ranges::any_of(op.in, of_value);
   }
   return has;
+}
+
+bool keeps_input(const BlockGraph& block, const Op& op) {
+  if (op.row->keeps == KeepsInput::No) return false;
+  if (op.kind != OpKind::Linear && op.kind != OpKind::Loss) return true;
+  const auto producer = std::ranges::find(block.ops, op.in[0], &Op::out);
+  const bool of_attention = producer != block.ops.end() && producer->kind == OpKind::Attention;
+  return of_attention || is_trained(op.params[0]);
 }
 
 }  // namespace braid::model

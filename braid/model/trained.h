@@ -23,4 +23,8 @@ bool has_trained(std::span<const Op> ops);
 // block, or on an input that needs one.
 std::vector<bool> values_with_gradient(const BlockGraph& block);
 
+// Returns true if an op that has a backward keeps its first input for it: a product for the gradient of its weight,
+// others for any gradient. Attention keeps its output itself; that counts as kept by the product after it.
+bool keeps_input(const BlockGraph& block, const Op& op);
+
 }  // namespace braid::model

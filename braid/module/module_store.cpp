@@ -1,11 +1,13 @@
 // Moves parameters into a store. A parameter that occurs in two places is tied and has a unit of its own.
 #include "braid/module/module_store.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -72,13 +74,59 @@ std::vector<Problem> problems(const Found& found) {
   return problems;
 }
 
+struct Named {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// Returns the parameters and buffers of the layers, each once.
+std::vector<Named> parameters_and_buffers(const LayerList& layers) {
+  std::vector<Named> all;
+  std::set<const void*> seen;
+  const auto add = [&](std::string name, const at::Tensor& tensor) {
+    if (seen.insert(tensor.unsafeGetTensorImpl()).second) all.push_back({std::move(name), tensor});
+  };
+  for (int l = 0; l < layers.size(); ++l) {
+    int number = 0;
+    for (const at::Tensor& tensor : parameters(layers[l])) add(cat(layers[l].name, ".", number++), tensor);
+    number = 0;
+    for (const at::Tensor& tensor : buffers(layers[l])) add(cat("buffer ", number++, " of ", layers[l].name), tensor);
+  }
+  return all;
+}
+
+bool overlap(const at::Tensor& a, const at::Tensor& b) {
+  const at::MemOverlapStatus status = at::get_overlap_status(a, b);
+  return status == at::MemOverlapStatus::Full || status == at::MemOverlapStatus::Partial;
+}
+
+// Returns a problem for each trained parameter whose memory another tensor of the layers has too. The parameter moves
+// to the store, and the other tensor would keep the old values.
+std::vector<Problem> memory_problems(const LayerList& layers) {
+  std::vector<Problem> problems;
+  const std::vector<Named> all = parameters_and_buffers(layers);
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t j = 0; j < all.size(); ++j) {
+      const bool once = j < i || !all[j].tensor.requires_grad();
+      if (i == j || !once || !all[i].tensor.requires_grad() || !overlap(all[i].tensor, all[j].tensor)) continue;
+      problems.push_back(
+          {all[i].name, "", cat("must not share memory with ", all[j].name, ", unless both are one tensor"), ""});
+    }
+  }
+  return problems;
+}
+
 }  // namespace
 
-std::vector<Problem> storage_problems(const LayerList& layers) { return problems(trained_parameters(layers)); }
+std::vector<Problem> storage_problems(const LayerList& layers) {
+  std::vector<Problem> found = problems(trained_parameters(layers));
+  for (Problem& problem : memory_problems(layers)) found.push_back(std::move(problem));
+  return found;
+}
 
 std::vector<layout::BlockSpec> ModuleStore::collect(const LayerList& layers) {
   const Found found = trained_parameters(layers);
-  auto faults = problems(found);
+  auto faults = storage_problems(layers);
   if (found.empty()) faults.push_back({"layers", "", "must have a parameter that requires a gradient", ""});
   if (!faults.empty()) throw ConfigError(std::move(faults));
   std::vector<layout::BlockSpec> blocks;

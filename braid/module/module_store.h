@@ -23,14 +23,15 @@ class KeptBuffers {
   Tensors buffers_, kept_;
 };
 
-// Returns a problem for each trainable parameter that a store cannot hold.
+// Returns a problem for each trainable parameter that a store cannot hold: all must be of one type, float32 or float64,
+// and on the host, and no other parameter or buffer of the layers may have their memory.
 std::vector<Problem> storage_problems(const LayerList& layers);
 
 class ModuleStore {
  public:
   // Stores every parameter that requires a gradient, each once, with its value. It is named by its layer and its number
-  // there. Parameters of two dims or more are marked for weight decay. Throws ConfigError naming the parameters that
-  // are not of one type, float32 or float64, on the host; also if there are none.
+  // there. Parameters of two dims or more are marked for weight decay. Throws ConfigError with storage_problems(), and
+  // if there are none.
   ModuleStore(const LayerList& layers, const param::Sharding& sharding);
 
   param::ParamStore& store() const { return *store_; }

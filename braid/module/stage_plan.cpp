@@ -106,7 +106,7 @@ void check_balance(const std::vector<int>& balance, int num_layers, int num_stag
   }
 }
 
-// The first rank and layer that have the module or parameter at an address.
+// The first rank and layer that have the module, the parameter or the parameter's values at an address.
 struct Owner {
   int rank;
   std::string layer;
@@ -127,6 +127,7 @@ void check_shared(const Layer& layer, int rank, Owners& owners, std::vector<Prob
   }
   for (const auto& parameter : parameters(layer)) {
     if (check_one(parameter.unsafeGetTensorImpl(), "parameter")) return;
+    if (parameter.nbytes() > 0 && check_one(parameter.const_data_ptr(), "parameter's memory")) return;
   }
 }
 

@@ -75,7 +75,7 @@ ParamStore::ParamStore(const std::vector<layout::BlockSpec>& blocks, const Store
   check(rounds || type == at::kFloat || type == at::kDouble, "parameters are float32, float64, bfloat16 or float16");
   master_type_ = rounds ? at::kFloat : type;
   const auto& [what, part, parts] = options.sharding;
-  check(0 <= part && part < parts && (parts == 1) == (what == Sharded::Nothing), "parts are of something shared out");
+  check(0 <= part && part < parts && (parts == 1) == (what == Sharded::Nothing), "parts are of something sharded");
   layout_ = lay_out(params_, first_blocks(params_, blocks), parts);
   frozen_layout_ = lay_out(frozen_, first_blocks(frozen_, blocks), shards_parameters() ? parts : 1);
   list_gathered(blocks);
@@ -181,7 +181,7 @@ void ParamStore::fill_masters() {
 }
 
 void ParamStore::fill_units() {
-  check(flat_data().is_cpu(), "what is shared out lies on the host");
+  check(flat_data().is_cpu(), "sharded buffers are on the host");
   for (size_t u = 0; u < units().size(); ++u) {
     const ShardUnit& unit = units()[u];
     const at::Tensor whole = at::zeros({unit.length()}, master_type_);
@@ -223,6 +223,11 @@ at::Tensor ParamStore::own_part(int gathered) const {
 const at::Tensor& ParamStore::gathered_data(int gathered) const {
   return of_frozen(gathered) ? frozen_data_->unit(gathered - static_cast<int>(layout_.units.size()))
                              : data_->unit(gathered);
+}
+
+const Parameter& ParamStore::first_param(int gathered) const {
+  if (!of_frozen(gathered)) return params_[layout_.units[gathered].first_param];
+  return frozen_[frozen_layout_.units[gathered - layout_.units.size()].first_param];
 }
 
 void ParamStore::allocate_unit(int gathered) {

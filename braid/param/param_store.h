@@ -100,6 +100,7 @@ class ParamStore {
   // c10::Error that names the parameters.
   at::Tensor own_part(int gathered) const;
   const at::Tensor& gathered_data(int gathered) const;
+  const Parameter& first_param(int gathered) const;  // of the unit
   void allocate_unit(int gathered);
   void free_unit(int gathered);
 

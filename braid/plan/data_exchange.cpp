@@ -31,6 +31,7 @@ namespace {
 struct Copies {
   GroupLinks links;
   double weight_bytes, gradient_bytes;
+  double again_bytes;  // weights that backward gathers
 };
 
 // The number of gathers and scatters in a step; parameters that are never gathered are all-reduced.
@@ -55,6 +56,9 @@ struct Exchange {
   double gather() const {
     return sum([](const Copies& part) { return part.links.all_gather_seconds(part.weight_bytes); });
   }
+  double gather_again() const {
+    return sum([](const Copies& part) { return part.links.all_gather_seconds(part.again_bytes); });
+  }
   double scatter() const {
     return sum([](const Copies& part) { return part.links.reduce_scatter_seconds(part.gradient_bytes); });
   }
@@ -72,14 +76,15 @@ struct Exchange {
 // block's gradients are reduce-scattered.
 double fsdp_seconds(const Exchange& x, const Times& times) {
   const double gather = x.gather();
-  const double again = times.gathers > times.scatters ? gather : 0;
+  const double again = times.gathers > times.scatters ? x.gather_again() : 0;
   return times.scatters * (x.exposed(gather, x.forward) + x.exposed(x.scatter() + again, x.backward));
 }
 
 double step_seconds(const Exchange& x, const Times& times) {
   if (times.gathers == 0) return x.exposed(x.all_reduce(), x.backward);
   const double gather = times.gathers_each() ? x.gather() : 0;
-  return times.scatters * (x.exposed(x.scatter() + gather, x.backward) + x.exposed(gather, x.forward)) +
+  const double again = times.gathers_each() ? x.gather_again() : 0;
+  return times.scatters * (x.exposed(x.scatter() + again, x.backward) + x.exposed(gather, x.forward)) +
          (times.gathers_each() ? 0 : x.gather());
 }
 
@@ -120,6 +125,11 @@ double gathered_bytes(const CopiedParameters& part, const RunSpec& spec) {
   return part.bytes.weights + (spec.sync.zero == 3 ? part.bytes.frozen : 0);
 }
 
+// Returns the part of gathered_bytes() that backward does not gather again.
+double unread_bytes(const CopiedParameters& part, const RunSpec& spec) {
+  return spec.sync.zero == 3 ? part.bytes.forward_only : 0;
+}
+
 }  // namespace
 
 int num_updates(const PlannedRun& run) {
@@ -139,7 +149,10 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
     const double weights = gathered_bytes(part, spec);
     if (part.copies.size <= 1 || weights == 0) continue;
     const int ranks = zero > 0 ? part.shards : part.copies.size;
-    x.parts.push_back({{cluster, {ranks, std::min(ranks, part.copies.per_node)}}, weights, part.summed_bytes});
+    x.parts.push_back({{cluster, {ranks, std::min(ranks, part.copies.per_node)}},
+                       weights,
+                       part.summed_bytes,
+                       weights - unread_bytes(part, spec)});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
   if (x.parts.empty()) return 0;
@@ -195,7 +208,8 @@ double sync_bytes(const PlannedRun& run, const RankShare& share) {
     const double gradients = one_way * wire, weights = one_way * gathered_bytes(part, spec);
     const double again =
         2 * (copies - shards) / static_cast<double>(copies) / shards * wire;  // all-reduce over the sharding groups
-    sum += (times.gathers == 0 ? 2 * gradients : times.scatters * gradients + times.gathers * weights) + again;
+    const double unread = times.gathers_each() ? times.gathers / 2.0 * one_way * unread_bytes(part, spec) : 0;
+    sum += (times.gathers == 0 ? 2 * gradients : times.scatters * gradients + times.gathers * weights - unread) + again;
   }
   return sum / std::max(spec.sync.period, 1);
 }

@@ -26,7 +26,7 @@ StageParameters parameters_of(const layout::PartAccount& part, const RunSpec& sp
     const double rows = param.rows.at(extents), columns = param.columns.at(extents);
     const double count = std::ceil(rows * columns / layout.aligned_to) * layout.aligned_to;
     const ParameterSum each = param.trained == model::Trained::No
-                                  ? ParameterSum{.frozen = count}
+                                  ? ParameterSum{.frozen = count, .forward_only = part.runs_backward ? 0 : count}
                                   : ParameterSum{count, num_moments(spec.optimizer, kind_of(param)) * count,
                                                  reducer_bytes(spec, {rows, columns, count}, copies.size)};
     if (of_experts) {
@@ -46,6 +46,7 @@ ParameterSum& ParameterSum::operator+=(const ParameterSum& other) {
   reduced.kept += other.reduced.kept;
   reduced.summed += other.reduced.summed;
   frozen += other.frozen;
+  forward_only += other.forward_only;
   return *this;
 }
 
@@ -53,7 +54,8 @@ ParameterSum operator*(double times, const ParameterSum& sum) {
   return {times * sum.count,
           times * sum.moments,
           {times * sum.reduced.kept, times * sum.reduced.summed},
-          times * sum.frozen};
+          times * sum.frozen,
+          times * sum.forward_only};
 }
 
 StageParameters& StageParameters::operator+=(const StageParameters& other) {
@@ -67,6 +69,7 @@ StateBytes& StateBytes::operator+=(const StateBytes& other) {
   gradients += other.gradients;
   optimizer += other.optimizer;
   frozen += other.frozen;
+  forward_only += other.forward_only;
   return *this;
 }
 
@@ -88,13 +91,15 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind) {
 StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum) {
   const double element = element_bytes(type), single = 4;
   if (is_torchtitan(formulas)) {
-    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments), single * sum.frozen};
+    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments), single * sum.frozen,
+            single * sum.forward_only};
   }
   const bool narrow = element < single;
   const bool narrow_gradients = formulas == FormulaSet::Megatron && type == DType::Float16;
   const double of_moment = narrow ? single : element;
   return {element * sum.count, (narrow && !narrow_gradients ? single : element) * sum.count,
-          of_moment * sum.moments + (narrow ? single : 0) * sum.count, element * sum.frozen};
+          of_moment * sum.moments + (narrow ? single : 0) * sum.count, element * sum.frozen,
+          element * sum.forward_only};
 }
 
 StateBytes sharded(StateBytes bytes, int zero, int shards) {
@@ -102,6 +107,7 @@ StateBytes sharded(StateBytes bytes, int zero, int shards) {
   if (zero >= 2) bytes.gradients /= shards;
   if (zero >= 3) bytes.weights /= shards;
   if (zero >= 3) bytes.frozen /= shards;
+  if (zero >= 3) bytes.forward_only /= shards;
   return bytes;
 }
 
@@ -213,6 +219,7 @@ PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout) {
                      count(model.last_norm).shared,
                      count(model.table).shared,
                      spec.model.output_weights};
+  if (all.head == OutputWeights::Tied) all.tokens.forward_only = 0;  // the head reads them
   for (const layout::PartAccount& part : model.parts) all.parts.push_back(count(part));
   for (int layer = 0; layer < std::ssize(model.kind_of_layer); ++layer) {
     const StageParameters block = sum_of(all.parts, layers_load(model, layer, layer + 1).parts);

@@ -13,6 +13,7 @@ struct ParameterSum {
   double moments = 0;         // elements of optimizer states, without master weights
   ReducerBytes reduced = {};  // state and messages of gradient compression; zeros without it
   double frozen = 0;          // elements of frozen parameters, which have weights only
+  double forward_only = 0;    // of these, elements of blocks that backward does not run
 
   double all() const { return count + frozen; }
   ParameterSum& operator+=(const ParameterSum& other);
@@ -50,7 +51,8 @@ struct StateBytes {
   double weights = 0;
   double gradients = 0;
   double optimizer = 0;
-  double frozen = 0;  // weights that are not trained, in the run's type
+  double frozen = 0;        // weights that are not trained, in the run's type
+  double forward_only = 0;  // of these, weights of blocks that backward does not run
 
   double total() const { return weights + gradients + optimizer + frozen; }
   StateBytes& operator+=(const StateBytes& other);

@@ -33,9 +33,9 @@ bool is_possible(const RunSpec& spec, const Cluster& cluster) {
          prediction_problems(spec, cluster).empty() && mesh_problems(spec, cluster).empty();
 }
 
-// The quantities that determine the bytes of a step.
+// The quantities that determine the bytes of a step. `gathered` is of both passes of a microbatch under ZeRO 3.
 struct StepBytes {
-  double parameters, shared, element, gradient, batch_of_microbatches, passed, layers, branches;
+  double parameters, gathered, shared, element, gradient, batch_of_microbatches, passed, layers, branches;
 };
 
 struct Way {
@@ -54,7 +54,7 @@ constexpr Way kWays[] = {
      "less, with fewer microbatches of a rank", [](RunSpec& run, int n) { run.mesh.data = n, run.sync.zero = 3; },
      [](const StepBytes& of, double n) {
        const double microbatches = std::max(1.0, of.batch_of_microbatches / n);
-       return microbatches * share_of_others(n) * of.parameters * (2 * of.element + of.gradient);
+       return microbatches * share_of_others(n) * (of.gathered * of.element + of.parameters * of.gradient);
      }},
     {"tensor", "the batch, norms", "every matrix", "activations, four times in each block", "hardly: 2 (n-1)/n",
      [](RunSpec& run, int n) { run.mesh.tensor = n; },
@@ -76,7 +76,9 @@ std::vector<ParallelismRow> parallelism_table(const RunSpec& run, const Cluster&
   const double element = element_bytes(run.train.dtype);
   const double gradient = state_bytes(run.train.dtype, FormulaSet::Braid, {.count = 1}).gradients;
   const StageParameters parameters = all_parameters(run, cluster);
+  const double forward_only = parameters.shared.forward_only + parameters.experts.forward_only;
   const StepBytes sizes{parameters.count(),
+                        2 * parameters.all() - forward_only,
                         parameters.shared.count,
                         element,
                         gradient,

@@ -88,7 +88,9 @@ std::vector<CrossRule> mesh_rules() {
        }},
       {{"mesh.sequence_parallel", "mesh.tensor"},
        [](const View& at) { return !at.spec.mesh.sequence_parallel || at.spec.mesh.tensor > 1; },
-       [](const View&) { return std::string("must be false when mesh.tensor is 1: there is nobody to share with"); }},
+       [](const View&) {
+         return std::string("must be false when mesh.tensor is 1: there are no ranks to split tokens over");
+       }},
       {{"mesh.tensor", "mesh.sequence_parallel", "mesh.context", "model.context"},
        [](const View& at) {
          const auto& mesh = at.spec.mesh;
@@ -96,7 +98,7 @@ std::vector<CrossRule> mesh_rules() {
        },
        [](const View& at) {
          return cat("must divide the ", at.spec.model.context / at.spec.mesh.context,
-                    " tokens of a sequence that a rank has, which sequence parallelism shares");
+                    " tokens of a sequence that a rank has, which sequence parallelism splits");
        }},
       {{"mesh.expert", "model.experts"},
        [](const View& at) {

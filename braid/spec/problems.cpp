@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <iterator>
 #include <limits>
 
 #include "braid/base/text.h"
@@ -14,6 +15,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
+#include "braid/spec/trained.h"
 
 namespace braid::spec {
 namespace {
@@ -124,6 +126,12 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
   return "";
 }
 
+// Returns true if the names of parameters can be read off the model and compared with the groups.
+bool has_sound_groups(const std::set<std::string>& faulty, const std::vector<Problem>& found) {
+  const auto is_read = [](const std::string& key) { return key == "optimizer.groups" || key.starts_with("model."); };
+  return std::ranges::none_of(faulty, is_read) && std::ranges::none_of(found, is_read, &Problem::key);
+}
+
 }  // namespace
 
 std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec& spec,
@@ -154,7 +162,7 @@ bool has_problems(const RunSpec& spec, const HostLimits& limits) {
     return std::ranges::find(rule.keys, unjudged) != rule.keys.end() || rule.holds(at);
   };
   if (std::ranges::any_of(fields(), is_broken) || !std::ranges::all_of(cross_rules(), holds)) return true;
-  return !refused_pairs(features(spec), spec, {}, limits.purpose).empty();
+  return !refused_pairs(features(spec), spec, {}, limits.purpose).empty() || !group_problems(spec).empty();
 }
 
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread,
@@ -184,6 +192,7 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
   }
   for (Problem& problem : refused_pairs(features(spec), spec, faulty, limits.purpose))
     found.push_back(std::move(problem));
+  if (has_sound_groups(faulty, found)) std::ranges::move(group_problems(spec), std::back_inserter(found));
   return found;
 }
 

@@ -28,9 +28,9 @@ constexpr HostLimits any_hosts(Purpose purpose = Purpose::Train) {
 }
 
 // Returns a problem for every field that breaks its own rule, then for every broken rule between fields, then for every
-// refused combination of features (combine.h). The result is empty if the run is valid. A problem's `nearest` is a
-// value of its key that repairs the problem and breaks as few other rules as possible. Of two equally near values it is
-// the smaller.
+// refused combination of features (combine.h), then for every faulty group of parameters (trained.h). The result
+// is empty if the run is valid. A problem's `nearest` is a value of its key that repairs the problem and breaks as few
+// other rules as possible. Of two equally near values it is the smaller.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {});
 
 // Returns true if problems() would find any. It is faster, as it computes no nearest values.

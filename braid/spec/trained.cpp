@@ -2,7 +2,9 @@
 #include "braid/spec/trained.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "braid/base/text.h"
 #include "braid/model/families.h"
@@ -63,23 +65,48 @@ std::vector<StageBackward> stage_backwards(const RunSpec& spec, int num_stages) 
   return backwards;
 }
 
-std::vector<Problem> group_problems(const RunSpec& spec) {
-  if (spec.optimizer.groups.empty()) return {};
-  const model::ModelGraph graph = model::graph_of(spec.model);
+namespace {
+
+// Returns the names of all parameters, each once.
+Strings parameter_names(const model::ModelGraph& graph) {
   Strings names;
+  std::set<std::string> seen;
   for (size_t block = 0; block < graph.blocks.size(); ++block) {
     for (const model::Op& op : graph.block(block).ops) {
       for (const model::Param& param : op.params) {
-        const std::string name = model::param_name(graph, block, param);
-        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+        std::string name = model::param_name(graph, block, param);
+        if (seen.insert(name).second) names.push_back(std::move(name));
       }
     }
   }
+  return names;
+}
+
+// Returns the rule that the group breaks; "" if it breaks none.
+std::string rule_broken_by(const ParameterGroup& group, const OptimizerSpec& spec, const Strings& names) {
+  bool matches_any = false, has_any = false, all_frozen = true;
+  for (const std::string& name : names) {
+    if (!matches(group, name)) continue;
+    const ParameterGroup& first = *group_of(spec, name);
+    matches_any = true;
+    has_any = has_any || &first == &group;
+    all_frozen = all_frozen && first.frozen;
+  }
+  if (!matches_any) return cat("must match names of parameters, such as ", names.front(), " or ", names.back());
+  if (group.frozen && !has_any && !all_frozen)
+    return "must come before the groups that match its parameters: the first that matches counts";
+  return "";
+}
+
+}  // namespace
+
+std::vector<Problem> group_problems(const RunSpec& spec) {
+  if (spec.optimizer.groups.empty()) return {};
+  const Strings names = parameter_names(model::graph_of(spec.model));
   std::vector<Problem> found;
   for (const ParameterGroup& group : spec.optimizer.groups) {
-    if (std::ranges::any_of(names, [&](const std::string& name) { return matches(group, name); })) continue;
-    found.push_back({"optimizer.groups", toml_text(group.match),
-                     cat("must match names of parameters, such as ", names.front(), " or ", names.back()), ""});
+    const std::string rule = rule_broken_by(group, spec.optimizer, names);
+    if (!rule.empty()) found.push_back({"optimizer.groups", toml_text(group.match), rule, ""});
   }
   if (std::ranges::all_of(names, [&](const std::string& name) { return is_frozen(spec.optimizer, name); })) {
     found.push_back({"optimizer.groups", toml_text(spec.optimizer.groups),

@@ -20,7 +20,8 @@ double model_flops_per_token(const RunSpec& spec);
 // pipeline.partition is not measured.
 std::vector<StageBackward> stage_backwards(const RunSpec& spec, int num_stages);
 
-// Returns a problem for each group that matches no parameter, and one if nothing is left to train.
+// Returns a problem for each group that matches no parameter, for each frozen group whose parameters earlier groups
+// train, and one if nothing is left to train. REQUIRES: the model has no problems.
 std::vector<Problem> group_problems(const RunSpec& spec);
 
 }  // namespace braid::spec

@@ -14,8 +14,7 @@ namespace {
 
 // Returns "gradients of blocks.0.ln_1.weight ..": the first parameter stands for its unit.
 comm::OpName name_of(std::string_view what, const param::ParamStore& store, size_t unit) {
-  if (unit >= store.units().size()) return comm::OpName(cat(what, " of frozen unit ", unit - store.units().size()));
-  return comm::OpName(cat(what, " of ", store.params()[store.units()[unit].first_param].name, " .."));
+  return comm::OpName(cat(what, " of ", store.first_param(static_cast<int>(unit)).name, " .."));
 }
 
 }  // namespace
@@ -90,8 +89,8 @@ int BlockOrder::next(int block, param::Phase phase) const {
 Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, BlockOrder order)
     : store_(store), sink_(sink), groups_(groups), order_(std::move(order)) {
   check(groups.shards.size() == store.sharding().parts && groups.shards.rank() == store.sharding().part,
-        "the ranks that share a copy out are the parts of the store, in order");
-  check((sink != nullptr) == store.shards_gradients(), "gradients that are shared out come unit by unit");
+        "the ranks that shard a copy are the parts of the store, in order");
+  check((sink != nullptr) == store.shards_gradients(), "sharded gradients come unit by unit");
   if (store.shards_parameters()) gatherer_.emplace(store, groups.shards);
   if (sink) {
     written_.resize(store.units().size());

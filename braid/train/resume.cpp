@@ -139,7 +139,18 @@ void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
   }
 }
 
-// Replicas that were saved with weights of their own must resume in the same number and with the same replication.
+// Returns true if `spec` freezes a parameter that `saved` trains.
+bool freezes_more(const RunSpec& spec, const RunSpec& saved) {
+  for (const layout::BlockSpec& block : layout::model_params(spec.model, 0, 1)) {
+    for (const layout::ParamSpec& param : block.params) {
+      if (spec::is_frozen(spec.optimizer, param.name) && !spec::is_frozen(saved.optimizer, param.name)) return true;
+    }
+  }
+  return false;
+}
+
+// Replicas that were saved with weights of their own must resume in the same number and with the same replication. They
+// must average all of these weights, so none may be frozen.
 void add_problems_of_replicas(const RunSpec& spec, const ckpt::CheckpointInfo& info, std::vector<Problem>& found,
                               const std::string& directory) {
   const auto apart = info.counters.find(kReplicasApart);
@@ -149,10 +160,17 @@ void add_problems_of_replicas(const RunSpec& spec, const ckpt::CheckpointInfo& i
                      cat("must be as in ", directory, ", whose replicas are between two synchronisations"), was});
   };
   const ReplicationKind way = spec.sync.replication;
-  const ReplicationKind was = info.config_toml.empty() ? way : saved_spec(info, directory).sync.replication;
+  const RunSpec saved = info.config_toml.empty() ? spec : saved_spec(info, directory);
+  const ReplicationKind was = saved.sync.replication;
   const bool apart_too = way == ReplicationKind::LocalSgd || way == ReplicationKind::DiLoCo;
   if (way != was || !apart_too) refuse("sync.replication", spec::toml_text(std::string(word(was))));
   if (spec.mesh.data != apart->second) refuse("mesh.data", cat(apart->second));
+  if (freezes_more(spec, saved) && may_change(spec, "optimizer.groups")) {
+    found.push_back(
+        {"optimizer.groups", spec::toml_text(spec.optimizer.groups),
+         cat("must freeze no parameter that ", directory, " trains, whose replicas are between two synchronisations"),
+         spec::toml_text(saved.optimizer.groups)});
+  }
 }
 
 bool same_tokenizer(const std::string& a, const std::string& b) {

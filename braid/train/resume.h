@@ -32,7 +32,7 @@ struct Resumed {
 //   * settings of the training, such as the optimizer's rates, unless train.allow_change lists them; one more problem
 //     shows the line that would allow all of them;
 //   * the mesh, the schedule and the partition, if compression carries residuals over for the old ranks;
-//   * sync.replication and mesh.data, if replicas were saved between two synchronisations;
+//   * sync.replication, mesh.data and further frozen parameters, if replicas were saved between two synchronisations;
 //   * train.steps, if it is less than the steps that are done.
 //
 // Otherwise the mesh, the schedule and the paths of the data may change. A checkpoint without a configuration is judged

@@ -37,7 +37,6 @@ constexpr double kGrace = 1;  // seconds
 // Throws all problems that can be found before a rank starts.
 void refuse_problems(const RunSpec& spec, const spec::HostLimits& limits) {
   auto found = spec::problems(spec, limits);
-  if (found.empty()) found = spec::group_problems(spec);
   if (found.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);
@@ -47,6 +46,7 @@ RunStart run_start(const RunSpec& spec, const data::Corpus& corpus, int num_host
   RunStart start;
   start.spec = spec;
   start.num_params = layout::count_params(spec.model);
+  start.num_trained = layout::count_trained_params(spec.model, spec::trained_graph(spec));
   start.padded_vocab = model::padded_vocab(spec.model, spec.mesh.tensor);
   start.num_documents = corpus.num_documents;
   start.train_tokens = data::num_tokens(corpus.train);

@@ -25,7 +25,7 @@ struct RunStart {
   RunSpec spec;  // resolved: has the vocabulary, and a measured partition as a list
   // Set if pipeline.partition is "measured" and the checkpoint has no partition that fits.
   std::optional<plan::Partition> measured_partition;
-  int64_t num_params = 0;
+  int64_t num_params = 0, num_trained = 0;  // elements of all parameters, and of those that are not frozen
   int64_t padded_vocab = 0;
   int64_t num_documents = 0, train_tokens = 0, validation_tokens = 0;
   double bigram_entropy = 0;  // in nats per token, on the validation part

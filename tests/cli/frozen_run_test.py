@@ -78,10 +78,15 @@ class FrozenRun(TinyRun):
 
     def test_operations_are_those_that_are_needed(self):
         self.trained("train.steps=1")
-        self.trained("train.steps=1", HALF, UNTIED, "train.out=half")
+        done = self.trained("train.steps=1", HALF, UNTIED, "train.out=half")
         whole, half = ([line for line in self.metrics(out) if line["kind"] == "run"][0]["model_flops_per_token"]
                        for out in ("run", "half"))
         self.assertLess(half, whole)
+        all_of_whole, trained = [[line[key] for line in self.metrics("half") if line["kind"] == "run"][0]
+                                 for key in ("parameters", "trained_parameters")]
+        layer = 12 * 16 * 16 + 13 * 16
+        self.assertEqual(trained, layer + 2 * 16 + 257 * 16)  # the second layer, the last norm and the head
+        self.assertIn(f"{all_of_whole:,} parameters ({trained:,} trained), 2 layers", done.stdout)
 
 
 if __name__ == "__main__":

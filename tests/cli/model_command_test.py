@@ -55,6 +55,21 @@ class ModelCommand(unittest.TestCase):
         self.assertEqual(ops["blocks.0.0"]["layout"], {})
         self.assertEqual({ops[each["op"]]["kind"] for each in model["collectives"]}, {"lookup", "linear", "loss"})
 
+    def test_frozen_parameters_are_marked_and_need_no_backward(self):
+        words = ['optimizer.groups=[{match = "w?e.*", frozen = true}, {match = "blocks.[01].*", frozen = true}]',
+                 'model.output_weights="untied"']
+        text = self.model(*words)
+        self.assertRegex(text, r"lookup .* wte\.weight \(frozen\)\n")
+        self.assertIn("blocks.0 of 2\n", text)
+        self.assertIn("blocks.2\n", text)
+        self.assertIn("all-reduce over tensor in forward of blocks.0 mlp.down.weight", text)
+        self.assertIn("all-reduce over tensor in backward of blocks.2 attention.qkv.weight", text)
+        self.assertNotIn("in backward of blocks.0", text)
+        ops = {op["name"]: op for op in json.loads(self.model("--json", *words))["ops"]}
+        self.assertEqual((ops["blocks.0.1"]["frozen"], ops["blocks.0.1"]["kept_bytes"]), (["attention.qkv.weight"], 0))
+        self.assertEqual(ops["blocks.2.1"]["frozen"], [])
+        self.assertIn("must match", self.model('optimizer.groups=[{match = "blocks.3.*"}]', code=2))
+
     def calls(self, *words):
         calls = json.loads(self.model("--json", "mesh.context=2", "mesh.tensor=1", *words))["collectives"]
         return {(each["axis"], each["kind"], each["pass"], each["times"], each["bytes"]) for each in calls}

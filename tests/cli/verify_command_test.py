@@ -98,6 +98,7 @@ class VerifyCommand(TinyRun):
 
     def test_wrong_input(self):
         self.assertIn("mesh.tensor", self.verify("mesh.tensor=3", code=2))
+        self.assertIn("must leave parameters to train", self.verify('optimizer.groups=[{match = "*", frozen = true}]', code=2))
         self.assertIn("--steps", self.verify("--steps", "0", code=2))
         self.assertIn("--minutes", self.verify("--minutes", "1", code=2))
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
+#include "braid/model/families.h"
+#include "braid/model/trained.h"
 
 namespace braid::layout::listing_test {
 namespace {
@@ -94,19 +96,34 @@ TEST(Listing, TokensMoveBetweenContextAndExpertRanks) {
             "all-to-all over expert combine backward 1 x 1024\n");
 }
 
-// The bytes that ops keep add up to those of the account.
+// The bytes that ops keep, and their sums over tensor ranks, add up to those of the account, with frozen parameters
+// too.
 TEST(Listing, OpsAddUpToTheAccount) {
+  using Kind = ListedCollective::Kind;
   const SharingRanks ranks{.tokens = 16, .tensor = 2, .between = Sequence::Split};
-  const ModelAccount account = account_of(qwen());
-  const RankExtents rank = rank_extents(account, ranks);
-  double elements = 0, floats = 0;
-  for (const ListedOp& op : listing_of(qwen(), ranks).ops) {
-    if (op.block != "blocks.0") continue;
-    elements += op.kept_elements;
-    floats += op.kept_floats;
+  for (const char* frozen : {"", "weight", "qkv", "norm", "mlp", "w", "projection"}) {
+    SCOPED_TRACE(frozen);
+    const auto is_frozen = [&](const std::string& name) { return *frozen && name.find(frozen) != std::string::npos; };
+    const model::ModelGraph graph = model::with_frozen(model::graph_of(qwen()), is_frozen);
+    const ModelAccount account = account_of(qwen(), graph);
+    const RankExtents rank = rank_extents(account, ranks);
+    const Listing listing = listing_of(qwen(), graph, ranks);
+    double elements = 0, floats = 0;
+    for (const ListedOp& op : listing.ops) {
+      if (op.block != "blocks.0") continue;
+      elements += op.kept_elements;
+      floats += op.kept_floats;
+    }
+    const PartAccount &first = account.parts[0], &second = account.parts[1];
+    EXPECT_EQ(elements, first.everything.elements.at(rank) + second.everything.elements.at(rank));
+    EXPECT_EQ(floats, first.everything.floats.at(rank) + second.everything.floats.at(rank));
+    const auto in_backward = [&](Kind kind) {
+      return std::ranges::count_if(listing.collectives, [&](const ListedCollective& call) {
+        return call.kind == kind && call.block == "blocks.0" && call.pass == ListedCollective::Pass::Backward;
+      });
+    };
+    EXPECT_EQ(in_backward(Kind::ReduceScatter), first.backward_sums + second.backward_sums);
   }
-  EXPECT_EQ(elements, account.parts[0].everything.elements.at(rank) + account.parts[1].everything.elements.at(rank));
-  EXPECT_EQ(floats, account.parts[0].everything.floats.at(rank) + account.parts[1].everything.floats.at(rank));
 }
 
 }  // namespace

@@ -182,5 +182,38 @@ TEST(FrozenValues, AnEarlierGradientIsNotInTheNorm) {
   }
 }
 
+// A weight that reads another one's values, as a copy of a tied weight that has no gradient.
+TEST(FrozenValues, MemoryOfATrainedParameterBelongsToNoOtherTensor) {
+  const auto said = [](const auto& alias, int stages) {
+    Net net;
+    net.head = torch::nn::Linear(torch::nn::LinearOptions(6, 6).bias(false));
+    net.head->to(at::kDouble);
+    alias(net);
+    try {
+      run_ranks(2, [&](Communicator& world) {
+        if (stages == 0) DataParallel(net.layers(), world, {.sync = {.replication = ReplicationKind::LocalSgd}});
+        if (stages > 0) ModulePipeline(net.layers(), world, {.schedule = schedule::gpipe(2, 2), .loss = error_of});
+      });
+    } catch (const ConfigError& error) {
+      return error.problems().front().key + " " + error.problems().front().rule;
+    }
+    return std::string("accepted");
+  };
+  const auto tie = [](Net& net) { net.backbone->weight.set_data(net.head->weight.detach()); };
+  const auto keep = [](Net& net) { net.head->register_buffer("rows", net.head->weight.detach().narrow(0, 1, 2)); };
+  const auto freeze = [](Net& net) {
+    net.backbone->weight.set_data(net.head->weight.detach());
+    net.head->weight.requires_grad_(false);
+    net.backbone->bias.requires_grad_(true);
+  };
+  const std::string rule = "must not share memory with ", unless = ", unless both are one tensor";
+  EXPECT_EQ(said(tie, 0), "head.0 " + rule + "backbone.0" + unless);
+  EXPECT_EQ(said(keep, 0), "head.0 " + rule + "buffer 0 of head" + unless);
+  EXPECT_EQ(said(freeze, 0), "accepted");
+  EXPECT_EQ(said(tie, 2),
+            "layers.head shares a parameter's memory with layer backbone of rank 0, which must be on the "
+            "same rank as this one (1)");
+}
+
 }  // namespace
 }  // namespace braid::modules::frozen_values_test

@@ -1,9 +1,13 @@
 // The guard of the graph's counts, beside that of kept bytes: blocks push as many weight gradients as their ops have
 // parameters, and all-reduce, gather and scatter over tensor ranks what is listed.
+#include <functional>
 #include <map>
 
+#include "braid/base/seeds.h"
+#include "braid/layout/frozen.h"
 #include "braid/layout/listing.h"
 #include "braid/model/families.h"
+#include "braid/model/trained.h"
 #include "tests/nn/two_stages.h"
 #include "tests/support/counted_collectives.h"
 #include "tests/support/drawn_models.h"
@@ -19,6 +23,28 @@ struct Sums {
   bool operator==(const Sums&) const = default;
 };
 using Collectives = std::map<Kind, Sums>;
+using IsFrozen = std::function<bool(const std::string& name)>;
+
+const IsFrozen kTrainsAll = [](const std::string&) { return false; };
+
+// A third of the parameters, or all before a layer and some in it. The head is not run here. Both norms of heads are
+// frozen or none: they share a sum.
+IsFrozen drawn_frozen(uint64_t seed) {
+  return [seed](const std::string& name) {
+    if (seed % 2 == 0 && (name.starts_with("w") || (name.starts_with("blocks.0.") && seed % 4 == 0))) return true;
+    const std::string drawn = name.substr(0, name.rfind("_k.weight"));
+    return name != "blocks.1.mlp.down.weight" &&
+           random_bits(stream_key(seed, drawn.substr(0, drawn.rfind("_q.weight"))), 0) % 3 == 0;
+  };
+}
+
+// Returns the first of the blocks that has a trained parameter.
+int first_trained(const layout::ModelParams& params) {
+  int block = 0;
+  const auto trains = [](const layout::ParamSpec& param) { return param.trained == model::Trained::Yes; };
+  while (std::ranges::none_of(params[block].params, trains)) ++block;
+  return block;
+}
 
 Collectives counted(const CountedCollectives& tensor) {
   return {{Kind::AllReduce, {tensor.all_reduces(), tensor.reduced_elements()}},
@@ -32,16 +58,19 @@ struct StageWork {
   Collectives forward, backward;
 };
 
-StageWork work_of(const ModelSpec& model, layout::Sequence tokens, Communicator& ranks) {
+StageWork work_of(const ModelSpec& model, layout::Sequence tokens, const IsFrozen& is_frozen, Communicator& ranks) {
   CountedCollectives tensor(ranks);
-  param::ParamStore store(layout::model_params(model, tensor.rank(), tensor.size()), Reduction::Fast, at::kFloat, 1);
+  layout::ModelParams params = layout::model_params(model, tensor.rank(), tensor.size());
+  layout::mark_frozen(params, is_frozen);
+  param::ParamStore store(params, Reduction::Fast, at::kFloat, 1);
   const auto sink = param::accumulating_sink(store);
   param::WeightGradQueue queue(*sink);
   const spec::Recompute policy;
   const RankContext rank{tensor, queue, kept_by_layers(policy), tokens};
   Segments::Blocks blocks;
   for (int i = 0; i <= kLayers; ++i) blocks.push_back(model_block(model, {i}, store, rank));
-  Segments segments(blocks, plan_segments(policy, {1, kLayers, 0}), queue);
+  const int last = first_trained(params);
+  Segments segments(blocks, cut_before(plan_segments(policy, {1, kLayers, 0}), last), queue, last);
   sink->begin_step(1);
 
   StageWork work;
@@ -68,9 +97,10 @@ bool is_of_sink(const layout::ListedCollective& sum, const layout::Listing& list
   return op.split.empty() && sum.kind == Kind::AllReduce;
 }
 
-Collectives listed(const ModelSpec& model, const layout::SharingRanks& ranks, layout::ListedCollective::Pass pass) {
+Collectives listed(const ModelSpec& model, const model::ModelGraph& graph, const layout::SharingRanks& ranks,
+                   layout::ListedCollective::Pass pass) {
   Collectives all{{Kind::AllReduce, {}}, {Kind::AllGather, {}}, {Kind::ReduceScatter, {}}};
-  const layout::Listing listing = layout::listing_of(model, ranks);
+  const layout::Listing listing = layout::listing_of(model, graph, ranks);
   for (const auto& sum : listing.collectives) {
     if (sum.pass != pass || sum.block == "head" || is_of_sink(sum, listing)) continue;
     const auto times = static_cast<int64_t>(listing.ops[sum.op].count);
@@ -80,11 +110,10 @@ Collectives listed(const ModelSpec& model, const layout::SharingRanks& ranks, la
   return all;
 }
 
-int64_t parameters(const ModelSpec& model) {
-  const model::ModelGraph graph = model::graph_of(model);
+int64_t trained_parameters(const model::ModelGraph& graph) {
   int64_t count = 0;
   for (size_t block = 0; block <= kLayers; ++block) {
-    for (const model::Op& op : graph.block(block).ops) count += std::ssize(op.params);
+    for (const model::Op& op : graph.block(block).ops) count += std::ranges::count_if(op.params, model::is_trained);
   }
   return count;
 }
@@ -100,13 +129,16 @@ TEST(OpRows, SayWhatBlocksPushAndReduce) {
     if (model.window > 0) model.window = 5;
     for (const layout::Sequence tokens : {layout::Sequence::Whole, layout::Sequence::Split}) {
       const layout::SharingRanks sharing{.tokens = kSequences * kContext, .tensor = ranks, .between = tokens};
-      run_ranks(ranks, [&](Communicator& tensor) {
-        const StageWork work = work_of(model, tokens, tensor);
-        EXPECT_EQ(work.pushes, parameters(model)) << model.family << " " << i;
-        if (ranks == 1) return;
-        EXPECT_EQ(work.forward, listed(model, sharing, Pass::Forward)) << model.family << " " << i;
-        EXPECT_EQ(work.backward, listed(model, sharing, Pass::Backward)) << model.family << " " << i;
-      });
+      for (const IsFrozen& is_frozen : {kTrainsAll, drawn_frozen(i)}) {
+        const model::ModelGraph graph = model::with_frozen(model::graph_of(model), is_frozen);
+        run_ranks(ranks, [&](Communicator& tensor) {
+          const StageWork work = work_of(model, tokens, is_frozen, tensor);
+          EXPECT_EQ(work.pushes, trained_parameters(graph)) << model.family << " " << i;
+          if (ranks == 1) return;
+          EXPECT_EQ(work.forward, listed(model, graph, sharing, Pass::Forward)) << model.family << " " << i;
+          EXPECT_EQ(work.backward, listed(model, graph, sharing, Pass::Backward)) << model.family << " " << i;
+        });
+      }
     }
   }
 }
@@ -118,7 +150,7 @@ TEST(OpRows, SequenceParallelLayersSendWhatMegatronsDo) {
   for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama, ModelFamily::Bert, ModelFamily::Gemma2}) {
     model.family = family;
     run_ranks(2, [&](Communicator& tensor) {
-      StageWork work = work_of(model, layout::Sequence::Split, tensor);
+      StageWork work = work_of(model, layout::Sequence::Split, kTrainsAll, tensor);
       const int64_t hidden = kSequences * kContext * model.width;
       const auto expect = [&](Collectives& sums, Kind kind, int64_t calls) {
         EXPECT_EQ(sums[kind], (Sums{calls, calls * hidden})) << family << " " << word(kind);

@@ -48,6 +48,16 @@ TEST(Sharding, UnitsAreBlocksWithoutTiedParametersAndTiedOnesAlone) {
   EXPECT_EQ(store.num_owned(), 5 * kAlign);
 }
 
+// The first parameter names a unit in messages, a frozen one too.
+TEST(Sharding, FrozenParametersOfABlockAreAUnitOfTheirOwn) {
+  std::vector<layout::BlockSpec> with_frozen = blocks();
+  with_frozen[1].params[1].trained = model::Trained::No;
+  const ParamStore store(with_frozen, {Reduction::Fast, at::kFloat, 7, {Sharded::Parameters, 0, 2}});
+  EXPECT_EQ(store.gathered_by_block(1), (std::vector<int>{2, 4}));
+  EXPECT_EQ(store.first_param(2).name, "a");
+  EXPECT_EQ(store.first_param(4).name, "b");
+}
+
 TEST(Sharding, PartsTogetherAreTheWholeBufferWithTheSameValues) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const Sharded what : {Sharded::Optimizer, Sharded::Gradients, Sharded::Parameters}) {

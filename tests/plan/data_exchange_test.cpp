@@ -106,6 +106,21 @@ TEST(DataExchange, EachUpdateOfAnAsynchronousPipelineSumsGradients) {
   EXPECT_EQ(predict_run(run, node()).sync_bytes, 2 * once);
 }
 
+// With a frozen embedding the four layers behind it have a backward if they, or layers before them, are trained.
+TEST(DataExchange, LayersWithoutABackwardAreGatheredForTheForwardAlone) {
+  RunSpec run = on_eight_ranks();
+  run.sync.zero = 3;
+  run.model.output_weights = OutputWeights::Untied;
+  const auto sent_without = [&](const char* layers) {
+    run.optimizer.groups = {{.match = "wte.*", .frozen = true}, {.match = layers, .frozen = true}};
+    return predict_run(run, node());
+  };
+  const Prediction first = sent_without("blocks.[0-3].*"), last = sent_without("blocks.[4-7].*");
+  const int64_t block = 2 * (4 * 1024 * 1024 + 3 * 1024 * 4096 + 2 * 1024);
+  EXPECT_EQ(last.sync_bytes - first.sync_bytes, 8 * 7 / 8.0 * 4 * static_cast<double>(block)) << "8 microbatches";
+  EXPECT_LT(first.step_seconds(), last.step_seconds());
+}
+
 // A rank of one stage has it whole for all of the step.
 TEST(DataExchange, StagesThatAreGatheredAsAWholeAreGatheredOnce) {
   RunSpec run = on_eight_ranks();

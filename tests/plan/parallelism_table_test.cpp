@@ -36,6 +36,17 @@ TEST(ParallelismTable, GradientsOfFloat64AreTwiceAsLarge) {
   EXPECT_EQ(rows(run)[0].sent_bytes, 2 * single);
 }
 
+// Of three times all weights and gradients, the frozen half is sent once: it is gathered for the forward.
+TEST(ParallelismTable, FrozenWeightsAreGatheredToo) {
+  RunSpec run = small();
+  run.model.output_weights = OutputWeights::Untied;
+  const double trained = rows(run)[1].sent_bytes;
+  run.optimizer.groups = {{.match = "w?e.*", .frozen = true}, {.match = "blocks.[01].*", .frozen = true}};
+  const double block = 12.0 * 256 * 256, table = 1024.0 * 256, positions = 128.0 * 256;
+  const double all = 4 * block + 2 * table + positions, frozen = 2 * block + table + positions;
+  EXPECT_NEAR(rows(run)[1].sent_bytes / trained, 1 - 2 * frozen / (3 * all), 0.01);
+}
+
 // Eight experts of 8 h^2 in each block on two ranks, each with half of the batch: its tokens go to two experts and come
 // back, there and back again for gradients; the other parameters' gradients are summed.
 TEST(ParallelismTable, ExpertsHaveARowWhereThereAreAny) {

@@ -4,6 +4,8 @@
 namespace braid::spec::bad_input_test {
 namespace {
 
+const std::string kUntied = "model.output_weights=untied";
+
 TEST(BadInput, TomlThatIsNoToml) {
   expect_complaints({
       {"[model\nlayers = 3\n", {}, "run.toml:2:7: is not TOML: ..."},
@@ -66,6 +68,38 @@ TEST(BadInput, GroupsOfParameters) {
        "frozen"},
       {"[[optimizer.groups]]\nmatch = 3\n", {}, "optimizer.groups = [{match = 3}]: must have a string for match"},
       {"[optimizer]\ngroups = [\"*.bias\"]\n", {}, "optimizer.groups = [\"*.bias\"]: must be a list of tables"},
+  });
+}
+
+// Names are compared with the model's in the message that has all other problems.
+TEST(BadInput, GroupsWithoutParametersOfTheirOwn) {
+  const std::string split =
+      "mesh.tensor = 3: must divide the 256 tokens of a sequence that a rank has, which sequence parallelism splits; "
+      "nearest valid is 2";
+  expect_complaints({
+      {"", {"optimizer.groups=[{match = \"head.*\"}, {match = \"*\", frozen = true}]", kUntied}, "accepted"},
+      {"",
+       {"optimizer.groups=[{match = \"*.bias\", frozen = true}, {match = \"ln_f.bias\", frozen = true}]"},
+       "accepted"},
+      {"",
+       {"model.heads=6", "model.width=96", "mesh.tensor=3", "mesh.sequence_parallel=true",
+        "optimizer.groups=[{match = \"blocks.9.*\", frozen = true}, {match = \"nope\"}]"},
+       split +
+           "\noptimizer.groups = \"blocks.9.*\": must match names of parameters, such as wte.weight or ln_f.bias\n" +
+           "optimizer.groups = \"nope\": must match names of parameters, such as wte.weight or ln_f.bias"},
+      {"",
+       {"optimizer.groups=[{match = \"*\", frozen = true}]", "mesh.sequence_parallel=true"},
+       "optimizer.groups = [{match = \"*\", frozen = true}]: must leave parameters to train, such as ln_f.bias\n"
+       "mesh.sequence_parallel = true: must be false when mesh.tensor is 1: there are no ranks to split tokens over; "
+       "nearest "
+       "valid is false"},
+      {"",
+       {"optimizer.groups=[{match = \"*\", lr_scale = 2}, {match = \"wte.*\", frozen = true}]"},
+       "optimizer.groups = \"wte.*\": must come before the groups that match its parameters: the first that matches "
+       "counts"},
+      {"",
+       {"optimizer.groups=[{match = \"blocks.9.*\"}]", "model.layers=0"},
+       "model.layers = 0: must be at least 1; nearest valid is 1"},
   });
 }
 

@@ -46,11 +46,12 @@ TEST(BadMesh, SequenceParallelismWithoutEqualPartsOfASequence) {
       {"", {"mesh.tensor=2", "mesh.sequence_parallel=true"}, "accepted"},
       {"",
        {"mesh.sequence_parallel=true"},
-       "mesh.sequence_parallel = true: must be false when mesh.tensor is 1: there is nobody to share with; nearest "
+       "mesh.sequence_parallel = true: must be false when mesh.tensor is 1: there are no ranks to split tokens over; "
+       "nearest "
        "valid is false"},
       {"",
        {"model.heads=6", "model.width=96", "mesh.tensor=3", "mesh.sequence_parallel=true"},
-       "mesh.tensor = 3: must divide the 256 tokens of a sequence that a rank has, which sequence parallelism shares; "
+       "mesh.tensor = 3: must divide the 256 tokens of a sequence that a rank has, which sequence parallelism splits; "
        "nearest valid is 2"},
   });
 }

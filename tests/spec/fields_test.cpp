@@ -124,7 +124,7 @@ RunSpec peculiar_run() {
   spec.optimizer.lr = 1e22;
   spec.optimizer.eps = 1.7976931348623157e308;
   spec.optimizer.groups = {{.match = "*.bias", .lr_scale = 0.1},
-                           {.match = "\"", .weight_decay = 1e-300},
+                           {.match = "[\"w]pe.*", .weight_decay = 1e-300},
                            {.match = "wte.*", .frozen = true}};
   spec.train.seed = 9223372036854775807u;
   spec.train.reduction = Reduction::Reproducible;

@@ -42,7 +42,7 @@ double next_loss(const RunSpec& before, int steps, RunSpec after, const std::str
     trainer.save(folder, spec::to_toml(before));
   });
   double loss = 0;
-  after.train.allow_change = {"sync.replication", "sync.period"};
+  after.train.allow_change = {"sync.replication", "sync.period", "optimizer.groups"};
   on_every_rank(after, [&](Trainer& trainer) {
     trainer.load(folder);
     const double mine = trainer.step().loss;
@@ -93,6 +93,23 @@ TEST_F(LocalSgdResume, ReplicasThatAreApartGoOnAsTheyWere) {
   EXPECT_EQ(refused("diloco", 4), Keys{"mesh.data"});
   EXPECT_EQ(refused("local-sgd", 2), Keys{"sync.replication"});
   EXPECT_EQ(refused("all-reduce", 1), (Keys{"sync.replication", "mesh.data"}));
+}
+
+// Each replica has other weights, and a frozen parameter has one value.
+TEST_F(LocalSgdResume, NoParameterIsFrozenInsideAPeriod) {
+  RunSpec before = local_spec("local-sgd", 2, {.data = 2});
+  before.optimizer.groups = {{.match = "blocks.1.*", .frozen = true}};
+  const auto refused = [&](int steps, std::vector<ParameterGroup> groups) {
+    RunSpec after = before;
+    after.optimizer.groups = std::move(groups);
+    return refused_keys([&] { next_loss(before, steps, after, path(cat(steps))); });
+  };
+  const ParameterGroup first{.match = "blocks.[01].*", .frozen = true}, second = before.optimizer.groups[0];
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(refused(3, {first}), Keys{"optimizer.groups"});
+  EXPECT_EQ(refused(2, {first}), Keys{}) << "at the end of a period";
+  EXPECT_EQ(refused(3, {{.match = "*.bias", .lr_scale = 2}}), Keys{}) << "released";
+  EXPECT_EQ(refused(3, {second, {.match = "*.bias", .lr_scale = 2}}), Keys{});
 }
 
 // At such a rate the outer step at the end of the period moves nothing, if it begins at the weights of the checkpoint.

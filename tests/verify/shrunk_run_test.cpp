@@ -54,6 +54,15 @@ TEST(ShrunkRun, HasTheLayoutAndFewParameters) {
   EXPECT_LE(small.train.batch, 4 * 16);
 }
 
+TEST(ShrunkRun, KeepsLayersThatGroupsNameAndSomethingToTrain) {
+  RunSpec run = large_run();
+  run.optimizer.groups = {{.match = "blocks.11.*"}, {.match = "*", .frozen = true}};
+  const RunSpec small = shrunk(run);
+  expect_legal(small);
+  EXPECT_EQ(small.model.layers, 12);
+  EXPECT_EQ(small.optimizer.groups, run.optimizer.groups);
+}
+
 TEST(ShrunkRun, KeepsSharedKeyHeads) {
   RunSpec run = large_run();
   EXPECT_EQ(shrunk(run).model.heads, 2 * shrunk(run).model.kv_heads);

@@ -74,7 +74,7 @@ report::MetricsLine start_line(const train::RunStart& start) {
   for (const auto& [name, value] : environment_facts()) environment.add(name, std::string_view(value));
   environment.add("libtorch", std::string_view(TORCH_VERSION));
   report::MetricsLine line = line_of("run");
-  line.add("parameters", start.num_params);
+  line.add("parameters", start.num_params).add("trained_parameters", start.num_trained);
   line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);

@@ -56,8 +56,10 @@ std::string mesh_text(const MeshSpec& mesh) {
 
 std::string model_line(const train::RunStart& start) {
   const ModelSpec& model = start.spec.model;
+  const bool freezes = start.num_trained < start.num_params;
+  const std::string trained = freezes ? cat(" (", report::grouped(start.num_trained), " trained)") : "";
   return cat("model  ", model.family, ", ", report::grouped(start.num_params), " ",
-             noun_of(start.num_params, "parameter"), ", ", counted(model.layers, "layer"), " x ", model.width,
+             noun_of(start.num_params, "parameter"), trained, ", ", counted(model.layers, "layer"), " x ", model.width,
              " wide, vocabulary ", model.vocab, " padded to ", start.padded_vocab);
 }
 
