@@ -83,6 +83,12 @@ inline bool replicas_run_apart(const RunSpec& spec) {
   return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
 }
 
+// Returns `spec` with a vocabulary that is padded alike on every number of tensor ranks if the reduction is reproducible.
+inline RunSpec with_parts(RunSpec spec) {
+  spec.model.vocab_parts = spec.train.reduction == Reduction::Reproducible ? spec.train.tensor_parts : 1;
+  return spec;
+}
+
 // Returns the number of ranks of the run: those of the mesh, then the servers that are ranks of their own.
 inline int64_t num_world_ranks(const RunSpec& spec) { return num_ranks(spec.mesh) + num_server_ranks(spec.sync); }
 
