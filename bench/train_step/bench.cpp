@@ -29,14 +29,16 @@ using braid::now_seconds;
 struct Arguments {
   std::string dtype;
   int context = 64, batch = 4, data = 1, threads = 2;
+  std::string reduction = "fast";
 };
 
 Arguments arguments(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr, "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS THREADS_PER_RANK\n");
+  if (argc != 6 && argc != 7) {
+    std::fprintf(stderr, "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS THREADS_PER_RANK [REDUCTION]\n");
     std::exit(2);
   }
-  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])};
+  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5]),
+          argc == 7 ? argv[6] : "fast"};
 }
 
 braid::RunSpec spec_of(const Arguments& given) {
@@ -49,6 +51,7 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.train.microbatch = given.batch / given.data;
   spec.train.dtype = braid::value_of<braid::DType>(given.dtype).value();
   spec.train.threads = given.threads;
+  spec.train.reduction = braid::value_of<braid::Reduction>(given.reduction).value();
   return spec;
 }
 
