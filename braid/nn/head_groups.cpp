@@ -2,7 +2,6 @@
 #include "braid/nn/head_groups.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <numeric>
 
@@ -27,24 +26,26 @@ void for_stretches(const at::Tensor& x_bthd, const at::Tensor& x_bgthd, const He
   int64_t at = 0;
   for (const int64_t count : heads.counts) {
     const at::Tensor all = x_bthd.narrow(2, at * heads.groups, count * heads.groups).unflatten(2, {heads.groups, count});
-    body(all.permute({0, 2, 1, 3, 4}), x_bgthd.narrow(3, at, count).narrow(4, 0, heads.width));
+    body(all.permute({0, 2, 1, 3, 4}), x_bgthd.narrow(3, at, count));
     at += count;
   }
 }
 
 at::Tensor to_groups(const at::Tensor& x_btf, const HeadGroups& heads) {
-  const int64_t b = x_btf.size(0), t = x_btf.size(1), width = padded_width(x_btf, heads);
-  const std::vector<int64_t> sizes{b, heads.groups, t, num_heads(heads), width};
-  const at::Tensor out = width == heads.width ? at::empty(sizes, x_btf.options()) : at::zeros(sizes, x_btf.options());
-  for_stretches(x_btf.reshape({b, t, -1, heads.width}), out, heads,
+  const int64_t b = x_btf.size(0), t = x_btf.size(1), count = num_heads(heads), step = kAlignment / x_btf.element_size();
+  const int64_t extent = t * count * heads.width, padded = (extent + step - 1) / step * step;
+  const at::Tensor out =
+      at::empty({b * heads.groups, padded}, x_btf.options()).narrow(1, 0, extent).unflatten(1, {t, count * heads.width});
+  for_stretches(x_btf.reshape({b, t, -1, heads.width}),
+                out.unflatten(0, {b, heads.groups}).unflatten(3, {count, heads.width}), heads,
                 [](const at::Tensor& all, const at::Tensor& grouped) { grouped.copy_(all); });
-  return out.view({b * heads.groups, t, -1});
+  return out;
 }
 
 at::Tensor from_groups(const at::Tensor& x_gtf, const HeadGroups& heads) {
   const int64_t b = x_gtf.size(0) / heads.groups, t = x_gtf.size(1), count = num_heads(heads);
   const at::Tensor out = at::empty({b, t, count * heads.groups, heads.width}, x_gtf.options());
-  for_stretches(out, x_gtf.reshape({b, heads.groups, t, count, -1}), heads,
+  for_stretches(out, x_gtf.reshape({b, heads.groups, t, count, heads.width}), heads,
                 [](const at::Tensor& all, const at::Tensor& grouped) { all.copy_(grouped); });
   return out.view({b, t, -1});
 }
@@ -71,11 +72,6 @@ struct Ungroup : Function<Ungroup> {
 };
 
 }  // namespace
-
-int64_t padded_width(const at::Tensor& x, const HeadGroups& heads) {
-  const int64_t step = kAlignment / x.element_size();
-  return (heads.width + step - 1) / step * step;
-}
 
 at::Tensor group_heads(const at::Tensor& x_btf, const HeadGroups& heads) { return Group::apply(x_btf, heads); }
 at::Tensor ungroup_heads(const at::Tensor& x_gtf, const HeadGroups& heads) { return Ungroup::apply(x_gtf, heads); }

@@ -15,12 +15,10 @@ struct HeadGroups {
   std::vector<int64_t> counts;
 };
 
-// Returns the rows of each group, (b x groups) x t x f, with features padded by zeros to a multiple of 64 bytes.
+// Returns the rows of each group, (b x groups) x t x f. The rows are contiguous, and those of a group begin at a
+// multiple of 64 bytes.
 at::Tensor group_heads(const at::Tensor& x_btf, const HeadGroups& heads);
-// Returns the rows of all groups, b x t x f, without the padding.
+// Returns the rows of all groups, b x t x f.
 at::Tensor ungroup_heads(const at::Tensor& x_gtf, const HeadGroups& heads);
-
-// Returns the features of a head with their padding.
-int64_t padded_width(const at::Tensor& x, const HeadGroups& heads);
 
 }  // namespace braid::nn

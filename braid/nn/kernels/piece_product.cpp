@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <numeric>
 
 #include "braid/base/errors.h"
@@ -21,6 +24,7 @@ namespace {
 constexpr int64_t kStretch = 256;     // inner elements that are packed at a time
 constexpr int64_t kTaskRows = 20;     // tiles of a task along the rows
 constexpr int64_t kTaskColumns = 8;   // and along the columns
+constexpr int64_t kAlignment = 64;    // bytes
 constexpr int64_t kTileSums = kTileLanes * kTileColumns;
 
 int64_t parts_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
@@ -114,9 +118,9 @@ class Product {
   }
 
  private:
-  // The memory of a thread's task.
+  // The memory of a thread's task, some 2 MiB. Like that of LibTorch's own products, it is in no account.
   struct Memory {
-    at::Tensor storage;
+    std::unique_ptr<char, decltype(&std::free)> storage{nullptr, &std::free};
     char *rows, *columns;
     M* sums;  // by level and tile; the last level is that of the piece which is being summed
     int64_t levels = 1;
@@ -126,8 +130,9 @@ class Product {
       while (pieces >> levels > 0) ++levels;
       const int64_t row_bytes = kStretch * kTileLanes * packed, column_bytes = kTaskColumns * kStretch * kTileColumns * packed;
       const int64_t sum_bytes = (levels + 1) * kTaskRows * kTaskColumns * kTileSums * static_cast<int64_t>(sizeof(M));
-      storage = at::empty({row_bytes + column_bytes + sum_bytes}, at::kByte);  // aligned to 64 bytes
-      rows = static_cast<char*>(storage.mutable_data_ptr());
+      storage.reset(static_cast<char*>(std::aligned_alloc(kAlignment, row_bytes + column_bytes + sum_bytes)));
+      if (!storage) throw std::bad_alloc();
+      rows = storage.get();
       columns = rows + row_bytes;
       sums = reinterpret_cast<M*>(columns + column_bytes);
     }
