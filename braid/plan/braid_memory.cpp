@@ -89,6 +89,12 @@ bool waits_in_a_line(const PlannedRun& run) {
   return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
 }
 
+// Returns true if tensor ranks sum 16-bit types in float32.
+bool sums_wide(const RunSpec& spec) {
+  return spec.train.reduction == Reduction::Reproducible && spec.mesh.tensor > 1 &&
+         element_bytes(spec.train.dtype) < kSingle;
+}
+
 double block_working(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const TrainedMatrices& trained = x.trained[load.last_kind];
@@ -117,15 +123,15 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const double copied = trained.qkv ? copied_factors(run, x.all_tokens, x.qkv) : 0;
   const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
   const double behind_last = x.heads + again_attention + x.gathered;
+  // In reproducible mode the output's heads are copied for the weight pass (nn/head_groups.h).
+  const double outputs = waits && run.spec.train.reduction == Reduction::Reproducible ? x.heads : 0;
   const double attention =
       std::max({std::max(x.heads + gradients, x.context.working) + again_attention, behind_last, around_first}) -
-      freed + copied;
+      freed + copied + outputs;
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
-  // In reproducible mode tensor ranks sum gradients of 16 bits in float32.
-  const bool widens = run.spec.train.reduction == Reduction::Reproducible && run.spec.mesh.tensor > 1 &&
-                      element_bytes(run.spec.train.dtype) < kSingle;
-  return coming + dropped + std::max(feed, attention) + (widens ? x.all_tokens : 0);
+  // Then the input's gradient and the output's are float32, beside the rounded ones.
+  return coming + dropped + std::max(feed, attention) + (sums_wide(run.spec) ? 3 * x.all_tokens : 0);
 }
 
 // Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
@@ -198,6 +204,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   // In reproducible mode the limit is that of all ranks' columns (nn/language_head.h).
   const double ranks = spec.train.reduction == Reduction::Reproducible ? t : 1;
   whole_logits = logits * ranks <= kMostLogits;
+  if (!whole_logits && sums_wide(spec)) head_everything += rows * model.width * (kSingle - element);
   const double number = std::max(kSingle, element);
   if (whole_logits) logits += rows * (kTargetNumbers * number + kTokenBytes / 2);
   if (!whole_logits) logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
