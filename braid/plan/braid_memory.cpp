@@ -204,7 +204,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   // In reproducible mode the limit is that of all ranks' columns (nn/language_head.h).
   const double ranks = spec.train.reduction == Reduction::Reproducible ? t : 1;
   whole_logits = logits * ranks <= kMostLogits;
-  if (!whole_logits && sums_wide(spec)) head_everything += rows * model.width * (kSingle - element);
+  if (sums_wide(spec)) head_everything += rows * model.width * (kSingle - element);
   const double number = std::max(kSingle, element);
   if (whole_logits) logits += rows * (kTargetNumbers * number + kTokenBytes / 2);
   if (!whole_logits) logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
