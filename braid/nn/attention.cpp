@@ -270,7 +270,9 @@ Activation grouped_core(const at::Tensor& qkv_btf, const CoreCall& call) {
   of_groups.memory = CoreMemory::AllHeads;
   if (call.documents_bt.defined()) of_groups.documents_bt = call.documents_bt.repeat_interleave(call.kv_heads, 0);
   const HeadGroups outputs{call.kv_heads, width, {each}};
-  const Activation y = attention_core(group_heads(qkv_btf, {call.kv_heads, width, {each, 1, 1}}), of_groups);
+  const at::Tensor grouped = group_heads(qkv_btf, {call.kv_heads, width, {each, 1, 1}});
+  // braid's own kernel takes contiguous memory.
+  const Activation y = attention_core(call.cap > 0 ? grouped.contiguous() : grouped, of_groups);
   const auto again = [outputs, value = y.again ? at::Tensor() : y.value.detach(), of_copy = y.again] {
     return ungroup_heads(of_copy ? of_copy() : value, outputs);
   };

@@ -2,6 +2,7 @@
 // section include only its header.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -85,7 +86,8 @@ inline bool replicas_run_apart(const RunSpec& spec) {
 
 // Returns `spec` with a vocabulary that is padded alike on every number of tensor ranks if the reduction is reproducible.
 inline RunSpec with_parts(RunSpec spec) {
-  spec.model.vocab_parts = spec.train.reduction == Reduction::Reproducible ? spec.train.tensor_parts : 1;
+  int& parts = spec.model.vocab_parts;
+  if (spec.train.reduction == Reduction::Reproducible) parts = std::max(parts, spec.train.tensor_parts);
   return spec;
 }
 

@@ -26,7 +26,7 @@ void use_one_thread() {
 // Returns the run without the check of the gradient norm, which would end a run before all of it is compared.
 RunSpec unchecked(RunSpec run) {
   run.train.check = NormCheck::Off;
-  return run;
+  return spec::with_parts(std::move(run));
 }
 
 // The runs of one verification.
@@ -37,7 +37,7 @@ class Runs {
         serial_(serial_of(run_)),
         corpus_(corpus),
         options_(options),
-        subjects_(run),
+        subjects_(run_),
         serial_places_(serial_, subjects_, {}) {}
 
   const Subjects& subjects() const { return subjects_; }
@@ -55,6 +55,7 @@ class Runs {
     RunSpec spec = serial_;
     const bool fast = spec.train.reduction == Reduction::Fast;
     spec.train.reduction = fast ? Reduction::Reproducible : Reduction::Fast;
+    if (fast) spec.train.tensor_parts = 1;  // the vocabulary keeps its padding
     Differences differences;
     run_ranks(1, [&](Communicator& world) {
       use_one_thread();
