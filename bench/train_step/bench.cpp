@@ -37,7 +37,11 @@ Arguments arguments(int argc, char** argv) {
     std::fprintf(stderr, "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS THREADS_PER_RANK [REDUCTION]\n");
     std::exit(2);
   }
-  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5]),
+  return {argv[1],
+          std::atoi(argv[2]),
+          std::atoi(argv[3]),
+          std::atoi(argv[4]),
+          std::atoi(argv[5]),
           argc == 7 ? argv[6] : "fast"};
 }
 

@@ -12,8 +12,8 @@ namespace braid::nn {
 
 // The memory in which attention_core() computes.
 enum class CoreMemory {
-  AllHeads,   // that of the projection
-  KeyHeads,   // a copy in which each key head is with its queries (head_groups.h), without context ranks
+  AllHeads,  // that of the projection
+  KeyHeads,  // a copy in which each key head is with its queries (head_groups.h), without context ranks
 };
 
 // The arguments of attention_core().

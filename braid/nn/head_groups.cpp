@@ -25,17 +25,20 @@ template <class Body>
 void for_stretches(const at::Tensor& x_bthd, const at::Tensor& x_bgthd, const HeadGroups& heads, const Body& body) {
   int64_t at = 0;
   for (const int64_t count : heads.counts) {
-    const at::Tensor all = x_bthd.narrow(2, at * heads.groups, count * heads.groups).unflatten(2, {heads.groups, count});
+    const at::Tensor all =
+        x_bthd.narrow(2, at * heads.groups, count * heads.groups).unflatten(2, {heads.groups, count});
     body(all.permute({0, 2, 1, 3, 4}), x_bgthd.narrow(3, at, count));
     at += count;
   }
 }
 
 at::Tensor to_groups(const at::Tensor& x_btf, const HeadGroups& heads) {
-  const int64_t b = x_btf.size(0), t = x_btf.size(1), count = num_heads(heads), step = kAlignment / x_btf.element_size();
+  const int64_t b = x_btf.size(0), t = x_btf.size(1), count = num_heads(heads),
+                step = kAlignment / x_btf.element_size();
   const int64_t extent = t * count * heads.width, padded = (extent + step - 1) / step * step;
-  const at::Tensor out =
-      at::empty({b * heads.groups, padded}, x_btf.options()).narrow(1, 0, extent).unflatten(1, {t, count * heads.width});
+  const at::Tensor out = at::empty({b * heads.groups, padded}, x_btf.options())
+                             .narrow(1, 0, extent)
+                             .unflatten(1, {t, count * heads.width});
   for_stretches(x_btf.reshape({b, t, -1, heads.width}),
                 out.unflatten(0, {b, heads.groups}).unflatten(3, {count, heads.width}), heads,
                 [](const at::Tensor& all, const at::Tensor& grouped) { grouped.copy_(all); });

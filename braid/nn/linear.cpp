@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/model/families.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/product.h"
 
@@ -90,13 +91,22 @@ Rows rows_of(const at::Tensor& x, const Microbatch& microbatch) {
   return microbatch.cache && x.size(-2) == 1 ? Rows::Each : Rows::Together;
 }
 
+kernels::Pieces pieces_of(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank) {
+  const param::TensorParts& parts = rank.weight_grads.parts();
+  if (!parts || layout::split_letters({dim}).empty()) return {};
+  model::Extents extents = model::extents_of(spec, 1, 1);
+  extents.split_over(rank.tensor.size());
+  return {parts.of_rank, extents.segments(dim)};
+}
+
 at::Tensor linear(const Activation& x, const LinearCall& call) {
   if (call.rows == Rows::Each) {
     return kernels::row_product(x.value.contiguous(), call.weight.param->data,
                                 call.bias ? call.bias->data : at::Tensor());
   }
   const Activation::Again again = call.weight.param->is_trained() ? x.again : nullptr;
-  return Linear::apply(x.value, any_trained({call.weight.param, call.bias}), LinearState{call, again, x.value.scalar_type()});
+  return Linear::apply(x.value, any_trained({call.weight.param, call.bias}),
+                       LinearState{call, again, x.value.scalar_type()});
 }
 
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias) {

@@ -7,6 +7,8 @@
 // in the slots' type (weight_grads.h).
 #pragma once
 
+#include "braid/model/dims.h"
+#include "braid/model/model_spec.h"
 #include "braid/nn/activation.h"
 #include "braid/nn/weight_grads.h"
 
@@ -29,6 +31,10 @@ struct LinearCall {
   kernels::Pieces inner = {}, outputs = {};
   bool is_part = false;  // of a sum over tensor ranks, which then is made in the type of the result
 };
+
+// Returns the pieces of this rank's part of a dim that tensor ranks split; one piece for others, and where sums have no
+// parts.
+kernels::Pieces pieces_of(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank);
 
 // Returns x W^T + b. x: any dims, the last is i. The result has the same dims with o as the last, contiguous. If x can
 // be recomputed (x.again), it is not kept: backward recomputes it, and the queue holds it from then until the entry has

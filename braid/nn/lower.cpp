@@ -225,19 +225,12 @@ class Lowering {
     }
     const model::Dims& dims = op.params[0].dims;
     const bool is_part = parts_ && rank_.tensor.size() > 1 && calls_.sums(y);
-    calls_.add({x, y}, y, [=, weight = use(op.params[0]), inner = pieces(dims[1]), outputs = pieces(dims[0]),
-                           rank = rank_](Frame& frame, const Microbatch& m) {
-      frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro, rows_of(frame[x].value, m), inner,
-                                       outputs, is_part});
-    });
-  }
-
-  // Returns the pieces of this rank's part of a dim that tensor ranks split; of others, one.
-  kernels::Pieces pieces(const model::Dim& dim) const {
-    if (!parts_ || layout::split_letters({dim}).empty()) return {};
-    model::Extents extents = model::extents_of(spec_, 1, 1);
-    extents.split_over(rank_.tensor.size());
-    return {parts_.of_rank, extents.segments(dim)};
+    calls_.add({x, y}, y,
+               [=, weight = use(op.params[0]), inner = pieces_of(spec_, dims[1], rank_),
+                outputs = pieces_of(spec_, dims[0], rank_), rank = rank_](Frame& frame, const Microbatch& m) {
+                 frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro,
+                                                  rows_of(frame[x].value, m), inner, outputs, is_part});
+               });
   }
 
   void bias(const Op& op) {

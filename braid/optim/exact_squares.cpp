@@ -1,5 +1,5 @@
-// Squares are taken apart by additions: (s + m) - m rounds s to the last digit of m. Three bins from that of the block's
-// largest square hold all of its squares but for digits that no sum keeps.
+// Squares are taken apart by additions: (s + m) - m rounds s to the last digit of m. Three bins from that of the
+// block's largest square hold all of its squares but for digits that no sum keeps.
 #include "braid/optim/exact_squares.h"
 
 #include <algorithm>

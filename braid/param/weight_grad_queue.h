@@ -9,9 +9,9 @@
 
 namespace braid::param {
 
-// The parts in which layers form the sums that tensor ranks would divide, so that their bits do not depend on the number
-// of ranks. `of_rank`: of a dim that tensor ranks split; 0: layers sum in any order. `of_tokens`: of the tokens of a
-// hidden state on this rank.
+// The parts in which layers form the sums that tensor ranks would divide, so that their bits do not depend on the
+// number of ranks. `of_rank`: of a dim that tensor ranks split; 0: layers sum in any order. `of_tokens`: of the tokens
+// of a hidden state on this rank.
 struct TensorParts {
   int of_rank = 0, of_tokens = 0;
 

@@ -84,7 +84,8 @@ inline bool replicas_run_apart(const RunSpec& spec) {
   return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
 }
 
-// Returns `spec` with a vocabulary that is padded alike on every number of tensor ranks if the reduction is reproducible.
+// Returns `spec` with a vocabulary that is padded alike on every number of tensor ranks if the reduction is
+// reproducible.
 inline RunSpec with_parts(RunSpec spec) {
   int& parts = spec.model.vocab_parts;
   if (spec.train.reduction == Reduction::Reproducible) parts = std::max(parts, spec.train.tensor_parts);

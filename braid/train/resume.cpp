@@ -117,8 +117,8 @@ RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& director
   // A configuration from before train.tensor_parts has any number of tensor ranks.
   std::vector<std::string> overrides{"train.init=", "model.config="};
   if (saved.config_toml.find("\ntensor_parts = ") == std::string::npos) overrides.push_back("train.reduction=fast");
-  RunSpec spec = spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
-                                 overrides, spec::any_hosts());
+  RunSpec spec =
+      spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), overrides, spec::any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;

@@ -185,11 +185,10 @@ TEST_P(Product, InPiecesHasTheBitsOfTheWhole) {
     const at::Tensor parts = at::empty({ranks, kRows, kColumns}, sums());
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const auto own = [&](const at::Tensor& x, int dim) {
-        return at::cat({x.narrow(dim, rank * 96 / ranks, 96 / ranks), x.narrow(dim, 96 + rank * 48 / ranks, 48 / ranks)},
-                       dim);
+        return at::cat(
+            {x.narrow(dim, rank * 96 / ranks, 96 / ranks), x.narrow(dim, 96 + rank * 48 / ranks, 48 / ranks)}, dim);
       };
-      product_in_pieces(parts[rank], own(a, 1), own(b, 0),
-                        {static_cast<int>(8 / ranks), {96 / ranks, 48 / ranks}});
+      product_in_pieces(parts[rank], own(a, 1), own(b, 0), {static_cast<int>(8 / ranks), {96 / ranks, 48 / ranks}});
     }
     EXPECT_TRUE(tree_sum(parts).equal(whole)) << ranks << " ranks";
   }

@@ -109,8 +109,8 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 void expect_serial_training_in(Reduction reduction, RunSpec spec) {
   spec.train.reduction = reduction;
   const bool narrow = is_on(spec, NarrowWeights);
-  const bool has_bits = narrow && reduction == Reduction::Reproducible && spec.mesh.context == 1 &&
-                        !is_on(spec, CopiedKeyHeads);
+  const bool has_bits =
+      narrow && reduction == Reduction::Reproducible && spec.mesh.context == 1 && !is_on(spec, CopiedKeyHeads);
   if (narrow && !has_bits && !is_on(spec, MatrixUpdates)) spec.optimizer = plain_descent(spec.optimizer);
   const LayoutResult &want = serial_result(serial(spec)), got = train_layout(spec);
   if (has_bits) {

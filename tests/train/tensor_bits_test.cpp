@@ -51,9 +51,15 @@ const std::vector<Case> kCases = {
     {"bert", bert_of_8, DType::BFloat16, {{.tensor = 4}}},
     {"gemma2", grouped_gemma2, DType::Float32, {{.tensor = 4}, {.tensor = 8, .sequence_parallel = true}}},
     {"gemma2", grouped_gemma2, DType::BFloat16, {{.tensor = 2}}},
-    {"pipe and recompute", gpt2_of_8, DType::BFloat16, {{.pipe = 2, .tensor = 4, .sequence_parallel = true}},
+    {"pipe and recompute",
+     gpt2_of_8,
+     DType::BFloat16,
+     {{.pipe = 2, .tensor = 4, .sequence_parallel = true}},
      [](RunSpec& spec) { spec.memory.recompute = "full", spec.pipeline.schedule = "zb-h1"; }},
-    {"zero 2", grouped_llama, DType::Float32, {{.data = 2, .tensor = 2, .sequence_parallel = true}},
+    {"zero 2",
+     grouped_llama,
+     DType::Float32,
+     {{.data = 2, .tensor = 2, .sequence_parallel = true}},
      [](RunSpec& spec) { spec.sync.zero = 2, spec.memory.recompute = "selective"; }},
     {"zero 3", gpt2_of_8, DType::Float32, {{.data = 2, .tensor = 4}}, [](RunSpec& spec) { spec.sync.zero = 3; }},
 };
@@ -68,7 +74,8 @@ TEST(TensorBits, AreThoseOfOneRank) {
     const LayoutResult want = train_layout(spec);
     each.change(spec);
     for (const MeshSpec& mesh : each.meshes) {
-      SCOPED_TRACE(cat(each.name, ", ", word(each.type), ", tensor ", mesh.tensor, mesh.sequence_parallel ? " split" : ""));
+      SCOPED_TRACE(
+          cat(each.name, ", ", word(each.type), ", tensor ", mesh.tensor, mesh.sequence_parallel ? " split" : ""));
       spec.mesh = mesh;
       const LayoutResult got = train_layout(spec);
       EXPECT_TRUE(same_bits(got.first_gradients, want.first_gradients));

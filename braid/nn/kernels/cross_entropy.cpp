@@ -64,7 +64,7 @@ SoftmaxSums softmax_sums_of(const Logits& of, const ColumnRange& columns, const 
     using T = decltype(zero);
     using M = MathOf<T>;
     const LogitRows<const T> logits{read<T>(logits_nv) + columns.begin, width, real, read<int64_t>(column_n),
-                                   static_cast<M>(of.cap)};
+                                    static_cast<M>(of.cap)};
     const SoftmaxSumRows<T> rows{logits, write<M>(sums.max_n), write<M>(sums.sum_n), write<M>(sums.target_n)};
     parallel_rows(n, width, [&](RowRange range) { best_kernels<CrossEntropyKernels<T>>().sums(rows, range); });
   });

@@ -43,9 +43,8 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
     const auto sum_rows = [&](RowRange range, MathOf<T>* to) {
       best_kernels<RowKernels<T>>().norm_backward(rows, range, to);
     };
-    const at::Tensor sums = d.token_parts > 0
-                                ? tree_sum(sums_over_tokens<T>(normed.sum, {2, d.token_parts}, sum_rows))
-                                : sums_over_rows<T>(normed.sum, 2, sum_rows);
+    const at::Tensor sums = d.token_parts > 0 ? tree_sum(sums_over_tokens<T>(normed.sum, {2, d.token_parts}, sum_rows))
+                                              : sums_over_rows<T>(normed.sum, 2, sum_rows);
     out.dweight = sums.select(0, 0);
     out.dbias = sums.select(0, 1);
   });

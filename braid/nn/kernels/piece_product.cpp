@@ -21,10 +21,10 @@
 namespace braid::kernels {
 namespace {
 
-constexpr int64_t kStretch = 256;     // inner elements that are packed at a time
-constexpr int64_t kTaskRows = 20;     // tiles of a task along the rows
-constexpr int64_t kTaskColumns = 8;   // and along the columns
-constexpr int64_t kAlignment = 64;    // bytes
+constexpr int64_t kStretch = 256;    // inner elements that are packed at a time
+constexpr int64_t kTaskRows = 20;    // tiles of a task along the rows
+constexpr int64_t kTaskColumns = 8;  // and along the columns
+constexpr int64_t kAlignment = 64;   // bytes
 constexpr int64_t kTileSums = kTileLanes * kTileColumns;
 
 int64_t parts_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
@@ -128,7 +128,8 @@ class Product {
 
     Memory(int64_t packed, int num_pieces) : pieces(num_pieces) {
       while (pieces >> levels > 0) ++levels;
-      const int64_t row_bytes = kStretch * kTileLanes * packed, column_bytes = kTaskColumns * kStretch * kTileColumns * packed;
+      const int64_t row_bytes = kStretch * kTileLanes * packed,
+                    column_bytes = kTaskColumns * kStretch * kTileColumns * packed;
       const int64_t sum_bytes = (levels + 1) * kTaskRows * kTaskColumns * kTileSums * static_cast<int64_t>(sizeof(M));
       storage.reset(static_cast<char*>(std::aligned_alloc(kAlignment, row_bytes + column_bytes + sum_bytes)));
       if (!storage) throw std::bad_alloc();
@@ -136,7 +137,9 @@ class Product {
       columns = rows + row_bytes;
       sums = reinterpret_cast<M*>(columns + column_bytes);
     }
-    M* tile(int64_t level, int64_t number) const { return sums + (level * kTaskRows * kTaskColumns + number) * kTileSums; }
+    M* tile(int64_t level, int64_t number) const {
+      return sums + (level * kTaskRows * kTaskColumns + number) * kTileSums;
+    }
   };
   struct Place {
     int64_t row, column;
@@ -156,7 +159,8 @@ class Product {
       for (int64_t row = first.row; row < row_end; row += kernels_.rows) {
         kernels_.pack(a_.panel(row, kTileLanes, part), kTileLanes, memory.rows);
         packed = memory.columns;
-        for (int64_t column = first.column; column < column_end; column += kernels_.columns, packed += panel, ++number) {
+        for (int64_t column = first.column; column < column_end;
+             column += kernels_.columns, packed += panel, ++number) {
           add_stretch({memory.rows, packed, depth}, part, piece, number, memory);
           if (part.last && piece + 1 == memory.pieces) write(memory.tile(memory.levels, number), {row, column});
         }

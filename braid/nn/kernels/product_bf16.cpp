@@ -35,9 +35,9 @@ constexpr int64_t kLanes = 16;
 // Mask of all elements; without masks, intrinsics of g++ 12 warn of an uninitialised register.
 constexpr __mmask16 kAll = 0xFFFF;
 constexpr int64_t kDyWidth = kTileLanes;  // columns of a woven panel of dy
-constexpr int64_t kDepth = 128;   // pairs of rows in a block
-constexpr int64_t kGroup = 4;     // panels of dy that a thread has woven at a time
-constexpr int64_t kSpan = 24;     // panels of x that a task covers
+constexpr int64_t kDepth = 128;           // pairs of rows in a block
+constexpr int64_t kGroup = 4;             // panels of dy that a thread has woven at a time
+constexpr int64_t kSpan = 24;             // panels of x that a task covers
 
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 

@@ -99,7 +99,8 @@ void pack_panel(const PanelSource& source, int64_t width, void* packed) {
 }
 
 template <class M>
-constexpr PlainTileKernels<M> kPlainTiles{{kTileRows, 2 * Lanes<M>::kCount, sizeof(M), 1, sizeof(M), pack_panel<M>, multiply_tile<M>}};
+constexpr PlainTileKernels<M> kPlainTiles{
+    {kTileRows, 2 * Lanes<M>::kCount, sizeof(M), 1, sizeof(M), pack_panel<M>, multiply_tile<M>}};
 
 }  // namespace BRAID_ROWS
 
