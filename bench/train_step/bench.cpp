@@ -29,16 +29,24 @@ using braid::now_seconds;
 struct Arguments {
   std::string dtype;
   int context = 64, batch = 4, data = 1, tensor = 1, threads = 2;
+  std::string reduction = "fast";
+
   int ranks() const { return data * tensor; }
 };
 
 Arguments arguments(int argc, char** argv) {
-  if (argc != 7) {
+  if (argc != 7 && argc != 8) {
     std::fprintf(stderr,
-                 "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS TENSOR_RANKS THREADS_PER_RANK\n");
+                 "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS TENSOR_RANKS THREADS_PER_RANK [REDUCTION]\n");
     std::exit(2);
   }
-  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5]), std::atoi(argv[6])};
+  return {argv[1],
+          std::atoi(argv[2]),
+          std::atoi(argv[3]),
+          std::atoi(argv[4]),
+          std::atoi(argv[5]),
+          std::atoi(argv[6]),
+          argc == 8 ? argv[7] : "fast"};
 }
 
 braid::RunSpec spec_of(const Arguments& given) {
@@ -52,6 +60,7 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.train.microbatch = given.batch / given.data;
   spec.train.dtype = braid::value_of<braid::DType>(given.dtype).value();
   spec.train.threads = given.threads;
+  spec.train.reduction = braid::value_of<braid::Reduction>(given.reduction).value();
   return spec;
 }
 

@@ -102,6 +102,12 @@ bool gathers_tokens(const BlockGraph& block, const Op& op) {
 
 std::vector<bool> summed_values(const BlockGraph& block) { return sums_of(block).summed; }
 
+std::vector<bool> parts_made(const BlockGraph& block) {
+  std::vector<bool> made(block.values.size(), false);
+  for (const Op& op : block.ops) made[op.out] = op.kind != OpKind::Residual && makes_parts(block, op);
+  return made;
+}
+
 std::vector<bool> partial_values(const BlockGraph& block) {
   const SumsOfBlock sums = sums_of(block);
   std::vector<bool> partial = sums.parts;

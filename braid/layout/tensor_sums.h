@@ -33,6 +33,10 @@ bool sums_gradient_of(const model::BlockGraph& block, const model::Op& op, const
 // and only the result is summed: attention and feed-forward in parallel share one all-reduce.
 std::vector<bool> summed_values(const model::BlockGraph& block);
 
+// Returns, for each value, true if its op makes parts of a sum out of whole tensors. Summed one by one, all of these
+// are whole again, and no residual adds partial sums.
+std::vector<bool> parts_made(const model::BlockGraph& block);
+
 // Returns, for each value, true if each tensor rank keeps a part of a sum: a later residual sums it with others.
 std::vector<bool> partial_values(const model::BlockGraph& block);
 

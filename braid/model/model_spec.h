@@ -38,6 +38,7 @@ struct ModelSpec {
   int context = 256;          // tokens per sequence
   int vocab = 0;              // number of tokens; 0: the tokenizer's
   int vocab_multiple = 64;    // the vocabulary is padded to a multiple of this times mesh.tensor
+  int vocab_parts = 1;        // or times this if it is more; no key, but set by spec::with_parts()
   OutputWeights output_weights = OutputWeights::Tied;
   double dropout = 0;        // dropout rate on the embeddings and on both residual branches
   double init_std = 0.02;    // standard deviation of initial weights; of residual projections: this / sqrt(2 layers)

@@ -25,7 +25,7 @@ int parts_of_layer(const ModelSpec& spec) { return family_of(spec).traits.parts;
 int ffn_width(const ModelSpec& spec) { return spec.ffn > 0 ? spec.ffn : family_of(spec).ffn_width(spec); }
 
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size) {
-  const int64_t multiple = int64_t{spec.vocab_multiple} * tensor_size;
+  const int64_t multiple = int64_t{spec.vocab_multiple} * std::max(spec.vocab_parts, tensor_size);
   return (spec.vocab + multiple - 1) / multiple * multiple;
 }
 

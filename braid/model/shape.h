@@ -28,7 +28,8 @@ inline int branches_per_token(const ModelSpec& spec) { return spec.experts > 0 ?
 int parts_of_layer(const ModelSpec& spec);
 // Returns the number of units that a model may be cut into: its embedding, the parts of its layers, and its head.
 inline int num_units(const ModelSpec& spec) { return parts_of_layer(spec) * spec.layers + 2; }
-// Returns vocab rounded up to a multiple of vocab_multiple * tensor_size. REQUIRES: vocab is resolved (> 0).
+// Returns vocab rounded up to a multiple of vocab_multiple * max(vocab_parts, tensor_size). REQUIRES: vocab is resolved
+// (> 0).
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
 
 }  // namespace braid::model

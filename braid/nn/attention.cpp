@@ -21,6 +21,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/head_exchange.h"
+#include "braid/nn/head_groups.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/capped_attention.h"
 #include "braid/nn/kernels/product.h"
@@ -274,7 +275,31 @@ double score_scale(double scale, int64_t head_width) {
   return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(head_width));
 }
 
+namespace {
+
+// The heads come out of the copy again when they are needed, so that only the copy is kept.
+Activation grouped_core(const at::Tensor& qkv_btf, const CoreCall& call) {
+  const int64_t each = call.heads / call.kv_heads, width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
+  CoreCall of_groups = call;
+  of_groups.heads = each, of_groups.kv_heads = 1;
+  of_groups.scale = score_scale(call.scale, width);
+  of_groups.memory = CoreMemory::AllHeads;
+  if (call.documents_bt.defined()) of_groups.documents_bt = call.documents_bt.repeat_interleave(call.kv_heads, 0);
+  const HeadGroups outputs{call.kv_heads, width, {each}};
+  const at::Tensor grouped = group_heads(qkv_btf, {call.kv_heads, width, {each, 1, 1}});
+  // braid's own kernel takes contiguous memory.
+  const Activation y = attention_core(call.cap > 0 ? grouped.contiguous() : grouped, of_groups);
+  const auto again = [outputs, value = y.again ? at::Tensor() : y.value.detach(), of_copy = y.again] {
+    return ungroup_heads(of_copy ? of_copy() : value, outputs);
+  };
+  return {ungroup_heads(y.value, outputs), again};
+}
+
+}  // namespace
+
 Activation attention_core(const at::Tensor& qkv_btf, const CoreCall& call) {
+  const bool has_context = call.context.exchange || call.context.ring;
+  if (call.memory == CoreMemory::KeyHeads && !has_context) return grouped_core(qkv_btf, call);
   if (call.keep == Keep::Everything) return attend(qkv_btf, call);
   const auto second = std::make_shared<SecondRun>(qkv_btf.detach(), call);
   return {RunTwice::apply(qkv_btf, call, second), [second] { return second->output(); }};

@@ -10,6 +10,12 @@
 
 namespace braid::nn {
 
+// The memory in which attention_core() computes.
+enum class CoreMemory {
+  AllHeads,  // that of the projection
+  KeyHeads,  // a copy in which each key head is with its queries (head_groups.h), without context ranks
+};
+
 // The arguments of attention_core().
 struct CoreCall {
   int64_t heads = 1, kv_heads = 1;
@@ -22,6 +28,7 @@ struct CoreCall {
   // The ranks that have the other tokens. A ring is on CPUs. `documents_bt` are those of all tokens.
   // All ranks call attention_core() together, and run its backward together.
   ContextGroup context = {};
+  CoreMemory memory = CoreMemory::AllHeads;
 };
 
 // Returns the factor of q . k.

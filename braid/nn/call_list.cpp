@@ -1,6 +1,7 @@
 // Places the sums and the gathers.
 #include "braid/nn/call_list.h"
 
+#include <ATen/OpMathType.h>
 #include <c10/core/GradMode.h>
 
 #include <utility>
@@ -11,15 +12,17 @@
 
 namespace braid::nn {
 
-CallList::CallList(const model::BlockGraph& block, int number, const RankContext& rank)
+CallList::CallList(const model::BlockGraph& block, int number, const RankContext& rank, at::ScalarType type)
     : block_(block),
       number_(number),
       observer_(rank.observer),
       tensor_(rank.tensor),
       splits_(tensor_.size() > 1),
       splits_tokens_(splits_ && rank.tokens == layout::Sequence::Split),
-      summed_(layout::summed_values(block)),
-      partial_(layout::partial_values(block)),
+      has_parts_(rank.weight_grads.parts()),
+      type_(type),
+      summed_(has_parts_ ? layout::parts_made(block) : layout::summed_values(block)),
+      partial_(has_parts_ ? std::vector<bool>(block.values.size(), false) : layout::partial_values(block)),
       num_values_(static_cast<int>(block.values.size())) {}
 
 void CallList::begin(int input) {
@@ -33,12 +36,20 @@ int CallList::input_of(const model::Op& op) {
   const bool sums = splits_ && layout::sums_input_gradient(block_, op);
   const bool gathers = splits_tokens_ && layout::gathers_tokens(block_, op);
   if (!sums && !gathers) return x;
+  if (has_parts_) copies_.erase({x, sums});
   const auto [copy, is_new] = copies_.try_emplace({x, sums}, num_values_);
   if (!is_new) return copy->second;
   ++num_values_;
-  const auto run = [=, y = copy->second, tensor = &tensor_](Frame& frame, const Microbatch&) {
-    if (!gathers) frame[y] = {copy_to(frame[x].value, *tensor), frame[x].again};
-    if (gathers) frame[y] = sums ? gather_tokens(frame[x], *tensor) : all_tokens(frame[x].value, *tensor);
+  const auto run = [=, y = copy->second, has_parts = has_parts_, tensor = &tensor_](Frame& frame, const Microbatch&) {
+    const Activation& from = frame[x];
+    const at::ScalarType type = from.value.scalar_type();
+    const at::ScalarType sum = has_parts && c10::GradMode::is_enabled() ? at::toOpMathType(type) : type;
+    if (gathers) {
+      frame[y] = sums ? gather_tokens(from, *tensor, sum) : all_tokens(from.value, *tensor);
+      return;
+    }
+    const auto narrow = [value = from.value.detach()] { return value; };
+    frame[y] = {copy_to(from.value, *tensor, sum), sum == type || from.again ? from.again : Activation::Again(narrow)};
   };
   calls_.push_back({run, {x, copy->second}, op_});
   return copy->second;
@@ -46,10 +57,11 @@ int CallList::input_of(const model::Op& op) {
 
 void CallList::add(std::vector<int> uses, int out, Call::Run run) {
   calls_.push_back({std::move(run), uses, op_});
-  if (sums(out)) {
+  if (splits_ && sums(out)) {
     const bool scatters = splits_tokens_ && layout::splits_tokens(block_.values[out]);
-    const auto sum = [out, scatters, tensor = &tensor_](Frame& frame, const Microbatch&) {
-      frame[out] = scatters ? scatter_sum(frame[out].value, *tensor) : reduce_from_(frame[out].value, *tensor);
+    const auto sum = [out, scatters, type = type_, tensor = &tensor_](Frame& frame, const Microbatch&) {
+      const at::Tensor& part = frame[out].value;
+      frame[out] = (scatters ? scatter_sum(part, *tensor) : reduce_from_(part, *tensor)).to(type);
     };
     calls_.push_back({sum, {out}, op_});
   }

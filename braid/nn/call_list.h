@@ -18,16 +18,19 @@ class CallList {
  public:
   // The tensor ranks of `rank` outlive the blocks.
   // `number` is that of the block in the model's list.
-  CallList(const model::BlockGraph& block, int number, const RankContext& rank);
+  // Where sums have parts (param::TensorParts), each value is summed by itself, and the sums of values and gradients of
+  // `type` are made in float32 if it is narrower.
+  CallList(const model::BlockGraph& block, int number, const RankContext& rank, at::ScalarType type);
 
   // Begins with this value. Called before all others.
   void begin(int input);
 
-  // Returns true if the value is summed over tensor ranks after it is made.
-  bool sums(int value) const { return splits_ && summed_[value]; }
+  // Returns true if the value is summed over tensor ranks after it is made. Where sums have parts, the number of ranks
+  // makes no difference.
+  bool sums(int value) const { return (splits_ || has_parts_) && summed_[value]; }
 
   // Returns the value that the op reads: its input, or a copy of it whose gradient is summed over tensor ranks and
-  // which has all tokens. All ops that need a copy of a value share it.
+  // which has all tokens. All ops that need a copy of a value share it, unless sums have parts.
   int input_of(const model::Op& op);
 
   // Names the op of the calls that are added from now on.
@@ -47,7 +50,8 @@ class CallList {
   const int number_;
   ValueObserver* const observer_;
   Communicator& tensor_;
-  const bool splits_, splits_tokens_;
+  const bool splits_, splits_tokens_, has_parts_;
+  const at::ScalarType type_;
   const std::vector<bool> summed_, partial_;
   int num_values_, input_ = 0;
   std::set<int> made_;  // the values that exist after the calls so far

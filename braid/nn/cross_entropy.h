@@ -28,9 +28,10 @@ struct LossRows {
   at::Tensor loss_n;
   kernels::SoftmaxGradient gradient;  // the argument of softmax_gradient_(), once the caller has set `step`
 };
-// Computes the losses of n rows, without autograd. REQUIRES: targets_n are entries of the vocabulary.
+// Computes the losses of n rows, without autograd. With `parts`, on a CPU: the columns, padding included, are cut into
+// so many parts, whose sums are added in a tree. REQUIRES: targets_n are entries of the vocabulary.
 LossRows cross_entropy_rows(const kernels::Logits& logits, const at::Tensor& targets_n, const VocabRange& range,
-                            Communicator& group);
+                            Communicator& group, int parts = 0);
 
 // Returns the targets as a tensor of one dim. check() fails on a CPU if a target is not an entry of the vocabulary.
 at::Tensor checked_targets(const at::Tensor& targets_bt, const VocabRange& range);

@@ -43,6 +43,7 @@ struct Embedding : Function<Embedding> {
     at::Tensor x_nc = weight.index_select(0, local.rows_n);
     if (local.foreign_n.defined()) x_nc.masked_fill_(local.foreign_n.unsqueeze(1), 0);
     if (local.scale != 0) x_nc.mul_(local.scale);
+    if (local.target.queue->parts()) x_nc.add_(0);  // makes +0 of -0, as the sum over tensor ranks does
     // detach() makes it a base tensor instead of a view, so that later operations may work in place.
     return x_nc.view({tokens_bt.size(0), tokens_bt.size(1), weight.size(1)}).detach();
   }
@@ -84,7 +85,7 @@ struct AddFirstType : Function<AddFirstType> {
     return x_btc.add_(weight.select(0, 0));
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    push_row_sum(kept<GradTarget>(ctx), grads[0].reshape({-1, grads[0].size(-1)}));
+    push_token_sum(kept<GradTarget>(ctx), grads[0]);
     return {std::move(grads[0]), {}, {}};
   }
 };

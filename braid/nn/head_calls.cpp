@@ -34,7 +34,16 @@ Call::Run HeadCalls::rotary(const Op& op, const at::TensorOptions& like) const {
 }
 
 Call::Run HeadCalls::attention(const Op& op, const KeyValueCache::Place& place) const {
-  const CoreCall core{heads_, kv_heads_, {}, rank_.keep, op.window, op.cap, op.scale, op.sees, rank_.context};
+  const CoreCall core{heads_,
+                      kv_heads_,
+                      {},
+                      rank_.keep,
+                      op.window,
+                      op.cap,
+                      op.scale,
+                      op.sees,
+                      rank_.context,
+                      rank_.weight_grads.parts() ? CoreMemory::KeyHeads : CoreMemory::AllHeads};
   const CachedCall cached{heads_, kv_heads_, op.window, place, op.cap, op.scale};
   return [=, x = op.in[0], y = op.out](Frame& frame, const Microbatch& m) {
     if (m.cache) {

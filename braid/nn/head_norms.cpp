@@ -3,9 +3,12 @@
 
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/norm.h"
+#include "braid/nn/kernels/piece_product.h"
 #include "braid/nn/regions.h"
 #include "braid/nn/weight_grads.h"
 
@@ -68,10 +71,18 @@ struct NormHeads : Function<NormHeads> {
     std::vector<at::Tensor> dweights;
     for (size_t i = 0; i < 2; ++i) {
       const kernels::NormParams params{kernels::NormKind::Rms, saved[4 + i].detach(), {}, call.norms.eps};
-      const auto d =
-          kernels::norm_backward({{}, heads[i].contiguous()}, {saved[2 * i], {}, {}, saved[2 * i + 1]}, params);
-      heads[i].copy_(d.dx);
-      dweights.push_back(d.dweight);
+      const at::Tensor x = saved[2 * i], rstd = saved[2 * i + 1].view(x.sizes().slice(0, 3));
+      const int64_t parts = std::max(1, queue->parts().of_rank), num_heads = x.size(2);
+      std::vector<at::Tensor> of_parts;
+      for (int64_t part = 0; part < parts; ++part) {
+        const int64_t begin = kernels::part_begin(num_heads, part, parts);
+        const int64_t count = kernels::part_begin(num_heads, part + 1, parts) - begin;
+        const auto own = [&](const at::Tensor& of_heads) { return of_heads.narrow(2, begin, count).contiguous(); };
+        const auto d = kernels::norm_backward({{}, own(heads[i])}, {own(x), {}, {}, own(rstd).view({-1})}, params);
+        heads[i].narrow(2, begin, count).copy_(d.dx);
+        of_parts.push_back(d.dweight);
+      }
+      dweights.push_back(kernels::tree_sum(at::stack(of_parts)));
     }
     if (any_trained({call.norms.query, call.norms.key})) {
       const at::Tensor sums = at::stack(dweights);

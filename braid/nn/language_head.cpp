@@ -2,7 +2,6 @@
 #include "braid/nn/language_head.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/index_select.h>
 #include <c10/core/GradMode.h>
@@ -37,7 +36,12 @@ struct HeadCall {
   bool gradients;  // whether a backward may follow
   bool dx;         // whether that backward needs dX
   double cap;      // of the logits; 0: none
+  at::ScalarType dx_type;
 
+  const param::WeightGradQueue& queue() const { return *weight.queue; }
+  int parts() const { return queue().parts().of_rank; }
+  // The vocabulary's columns, over which dX is summed.
+  kernels::Pieces columns() const { return {std::max(1, parts())}; }
   bool whole() const { return chunk_rows >= targets_n.size(0); }
   bool is_trained() const { return weight.param.param->is_trained(); }
   // The bias if it is trained; else null.
@@ -46,7 +50,7 @@ struct HeadCall {
 
 at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc, const HeadCall& call) {
   at::Tensor logits_nv = at::empty({x_nc.size(0), weight_vc.size(0)}, x_nc.options());
-  kernels::product_out(logits_nv, x_nc, weight_vc.t());
+  multiply(logits_nv, x_nc, weight_vc.t(), call.queue(), {});
   if (call.bias.param.param) logits_nv.add_(call.bias.param.param->data.detach());
   return logits_nv;
 }
@@ -80,9 +84,9 @@ struct WholeLoss : Function<WholeLoss> {
                             const HeadCall& call) {
     const at::Tensor& weight_vc = call.weight.param.param->data;
     // Detached, because the queue holds it and would keep its graph alive.
-    const at::Tensor x_nc = x_btc.detach().reshape({-1, x_btc.size(-1)});
+    const at::Tensor x_nc = x_btc.detach().to(weight_vc.scalar_type()).reshape({-1, x_btc.size(-1)});
     const at::Tensor logits_nv = logits_of(x_nc, weight_vc, call);
-    LossRows rows = cross_entropy_rows({logits_nv, call.cap}, call.targets_n, call.range, *call.group);
+    LossRows rows = cross_entropy_rows({logits_nv, call.cap}, call.targets_n, call.range, *call.group, call.parts());
     set_ignored_(rows.loss_n, call.ignored_n);
     if (call.gradients) {
       ctx->save_for_backward({call.is_trained() ? x_nc : at::Tensor(), weight_vc});
@@ -102,8 +106,8 @@ struct WholeLoss : Function<WholeLoss> {
     set_ignored_(dlogits_nv, state.call.ignored_n);
     at::Tensor dx_btc;
     if (state.call.dx) {
-      dx_btc = at::empty(state.x_sizes, dlogits_nv.options());
-      kernels::product_out(dx_btc.view({-1, dx_btc.size(-1)}), dlogits_nv, weight_vc);
+      dx_btc = at::empty(state.x_sizes, dlogits_nv.options().dtype(state.call.dx_type));
+      multiply(dx_btc.view({-1, dx_btc.size(-1)}), dlogits_nv, weight_vc, state.call.queue(), state.call.columns());
     }
     push_product(state.call.weight, dlogits_nv, x_nc);
     if (state.call.trained_bias()) push_row_sum(state.call.bias, dlogits_nv);
@@ -122,13 +126,13 @@ class Chunks {
 
   void run(const param::GradSlot* slot) {
     const int64_t n = x_nc_.size(0);
-    if (call_.gradients && call_.dx) dx_nc = at::empty_like(x_nc_);
+    if (call_.gradients && call_.dx) dx_nc = at::empty(x_nc_.sizes(), x_nc_.options().dtype(call_.dx_type));
     for (int64_t begin = 0; begin < n; begin += call_.chunk_rows) {
       const int64_t count = std::min(call_.chunk_rows, n - begin);
       const at::Tensor x = x_nc_.narrow(0, begin, count);
       const at::Tensor logits_nv = logits_of(x, weight_vc_, call_);
       const at::Tensor targets_n = call_.targets_n.narrow(0, begin, count);
-      LossRows rows = cross_entropy_rows({logits_nv, call_.cap}, targets_n, call_.range, *call_.group);
+      LossRows rows = cross_entropy_rows({logits_nv, call_.cap}, targets_n, call_.range, *call_.group, call_.parts());
       const at::Tensor ignored_n = call_.ignored_n.defined() ? call_.ignored_n.narrow(0, begin, count) : at::Tensor();
       set_ignored_(rows.loss_n, ignored_n);
       if (begin == 0) loss_n = at::empty({n}, rows.loss_n.options());
@@ -138,12 +142,19 @@ class Chunks {
       kernels::softmax_gradient_(logits_nv, rows.gradient);
       set_ignored_(logits_nv, ignored_n);
       if (call_.trained_bias()) add_bias_gradient(logits_nv);
-      if (dx_nc.defined()) kernels::product_out(dx_nc.narrow(0, begin, count), logits_nv, weight_vc_);
-      if (slot) kernels::accumulate_product(slot->target, logits_nv, x, begin == 0 ? slot->beta : 1);
+      if (dx_nc.defined()) {
+        multiply(dx_nc.narrow(0, begin, count), logits_nv, weight_vc_, call_.queue(), call_.columns());
+      }
+      if (slot) accumulate(*slot, logits_nv, x, begin == 0 ? slot->beta : 1);
     }
   }
 
  private:
+  void accumulate(const param::GradSlot& slot, const at::Tensor& dlogits_nv, const at::Tensor& x_nc, double beta) {
+    const auto product = call_.parts() > 0 ? kernels::accumulate_product_in_order : kernels::accumulate_product;
+    product(slot.target, dlogits_nv, x_nc, beta);
+  }
+
   void add_bias_gradient(const at::Tensor& dlogits_nv) {
     const bool first = !dbias_v.defined();
     if (first) dbias_v = at::empty({dlogits_nv.size(1)}, loss_n.options());
@@ -164,7 +175,7 @@ struct ChunkedState {
 struct ChunkedLoss : Function<ChunkedLoss> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const std::optional<at::Tensor>& /*trained*/,
                             const HeadCall& call) {
-    const at::Tensor x_nc = x_btc.reshape({-1, x_btc.size(-1)});
+    const at::Tensor x_nc = x_btc.to(call.weight.param.param->data.scalar_type()).reshape({-1, x_btc.size(-1)});
     Chunks chunks(call, x_nc, call.weight.param.param->data);
     if (call.gradients && call.is_trained()) {
       const auto& [param, use] = call.weight.param;
@@ -220,8 +231,9 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
   const at::Tensor ignored_n = microbatch.rows_bj.defined() ? microbatch.targets_bt.lt(0).view({-1}) : at::Tensor();
   const at::Tensor targets_n =
       ignored_n.defined() ? microbatch.targets_bt.reshape({-1}) : checked_targets(microbatch.targets_bt, range_);
-  const int64_t rows =
-      chunk_rows(targets_n.size(0), weight_vc.size(0) * weight_vc.element_size(), options_.logit_bytes);
+  // Where sums have parts, the limit is that of all ranks' columns, so that their number does not change the chunks.
+  const int64_t columns = weight_vc.size(0) * (rank_.weight_grads.parts() ? rank_.tensor.size() : 1);
+  const int64_t rows = chunk_rows(targets_n.size(0), columns * weight_vc.element_size(), options_.logit_bytes);
   const HeadCall call{{&rank_.weight_grads, options_.weight, microbatch.micro},
                       {&rank_.weight_grads, {options_.bias, 0}, microbatch.micro},
                       targets_n,
@@ -233,7 +245,8 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
                       microbatch.loss_gradient,
                       gradients,
                       gradients && x.requires_grad(),
-                      options_.cap};
+                      options_.cap,
+                      x.scalar_type()};
   return call.whole() ? WholeLoss::apply(x, trained, call) : ChunkedLoss::apply(x, trained, call);
 }
 

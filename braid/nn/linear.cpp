@@ -1,11 +1,13 @@
 // The matrix products, and the bias that is added after an all-reduce.
 #include "braid/nn/linear.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/model/families.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/product.h"
 
@@ -20,15 +22,16 @@ at::Tensor rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
 // Returns a new tensor with the sizes of `like`, except for the last, which is `last`. It is no view, so later in-place
 // work on it is allowed.
-at::Tensor empty_with_last(const at::Tensor& like, int64_t last) {
+at::Tensor empty_with_last(const at::Tensor& like, int64_t last, at::ScalarType type) {
   std::vector<int64_t> sizes = like.sizes().vec();
   sizes.back() = last;
-  return at::empty(sizes, like.options());
+  return at::empty(sizes, like.options().dtype(type));
 }
 
 struct LinearState {
   LinearCall call;
   Activation::Again again;  // empty: x is saved, if its product with dY is needed
+  at::ScalarType x_type;
 
   bool saves_input() const { return call.weight.param->is_trained() && !again; }
 };
@@ -41,23 +44,23 @@ struct Linear : Function<Linear> {
     const at::Tensor& weight = call.weight.param->data;
     // x is saved as rows, so that it is copied at most once. It is detached because a view keeps its base alive, with
     // the base's graph, and the queue would hold the view.
-    const at::Tensor x_ni = rows(x.detach());
+    const at::ScalarType type = weight.scalar_type();
+    const at::Tensor x_ni = rows(x.detach().to(type));
     ctx->save_for_backward({state.saves_input() ? x_ni : at::Tensor(), weight});
-    at::Tensor y = empty_with_last(x, weight.size(0));
-    const at::Tensor y_no = rows(y);
-    kernels::product_out(y_no, x_ni, weight.t(), call.bias ? call.bias->data : at::Tensor());
+    at::Tensor y = empty_with_last(x, weight.size(0), call.is_part ? at::toOpMathType(type) : type);
+    multiply(rows(y), x_ni, weight.t(), *call.queue, call.inner, call.bias ? call.bias->data : at::Tensor());
     return y;
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    auto& [call, again] = kept<LinearState>(ctx);
+    auto& [call, again, x_type] = kept<LinearState>(ctx);
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor& weight = saved[1];
-    const at::Tensor dy_no = rows(grads[0]);
+    const at::Tensor dy_no = rows(grads[0].to(weight.scalar_type()));
     at::Tensor dx;
     if (ctx->needs_input_grad(0)) {
-      dx = empty_with_last(grads[0], weight.size(1));
-      kernels::product_out(rows(dx), dy_no, weight);
+      dx = empty_with_last(grads[0], weight.size(1), x_type);
+      multiply(rows(dx), dy_no, weight, *call.queue, call.outputs);
     }
     if (call.weight.param->is_trained()) {
       const at::Tensor x_ni = again ? rows(std::exchange(again, nullptr)()) : saved[0];
@@ -77,7 +80,7 @@ struct AddBias : Function<AddBias> {
     return y.add_(bias);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    push_row_sum(kept<GradTarget>(ctx), rows(grads[0]));
+    push_token_sum(kept<GradTarget>(ctx), grads[0]);
     return {std::move(grads[0]), {}, {}};
   }
 };
@@ -88,13 +91,22 @@ Rows rows_of(const at::Tensor& x, const Microbatch& microbatch) {
   return microbatch.cache && x.size(-2) == 1 ? Rows::Each : Rows::Together;
 }
 
+kernels::Pieces pieces_of(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank) {
+  const param::TensorParts& parts = rank.weight_grads.parts();
+  if (!parts || layout::split_letters({dim}).empty()) return {};
+  model::Extents extents = model::extents_of(spec, 1, 1);
+  extents.split_over(rank.tensor.size());
+  return {parts.of_rank, extents.segments(dim)};
+}
+
 at::Tensor linear(const Activation& x, const LinearCall& call) {
   if (call.rows == Rows::Each) {
     return kernels::row_product(x.value.contiguous(), call.weight.param->data,
                                 call.bias ? call.bias->data : at::Tensor());
   }
   const Activation::Again again = call.weight.param->is_trained() ? x.again : nullptr;
-  return Linear::apply(x.value, any_trained({call.weight.param, call.bias}), LinearState{call, again});
+  return Linear::apply(x.value, any_trained({call.weight.param, call.bias}),
+                       LinearState{call, again, x.value.scalar_type()});
 }
 
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias) {

@@ -7,6 +7,8 @@
 // in the slots' type (weight_grads.h).
 #pragma once
 
+#include "braid/model/dims.h"
+#include "braid/model/model_spec.h"
 #include "braid/nn/activation.h"
 #include "braid/nn/weight_grads.h"
 
@@ -25,11 +27,19 @@ struct LinearCall {
   param::WeightGradQueue* queue = nullptr;
   int micro = 0;
   Rows rows = Rows::Together;
+  // Where sums have parts: the pieces of the inner dim, i, and of the outputs, o, over which x's gradient is summed.
+  kernels::Pieces inner = {}, outputs = {};
+  bool is_part = false;  // of a sum over tensor ranks, which then is made in the type of the result
 };
+
+// Returns the pieces of this rank's part of a dim that tensor ranks split; one piece for others, and where sums have no
+// parts.
+kernels::Pieces pieces_of(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank);
 
 // Returns x W^T + b. x: any dims, the last is i. The result has the same dims with o as the last, contiguous. If x can
 // be recomputed (x.again), it is not kept: backward recomputes it, and the queue holds it from then until the entry has
-// run.
+// run. Where sums have parts, x may be wider than the parameters, with their numbers; its gradient is then as wide. A
+// part of a sum is float32 if x is narrower.
 at::Tensor linear(const Activation& x, const LinearCall& call);
 
 // Adds a bias in place, y += bias over the last dim, for a bias that follows a reduction. REQUIRES: no backward has

@@ -44,7 +44,8 @@ class Lowering {
         rank_(rank),
         heads_(spec, rank),
         ops_(block_, piece),
-        calls_(block_, piece.block, rank) {}
+        calls_(block_, piece.block, rank, store.flat_data().scalar_type()),
+        parts_(rank.weight_grads.parts()) {}
 
   std::unique_ptr<Block> block() {
     const int output = ops_.output();
@@ -205,7 +206,8 @@ class Lowering {
             &rank_.weight_grads,
             0,
             rank_.keep,
-            op.offset == 0 ? -0.0 : op.offset};
+            op.offset == 0 ? -0.0 : op.offset,
+            layout::splits_tokens(block_, op) ? parts_.of_tokens : 0};
   }
 
   void linear(const Op& op) {
@@ -221,9 +223,14 @@ class Lowering {
       y = bias->out;
       added = &param(bias->params[0]);
     }
-    calls_.add({x, y}, y, [=, weight = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
-      frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro, rows_of(frame[x].value, m)});
-    });
+    const model::Dims& dims = op.params[0].dims;
+    const bool is_part = parts_ && rank_.tensor.size() > 1 && calls_.sums(y);
+    calls_.add({x, y}, y,
+               [=, weight = use(op.params[0]), inner = pieces_of(spec_, dims[1], rank_),
+                outputs = pieces_of(spec_, dims[0], rank_), rank = rank_](Frame& frame, const Microbatch& m) {
+                 frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro,
+                                                  rows_of(frame[x].value, m), inner, outputs, is_part});
+               });
   }
 
   void bias(const Op& op) {
@@ -286,6 +293,7 @@ class Lowering {
   const HeadCalls heads_;
   OpCursor ops_;
   CallList calls_;
+  const param::TensorParts parts_;
 };
 
 }  // namespace

@@ -37,14 +37,14 @@ at::Tensor all_slices(const at::Tensor& x, Communicator& group) {
 }
 
 struct CopyTo : Function<CopyTo> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
-    keep(ctx, Region{group});
-    return x;
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group, at::ScalarType sums) {
+    keep(ctx, CopyRegion{{group}, x.scalar_type()});
+    return x.to(sums);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const auto& [group, name] = kept<Region>(ctx);
-    const comm::CallName calls(name);
-    return {summed(std::move(grads[0]), *group), {}};
+    const auto& [region, type] = kept<CopyRegion>(ctx);
+    const comm::CallName calls(region.name);
+    return {summed(std::move(grads[0]), *region.group).to(type), {}, {}};
   }
 };
 
@@ -95,8 +95,9 @@ void all_reduce_(const at::Tensor& x, ReduceOp op, Communicator& group) {
   group.all_reduce(x, op).order_before(group.queue());
 }
 
-at::Tensor copy_to(const at::Tensor& x, Communicator& group) {
-  return group.size() == 1 ? x : CopyTo::apply(x, &group);
+at::Tensor copy_to(const at::Tensor& x, Communicator& group) { return copy_to(x, group, x.scalar_type()); }
+at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums) {
+  return group.size() == 1 ? x : CopyTo::apply(x, &group, sums);
 }
 at::Tensor reduce_from(const at::Tensor& x, Communicator& group) {
   return group.size() == 1 ? x : ReduceFrom::apply(x, &group);

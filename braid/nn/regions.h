@@ -25,7 +25,15 @@ struct Region {
   comm::OpName name = comm::CallName::current().backward();
 };
 
+// The state of a region whose backward sums: also the type of its input.
+struct CopyRegion {
+  Region region;
+  at::ScalarType type;
+};
+
 at::Tensor copy_to(const at::Tensor& x, Communicator& group);
+// The same with a copy of type `sums`, in which the gradients are summed before they are rounded to x's type.
+at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums);
 at::Tensor reduce_from(const at::Tensor& x, Communicator& group);
 // Reduces into `x` itself. REQUIRES: `x` is contiguous and no backward has saved it; autograd throws otherwise.
 at::Tensor reduce_from_(const at::Tensor& x, Communicator& group);

@@ -51,10 +51,11 @@ struct JoinNorm : Function<JoinNorm> {
     const variable_list saved = ctx->get_saved_variables();
     const kernels::Normed normed{saved[0].contiguous(), {}, saved[2], saved[3]};
     const at::Tensor dy = grads[1].defined() ? grads[1].contiguous() : at::zeros_like(normed.sum);
-    const kernels::NormGradients d = kernels::norm_backward({contiguous(grads[0]), dy}, normed, params_of(call));
+    const kernels::NormGradients d =
+        kernels::norm_backward({contiguous(grads[0]), dy, call.token_parts}, normed, params_of(call));
     push_value({call.queue, {call.weight, 0}, call.micro}, d.dweight);
     if (call.bias) push_value({call.queue, {call.bias, 0}, call.micro}, d.dbias);
-    if (branch_bias) push_row_sum({call.queue, {branch_bias, 0}, call.micro}, d.dx.view({-1, d.dx.size(-1)}));
+    if (branch_bias) push_token_sum({call.queue, {branch_bias, 0}, call.micro}, d.dx);
     return {d.dx, has_branch ? d.dx : at::Tensor(), {}, {}};
   }
 };
@@ -67,7 +68,7 @@ struct JoinOnly : Function<JoinOnly> {
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const GradTarget& bias = kept<GradTarget>(ctx);
-    if (bias.param.param) push_row_sum(bias, grads[0].reshape({-1, grads[0].size(-1)}));
+    if (bias.param.param) push_token_sum(bias, grads[0]);
     return {grads[0], grads[0], {}, {}};
   }
 };

@@ -25,6 +25,7 @@ struct NormCall {
   int micro = 0;
   Keep keep = Keep::Everything;
   double offset = -0.0;  // added to the weight; -0 changes no weight
+  int token_parts = 0;   // in which the weights' gradients are summed over tokens (kernels::norm_backward)
 };
 
 // A branch's output, to be added to the residual stream: btc, already all-reduced over the tensor axis, and its bias.

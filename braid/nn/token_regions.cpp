@@ -37,14 +37,14 @@ at::Tensor scattered(const at::Tensor& x_btc, Communicator& group) {
 }
 
 struct GatherTokens : Function<GatherTokens> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group) {
-    keep(ctx, Region{group});
-    return gathered(x_btc, *group);
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group, at::ScalarType sums) {
+    keep(ctx, CopyRegion{{group}, x_btc.scalar_type()});
+    return gathered(x_btc, *group).to(sums);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const auto& [group, name] = kept<Region>(ctx);
-    const comm::CallName calls(name);
-    return {scattered(std::move(grads[0]), *group), {}};
+    const auto& [region, type] = kept<CopyRegion>(ctx);
+    const comm::CallName calls(region.name);
+    return {scattered(std::move(grads[0]), *region.group).to(type), {}, {}};
   }
 };
 
@@ -73,13 +73,13 @@ struct ScatterSum : Function<ScatterSum> {
 
 }  // namespace
 
-Activation gather_tokens(const Activation& x_btc, Communicator& group) {
+Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums) {
   const auto again = [part = x_btc.again ? at::Tensor() : x_btc.value.detach(), part_again = x_btc.again,
                       region = Region{&group}] {
     const comm::CallName calls(region.name);
     return gathered(part_again ? part_again() : part, *region.group);
   };
-  return {GatherTokens::apply(x_btc.value, &group), again};
+  return {GatherTokens::apply(x_btc.value, &group, sums), again};
 }
 
 at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group) { return AllTokens::apply(x_btc, &group); }

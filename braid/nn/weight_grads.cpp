@@ -3,6 +3,7 @@
 
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 
@@ -38,6 +39,11 @@ at::Tensor summed_rows(const at::Tensor& dy_nc) {
 
 }  // namespace
 
+void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const param::WeightGradQueue& queue,
+              const kernels::Pieces& pieces, const at::Tensor& bias) {
+  queue.parts() ? kernels::product_in_pieces(out, a, b, pieces, bias) : kernels::product_out(out, a, b, bias);
+}
+
 std::optional<at::Tensor> any_trained(std::initializer_list<const param::Parameter*> params) {
   for (const param::Parameter* const param : params) {
     if (param && param->is_trained()) return param->data;
@@ -46,8 +52,9 @@ std::optional<at::Tensor> any_trained(std::initializer_list<const param::Paramet
 }
 
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
-  push(target, [dy = std::move(dy_no), x = std::move(x_ni)](const param::GradSlot& slot) {
-    kernels::accumulate_product(slot.target, dy, x, slot.beta);
+  const auto accumulate = target.queue->parts() ? kernels::accumulate_product_in_order : kernels::accumulate_product;
+  push(target, [dy = std::move(dy_no), x = std::move(x_ni), accumulate](const param::GradSlot& slot) {
+    accumulate(slot.target, dy, x, slot.beta);
   });
 }
 
@@ -61,6 +68,19 @@ void push_row_sum(const GradTarget& target, at::Tensor dy_nc, int64_t begin) {
     flat.narrow(0, 0, begin).zero_();
     flat.narrow(0, end, flat.numel() - end).zero_();
   });
+}
+
+void push_token_sum(const GradTarget& target, const at::Tensor& dy_btc) {
+  const int parts = target.queue->parts().of_tokens;
+  if (parts == 0) return push_row_sum(target, dy_btc.reshape({-1, dy_btc.size(-1)}));
+  if (!target.param.param->is_trained()) return;
+  std::vector<at::Tensor> sums;
+  for (int part = 0; part < parts; ++part) {
+    const int64_t begin = kernels::part_begin(dy_btc.size(1), part, parts);
+    const int64_t count = kernels::part_begin(dy_btc.size(1), part + 1, parts) - begin;
+    sums.push_back(summed_rows(dy_btc.narrow(1, begin, count).reshape({-1, dy_btc.size(-1)})).view({-1}));
+  }
+  push_value(target, kernels::tree_sum(at::stack(sums)));
 }
 
 void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n) {

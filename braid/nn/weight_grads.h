@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "braid/nn/block.h"
+#include "braid/nn/kernels/piece_product.h"
 
 namespace braid::nn {
 
@@ -29,6 +30,11 @@ struct GradTarget {
   int micro = 0;
 };
 
+// Multiplies for a layer that uses `queue`: by kernels::product_in_pieces() if sums have parts, else by
+// kernels::product_out().
+void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const param::WeightGradQueue& queue,
+              const kernels::Pieces& pieces, const at::Tensor& bias = {});
+
 // Returns the data of a trained parameter among `params`, which may be null; nothing if there is none. As an input of
 // an autograd Function, it makes the output need a gradient.
 std::optional<at::Tensor> any_trained(std::initializer_list<const param::Parameter*> params);
@@ -40,6 +46,8 @@ void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni);
 // (positions that the rank's tokens do not reach) get zero. Without sequence parallelism the product before the op
 // keeps dY too. With it, the product has the gathered dY, so the rank's own is summed here and not kept.
 void push_row_sum(const GradTarget& target, at::Tensor dy_nc, int64_t begin = 0);
+// Pushes the sum over the tokens of a hidden state, which tensor ranks split under sequence parallelism.
+void push_token_sum(const GradTarget& target, const at::Tensor& dy_btc);
 // Pushes slot = beta * slot; slot[rows[k]] += dy[k]. With beta 0 the whole table is cleared. In fast mode that happens
 // at most once a step, and never for a tied head, whose product comes first.
 void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n);

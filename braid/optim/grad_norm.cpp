@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/op_name.h"
 #include "braid/mesh/flat_range.h"
+#include "braid/optim/exact_squares.h"
 #include "braid/optim/on_device.h"
 
 namespace braid::optim {
@@ -82,6 +84,54 @@ void square_blocks(const param::OwnedRange& range, const param::Parameter& param
   });
 }
 
+// Adds the squares of the blocks that `param` has in `range` to its bins.
+template <class T>
+void add_exact_squares(const param::OwnedRange& range, const param::Parameter& param, double* bins) {
+  const T* values = range.grad.const_data_ptr<T>() - range.begin;
+  const int64_t begin = std::max(range.begin / kAlign, first_block(param));
+  const int64_t end = std::min(range.end / kAlign, end_block(param));
+  const std::vector<mesh::ElementRun> runs = uncounted(param);
+  std::mutex lock;
+  at::parallel_for(begin, std::max(begin, end), kNormGrain, [&](int64_t first, int64_t last) {
+    SquareBins own{};
+    std::vector<T> counted(kAlign);
+    for (int64_t b = first; b < last; ++b) {
+      std::copy_n(values + b * kAlign, kAlign, counted.begin());
+      for (const mesh::ElementRun& run : runs) {
+        const int64_t at = b * kAlign - param.offset, from = std::max<int64_t>(run.begin - at, 0);
+        const int64_t to = std::min(run.end - at, kAlign);
+        if (from < to) std::fill(counted.begin() + from, counted.begin() + to, T(0));
+      }
+      add_squares(runs.empty() ? values + b * kAlign : counted.data(), kAlign, own.data());
+    }
+    const std::scoped_lock hold(lock);
+    for (int k = 0; k < kNumBins; ++k) bins[k] += own[k];  // exact, so in any order
+  });
+}
+
+// The sums of squares by parameter and bin, for gradients on the host.
+class HostBins {
+ public:
+  HostBins(const param::ParamStore& store, const std::function<bool(const param::Parameter&)>& counts,
+           Communicator* shards)
+      : bins_(at::zeros({static_cast<int64_t>(store.params().size()), kNumBins}, at::kDouble)) {
+    for (const param::OwnedRange& range : store.owned()) {
+      const bool is_double = range.grad.scalar_type() == at::kDouble;
+      for (const param::Parameter& param : store.params()) {
+        if (!shards && !counts(param)) continue;  // with shards, another rank may count it
+        double* const bins = of(param);
+        is_double ? add_exact_squares<double>(range, param, bins) : add_exact_squares<float>(range, param, bins);
+      }
+    }
+    if (shards) shards->all_reduce(bins_, ReduceOp::Sum).wait_host();
+  }
+
+  double* of(const param::Parameter& param) const { return bins_.mutable_data_ptr<double>() + param.index * kNumBins; }
+
+ private:
+  at::Tensor bins_;
+};
+
 // The sums of squares by parameter, for gradients on the host. The padding of a slice up to a whole block is zero. For
 // blocks that other ranks own, this rank adds exact zeros to the all-reduce.
 class HostSquares {
@@ -125,12 +175,18 @@ GradNormExchange::GradNormExchange(const param::ParamStore& store, const ParamOr
   const ParamPlaces places = places_of(order);
   check(places.size() == order.size(), "the order names each parameter once");
 
-  squares_ = at::zeros({model.size(), static_cast<int64_t>(order.size())}, at::kDouble);
+  const bool on_host = store.flat_grads().is_cpu();
+  is_exact_ = on_host && store.reduction() == Reduction::Reproducible;
+  const int64_t num_params = static_cast<int64_t>(order.size());
+  squares_ = at::zeros({model.size(), num_params, is_exact_ ? kNumBins : 1}, at::kDouble);
   const at::Tensor own = squares_[rank_];
   model.queue().drain();  // gradients are read here, on the host
   std::optional<HostSquares> of_host;
+  std::optional<HostBins> bins;
   std::vector<double> of_device;
-  if (store.flat_grads().is_cpu()) {
+  if (is_exact_) {
+    bins.emplace(store, counts, shards);
+  } else if (on_host) {
     of_host.emplace(store, counts, shards);
   } else {
     of_device = on_device::squares(store);
@@ -139,17 +195,17 @@ GradNormExchange::GradNormExchange(const param::ParamStore& store, const ParamOr
     if (!counts(param)) continue;
     const auto place = places.find(param.name);
     if (place == places.end()) check(false, cat("the order does not name ", param.name));
-    own.mutable_data_ptr<double>()[place->second] = of_host ? (*of_host)(param) : of_device[param.index];
+    double* const squares = own.mutable_data_ptr<double>() + place->second * squares_.size(2);
+    if (bins) std::copy_n(bins->of(param), kNumBins, squares);
+    if (!bins) *squares = of_host ? (*of_host)(param) : of_device[param.index];
   }
-  const double* const squares = own.const_data_ptr<double>();
-  own_ = std::sqrt(std::accumulate(squares, squares + own.numel(), 0.0));
+  for (int64_t p = 0; p < num_params; ++p) own_squares_.push_back(sum_of(own.const_data_ptr<double>(), p));
+  own_ = std::sqrt(std::accumulate(own_squares_.begin(), own_squares_.end(), 0.0));
   work_ = model.all_gather(squares_, own);
 }
 
-std::span<const double> GradNormExchange::own_squares() const {
-  const auto count = static_cast<size_t>(squares_.size(1));
-  return std::span(squares_.const_data_ptr<double>(), static_cast<size_t>(squares_.numel()))
-      .subspan(rank_ * count, count);
+double GradNormExchange::sum_of(const double* squares, int64_t place) const {
+  return is_exact_ ? sum_of_bins(squares + place * kNumBins) : squares[place];
 }
 
 double GradNormExchange::finish() {
@@ -157,13 +213,15 @@ double GradNormExchange::finish() {
   const int64_t num_ranks = squares_.size(0), num_params = squares_.size(1);
   // Adds rank by rank, not in the communicator's tree. Ranks without a part of a parameter add an exact zero. So a
   // parameter's sum has the same bits however many stages lie between its tensor ranks.
-  const double* sums = squares_.const_data_ptr<double>();
+  double* const sums = squares_.mutable_data_ptr<double>();
+  const int64_t count = num_params * squares_.size(2);
+  for (int64_t r = 1; r < num_ranks; ++r) {
+    for (int64_t i = 0; i < count; ++i) sums[i] += sums[r * count + i];
+  }
   double total = 0;
   for (int64_t p = 0; p < num_params; ++p) {
-    double of_param = 0;
-    for (int64_t r = 0; r < num_ranks; ++r) of_param += sums[r * num_params + p];
-    of_params_.push_back(of_param);
-    total += of_param;
+    of_params_.push_back(sum_of(sums, p));
+    total += of_params_.back();
   }
   return std::sqrt(total);
 }

@@ -66,7 +66,8 @@ ParamPlaces places_of(const ParamOrder& order);  // REQUIRES: `order` outlives t
 // The gradient norm of a model. Squares are summed in float64 over fixed blocks of ParamStore::kAlign elements in
 // parameter order. Each element counts once over the ranks of `model`, which are those of one replica, along all axes
 // but data: copies along its axes and the second use of a tied parameter do not count. The result is bitwise the same
-// for every pipe size and sharding of gradients.
+// for every pipe size and sharding of gradients, and under Reduction::Reproducible on CPUs, where the sum of each
+// parameter is exact (exact_squares.h), for every tensor size.
 //
 // The norm is computed in two halves, so that other messages between the ranks travel at the same time. `counts`
 // returns true if this rank, or the ranks that it shards gradients with, count a parameter. `shards` are the ranks that
@@ -81,14 +82,19 @@ class GradNormExchange {
   // Returns the norm of the parameters that this rank counts.
   double own() const { return own_; }
   // Returns the squares of the parameters that this rank counts, by index in the order; zeros for the others.
-  std::span<const double> own_squares() const;
+  std::span<const double> own_squares() const { return own_squares_; }
   // Returns the norm of all parameters. Blocks until the exchange is done.
   double finish();
   // Returns the squares of all parameters, by index in the order. REQUIRES: finish() has been called.
   const std::vector<double>& squares() const { return of_params_; }
 
  private:
-  at::Tensor squares_;  // float64, ranks x parameters
+  // Returns the squares of a parameter, by its place in the order, from those of one rank or of all.
+  double sum_of(const double* squares, int64_t place) const;
+
+  bool is_exact_ = false;
+  at::Tensor squares_;  // float64, ranks x parameters x bins, or x 1
+  std::vector<double> own_squares_;
   double own_ = 0;
   int rank_;
   std::vector<double> of_params_;

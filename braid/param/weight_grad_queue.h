@@ -9,13 +9,25 @@
 
 namespace braid::param {
 
+// The parts in which layers form the sums that tensor ranks would divide, so that their bits do not depend on the
+// number of ranks. `of_rank`: of a dim that tensor ranks split; 0: layers sum in any order. `of_tokens`: of the tokens
+// of a hidden state on this rank.
+struct TensorParts {
+  int of_rank = 0, of_tokens = 0;
+
+  explicit operator bool() const { return of_rank > 0; }
+};
+
 class WeightGradQueue {
  public:
   // Writes target = beta * target + gradient.
   using Compute = std::function<void(const GradSlot& slot)>;
 
   // REQUIRES: `sink` outlives the queue.
-  explicit WeightGradQueue(GradSink& sink) : sink_(sink) {}
+  explicit WeightGradQueue(GradSink& sink, TensorParts parts = {}) : sink_(sink), parts_(parts) {}
+
+  // Returns the parts of the layers that use this queue.
+  const TensorParts& parts() const { return parts_; }
 
   // Adds an entry; does nothing for a frozen parameter, which has no slot. The queue owns `compute`, which keeps its
   // inputs (x, dY) alive, until it has run.
@@ -49,6 +61,7 @@ class WeightGradQueue {
   };
 
   GradSink& sink_;
+  TensorParts parts_;
   std::vector<Entry> entries_;
   bool waits_ = true;
 };

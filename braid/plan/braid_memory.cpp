@@ -18,7 +18,7 @@ constexpr double kSingle = 4;
 constexpr double kTokenBytes = 16;        // bytes of a token and its target
 constexpr double kDocumentBytes = 8;      // bytes of the number of its document
 constexpr double kTargetNumbers = 5;      // of each target that backward of the loss has, beside its place
-constexpr double kSmallBytes = 64 << 10;  // bytes that the loss, norms and generators keep
+constexpr double kSmallBytes = 64 << 10;  // bytes that the loss, norms and generators keep; twice where sums have parts
 constexpr double kMostLogits = layout::kMostLogitBytes;
 
 // Returns the bytes of a chunk of logits. Chunks have equal sizes, and there are as few as the limit allows.
@@ -89,6 +89,12 @@ bool waits_in_a_line(const PlannedRun& run) {
   return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
 }
 
+// Returns true if tensor ranks sum 16-bit types in float32.
+bool sums_wide(const RunSpec& spec) {
+  return spec.train.reduction == Reduction::Reproducible && spec.mesh.tensor > 1 &&
+         element_bytes(spec.train.dtype) < kSingle;
+}
+
 double block_working(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const TrainedMatrices& trained = x.trained[load.last_kind];
@@ -117,12 +123,15 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const double copied = trained.qkv ? copied_factors(run, x.all_tokens, x.qkv) : 0;
   const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
   const double behind_last = x.heads + again_attention + x.gathered;
+  // In reproducible mode the output's heads are copied for the weight pass (nn/head_groups.h).
+  const double outputs = waits && run.spec.train.reduction == Reduction::Reproducible ? x.heads : 0;
   const double attention =
       std::max({std::max(x.heads + gradients, x.context.working) + again_attention, behind_last, around_first}) -
-      freed + copied;
+      freed + copied + outputs;
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
-  return coming + dropped + std::max(feed, attention);
+  // Then the input's gradient and the output's are float32, beside the rounded ones.
+  return coming + dropped + std::max(feed, attention) + (sums_wide(run.spec) ? 3 * x.all_tokens : 0);
 }
 
 // Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
@@ -193,10 +202,13 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   head_everything =
       element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
   logits = element * rows * static_cast<double>(layout.vocab) / t;
-  whole_logits = logits <= kMostLogits;
+  // In reproducible mode the limit is that of all ranks' columns (nn/language_head.h).
+  const double ranks = spec.train.reduction == Reduction::Reproducible ? t : 1;
+  whole_logits = logits * ranks <= kMostLogits;
+  if (sums_wide(spec)) head_everything += rows * model.width * (kSingle - element);
   const double number = std::max(kSingle, element);
   if (whole_logits) logits += rows * (kTargetNumbers * number + kTokenBytes / 2);
-  if (!whole_logits) logits = chunk_of_logits(rows, logits / rows);
+  if (!whole_logits) logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
@@ -255,7 +267,8 @@ double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageL
                        spec.train.microbatch * spec.model.context;
   const auto of_part = [&](size_t part) { return layout.account->parts[part].tables.at(layout.extents.all); };
   const double tables = load.of_parts(of_part);
-  return batch + kSmallBytes + kSingle * tables;
+  const double small = spec.train.reduction == Reduction::Reproducible ? 2 * kSmallBytes : kSmallBytes;
+  return batch + small + kSingle * tables;
 }
 
 double passed_bytes(const PlannedRun& run, int rank) {

@@ -51,6 +51,7 @@ constexpr Row kKeys[] = {
     {"train.batch", Never},
     {"train.seed", Never},
     {"train.dtype", ByLeave},
+    {"train.tensor_parts", ByLeave},
 };
 
 template <class Rows>

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
@@ -70,6 +71,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return spec.mesh.context > 1; }},
     {Feature::Expert, "expert parallelism", "mesh.expert", [](const RunSpec& spec) { return spec.mesh.expert > 1; }},
     {Feature::Tensor, "tensor parallelism", "mesh.tensor", [](const RunSpec& spec) { return spec.mesh.tensor > 1; }},
+    {Feature::CopiedKeyHeads, "more tensor ranks than key heads", "mesh.tensor",
+     [](const RunSpec& spec) { return spec.mesh.tensor > model::num_kv_heads(spec.model); }},
     {Feature::SequenceParallel, "sequence parallelism", "mesh.sequence_parallel",
      [](const RunSpec& spec) { return spec.mesh.sequence_parallel; }},
     {Feature::Reproducible, "reproducible reduction", "train.reduction",
@@ -152,8 +155,8 @@ const std::vector<Combination>& combinations() {
       {Context, AsynchronousPipeline, Refused, "stages update within the step, each on its data ranks alone"},
       {Context, Compression, Refused, "context ranks sum parts of one gradient, uncompressed"},
       {Reproducible, Context, ChangesSemantics,
-       "reproducible reduction promises the same bits across data and pipe sizes at one mesh.context, not across "
-       "context sizes"},
+       "reproducible reduction promises the same bits across data and pipe sizes at one mesh.context and mesh.tensor, "
+       "not across context sizes"},
       {Experts, Experts, NotBuilt, "a mixture of experts is not built yet"},
       {Expert, Expert, NotBuilt, "expert parallelism is not built yet"},
       {Offload, Offload, NotBuilt, "offload is not built yet"},
@@ -214,9 +217,9 @@ const std::vector<Combination>& combinations() {
        "the two ranks of a stage complete microbatches in different orders (sync.zero = 1 can)"},
       {ShardedParameters, MirroredPipeline, Refused,
        "the two ranks of a stage complete microbatches in different orders (sync.zero = 1 can)"},
-      {Reproducible, Tensor, ChangesSemantics,
-       "reproducible reduction promises the same bits across data and pipe sizes at one mesh.tensor, not across tensor "
-       "sizes"},
+      {Reproducible, CopiedKeyHeads, ChangesSemantics,
+       "tensor ranks that share a key head add parts of its gradient, so reproducible reduction promises the same bits "
+       "across data and pipe sizes at one mesh.tensor, not across tensor sizes"},
       {ParameterServers, UserPipeline, Refused, "its ranks update the parameters of their stages"},
       {ShardedGradients, UserPipeline, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
       {ShardedParameters, UserPipeline, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},

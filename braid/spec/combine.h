@@ -34,6 +34,7 @@ enum class Feature {
   Context,               // mesh.context > 1
   Expert,                // mesh.expert > 1
   Tensor,                // mesh.tensor > 1
+  CopiedKeyHeads,        // mesh.tensor > model.kv_heads
   SequenceParallel,      // mesh.sequence_parallel
   Reproducible,          // train.reduction "reproducible"
   Compression,           // sync.compression is not "none"

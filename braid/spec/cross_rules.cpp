@@ -193,6 +193,15 @@ std::vector<CrossRule> train_rules() {
       {{"mesh.data", "train.reduction"},
        [](const View& at) { return !reproducible(at.spec) || power_of_two(at.spec.mesh.data); },
        [](const View&) { return std::string("must be a power of two when train.reduction is \"reproducible\""); }},
+      {{"train.tensor_parts", "mesh.tensor", "train.reduction"},
+       [](const View& at) {
+         const int ranks = at.spec.mesh.tensor, parts = at.spec.train.tensor_parts;
+         return !reproducible(at.spec) || ranks == 1 || (parts % ranks == 0 && power_of_two(parts / ranks));
+       },
+       [](const View& at) {
+         return cat("must be mesh.tensor (", at.spec.mesh.tensor,
+                    ") times a power of two when train.reduction is \"reproducible\"");
+       }},
       {{"train.batch", "train.microbatch", "mesh.data", "mesh.expert", "mesh.batch_shares", "train.reduction"},
        [](const View& at) {
          const int64_t unit = batch_unit(at.spec);

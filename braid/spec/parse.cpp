@@ -250,7 +250,7 @@ RunSpec checked(const TomlDocument& document, const std::string& origin, const s
   }
   put_in_order(reading, origin, reading.problems);
   if (!reading.problems.empty()) throw ConfigError(std::move(reading.problems));
-  return reading.spec;
+  return with_parts(std::move(reading.spec));
 }
 
 }  // namespace

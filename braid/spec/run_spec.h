@@ -2,6 +2,7 @@
 // section include only its header.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -81,6 +82,14 @@ namespace braid::spec {
 // in any order, so the numbers of a step are those of one replica.
 inline bool replicas_run_apart(const RunSpec& spec) {
   return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
+}
+
+// Returns `spec` with a vocabulary that is padded alike on every number of tensor ranks if the reduction is
+// reproducible.
+inline RunSpec with_parts(RunSpec spec) {
+  int& parts = spec.model.vocab_parts;
+  if (spec.train.reduction == Reduction::Reproducible) parts = std::max(parts, spec.train.tensor_parts);
+  return spec;
 }
 
 // Returns the number of ranks of the run: those of the mesh, then the servers that are ranks of their own.

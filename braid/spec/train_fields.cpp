@@ -20,7 +20,11 @@ std::vector<Field> train_fields() {
                            "tokens from all others; \"auto\" is that of model.family, and no other is possible."),
       train<&T::reduction>("train.reduction", one_of<Reduction>(),
                            "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
-                           "data and pipe size."),
+                           "data, pipe and tensor size."),
+      train<&T::tensor_parts>("train.tensor_parts", IntRange{1, 1024},
+                              "Parts in which reproducible mode forms the sums that tensor ranks divide; mesh.tensor "
+                              "times a power of two, unless mesh.tensor is 1. The vocabulary is then padded to a "
+                              "multiple of model.vocab_multiple x tensor_parts."),
       train<&T::dtype>("train.dtype", one_of<DType>(),
                        "Type of weights and activations; bfloat16 and float16 keep float32 master weights, gradients "
                        "and moments."),

@@ -45,6 +45,7 @@ struct TrainSpec {
   uint64_t seed = 1;
   Objective objective = Objective::Auto;
   Reduction reduction = Reduction::Fast;
+  int tensor_parts = 8;  // of the sums that tensor ranks divide, in reproducible mode
   DType dtype = DType::Float32;
   double loss_scale = 65536;  // float16: initial scale of the loss, which adapts
   DeviceKind device = DeviceKind::Cpu;

@@ -103,6 +103,12 @@ std::vector<int64_t> hidden_sizes(const RunSpec& spec) {
   return {spec.train.microbatch, spec.model.context / parts, spec.model.width};
 }
 
+param::TensorParts tensor_parts(const RunSpec& spec) {
+  if (spec.train.reduction == Reduction::Fast || spec.train.device != DeviceKind::Cpu) return {};
+  const int of_rank = std::max(1, spec.train.tensor_parts / spec.mesh.tensor);
+  return {of_rank, spec.mesh.sequence_parallel ? of_rank : spec.train.tensor_parts};
+}
+
 RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker)
     : groups_(groups), maker_(maker) {
   layout::ModelParams all = params_of(spec, groups, maker);
@@ -167,7 +173,7 @@ void RankModel::set_hooks(const nn::BlockHooks& hooks) {
 
 void RankModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
-  stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_);
+  stage.weight_grads = std::make_unique<param::WeightGradQueue>(*sink_, tensor_parts(spec));
   const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
   const nn::RankContext rank{groups_.over({mesh::Axis::Tensor}), *stage.weight_grads, nn::kept_by_layers(policy),
                              layout::sequence_of(spec.mesh),     context_.group(),    maker_.observer};

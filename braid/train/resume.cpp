@@ -114,8 +114,11 @@ RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& director
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
   // The files that the run began with may be gone, and a saved configuration describes the whole model. Therefore no
   // file that a configuration names for the weights or the model is opened.
-  RunSpec spec = spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
-                                 {"train.init=", "model.config="}, spec::any_hosts());
+  // A configuration from before train.tensor_parts has any number of tensor ranks.
+  std::vector<std::string> overrides{"train.init=", "model.config="};
+  if (saved.config_toml.find("\ntensor_parts = ") == std::string::npos) overrides.push_back("train.reduction=fast");
+  RunSpec spec =
+      spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), overrides, spec::any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;

@@ -25,9 +25,12 @@ TrainingChange horizons(const RunSpec& spec, const RunSpec& saved) {
   return {"optimizer.decay_steps", end(spec), end(saved)};
 }
 
+bool reproducible(const RunSpec& spec) { return spec.train.reduction == Reduction::Reproducible; }
+
 // Returns true if the changed value of the key changes training.
 bool counts(const spec::Field& field, const RunSpec& spec, const RunSpec& saved) {
   if (spec::section_of(field) == "pipeline") return asynchronous(spec) || asynchronous(saved);
+  if (field.key == "train.tensor_parts") return reproducible(spec) && reproducible(saved);
   if (field.key == "optimizer.decay_steps") return has_decay_end(spec.optimizer) && has_decay_end(saved.optimizer);
   return true;
 }
@@ -118,6 +121,11 @@ ResumedState resumed_state_of(const RunSpec& spec) {
   const RunSpec saved = saved_spec(info, directory);
   take_horizon(run, saved);
   tell_of_changes(run, saved);
+  const auto says = [&](const char* line) { return info.config_toml.find(line) != std::string::npos; };
+  if (reproducible(run.spec) && says("\nreduction = \"reproducible\"") && !says("\ntensor_parts = ")) {
+    run.choices.push_back(cat("other roundings than before: ", directory,
+                              " was saved before reproducible sums were the same on every mesh.tensor"));
+  }
   return run;
 }
 

@@ -62,7 +62,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
     : Trainer(spec, corpus, world, nn::model_maker(spec.model)) {}
 
 Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld& world, const nn::ModelMaker& maker)
-    : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
+    : spec_(spec::with_parts(spec)), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.mesh.rank())[mesh::Axis::Data]);
   groups_ =

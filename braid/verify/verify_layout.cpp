@@ -32,7 +32,7 @@ void use_one_thread() {
 RunSpec compared_run(RunSpec run, int steps) {
   run.train.check = NormCheck::Off;
   if (replayed(run) == Replayed::Replicas) run.train.steps = steps;
-  return run;
+  return spec::with_parts(std::move(run));
 }
 
 // Returns the order of sums over microbatches that the run does not have. A tree needs a power of two.
@@ -50,7 +50,7 @@ class Runs {
         serial_(serial_of(run_)),
         corpus_(corpus),
         options_(options),
-        subjects_(run),
+        subjects_(run_),
         serial_places_(serial_, subjects_, {}),
         recordings_(replayed(run) == Replayed::Replicas ? static_cast<size_t>(run.mesh.data) : 1) {}
 
@@ -69,6 +69,7 @@ class Runs {
   Differences rounded() {
     RunSpec run = run_;
     run.train.reduction = other_reduction(run);
+    if (run_.train.reduction == Reduction::Fast) run.train.tensor_parts = 1;  // the vocabulary keeps its padding
     std::deque<Comparison> comparisons;
     std::deque<Perturbation> perturbations;
     std::vector<nn::ValueObserver*> observers;

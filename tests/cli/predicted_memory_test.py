@@ -37,6 +37,7 @@ LAYOUTS = [
     ["mesh.data=2", 'sync.replication="parameter-server"'],
     ["mesh.data=2", "sync.zero=1", "train.batch=32", 'train.reduction="reproducible"'],  # trees of four microbatches
 ]
+LAYOUTS += [["mesh.tensor=2", 'train.dtype="bfloat16"', "train.batch=4", 'train.reduction="reproducible"']]  # wide sums
 SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
 LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"], ["mesh.context=2", "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 if os.environ.get("BRAID_FULL"):
@@ -84,7 +85,9 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.pipe=4"],
         *[[*more, 'train.reduction="reproducible"'] for more in (
             [], LLAMA, ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], ["mesh.pipe=2"],
-            ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], [*LLAMA, "mesh.tensor=4"], ["mesh.pipe=2", "mesh.data=2"])],
+            ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], [*LLAMA, "mesh.tensor=4"], ["mesh.pipe=2", "mesh.data=2"],
+            [*LLAMA, *SPLIT], [*SPLIT, 'train.dtype="bfloat16"', "train.batch=4"], GEMMA2, ['memory.recompute="selective"'],
+            ["model.layers=1", "model.vocab=40000", "mesh.tensor=2"], ["mesh.tensor=2", 'memory.recompute="full"'])],
         *[["model.dropout=0.1", *more] for more in (
             [], LLAMA, ["mesh.tensor=2"], ['train.dtype="bfloat16"'],
             ['memory.recompute="selective"'], [*LLAMA, 'memory.recompute="selective"'], ['memory.recompute="full"'],

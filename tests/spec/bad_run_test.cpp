@@ -197,6 +197,10 @@ TEST(BadRun, Batches) {
        {"train.reduction=reproducible", "mesh.data=3", "train.batch=24"},
        "mesh.data = 3: must be a power of two when train.reduction is \"reproducible\"; nearest valid is 2"},
       {"",
+       {"train.reduction=reproducible", "mesh.tensor=3", "train.tensor_parts=8"},
+       "train.tensor_parts = 8: must be mesh.tensor (3) times a power of two when train.reduction is \"reproducible\"; "
+       "nearest valid is 6"},
+      {"",
        {"train.reduction=reproducible", "train.batch=24"},
        "train.batch = 24: must make a power of two of microbatches per rank when train.reduction is \"reproducible\", "
        "not 6; nearest valid is 16"},

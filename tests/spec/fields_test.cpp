@@ -24,9 +24,9 @@ TEST(Fields, CoverEveryMember) {
   const RunSpec run;
   [[maybe_unused]] const auto& [preset, config, family, layers, heads, kv_heads, width, head_width, qkv_bias, qk_norm,
                                 window, attention_cap, logit_cap, query_scalar, ffn, experts, per_token, context, vocab,
-                                vocab_multiple, output_weights, dropout, init_std, norm_eps, rope_base, rope_scaling,
-                                rope_factor, rope_low, rope_high, rope_context, fast_turns, slow_turns, magnitude] =
-      run.model;
+                                vocab_multiple, vocab_parts, output_weights, dropout, init_std, norm_eps, rope_base,
+                                rope_scaling, rope_factor, rope_low, rope_high, rope_context, fast_turns, slow_turns,
+                                magnitude] = run.model;
   EXPECT_EQ(num_fields("model"), 33);
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, sequences, mask_fraction,
                                 validation_fraction] = run.data;
@@ -45,16 +45,16 @@ TEST(Fields, CoverEveryMember) {
   [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
                                 eps, decay, clip, groups] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 14);
-  [[maybe_unused]] const auto& [steps, batch, microbatch, seed, objective, reduction, dtype, loss_scale, device,
-                                cuda_graph, peak_flops, threads, eval_every, eval_sequences, log_every, save_every,
-                                save_minutes, out, overwrite, resume, init, on_spike, spike_threshold, check_replicas,
-                                check, allow_change, sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 28);
+  [[maybe_unused]] const auto& [steps, batch, microbatch, seed, objective, reduction, tensor_parts, dtype, loss_scale,
+                                device, cuda_graph, peak_flops, threads, eval_every, eval_sequences, log_every,
+                                save_every, save_minutes, out, overwrite, resume, init, on_spike, spike_threshold,
+                                check_replicas, check, allow_change, sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 29);
   [[maybe_unused]] const auto& [keep, keep_best, async, host_gib] = run.checkpoint;
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 33u + 8 + 10 + 6 + 22 + 3 + 14 + 28 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 10 + 6 + 22 + 3 + 14 + 29 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }
@@ -139,7 +139,7 @@ TEST(Printed, ReadsBackToAnEqualRun) {
   for (const auto& spec : {plain, peculiar_run()}) {
     const std::string printed = to_toml(spec);
     const RunSpec read = parse_run(printed, "printed", {});
-    EXPECT_EQ(read, spec) << printed;
+    EXPECT_EQ(read, with_parts(spec)) << printed;
     EXPECT_EQ(to_toml(read), printed);
   }
 }

@@ -87,14 +87,16 @@ class Replay {
 
   std::map<std::string, at::Tensor> params() {
     std::map<std::string, at::Tensor> all;
-    for (const param::Parameter& param : model_.params().params()) all[param.name] = param.data.detach().clone();
+    for (const param::Parameter& param : model_.params().params()) {
+      all[param.name] = param.data.detach().narrow(0, 0, param.placement.global_shape[0]).clone();  // without padding
+    }
     return all;
   }
 
  private:
   static RunSpec alone(RunSpec spec) {
     spec.mesh = {};
-    return spec;
+    return spec::with_parts(spec);
   }
 
   struct Place {

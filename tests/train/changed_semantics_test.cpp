@@ -43,7 +43,10 @@ void local(RunSpec& spec) { two_replicas(spec), spec.sync.replication = Replicat
 void served(RunSpec& spec) { two_replicas(spec), spec.sync.replication = ReplicationKind::ParameterServer; }
 void asynchronous(RunSpec& spec) { spec.mesh.pipe = 2, spec.pipeline.schedule = "pipedream"; }
 void mirrored(RunSpec& spec) { spec.mesh.pipe = 2, spec.pipeline.schedule = "dualpipe"; }
-void tensor_ranks(RunSpec& spec) { spec.mesh.tensor = 2, spec.train.reduction = Reduction::Reproducible; }
+void ranks_that_share_a_key_head(RunSpec& spec) {
+  spec.model.family = ModelFamily::Llama, spec.model.kv_heads = 1;
+  spec.mesh.tensor = 2, spec.train.reduction = Reduction::Reproducible;
+}
 
 void context_ranks(RunSpec& spec) {
   spec.mesh.context = 2, spec.model.context = 8, spec.train.reduction = Reduction::Reproducible;
@@ -105,8 +108,8 @@ void expect_bits_of(const RunSpec& two, const RunSpec& one) {
   EXPECT_FALSE(same_bits(params(two), params(one)));
 }
 
-void reproducible_on_tensor_ranks() {
-  const RunSpec two = with(plain_spec(), tensor_ranks);
+void reproducible_with_copied_key_heads() {
+  const RunSpec two = with(plain_spec(), ranks_that_share_a_key_head);
   expect_bits_of(two, with(two, [](RunSpec& spec) { spec.mesh.tensor = 1; }));
 }
 
@@ -126,7 +129,7 @@ const std::vector<Change> kChanges = {
     {AsynchronousPipeline, Clipping, asynchronous_pipelines_that_clip},
     {Compression, Data, compressed_sums},
     {Compression, MirroredPipeline, compressed_pairs},
-    {Reproducible, Tensor, reproducible_on_tensor_ranks},
+    {Reproducible, CopiedKeyHeads, reproducible_with_copied_key_heads},
     {Reproducible, Context, reproducible_on_context_ranks},
 };
 

@@ -134,5 +134,51 @@ TEST_F(FirstFormat, GivesAConstantRateNoHorizon) {
   EXPECT_EQ(resumed_state_of(constant).spec.optimizer.decay_steps, 0);
 }
 
+class ReproducibleSums : public ScratchFolder {
+ protected:
+  // A checkpoint of one step, whose configuration is without `left_out`.
+  RunSpec saved(const std::string& left_out, int tensor_ranks) {
+    RunSpec spec = tiny_spec(6, 2);
+    spec.model.vocab = 300;
+    spec.train.reduction = Reduction::Reproducible;
+    spec.train.tensor_parts = 6;
+    spec.data = {.paths = {"text"}, .tokenizer = kByteTokenizer};
+    spec.mesh.tensor = tensor_ranks;
+    std::string config = spec::to_toml(spec);
+    if (!left_out.empty()) config.erase(config.find(left_out), left_out.size());
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.step();
+      trainer.save(path("step-1"), config);
+    });
+    spec.train.resume = path("step-1");
+    return spec;
+  }
+  std::vector<std::string> changed_keys(const RunSpec& spec) const {
+    std::vector<std::string> keys;
+    for (const TrainingChange& change :
+         training_changes(spec, saved_spec(ckpt::read_checkpoint_info(path("step-1")), path("step-1")))) {
+      keys.push_back(change.key);
+    }
+    return keys;
+  }
+};
+
+TEST_F(ReproducibleSums, FromBeforeTheirPartsAreOthers) {
+  const RunSpec spec = saved("tensor_parts = 6\n", 3);
+  EXPECT_EQ(resumed_state_of(spec).choices,
+            spec::Strings{cat("other roundings than before: ", spec.train.resume,
+                              " was saved before reproducible sums were the same on every mesh.tensor")});
+  EXPECT_TRUE(changed_keys(spec).empty());
+}
+
+TEST_F(ReproducibleSums, HaveOneNumberOfParts) {
+  RunSpec spec = saved("", 1);
+  EXPECT_TRUE(resumed_state_of(spec).choices.empty());
+  spec.train.tensor_parts = 4;
+  EXPECT_EQ(changed_keys(spec), std::vector<std::string>{"train.tensor_parts"});
+  spec.train.reduction = Reduction::Fast;
+  EXPECT_TRUE(changed_keys(spec).empty());
+}
+
 }  // namespace
 }  // namespace braid::train::resumed_state_test

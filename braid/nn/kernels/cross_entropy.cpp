@@ -48,13 +48,23 @@ SoftmaxSums softmax_sums(const Logits& of, int64_t real, const at::Tensor& colum
   const at::Tensor& logits_nv = of.nv;
   if (of.cap == 0 && on_device::takes(logits_nv)) return on_device::softmax_sums(logits_nv, real, column_n);
   if (!logits_nv.is_cpu()) return composed_sums(of, real, column_n);
+  return softmax_sums_of(of, {0, real}, column_n);
+}
+
+SoftmaxSums softmax_sums_of(const Logits& of, const ColumnRange& columns, const at::Tensor& all_column_n) {
+  const at::Tensor& logits_nv = of.nv;
+  const int64_t real = columns.end - columns.begin;
+  at::Tensor column_n = all_column_n;
+  if (columns.begin > 0) column_n = column_n.sub(columns.begin);
+  if (columns.begin > 0 || columns.end < logits_nv.size(1)) column_n = column_n.masked_fill(column_n.ge(real), -1);
   const int64_t n = logits_nv.size(0), width = logits_nv.size(1);
   const at::Tensor sums_3n = at::empty({3, n}, logits_nv.options().dtype(math_type(logits_nv)));
   const SoftmaxSums sums{sums_3n.select(0, 0), sums_3n.select(0, 1), sums_3n.select(0, 2)};
   with_type(logits_nv, [&](auto zero) {
     using T = decltype(zero);
     using M = MathOf<T>;
-    const LogitRows<const T> logits{read<T>(logits_nv), width, real, read<int64_t>(column_n), static_cast<M>(of.cap)};
+    const LogitRows<const T> logits{read<T>(logits_nv) + columns.begin, width, real, read<int64_t>(column_n),
+                                    static_cast<M>(of.cap)};
     const SoftmaxSumRows<T> rows{logits, write<M>(sums.max_n), write<M>(sums.sum_n), write<M>(sums.target_n)};
     parallel_rows(n, width, [&](RowRange range) { best_kernels<CrossEntropyKernels<T>>().sums(rows, range); });
   });

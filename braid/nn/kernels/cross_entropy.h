@@ -20,6 +20,10 @@ struct Logits {
   double cap;
 };
 
+struct ColumnRange {
+  int64_t begin, end;
+};
+
 struct SoftmaxSums {
   at::Tensor max_n;     // -inf if there is no real column
   at::Tensor sum_n;     // sum of exp(x - max)
@@ -28,6 +32,9 @@ struct SoftmaxSums {
 
 // column_n: int64, the column of each row's target, below `real`; negative if another rank has that column.
 SoftmaxSums softmax_sums(const Logits& logits, int64_t real, const at::Tensor& column_n);
+
+// Returns the sums of columns begin .. end - 1, on a CPU; the target's logit is 0 if it is in another column.
+SoftmaxSums softmax_sums_of(const Logits& logits, const ColumnRange& columns, const at::Tensor& column_n);
 
 // The inputs of the gradient of n rows.
 struct SoftmaxGradient {

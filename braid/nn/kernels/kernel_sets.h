@@ -10,6 +10,7 @@
 #include "braid/nn/kernels/generation_loops.h"
 #include "braid/nn/kernels/norm_rows.h"
 #include "braid/nn/kernels/processor.h"
+#include "braid/nn/kernels/tile_loops.h"
 
 namespace braid::kernels {
 
@@ -61,6 +62,11 @@ const GenerationKernels<T>& set_of(std::type_identity<GenerationKernels<T>>) {
   return kGeneration<T>;
 }
 
+template <class M>
+const PlainTileKernels<M>& set_of(std::type_identity<PlainTileKernels<M>>) {
+  return kPlainTiles<M>;
+}
+
 }  // namespace BRAID_ROWS
 
 template <class Kernels, Processor processor>
@@ -80,5 +86,7 @@ BRAID_INSTANTIATE(c10::BFloat16)
 BRAID_INSTANTIATE(c10::Half)
 template const CappedScoreKernels<float>& compiled_kernels<CappedScoreKernels<float>, BRAID_PROCESSOR>();
 template const CappedScoreKernels<double>& compiled_kernels<CappedScoreKernels<double>, BRAID_PROCESSOR>();
+template const PlainTileKernels<float>& compiled_kernels<PlainTileKernels<float>, BRAID_PROCESSOR>();
+template const PlainTileKernels<double>& compiled_kernels<PlainTileKernels<double>, BRAID_PROCESSOR>();
 
 }  // namespace braid::kernels

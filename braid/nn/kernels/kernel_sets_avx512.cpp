@@ -13,6 +13,7 @@
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/rows.h"
+#include "braid/nn/kernels/tile_sums.h"
 
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
 #define BRAID_PROCESSOR Processor::Avx512

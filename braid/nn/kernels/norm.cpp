@@ -4,6 +4,7 @@
 #include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/norm_arguments.h"
 #include "braid/nn/kernels/on_device.h"
+#include "braid/nn/kernels/piece_product.h"
 #include "braid/nn/kernels/processor.h"
 
 namespace braid::kernels {
@@ -39,9 +40,11 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
   with_type(normed.sum, [&](auto zero) {
     using T = decltype(zero);
     const auto rows = rows_of<T>(d, normed, params, out);
-    const at::Tensor sums = sums_over_rows<T>(normed.sum, 2, [&](RowRange range, MathOf<T>* to) {
+    const auto sum_rows = [&](RowRange range, MathOf<T>* to) {
       best_kernels<RowKernels<T>>().norm_backward(rows, range, to);
-    });
+    };
+    const at::Tensor sums = d.token_parts > 0 ? tree_sum(sums_over_tokens<T>(normed.sum, {2, d.token_parts}, sum_rows))
+                                              : sums_over_rows<T>(normed.sum, 2, sum_rows);
     out.dweight = sums.select(0, 0);
     out.dbias = sums.select(0, 1);
   });

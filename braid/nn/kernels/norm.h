@@ -41,9 +41,11 @@ struct NormGradients {
   at::Tensor dweight, dbias;
 };
 // The inputs of norm_backward(). `dsum` is the gradient that reaches the sum directly, not through the norm; undefined
-// means zero.
+// means zero. With `token_parts`, on CPUs: the gradients of weights and bias are summed over each of so many parts of
+// the tokens of [.., t, c], then over the parts in a tree (tree_sum()).
 struct NormCotangents {
   at::Tensor dsum, dy;
+  int token_parts = 0;
 };
 NormGradients norm_backward(const NormCotangents& cotangents, const Normed& normed, const NormParams& params);
 

@@ -121,4 +121,33 @@ at::Tensor sums_over_rows(const at::Tensor& x, int64_t num_sums, const Body& bod
   return parts.select(0, 0);
 }
 
+// The sums of sums_over_tokens().
+struct TokenSums {
+  int64_t num_sums;
+  int64_t parts;  // of each sequence's tokens
+};
+
+// Computes sums over the rows of each part of the tokens of x [.., t, c], sequence after sequence. Returns [parts,
+// num_sums, c].
+template <class T, class Body>
+at::Tensor sums_over_tokens(const at::Tensor& x, const TokenSums& of, const Body& body) {
+  using M = MathOf<T>;
+  const int64_t t = x.size(-2), sequences = num_rows(x) / std::max<int64_t>(1, t), width = of.num_sums * x.size(-1);
+  const at::Tensor all = at::empty({of.parts, sequences, of.num_sums, x.size(-1)}, x.options().dtype(math_type(x)));
+  M* const sums = write<M>(all);
+  parallel_rows(of.parts * sequences, t * width, [&](RowRange blocks) {
+    for (int64_t i = blocks.begin; i < blocks.end; ++i) {
+      const int64_t part = i / sequences, first = i % sequences * t;
+      body(RowRange{first + t * part / of.parts, first + t * (part + 1) / of.parts}, sums + i * width);
+    }
+  });
+  parallel_rows(of.parts, sequences * width, [&](RowRange parts) {
+    for (int64_t part = parts.begin; part < parts.end; ++part) {
+      M* const of_part = sums + part * sequences * width;
+      best_kernels<RowKernels<T>>().sum_parts({of_part, sequences, width, of_part}, {0, width});
+    }
+  });
+  return all.select(1, 0);
+}
+
 }  // namespace braid::kernels

@@ -1,6 +1,6 @@
 // Sets of inner loops over raw memory, each compiled once for each kind of processor: RowKernels (rows.h),
-// CrossEntropyKernels (cross_entropy_rows.h), GenerationKernels (generation_rows.h), CappedScoreKernels and
-// ElementCopyKernels (capped_rows.h).
+// CrossEntropyKernels (cross_entropy_rows.h), PlainTileKernels (tile_sums.h), GenerationKernels (generation_rows.h),
+// CappedScoreKernels and ElementCopyKernels (capped_rows.h).
 #pragma once
 
 namespace braid::kernels {

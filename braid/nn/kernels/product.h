@@ -31,5 +31,8 @@ void product_out(at::Tensor out, const at::Tensor& a, const at::Tensor& b, const
 // CPUs with AVX512-BF16, bfloat16 has a kernel of its own, whose result does not depend on the number of threads. Other
 // CPUs widen the operands; on CUDA the library's product writes float32.
 void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, const at::Tensor& x_ni, double beta);
+// The same on CPUs, with bits that depend neither on the number of outputs and inputs nor on the number of threads.
+void accumulate_product_in_order(const at::Tensor& slot_oi, const at::Tensor& dy_no, const at::Tensor& x_ni,
+                                 double beta);
 
 }  // namespace braid::kernels

@@ -15,6 +15,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "braid/base/errors.h"
 
@@ -29,14 +30,14 @@ namespace {
 
 #define BRAID_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
-constexpr int64_t kTileRows = 14, kTileColumns = 32;
+constexpr int64_t kTileRows = 14;
 constexpr int64_t kLanes = 16;
 // Mask of all elements; without masks, intrinsics of g++ 12 warn of an uninitialised register.
 constexpr __mmask16 kAll = 0xFFFF;
-constexpr int64_t kDyWidth = 16;  // columns of a woven panel of dy
-constexpr int64_t kDepth = 128;   // pairs of rows in a block
-constexpr int64_t kGroup = 4;     // panels of dy that a thread has woven at a time
-constexpr int64_t kSpan = 24;     // panels of x that a task covers
+constexpr int64_t kDyWidth = kTileLanes;  // columns of a woven panel of dy
+constexpr int64_t kDepth = 128;           // pairs of rows in a block
+constexpr int64_t kGroup = 4;             // panels of dy that a thread has woven at a time
+constexpr int64_t kSpan = 24;             // panels of x that a task covers
 
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
@@ -105,15 +106,9 @@ BRAID_AVX512_BF16 void store(const TileOut& out, const __m512 (&sums)[kTileRows]
   }
 }
 
-// Computes one tile over `depth` pairs of rows.
-BRAID_AVX512_BF16 void tile(const uint32_t* dy, const uint32_t* x, int64_t depth, const TileOut& out) {
-  if (out.add) {  // prefetches the sums that store() will read
-    for (int64_t r = 0; r < out.rows; ++r) {
-      _mm_prefetch(out.data + r * out.stride, _MM_HINT_T0);
-      _mm_prefetch(out.data + r * out.stride + kLanes, _MM_HINT_T0);
-    }
-  }
-  __m512 sums[kTileRows][2];
+// Computes the sums of a tile over `depth` pairs of rows.
+BRAID_AVX512_BF16 inline __attribute__((always_inline)) void sum_pairs(const uint32_t* dy, const uint32_t* x,
+                                                                       int64_t depth, __m512 (&sums)[kTileRows][2]) {
 #pragma GCC unroll 14
   for (int r = 0; r < kTileRows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
   for (int64_t k = 0; k < depth; ++k, dy += kDyWidth, x += kTileColumns) {
@@ -126,6 +121,18 @@ BRAID_AVX512_BF16 void tile(const uint32_t* dy, const uint32_t* x, int64_t depth
       sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pair, second);
     }
   }
+}
+
+// Computes one tile over `depth` pairs of rows.
+BRAID_AVX512_BF16 void tile(const uint32_t* dy, const uint32_t* x, int64_t depth, const TileOut& out) {
+  if (out.add) {  // prefetches the sums that store() will read
+    for (int64_t r = 0; r < out.rows; ++r) {
+      _mm_prefetch(out.data + r * out.stride, _MM_HINT_T0);
+      _mm_prefetch(out.data + r * out.stride + kLanes, _MM_HINT_T0);
+    }
+  }
+  __m512 sums[kTileRows][2];
+  sum_pairs(dy, x, depth, sums);
   can_stream(out) ? stream(out, sums) : store(out, sums);
 }
 
@@ -190,10 +197,74 @@ void product_bf16(const ProductBf16& call) {
   });
 }
 
+namespace {
+
+// Packs pairs that are neighbours in memory, four lanes and four pairs at a time. The last element of an odd number has
+// a pair with zero.
+void pack_neighbours(const PanelSource& source, int64_t width, uint32_t* to) {
+  const auto* const from = static_cast<const uint16_t*>(source.data);
+  const int64_t pairs = source.inner / 2, fours = source.lanes / 4 * 4;
+  const auto pair = [&](int64_t lane, int64_t k) {
+    uint32_t value = 0;
+    std::memcpy(&value, from + lane * source.lane_stride + 2 * k, k < pairs ? sizeof(uint32_t) : sizeof(uint16_t));
+    return value;
+  };
+  const auto four = [&](int64_t lane, int64_t k) {
+    return _mm_loadu_ps(reinterpret_cast<const float*>(from + lane * source.lane_stride + 2 * k));
+  };
+  const int64_t depth = parts(source.inner, 2), whole = pairs / 4 * 4;
+  for (int64_t lane = 0; lane < fours; lane += 4) {
+    for (int64_t k = 0; k < whole; k += 4) {
+      __m128 a = four(lane, k), b = four(lane + 1, k), c = four(lane + 2, k), d = four(lane + 3, k);
+      _MM_TRANSPOSE4_PS(a, b, c, d);
+      float* const out = reinterpret_cast<float*>(to + k * width + lane);
+      _mm_storeu_ps(out, a);
+      _mm_storeu_ps(out + width, b);
+      _mm_storeu_ps(out + 2 * width, c);
+      _mm_storeu_ps(out + 3 * width, d);
+    }
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t lane = k < whole ? fours : 0; lane < width; ++lane)
+      to[k * width + lane] = lane < source.lanes ? pair(lane, k) : 0;
+  }
+}
+
+void pack_pairs(const PanelSource& source, int64_t width, void* packed) {
+  auto* const to = static_cast<uint32_t*>(packed);
+  if (source.inner_stride == 1) return pack_neighbours(source, width, to);
+  weave({static_cast<const uint16_t*>(source.data), source.inner_stride, source.inner, source.lanes}, width, to);
+}
+
+BRAID_AVX512_BF16 void multiply_pairs(const PackedTile& packed, const void* left, void* to) {
+  const auto *dy = static_cast<const uint32_t*>(packed.rows), *x = static_cast<const uint32_t*>(packed.columns);
+  __m512 sums[kTileRows][2];
+  sum_pairs(dy, x, packed.depth, sums);
+  float* const out = static_cast<float*>(to);
+  const float* const before = static_cast<const float*>(left);
+#pragma GCC unroll 14
+  for (int r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 2
+    for (int s = 0; s < 2; ++s) {
+      const int64_t at = r * kTileColumns + s * kLanes;
+      _mm512_storeu_ps(out + at, left ? _mm512_add_ps(_mm512_loadu_ps(before + at), sums[r][s]) : sums[r][s]);
+    }
+  }
+}
+
+}  // namespace
+
+const TileKernels& pair_tiles() {
+  static constexpr TileKernels kTiles{kTileRows,        kTileColumns, sizeof(uint16_t), 2,
+                                      sizeof(uint32_t), pack_pairs,   multiply_pairs};
+  return kTiles;
+}
+
 #else
 
 bool has_product_bf16() { return false; }
 void product_bf16(const ProductBf16&) { check(false, "this processor has no AVX512-BF16"); }
+const TileKernels& pair_tiles() { check(false, "this processor has no AVX512-BF16"); }
 
 #endif
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "braid/nn/kernels/tile_sums.h"
+
 namespace braid::kernels {
 
 // A matrix of bfloat16 whose rows are contiguous. `stride` is the distance between rows, in elements.
@@ -25,5 +27,9 @@ bool has_product_bf16();
 // Divides the work with the calling thread's at::parallel_for. One thread sums each element, in an order that depends
 // only on n: over pairs of rows within a block of 256 rows, then over the blocks. Subnormal inputs count as zero.
 void product_bf16(const ProductBf16& call);
+
+// Returns the tiles of bfloat16 operands: a packed element is a pair of inner elements, and sums are float32. A pair is
+// one step of a sum. REQUIRES: has_product_bf16().
+const TileKernels& pair_tiles();
 
 }  // namespace braid::kernels
