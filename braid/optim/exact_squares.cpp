@@ -23,10 +23,11 @@ Doubles four_squares(const T* values) {
 // Returns 1.5 x 2^52 units of the bin.
 double rounder(int bin) { return std::ldexp(1.5, 52 + kTopExponent - kBinBits * (bin + 1)); }
 
-// Returns the bin of the digits of `square` that count most.
+// Returns the first bin that gets a part of `square`. The square is less than half a unit of the bin before, so it is
+// rounded to zero there, whichever larger squares are in its block.
 int bin_of(double square) {
   int exponent = 0;
-  std::frexp(square, &exponent);  // square < 2^exponent
+  std::frexp(2 * square, &exponent);  // 2 square < 2^exponent
   return std::clamp((kTopExponent - exponent) / kBinBits, 0, kNumBins - 1);
 }
 
@@ -47,7 +48,7 @@ double largest_square(const T* values, int64_t count) {
 template <class T>
 void add_block(const T* values, int64_t count, double* bins) {
   const double largest = largest_square(values, count);
-  if (!(largest < std::ldexp(1.0, kTopExponent))) {
+  if (!(largest < std::ldexp(0.5, kTopExponent))) {
     bins[0] += largest;
     return;
   }

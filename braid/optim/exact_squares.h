@@ -8,7 +8,7 @@
 
 namespace braid::optim {
 
-// Bin k has multiples of 2^(kTopExponent - kBinBits (k + 1)) below 2^(kTopExponent - kBinBits k) in size. A sum is that
+// Bin k has multiples of u = 2^(kTopExponent - kBinBits (k + 1)) of at most 2^(kBinBits - 1) u in size. A sum is that
 // of all bins. Bins of several sums may be added in any order: up to 2^31 squares, each addition is exact. A number
 // that is not finite, or whose square is beyond the first bin, makes the first bin what it is; squares below the last
 // bin count as zero.
