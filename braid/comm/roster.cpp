@@ -129,7 +129,7 @@ ChannelMessage Roster::answered(const std::map<int, at::Tensor>& by_rank) {
 }
 
 ChannelMessage Roster::received(const at::Tensor& own) {
-  channel_->send(0, kTag, {{}, {copy_of(own)}});
+  channel_->send(0, kTag, with_own_memory({{}, {own}}));
   for (;;) {
     ChannelEvent event = channel_->recv_any(kTag, Channel::kNoDeadline);
     if (event.kind == ChannelEvent::Kind::Received) return std::move(event.message);
