@@ -7,7 +7,6 @@ ddp is DistributedDataParallel, fsdp is fully_shard of every block and of the mo
 casts inside autocast (ddp) or by fsdp's mixed precision, which is what braid's bfloat16 means. AdamW, no clipping.
 """
 import contextlib
-import json
 import os
 import pathlib
 import sys
@@ -21,6 +20,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from gpt2 import VOCAB, Gpt2  # noqa: E402
+from steps import serve  # noqa: E402
 
 
 def parallel(model, kind, dtype, ranks):
@@ -60,9 +60,7 @@ def main():
         dist.barrier()
         return time.perf_counter() - begin
 
-    print("ready", flush=True)
-    for number, _ in enumerate(sys.stdin):
-        print(json.dumps({"seconds": step(number)}), flush=True)
+    serve(step)
     dist.destroy_process_group()
 
 

@@ -5,7 +5,6 @@ thread each. One process per rank; a step for each line "step" on standard input
 
 SCHEDULE is a class of torch.distributed.pipelining.schedules. Fused AdamW, no clipping, float32.
 """
-import json
 import os
 import pathlib
 import sys
@@ -19,6 +18,7 @@ from torch.distributed.pipelining import PipelineStage, schedules
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from gpt2 import POSITIONS, VOCAB, WIDTH, Block  # noqa: E402
+from steps import serve  # noqa: E402
 
 RANKS = 2
 V_SHAPED = ("ScheduleZBVZeroBubble", "ScheduleDualPipeV")
@@ -92,9 +92,7 @@ def main():
         dist.barrier()
         return time.perf_counter() - begin
 
-    print("ready", flush=True)
-    for number, _ in enumerate(sys.stdin):
-        print(json.dumps({"seconds": step(number)}), flush=True)
+    serve(step)
     dist.destroy_process_group()
 
 

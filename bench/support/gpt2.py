@@ -21,18 +21,21 @@ class Block(nn.Module):
 
 
 class Gpt2(nn.Module):
-    def __init__(self):
+    def __init__(self, block=Block, vocab=VOCAB):
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(VOCAB, WIDTH), nn.Embedding(POSITIONS, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.wte, self.wpe = nn.Embedding(vocab, WIDTH), nn.Embedding(POSITIONS, WIDTH)
+        self.blocks = nn.ModuleList(block() for _ in range(LAYERS))
         self.ln_f = nn.LayerNorm(WIDTH)
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=0.02)
 
-    def forward(self, tokens, targets):
+    def hidden(self, tokens):
         x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)
-        logits = F.linear(self.ln_f(x), self.wte.weight)
+        return self.ln_f(x)
+
+    def forward(self, tokens, targets):
+        logits = F.linear(self.hidden(tokens), self.wte.weight)
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())

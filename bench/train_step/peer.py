@@ -15,6 +15,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from gpt2 import VOCAB, Gpt2  # noqa: E402
+from steps import serve  # noqa: E402
 
 
 def main():
@@ -40,9 +41,7 @@ def main():
         loss.item()
         return time.perf_counter() - begin
 
-    print("ready", flush=True)
-    for number, _ in enumerate(sys.stdin):
-        print(json.dumps({"seconds": step(number)}), flush=True)
+    serve(step)
     print(json.dumps({"peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}), flush=True)
 
 

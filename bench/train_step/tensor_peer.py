@@ -7,7 +7,6 @@ Megatron's plan: queries, keys, values and the first matrix of the feed-forward 
 tied table by its vocabulary, padded so that the ranks divide it, and the loss parallel over it. Fused AdamW,
 global-norm clipping.
 """
-import json
 import os
 import pathlib
 import sys
@@ -22,7 +21,8 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, loss_parallel, parallelize_module
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from gpt2 import HEADS, LAYERS, POSITIONS, VOCAB, WIDTH  # noqa: E402
+from gpt2 import HEADS, VOCAB, WIDTH, Gpt2  # noqa: E402
+from steps import serve  # noqa: E402
 
 PADDED = (VOCAB + 127) // 128 * 128
 
@@ -45,21 +45,12 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.ln_2(x)), approximate="tanh"))
 
 
-class Gpt2(nn.Module):
+class SplitGpt2(Gpt2):
     def __init__(self):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(PADDED, WIDTH), nn.Embedding(POSITIONS, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.ln_f = nn.LayerNorm(WIDTH)
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
+        super().__init__(Block, PADDED)
 
     def forward(self, tokens, targets, mesh):
-        x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        rows = DTensor.from_local(self.ln_f(x).flatten(0, 1), mesh, [Replicate()])
+        rows = DTensor.from_local(self.hidden(tokens).flatten(0, 1), mesh, [Replicate()])
         return F.cross_entropy(F.linear(rows, self.wte.weight), targets.flatten())
 
 
@@ -90,15 +81,10 @@ def main():
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     torch.manual_seed(1)
     mesh = init_device_mesh("cpu", (ranks,))
-    model = parallel(Gpt2(), mesh)
+    model = parallel(SplitGpt2(), mesh)
     parameters = list(model.parameters())
-    local = [p.to_local() if isinstance(p, DTensor) else p.data for p in parameters]
-    for part in local:
-        part.grad = None
-    split = torch.optim.AdamW([p for p in parameters if isinstance(p, DTensor)], lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1,
-                              fused=True)
-    whole = torch.optim.AdamW([p for p in parameters if not isinstance(p, DTensor)], lr=1e-4, betas=(0.9, 0.95),
-                              weight_decay=0.1, fused=True)
+    groups = [[p for p in parameters if isinstance(p, DTensor) == split] for split in (True, False)]
+    optimizers = [torch.optim.AdamW(group, lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True) for group in groups]
     data = torch.randint(VOCAB, (16, batch, context + 1))
 
     def step(number):
@@ -109,15 +95,13 @@ def main():
             loss = model(window[:, :-1], window[:, 1:], mesh)
             loss.backward()
         clip(parameters, 1.0)
-        for optimizer in (split, whole):
+        for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         dist.barrier()
         return time.perf_counter() - begin
 
-    print("ready", flush=True)
-    for number, _ in enumerate(sys.stdin):
-        print(json.dumps({"seconds": step(number)}), flush=True)
+    serve(step)
     dist.destroy_process_group()
 
 

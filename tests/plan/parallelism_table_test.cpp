@@ -36,7 +36,7 @@ TEST(ParallelismTable, GradientsOfFloat64AreTwiceAsLarge) {
   EXPECT_EQ(rows(run)[0].sent_bytes, 2 * single);
 }
 
-// Of three times all weights and gradients, the frozen half is sent once: it is gathered for the forward.
+// A step sends trained weights twice and their gradients once. The frozen half is sent once, for the forward.
 TEST(ParallelismTable, FrozenWeightsAreGatheredToo) {
   RunSpec run = small();
   run.model.output_weights = OutputWeights::Untied;
