@@ -10,24 +10,26 @@
 #include <utility>
 #include <vector>
 
+#include "braid/base/clock.h"
 #include "tests/comm/memory_wire.h"
 
 namespace braid::comm::tests::own_sums_test {
 namespace {
 
-constexpr auto kInstant = std::chrono::milliseconds(0), kSlow = std::chrono::milliseconds(100);
+constexpr auto kInstant = std::chrono::milliseconds(0);
 constexpr auto kSlowMessage = std::chrono::milliseconds(4);
 
-// All-reduces that take `duration` and leave the tensor as it is.
+// All-reduces that leave the tensor as it is. Each lasts `slowness` times what has passed since the one before. A
+// measured all-reduce by messages lies in that time, so with 2 and more they are slower on every host at any load.
 class PretendedSums final : public transport::OwnAllReduce {
  public:
-  PretendedSums(std::chrono::milliseconds duration, std::atomic<int>& num_sums)
-      : duration_(duration), num_sums_(num_sums) {}
+  PretendedSums(int slowness, std::atomic<int>& num_sums) : slowness_(slowness), num_sums_(num_sums) {}
   ~PretendedSums() override { stop(); }
   void add(const at::Tensor&, std::function<void()> done) override {
-    threads_.emplace_back([this, done = std::move(done)] {
-      if (duration_ > kInstant) std::this_thread::sleep_for(duration_);
+    threads_.emplace_back([this, duration = slowness_ * (now_seconds() - end_), done = std::move(done)] {
+      if (duration > 0) std::this_thread::sleep_for(std::chrono::duration<double>(duration));
       ++num_sums_;
+      end_ = now_seconds();
       done();
     });
   }
@@ -37,15 +39,17 @@ class PretendedSums final : public transport::OwnAllReduce {
   }
 
  private:
-  const std::chrono::milliseconds duration_;
+  const int slowness_;
   std::atomic<int>& num_sums_;
+  std::atomic<double> end_ = now_seconds();  // of the one before
   std::vector<std::thread> threads_;
 };
 
 class PretendingTransport final : public MemoryTransport {
  public:
   struct Sums {
-    std::chrono::milliseconds duration, of_message;  // of_message: of sending one
+    int slowness;
+    std::chrono::milliseconds of_message;  // of sending one
     std::atomic<int> count{0};
   };
   PretendingTransport(Medium& medium, int rank, int size, Sums& sums)
@@ -58,7 +62,7 @@ class PretendingTransport final : public MemoryTransport {
   bool has_own_sum(const Call& call) const override { return call.type == at::kFloat && call.op == ReduceOp::Sum; }
   std::unique_ptr<transport::OwnAllReduce> own_all_reduce(std::shared_ptr<const transport::Group>,
                                                           std::function<void()>) override {
-    return std::make_unique<PretendedSums>(sums_.duration, sums_.count);
+    return std::make_unique<PretendedSums>(sums_.slowness, sums_.count);
   }
 
  private:
@@ -71,11 +75,10 @@ struct Counted {
   int of_large = 0;  // all-reduces of 8 MiB on the world and on its halves
 };
 
-Counted counted(int num_ranks, ReductionOrder order, std::chrono::milliseconds duration,
-                std::chrono::milliseconds of_message = kInstant) {
+Counted counted(int num_ranks, ReductionOrder order, int slowness, std::chrono::milliseconds of_message = kInstant) {
   Medium medium(num_ranks);
   OneFailureState failures;
-  PretendingTransport::Sums sums{.duration = duration, .of_message = of_message};
+  PretendingTransport::Sums sums{.slowness = slowness, .of_message = of_message};
   std::atomic<int> at_start{0};
   const auto make_world = [&](int rank, Queue& queue) {
     return world_over(std::make_unique<PretendingTransport>(medium, rank, num_ranks, sums),
@@ -94,25 +97,25 @@ Counted counted(int num_ranks, ReductionOrder order, std::chrono::milliseconds d
 }
 
 TEST(OwnSums, that_are_slower_are_not_taken) {
-  const Counted sums = counted(4, ReductionOrder::Measured, kSlow);
+  const Counted sums = counted(4, ReductionOrder::Measured, 3);
   EXPECT_EQ(sums.at_start, 2 * 4 * 4) << "one size of pairs and one of the world: four times on each rank";
   EXPECT_EQ(sums.of_large, 0);
 }
 
 TEST(OwnSums, that_are_faster_are_taken_in_groups_of_all_sizes) {
-  EXPECT_EQ(counted(2, ReductionOrder::Measured, kInstant, kSlowMessage).of_large, 2) << "a group of one has no sums";
-  EXPECT_EQ(counted(4, ReductionOrder::Measured, kInstant, kSlowMessage).of_large, 2 * 4);
-  EXPECT_EQ(counted(5, ReductionOrder::Measured, kInstant, kSlowMessage).of_large, 2 * 5);
+  EXPECT_EQ(counted(2, ReductionOrder::Measured, 0, kSlowMessage).of_large, 2) << "a group of one has no sums";
+  EXPECT_EQ(counted(4, ReductionOrder::Measured, 0, kSlowMessage).of_large, 2 * 4);
+  EXPECT_EQ(counted(5, ReductionOrder::Measured, 0, kSlowMessage).of_large, 2 * 5);
 }
 
 TEST(OwnSums, are_neither_measured_nor_taken_in_the_order_of_the_tree) {
-  const Counted sums = counted(4, ReductionOrder::Tree, kInstant);
+  const Counted sums = counted(4, ReductionOrder::Tree, 0);
   EXPECT_EQ(sums.at_start, 0);
   EXPECT_EQ(sums.of_large, 0);
 }
 
 TEST(OwnSums, are_not_measured_in_a_world_of_one) {
-  EXPECT_EQ(counted(1, ReductionOrder::Measured, kInstant).at_start, 0);
+  EXPECT_EQ(counted(1, ReductionOrder::Measured, 0).at_start, 0);
 }
 
 TEST(OwnSums, sizes_count_what_a_rank_receives) {
