@@ -44,5 +44,7 @@ std::vector<CrossRule> placement_rules();
 std::vector<CrossRule> objective_rules();
 // Returns the rules of writing checkpoints and resuming from them.
 std::vector<CrossRule> checkpoint_rules();
+// Returns the rules of the [run] section.
+std::vector<CrossRule> launch_rules();
 
 }  // namespace braid::spec

@@ -16,6 +16,7 @@
 #include "braid/spec/parse.h"
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/tokenize/tokenizer_identity.h"
+#include "braid/train/left_out_states.h"
 #include "braid/train/resumed_state.h"
 #include "braid/train/saved_tensors.h"
 
@@ -187,10 +188,6 @@ bool same_tokenizer(const std::string& a, const std::string& b) {
 
 namespace {
 
-// Keys on which the residuals of compression depend.
-constexpr const char* kRanksOfResiduals[] = {"mesh.data", "mesh.tensor", "mesh.pipe", "pipeline.schedule",
-                                             "pipeline.partition"};
-
 bool carries_over(const SyncSpec& sync) {
   return sync.compression >= CompressionKind::TopK;  // the kinds before TopK round, and carry nothing over
 }
@@ -271,48 +268,6 @@ std::vector<Problem> resume_problems(const Resumed& run, const ckpt::CheckpointI
                      cat(info.step)});
   }
   return found;
-}
-
-namespace {
-
-// Describes a changed compression or changed ranks; "" if the saved residuals fit.
-std::string reducer_state_problem(const RunSpec& spec, const ckpt::CheckpointInfo& info, const std::string& directory) {
-  if (info.config_toml.empty()) return cat(directory, " has no configuration");
-  const RunSpec saved = saved_spec(info, directory);
-  spec::Strings keys{"sync.compression", "sync.compression_rank"};
-  keys.insert(keys.end(), std::begin(kRanksOfResiduals), std::end(kRanksOfResiduals));
-  for (const std::string& key : keys) {
-    const std::string was = spec::value_text(*spec::find_field(key), saved),
-                      is = spec::value_text(*spec::find_field(key), spec);
-    if (was != is) return cat(key, " was ", was, " in ", directory, " and is ", is);
-  }
-  return "";
-}
-
-}  // namespace
-
-std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, const RunSpec& spec,
-                                    const ckpt::CheckpointInfo& info, const std::string& directory) {
-  const auto carried_over = [](const ckpt::PlacedTensor& each) { return each.name.starts_with(sync::kReducerState); };
-  if (std::none_of(tensors.begin(), tensors.end(), carried_over)) return "";
-  const std::string why = reducer_state_problem(spec, info, directory);
-  if (why.empty()) return "";
-  std::erase_if(tensors, carried_over);
-  return "what compression carries over begins at zero: " + why;
-}
-
-std::vector<std::string> leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors,
-                                                    const ckpt::CheckpointInfo& info, const std::string& directory) {
-  if (info.config_toml.empty()) return {};
-  const RunSpec saved = saved_spec(info, directory);
-  std::set<std::string> released;
-  std::erase_if(tensors, [&](const ckpt::PlacedTensor& each) {
-    const std::string name = each.name.substr(each.name.rfind('/') + 1);
-    if (ckpt::is_weight(each.name) || !spec::is_frozen(saved.optimizer, name)) return false;
-    released.insert(name);
-    return true;
-  });
-  return {released.begin(), released.end()};
 }
 
 }  // namespace braid::train

@@ -5,6 +5,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/agree.h"
+#include "braid/train/left_out_states.h"
 #include "braid/train/resume.h"
 #include "braid/train/saved_tensors.h"
 #include "braid/train/spike_watch.h"
