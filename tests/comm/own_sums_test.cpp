@@ -114,9 +114,7 @@ TEST(OwnSums, are_neither_measured_nor_taken_in_the_order_of_the_tree) {
   EXPECT_EQ(sums.of_large, 0);
 }
 
-TEST(OwnSums, are_not_measured_in_a_world_of_one) {
-  EXPECT_EQ(counted(1, ReductionOrder::Measured, 0).at_start, 0);
-}
+TEST(OwnSums, are_not_measured_in_a_world_of_one) { EXPECT_EQ(counted(1, ReductionOrder::Measured, 0).at_start, 0); }
 
 TEST(OwnSums, sizes_count_what_a_rank_receives) {
   const transport::OwnSumSizes sizes{.of_two = 1000, .of_more = 300};
