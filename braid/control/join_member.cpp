@@ -27,11 +27,11 @@ class MemberJoin {
   std::unique_ptr<JobControl> run();
 
  private:
-  enum class Place { Nowhere, Gate, Inside };
+  enum class Place { Nowhere, Gate, Refused, Inside };
 
   std::unique_ptr<JobControl> attempt();
   Socket connect();
-  void pass_gate(Socket& socket) const;
+  void pass_gate(Socket& socket);
   void receive(Socket& socket, std::span<char> into) const;
   std::vector<JobNode> table(TlsConnection& line);
   std::vector<JobNode> checked(JobTable table) const;
@@ -86,7 +86,7 @@ Socket MemberJoin::connect() {
 }
 
 // The peer is not authenticated yet, so none of its messages ends this node.
-void MemberJoin::pass_gate(Socket& socket) const {
+void MemberJoin::pass_gate(Socket& socket) {
   AuthenticationBytes nonce;
   receive(socket, nonce);
   const AuthenticationBytes answer = options_.keys->authentication_answer(nonce, {socket.own_end(), socket.peer_end()});
@@ -95,6 +95,7 @@ void MemberJoin::pass_gate(Socket& socket) const {
   receive(socket, {&verdict, 1});
   if (verdict == kAccepted) return;
   if (verdict != kRefused) throw RetryableError("another program listens there");
+  came_to_ = Place::Refused;
   throw RetryableError(cat("node ", options_.node, " is refused: the token (", options_.token_key,
                            ") is another than node 0's, or the attempt or an address"));
 }

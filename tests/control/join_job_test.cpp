@@ -1,8 +1,10 @@
 // Nodes that may join, and the refusals of all others.
 #include "braid/control/join_job.h"
 
+#include <atomic>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "braid/control/authenticator.h"
 #include "tests/control/nodes_of_a_job.h"
@@ -98,11 +100,32 @@ TEST(JoinJob, another_token_is_refused_on_both_sides) {
 
 TEST(JoinJob, another_attempt_does_not_meet) {
   auto all = job_options(2);
-  for (auto& options : all) options.join_seconds = 0.5;
+  for (auto& options : all) options.join_seconds = 2;
   all[1].keys = keys_of(kTestToken, 1);
   const auto errors = join_each(all).errors;
-  EXPECT_TRUE(holds(errors[0], {"node 1 did not come within 0.5 s", "attempt"}));
+  EXPECT_TRUE(holds(errors[0], {"node 1 did not come within 2.0 s", "attempt"}));
   EXPECT_TRUE(holds(errors[1], {"node 1 did not reach node 0", "attempt"}));
+}
+
+// Node 0 refuses the first call of node 1 and closes its later ones, as it does while it ends.
+TEST(JoinJob, a_refusal_is_not_forgotten_when_node_zero_closes) {
+  auto options = job_options(2)[1];
+  options.join_seconds = 1;
+  const Socket listener = Socket::listening("test", loopback_at(options.root.port));
+  std::atomic<bool> ended = false;
+  std::string error;
+  std::jthread node([&] {
+    error = error_of(options);
+    ended = true;
+  });
+  for (bool first = true; !ended; poll(nullptr, 0, 1)) {
+    Socket heard = listener.accept();
+    if (!heard || !std::exchange(first, false)) continue;
+    heard.send(std::string(sizeof(AuthenticationBytes), 'n') + kRefused);
+    receive(heard, sizeof(AuthenticationBytes));
+  }
+  node.join();
+  EXPECT_TRUE(holds(error, {"did not reach node 0", "node 1 is refused: the token"}));
 }
 
 TEST(JoinJob, nobody_listens) {
@@ -140,7 +163,7 @@ TEST(JoinJob, what_is_waited_for_is_said) {
 TEST(JoinJob, who_has_another_token_is_told_of_where_others_are_awaited) {
   auto all = job_options(2);
   std::set<std::string> said;
-  for (auto& options : all) options.join_seconds = 0.5;
+  for (auto& options : all) options.join_seconds = 2;
   all[0].on_wait_seconds = 0.1;
   all[0].on_wait = [&](const std::string& what) { said.insert(what); };
   all[1].keys = keys_of(std::string(64, 'b'), 0);
@@ -151,13 +174,13 @@ TEST(JoinJob, who_has_another_token_is_told_of_where_others_are_awaited) {
 
 TEST(JoinJob, who_does_not_come_is_a_failure_of_the_world) {
   auto all = job_options(4);
-  for (auto& options : all) options.join_seconds = 0.5;
+  for (auto& options : all) options.join_seconds = 3;
   std::vector<std::string> errors(2);
   {
     std::jthread root([&] { errors[0] = error_of(all[0]); });
     errors[1] = error_of(all[1]);
   }
-  for (const std::string& error : errors) EXPECT_TRUE(holds(error, {"run: nodes 2, 3 did not come within 0.5 s"}));
+  for (const std::string& error : errors) EXPECT_TRUE(holds(error, {"run: nodes 2, 3 did not come within 3.0 s"}));
 }
 
 TEST(JoinJob, another_program_listens_at_the_address) {
