@@ -1,0 +1,19 @@
+// Checks of a folder before a scratch file is created there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/base/errors.h"
+
+namespace braid::disk {
+
+// Returns "1.5 GiB".
+std::string gib(int64_t bytes);
+
+// Returns problems about `key`: the folder is missing, not a folder, not writable, in memory (tmpfs, ramfs), or has
+// less than `bytes` of free space.
+std::vector<Problem> folder_problems(const std::string& folder, int64_t bytes, const std::string& key);
+
+}  // namespace braid::disk

@@ -1,0 +1,83 @@
+// Cuts operations at the borders of stripes.
+#include "braid/disk/striped_files.h"
+
+#include <algorithm>
+
+namespace braid::disk {
+
+int64_t StripedFiles::bytes_of_each(int64_t bytes, size_t disks) {
+  const auto round = kStripeBytes * static_cast<int64_t>(disks);
+  return (bytes + round - 1) / round * kStripeBytes;
+}
+
+template <class Span, class Start>
+Ticket StripedFiles::start(int64_t offset, Span memory, const Start& start_on) {
+  std::vector<Part>& parts = parts_[++last_id_];
+  const auto disks = static_cast<int64_t>(disks_.size());
+  while (!memory.empty()) {
+    const int64_t stripe = offset / kStripeBytes, inside = offset % kStripeBytes;
+    const auto bytes = static_cast<size_t>(std::min(kStripeBytes - inside, static_cast<int64_t>(memory.size())));
+    Disk& disk = *disks_[static_cast<size_t>(stripe % disks)];
+    parts.emplace_back(&disk, start_on(disk, stripe / disks * kStripeBytes + inside, memory.first(bytes)));
+    memory = memory.subspan(bytes);
+    offset += static_cast<int64_t>(bytes);
+  }
+  return {last_id_};
+}
+
+Ticket StripedFiles::read(int64_t offset, std::span<std::byte> to) {
+  return start(offset, to, [](Disk& disk, int64_t at, std::span<std::byte> part) { return disk.read(at, part); });
+}
+
+Ticket StripedFiles::write(int64_t offset, std::span<const std::byte> from) {
+  return start(offset, from,
+               [](Disk& disk, int64_t at, std::span<const std::byte> part) { return disk.write(at, part); });
+}
+
+// If one disk fails, no operation may be under way on the others either, and each later wait throws.
+void StripedFiles::wait(Ticket ticket) {
+  const auto found = parts_.find(ticket.id);
+  const std::vector<Part> parts = found == parts_.end() ? std::vector<Part>() : std::move(found->second);
+  parts_.erase(ticket.id);
+  try {
+    for (const auto& [disk, part] : parts) disk->wait(part);
+    for (const auto& disk : disks_) disk->wait({});
+  } catch (...) {
+    drain();
+    throw;
+  }
+}
+
+void StripedFiles::wait_all() {
+  drain();
+  parts_.clear();
+  for (const auto& disk : disks_) disk->wait_all();
+}
+
+void StripedFiles::drain() noexcept {
+  for (const auto& disk : disks_) disk->drain();
+}
+
+int64_t StripedFiles::bytes_read() const {
+  int64_t sum = 0;
+  for (const auto& disk : disks_) sum += disk->bytes_read();
+  return sum;
+}
+
+int64_t StripedFiles::bytes_written() const {
+  int64_t sum = 0;
+  for (const auto& disk : disks_) sum += disk->bytes_written();
+  return sum;
+}
+
+std::vector<std::string> StripedFiles::notes() const {
+  std::vector<std::string> all;
+  for (const auto& disk : disks_) {
+    for (const std::string& note : disk->notes()) {
+      if (std::find(all.begin(), all.end(), note) == all.end()) all.push_back(note);
+    }
+  }
+  return all;
+}
+
+}  // namespace braid::disk
