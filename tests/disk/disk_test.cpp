@@ -81,7 +81,7 @@ TEST_P(DiskTest, RandomOperationsEqualAModelInMemory) {
   for (Slot& slot : slots) settle(slot);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, DiskTest, testing::Values(Engine::Threads),
+INSTANTIATE_TEST_SUITE_P(Engines, DiskTest, testing::Values(Engine::IoUring, Engine::Threads),
                          [](const auto& info) { return info.param == Engine::IoUring ? "IoUring" : "Threads"; });
 
 }  // namespace
