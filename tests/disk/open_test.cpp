@@ -1,0 +1,117 @@
+// Folders that are refused, and systems that refuse the fast ways.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+
+#include "braid/base/text.h"
+#include "tests/disk/disk_folder.h"
+#include "tests/disk/refused_call.h"
+
+namespace braid::open_test {
+namespace {
+
+using namespace braid::disk;
+
+class OpenTest : public DiskFolder {
+ protected:
+  Options options(int64_t bytes) const { return {{folder_}, bytes}; }
+
+  // Ends the process, with 0 if a new disk returns what it took. Prints its notes.
+  [[noreturn]] void use_disk_and_exit() const {
+    const auto disk = open(options(1 << 20));
+    for (const std::string& note : disk->notes()) std::fprintf(stderr, "%s\n", note.c_str());
+    AlignedBuffer out = filled(1 << 20, 1), in(1 << 20);
+    disk->write(0, out.bytes());
+    disk->wait(disk->read(0, in.bytes()));
+    std::_Exit(are_equal(in, out) ? 0 : 1);
+  }
+  // Ends the process; prints the problems.
+  [[noreturn]] void fail_to_open_and_exit() const {
+    try {
+      open(options(1 << 20));
+    } catch (const ConfigError& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      std::_Exit(2);
+    }
+    std::_Exit(0);
+  }
+};
+
+std::string refusal(const Options& options) {
+  try {
+    open(options);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(OpenTest, AllProblemsAreInOneMessage) {
+  const std::string file = folder_ + "/file";
+  std::ofstream(file) << "text";
+  const std::string text = refusal({{folder_ + "/missing", file, folder_}, int64_t{3} << 60});
+  EXPECT_NE(text.find(cat("memory.paths = ", folder_, "/missing: must exist: No such file or directory\n")), text.npos);
+  EXPECT_NE(text.find(cat("memory.paths = ", file, ": must be a folder\n")), text.npos);
+  EXPECT_NE(text.find(cat(folder_, ": needs 1073741824.0 GiB of free space; it has ")), text.npos) << text;
+  EXPECT_EQ(refusal({{}, 1}), "memory.paths: must name a folder");
+}
+
+TEST_F(OpenTest, FolderInMemoryIsRefused) {
+  EXPECT_EQ(refusal({{"/dev/shm"}, 1}), "memory.paths = /dev/shm: must be on a disk; this folder is in memory (tmpfs)");
+}
+
+TEST_F(OpenTest, FolderThatTakesNoFilesIsRefused) {
+  EXPECT_NE(refusal({{"/proc"}, 1}).find("memory.paths = /proc: "), std::string::npos);
+}
+
+using OpenDeathTest = OpenTest;
+
+TEST_F(OpenDeathTest, FolderOfAnotherUserIsRefused) {
+  if (::getuid() != 0) GTEST_SKIP() << "takes root, to become another user";
+  EXPECT_EXIT(
+      {
+        if (::setuid(65534) != 0) std::_Exit(1);
+        fail_to_open_and_exit();
+      },
+      testing::ExitedWithCode(2), "must be writable: Permission denied");
+}
+
+TEST_F(OpenDeathTest, RefusedIoUringIsReplacedByThreads) {
+  for (const auto& [fault, text] : {std::pair(EPERM, "Operation not permitted"),
+                                    {ENOSYS, "Function not implemented"},
+                                    {ENOMEM, "Cannot allocate memory"}}) {
+    EXPECT_EXIT((refuse({SYS_io_uring_setup, static_cast<unsigned>(fault)}), use_disk_and_exit()),
+                testing::ExitedWithCode(0),
+                cat("^io_uring is refused \\(", text, "\\); threads read and write the scratch files\n$"));
+  }
+}
+
+TEST_F(OpenDeathTest, RefusedDirectIoIsReplacedByThePageCache) {
+  EXPECT_EXIT((refuse({SYS_fcntl, EINVAL, 2, O_DIRECT}), use_disk_and_exit()), testing::ExitedWithCode(0),
+              "no direct I/O \\(Invalid argument\\); bytes go through the page cache\n$");
+  EXPECT_EXIT((refuse({SYS_pwrite64, EINVAL}), use_disk_and_exit()), testing::ExitedWithCode(0),
+              "no direct I/O \\(Invalid argument\\); bytes go through the page cache\n$");
+}
+
+TEST_F(OpenDeathTest, FileSystemWithoutUnnamedFilesHoldsAnUnlinkedOne) {
+  EXPECT_EXIT(
+      {
+        refuse({SYS_openat, EOPNOTSUPP, 2, O_TMPFILE & ~O_DIRECTORY});
+        const auto disk = open(options(1 << 20));
+        std::_Exit(is_empty() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(OpenDeathTest, SpaceIsReserved) {
+  EXPECT_EXIT((refuse({SYS_fallocate, ENOSPC}), fail_to_open_and_exit()), testing::ExitedWithCode(2),
+              "cannot reserve 0.0 GiB for a scratch file: No space left on device");
+  EXPECT_EXIT((refuse({SYS_fallocate, EOPNOTSUPP}), use_disk_and_exit()), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace braid::open_test
