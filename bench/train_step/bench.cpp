@@ -30,14 +30,17 @@ struct Arguments {
   std::string dtype;
   int context = 64, batch = 4, data = 1, tensor = 1, threads = 2;
   std::string reduction = "fast";
+  std::string disk = "-";  // folder of optimizer states; "-": they are in memory
+  double clip_norm = 0;
 
   int ranks() const { return data * tensor; }
 };
 
 Arguments arguments(int argc, char** argv) {
-  if (argc != 7 && argc != 8) {
+  if (argc < 7 || argc > 10) {
     std::fprintf(stderr,
-                 "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS TENSOR_RANKS THREADS_PER_RANK [REDUCTION]\n");
+                 "usage: bench_train_step DTYPE CONTEXT BATCH DATA_RANKS TENSOR_RANKS THREADS_PER_RANK [REDUCTION "
+                 "[DISK_FOLDER|- [CLIP_NORM]]]\n");
     std::exit(2);
   }
   return {argv[1],
@@ -46,7 +49,9 @@ Arguments arguments(int argc, char** argv) {
           std::atoi(argv[4]),
           std::atoi(argv[5]),
           std::atoi(argv[6]),
-          argc == 8 ? argv[7] : "fast"};
+          argc > 7 ? argv[7] : "fast",
+          argc > 8 ? argv[8] : "-",
+          argc > 9 ? std::atof(argv[9]) : braid::OptimizerSpec().clip_norm};
 }
 
 braid::RunSpec spec_of(const Arguments& given) {
@@ -55,6 +60,11 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.mesh.data = given.data;
   spec.mesh.tensor = given.tensor;
   spec.optimizer.lr = 1e-4;
+  spec.optimizer.clip_norm = given.clip_norm;
+  if (given.disk != "-") {
+    spec.memory.optimizer = braid::Tier::Disk;
+    spec.memory.paths = {given.disk};
+  }
   spec.train.steps = 1000000;
   spec.train.batch = given.batch;
   spec.train.microbatch = given.batch / given.data;

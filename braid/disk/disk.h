@@ -71,6 +71,10 @@ class Disk {
   // Like wait_all(), but leaves errors to the next wait: for destructors of the memory's owners.
   virtual void drain() noexcept = 0;
 
+  // Maps bytes [offset, offset + bytes) of the space to `address`, in place of what is mapped there (mapping.h). Throws
+  // RunError. REQUIRES: multiples of kBlockBytes; inside the space.
+  virtual void map_at(std::byte* address, int64_t offset, int64_t bytes) = 0;
+
   virtual int64_t bytes_read() const = 0;  // by operations that have ended
   virtual int64_t bytes_written() const = 0;
   // Returns sentences for the user about slower ways that were taken: threads for io_uring, the page cache for direct

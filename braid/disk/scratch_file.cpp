@@ -1,6 +1,8 @@
 // Operations are carried out as transfers, one after another until all bytes are there.
 #include "braid/disk/scratch_file.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -41,6 +43,13 @@ Ticket ScratchFile::start(Operation operation) {
   under_way_.push_back(operation);
   submit_rest(operation);
   return {operation.id};
+}
+
+void ScratchFile::map_at(std::byte* address, int64_t offset, int64_t bytes) {
+  check(offset >= 0 && bytes <= file_->bytes() - offset, "a mapping is inside the space");
+  const void* const mapped = ::mmap(address, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                                    file_->descriptor(), offset);
+  if (mapped == MAP_FAILED) throw RunError(cat(file_->folder(), ": cannot map scratch space: ", std::strerror(errno)));
 }
 
 bool ScratchFile::conflicts(const Operation& operation) const {

@@ -10,19 +10,31 @@ int64_t StripedFiles::bytes_of_each(int64_t bytes, size_t disks) {
   return (bytes + round - 1) / round * kStripeBytes;
 }
 
+template <class Call>
+void StripedFiles::for_each_part(int64_t offset, int64_t bytes, const Call& on) const {
+  const auto disks = static_cast<int64_t>(disks_.size());
+  for (int64_t done = 0; done < bytes;) {
+    const int64_t stripe = (offset + done) / kStripeBytes, inside = (offset + done) % kStripeBytes;
+    const int64_t length = std::min(kStripeBytes - inside, bytes - done);
+    on(*disks_[static_cast<size_t>(stripe % disks)], stripe / disks * kStripeBytes + inside, done, length);
+    done += length;
+  }
+}
+
 template <class Span, class Start>
 Ticket StripedFiles::start(int64_t offset, Span memory, const Start& start_on) {
   std::vector<Part>& parts = parts_[++last_id_];
-  const auto disks = static_cast<int64_t>(disks_.size());
-  while (!memory.empty()) {
-    const int64_t stripe = offset / kStripeBytes, inside = offset % kStripeBytes;
-    const auto bytes = static_cast<size_t>(std::min(kStripeBytes - inside, static_cast<int64_t>(memory.size())));
-    Disk& disk = *disks_[static_cast<size_t>(stripe % disks)];
-    parts.emplace_back(&disk, start_on(disk, stripe / disks * kStripeBytes + inside, memory.first(bytes)));
-    memory = memory.subspan(bytes);
-    offset += static_cast<int64_t>(bytes);
-  }
+  for_each_part(offset, std::ssize(memory), [&](Disk& disk, int64_t at, int64_t first, int64_t bytes) {
+    const Span part = memory.subspan(static_cast<size_t>(first), static_cast<size_t>(bytes));
+    parts.emplace_back(&disk, start_on(disk, at, part));
+  });
   return {last_id_};
+}
+
+void StripedFiles::map_at(std::byte* address, int64_t offset, int64_t bytes) {
+  for_each_part(offset, bytes, [&](Disk& disk, int64_t at, int64_t first, int64_t length) {
+    disk.map_at(address + first, at, length);
+  });
 }
 
 Ticket StripedFiles::read(int64_t offset, std::span<std::byte> to) {

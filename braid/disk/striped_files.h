@@ -25,6 +25,7 @@ class StripedFiles final : public Disk {
   void wait(Ticket ticket) override;
   void wait_all() override;
   void drain() noexcept override;
+  void map_at(std::byte* address, int64_t offset, int64_t bytes) override;
   int64_t bytes_read() const override;
   int64_t bytes_written() const override;
   std::vector<std::string> notes() const override;
@@ -32,6 +33,10 @@ class StripedFiles final : public Disk {
  private:
   using Part = std::pair<Disk*, Ticket>;
 
+  // Calls on(disk, offset in it, first byte, number of bytes) for each part of [offset, offset + bytes) that is in one
+  // stripe.
+  template <class Call>
+  void for_each_part(int64_t offset, int64_t bytes, const Call& on) const;
   template <class Span, class Start>
   Ticket start(int64_t offset, Span memory, const Start& start_on);
 

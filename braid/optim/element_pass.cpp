@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
 
 #include "braid/base/bfloat16.h"
 #include "braid/base/errors.h"
@@ -78,6 +79,13 @@ void update_on_host(const ElementRange<T>& whole, Data* data, const uint8_t* gro
   });
 }
 
+// Returns the part of a stretch whose places are in the chunk; its length is 0 or less if there is none.
+StateStretch part_in(const StateStretch& stretch, const Chunk& chunk) {
+  const int64_t begin = std::max(stretch.place, chunk.begin) - stretch.place;
+  const int64_t end = std::min(stretch.place + stretch.length(), chunk.end) - stretch.place;
+  return {stretch.range, stretch.begin + begin, stretch.begin + end, stretch.place + begin};
+}
+
 }  // namespace
 
 std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const ParamFilter& takes) {
@@ -103,6 +111,7 @@ std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const 
 OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches,
                         const param::ParamStore& store) {
   const int64_t length = stretches.empty() ? 0 : stretches.back().place + stretches.back().length();
+  if (store.disk()) return {name, stretches, store.disk()->zeros(length, store.flat_master().scalar_type())};
   return {name, stretches, at::zeros({length}, store.flat_master().options().requires_grad(false))};
 }
 
@@ -119,34 +128,87 @@ std::vector<OptimizerState> ElementPass::zero_states() const {
   return states;
 }
 
-void ElementPass::run(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) const {
-  const bool is_double = store_.flat_master().scalar_type() == at::kDouble;
-  is_double ? run_as<double>(step, number, states) : run_as<float>(step, number, states);
+void ElementPass::open_disk(std::span<const OptimizerState> states) {
+  std::vector<at::Tensor> flats;
+  for (const OptimizerState& state : states) flats.push_back(state.flat);
+  if (store_.disk()->has(store_.flat_master())) flats.push_back(store_.flat_master());
+  on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), flats);
 }
 
 template <class T>
-void ElementPass::run_as(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) const {
-  with_factors_type<T>(rule_, [&](auto type) {
-    using Factors = typename decltype(type)::type;
-    std::vector<Factors> of_groups;
-    for (const auto& [lr_scale, weight_decay] : groups_.rates()) {
-      of_groups.push_back(Factors::of(rule_, ElementStep{step.lr * lr_scale, step.grad_scale, weight_decay, number}));
+struct ElementPass::Places {
+  T* master;
+  std::array<T*, 2> states;
+};
+
+template <class T>
+ElementPass::Places<T> ElementPass::in_memory(const StateStretch& stretch,
+                                              std::span<const OptimizerState> states) const {
+  const param::OwnedRange& owned = store_.owned()[static_cast<size_t>(stretch.range)];
+  Places<T> places{owned.master.mutable_data_ptr<T>() + (stretch.begin - owned.begin), {}};
+  for (size_t i = 0; i < states.size(); ++i) {
+    places.states[i] = states[i].flat.mutable_data_ptr<T>() + stretch.place;
+  }
+  return places;
+}
+
+template <class T>
+ElementPass::Places<T> ElementPass::in_chunk(const StateStretch& stretch, const Chunk& chunk) const {
+  const auto at = [&](size_t i) { return reinterpret_cast<T*>(chunk.memory[i]) + (stretch.place - chunk.begin); };
+  const size_t num_states = static_cast<size_t>(rule_.num_states());
+  Places<T> places{chunk.memory.size() > num_states ? at(num_states) : in_memory<T>(stretch, {}).master, {}};
+  for (size_t i = 0; i < num_states; ++i) places.states[i] = at(i);
+  return places;
+}
+
+template <class Call>
+void ElementPass::with_factors(const OptimizerStep& step, int64_t number, const Call& call) const {
+  const auto as = [&]<class T>(std::type_identity<T>) {
+    with_factors_type<T>(rule_, [&](auto type) {
+      using Factors = typename decltype(type)::type;
+      std::vector<Factors> of_groups;
+      for (const auto& [lr_scale, weight_decay] : groups_.rates()) {
+        of_groups.push_back(Factors::of(rule_, ElementStep{step.lr * lr_scale, step.grad_scale, weight_decay, number}));
+      }
+      call(of_groups);
+    });
+  };
+  const bool is_double = store_.flat_master().scalar_type() == at::kDouble;
+  is_double ? as(std::type_identity<double>()) : as(std::type_identity<float>());
+}
+
+void ElementPass::run(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) {
+  if (store_.disk()) {
+    begin(step, number, states);
+    return finish();
+  }
+  with_factors(step, number, [&]<class Factors>(const std::vector<Factors>& of_groups) {
+    for (const StateStretch& stretch : stretches_) {
+      update(stretch, of_groups, in_memory<typename Factors::Number>(stretch, states));
     }
-    for (const StateStretch& stretch : stretches_) update(stretch, of_groups, states);
+  });
+}
+
+void ElementPass::begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) {
+  if (!on_disk_) open_disk(states);
+  with_factors(step, number, [&]<class Factors>(const std::vector<Factors>& of_groups) {
+    on_disk_->begin([this, of_groups](const Chunk& chunk) {
+      for (const StateStretch& stretch : stretches_) {
+        const StateStretch part = part_in(stretch, chunk);
+        if (part.length() > 0) update(part, of_groups, in_chunk<typename Factors::Number>(part, chunk));
+      }
+    });
   });
 }
 
 template <class Factors>
 void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>& of_groups,
-                         std::span<const OptimizerState> states) const {
+                         const Places<typename Factors::Number>& places) const {
   using T = typename Factors::Number;
   const param::OwnedRange& owned = store_.owned()[static_cast<size_t>(stretch.range)];
   const int64_t at = stretch.begin - owned.begin, block = stretch.begin / param::ParamStore::kAlign;
-  const auto state = [&](size_t i) {
-    return i < states.size() ? states[i].flat.template mutable_data_ptr<T>() + stretch.place : nullptr;
-  };
-  const ElementRange<T> range{owned.master.mutable_data_ptr<T>() + at, owned.grad.const_data_ptr<T>() + at, state(0),
-                              state(1), stretch.length()};
+  const ElementRange<T> range{places.master, owned.grad.const_data_ptr<T>() + at, places.states[0], places.states[1],
+                              stretch.length()};
   void* const data = static_cast<std::byte*>(owned.data.mutable_data_ptr()) + at * owned.data.element_size();
   if (groups_on_device_.defined()) {
     return on_device::update(groups_on_device_.narrow(0, block, stretch.length() / param::ParamStore::kAlign),

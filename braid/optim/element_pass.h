@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "braid/optim/chunked_pass.h"
 #include "braid/optim/element_rule.h"
 #include "braid/optim/optimizer.h"
 #include "braid/optim/parameter_groups.h"
@@ -18,7 +20,7 @@ using ParamFilter = std::function<bool(const param::Parameter&)>;
 // Returns this rank's shards of the parameters that `takes` selects. Stretches are as long as possible, and their
 // places in the state are consecutive.
 std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const ParamFilter& takes);
-// Returns a state of zeros for the elements of `stretches`.
+// Returns a state of zeros for the elements of `stretches`, on store.disk() if there is one.
 OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches,
                         const param::ParamStore& store);
 
@@ -29,21 +31,38 @@ class ElementPass {
               const ParamFilter& takes = {});
 
   std::vector<OptimizerState> zero_states() const;
-  // Runs update `number`, counted from 1. REQUIRES: `states` are like those of zero_states(), in the same order.
-  void run(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) const;
+  // Runs update `number`, counted from 1. REQUIRES: `states` are like those of zero_states(), in the same order, and
+  // the same in every call.
+  void run(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states);
+
+  // The same in parts, if states or masters are on a disk: begin(), any number of advance(), finish(). advance()
+  // updates what it can of the elements from `place` of the states on, whose gradients are final. They throw RunError
+  // if the disk fails. REQUIRES: store.disk() is not null.
+  void begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states);
+  void advance(int64_t place) { on_disk_->advance(place); }
+  void finish() { on_disk_->finish(); }
 
  private:
   template <class T>
-  void run_as(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) const;
+  struct Places;  // of the first element of a stretch: its master and states
+  // Calls call(factors of each parameter group) with the types of the rule and of the masters.
+  template <class Call>
+  void with_factors(const OptimizerStep& step, int64_t number, const Call& call) const;
+  template <class T>
+  Places<T> in_memory(const StateStretch& stretch, std::span<const OptimizerState> states) const;
+  template <class T>
+  Places<T> in_chunk(const StateStretch& stretch, const Chunk& chunk) const;
   template <class Factors>
   void update(const StateStretch& stretch, const std::vector<Factors>& of_groups,
-              std::span<const OptimizerState> states) const;
+              const Places<typename Factors::Number>& places) const;
+  void open_disk(std::span<const OptimizerState> states);
 
   const ElementRule rule_;
   const ParameterGroups& groups_;
   param::ParamStore& store_;
   const std::vector<StateStretch> stretches_;
-  at::Tensor groups_on_device_;  // groups.of_blocks() on the store's device; undefined on the CPU
+  std::unique_ptr<ChunkedPass> on_disk_;  // over states and masters on disk, in this order; null: all is in memory
+  at::Tensor groups_on_device_;           // groups.of_blocks() on the store's device; undefined on the CPU
 };
 
 }  // namespace braid::optim

@@ -45,7 +45,7 @@ class Muon final : public Optimizer {
   Communicator* const shards_;
   Communicator* const tensor_;
   const ParameterGroups rates_;
-  const ElementPass rest_;
+  ElementPass rest_;
   const std::vector<StateStretch> stretches_;  // the stretches of the matrices
 };
 

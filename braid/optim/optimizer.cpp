@@ -1,6 +1,7 @@
 // The code that all optimizers share, and the choice of the optimizer.
 #include "braid/optim/optimizer.h"
 
+#include <utility>
 #include <vector>
 
 #include "braid/optim/element_pass.h"
@@ -16,12 +17,22 @@ class ElementOptimizer final : public Optimizer {
   ElementOptimizer(const OptimizerSpec& spec, param::ParamStore& store)
       : Optimizer(store), groups_(spec, store), pass_(element_rule(spec), groups_, store) {}
 
+  bool begin(const OptimizerStep& step) override {
+    begun_ = store_.disk() != nullptr;
+    if (begun_) pass_.begin(step, num_steps() + 1, states());
+    return begun_;
+  }
+  void advance(int64_t offset) override { pass_.advance(offset); }
+
  private:
   std::vector<OptimizerState> zero_states() const override { return pass_.zero_states(); }
-  void update(const OptimizerStep& step) override { pass_.run(step, num_steps(), states()); }
+  void update(const OptimizerStep& step) override {
+    std::exchange(begun_, false) ? pass_.finish() : pass_.run(step, num_steps(), states());
+  }
 
   const ParameterGroups groups_;
   ElementPass pass_;
+  bool begun_ = false;
 };
 
 }  // namespace

@@ -49,6 +49,14 @@ class Optimizer {
   // updated as a whole.
   void step(const OptimizerStep& step);
 
+  // If the optimizer's states are on a disk, a step may be made in parts while gradients become final: begin(), any
+  // number of advance(), then step() with the same OptimizerStep. begin() returns false, and nothing was done, if the
+  // optimizer does not do that. The caller of advance() promises that the gradients of all elements of the flat buffers
+  // from `offset` on are final, and that no pass of the step reads their data any more. All throw RunError if the disk
+  // fails. REQUIRES: the store is not sharded.
+  virtual bool begin(const OptimizerStep& step) { return false; }
+  virtual void advance(int64_t offset) {}
+
   int64_t num_steps() const { return num_steps_; }
   void set_num_steps(int64_t steps) { num_steps_ = steps; }  // after loading the states
   // Returns the states, zeros at first. They are allocated at the first step or the first call of states(), so a rank

@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <limits>
+#include <vector>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -17,6 +19,7 @@ namespace braid::param {
 namespace {
 
 constexpr int kMaxRanks = 1024;
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 struct Gauge {
   std::atomic<int64_t> now{0}, peak{0};
@@ -33,6 +36,7 @@ struct Gauge {
 struct alignas(64) RankGauges {
   std::array<Gauge, kNumMemoryCategories> categories;
   Gauge total;
+  std::atomic<int64_t> limit{kNoLimit};
 };
 
 RankGauges& gauges(int rank) {
@@ -64,18 +68,43 @@ struct alignas(64) Header {
   }
 };
 
+// Describes what a rank holds, by category: "3.0 MiB (gradients 3.0 MiB)".
+std::string account_text(const RankGauges& rank) {
+  std::vector<std::string> parts;
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    const int64_t own = rank.categories[c].now.load(std::memory_order_relaxed);
+    if (own > 0) parts.push_back(cat(text(MemoryCategory(c)), " ", human_bytes(static_cast<double>(own))));
+  }
+  const auto held = static_cast<double>(rank.total.now.load(std::memory_order_relaxed));
+  return cat(human_bytes(held), parts.empty() ? "" : cat(" (", joined(parts), ")"));
+}
+
+// Throws if `bytes` more would exceed the limit of the rank that `tag` names.
+void require_within_limit(const Tag& tag, int64_t bytes) {
+  if (tag.rank < 0) return;
+  const RankGauges& rank = gauges(tag.rank);
+  const int64_t limit = rank.limit.load(std::memory_order_relaxed);
+  if (bytes <= limit - rank.total.now.load(std::memory_order_relaxed)) return;
+  throw RunError(cat("rank ", tag.rank, " needs ", human_bytes(static_cast<double>(bytes)), " more for ",
+                     text(tag.category), ", beyond memory.limit_gb (", human_bytes(static_cast<double>(limit)),
+                     "); it holds ", account_text(rank)));
+}
+
 // Never destroyed: blocks outlive static destruction.
 BlockCache& blocks() {
   static auto* const cache = new BlockCache;
   return *cache;
 }
 
-// Allocates a block. Replaces c10's error, whose text reads like a fault in the program and contains addresses.
+// Allocates a block. Replaces c10's error, whose text reads like a fault in the program and contains addresses. The
+// message has the account of the rank for which this thread allocates.
 void* block_of(size_t bytes) {
   try {
     return blocks().allocate(bytes);
   } catch (const c10::Error&) {
-    throw RunError(cat("there is no memory for ", human_bytes(static_cast<double>(bytes)), " more"));
+    const int rank = this_thread().rank;
+    throw RunError(cat("there is no memory for ", human_bytes(static_cast<double>(bytes)), " more",
+                       rank < 0 ? "" : cat("; rank ", rank, " holds ", account_text(gauges(rank)))));
   }
 }
 
@@ -92,6 +121,7 @@ class TaggedAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     void* block = nullptr;
     if (bytes > 0) {
+      require_within_limit(this_thread(), static_cast<int64_t>(bytes));
       Header* header = static_cast<Header*>(block_of(bytes + sizeof(Header)));
       *header = {static_cast<int64_t>(bytes), this_thread()};
       header->count(header->bytes);
@@ -138,6 +168,10 @@ MemoryScope::~MemoryScope() { this_thread().category = before_; }
 
 UncountedScope::UncountedScope() : rank_before_(this_thread().rank) { this_thread().rank = -1; }
 UncountedScope::~UncountedScope() { this_thread().rank = rank_before_; }
+
+void limit_memory(int rank, int64_t bytes) {
+  gauges(rank).limit.store(bytes > 0 ? bytes : kNoLimit, std::memory_order_relaxed);
+}
 
 MemoryUse memory_use(int rank) {
   const RankGauges& of = gauges(rank);

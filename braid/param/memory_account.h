@@ -58,6 +58,10 @@ class MemoryScope {
   MemoryCategory before_;
 };
 
+// From now on, an allocation that would take the rank's account above `bytes` throws a RunError with the account by
+// category; 0: no limit.
+void limit_memory(int rank, int64_t bytes);
+
 MemoryUse memory_use(int rank);
 void reset_memory_peak(int rank);  // sets the peaks to the bytes in use now
 

@@ -120,16 +120,24 @@ void ParamStore::allocate() {
   const bool rounds = master_type_ != c10::typeMetaToScalarType(data.dtype());
   data_.emplace(params_, layout_, options_.sharding, data);
   frozen_data_.emplace(frozen_, frozen_layout_, shards_parameters() ? options_.sharding : Sharding{}, data);
-  {
-    const MemoryScope scope(MemoryCategory::Optimizer);
-    flat_master_ = rounds ? at::zeros({num_owned()}, data.dtype(master_type_)) : flat_data();
+  const int num_on_disk = options_.disk ? options_.disk->num_states + int{rounds} : 0;
+  if (num_on_disk > 0 && num_owned() > 0) {
+    const auto bytes = num_owned() * static_cast<int64_t>(c10::elementSize(master_type_));
+    disk_ = std::make_shared<DiskTensors>(*options_.disk, num_on_disk * bytes);
   }
+  flat_master_ = rounds ? new_masters() : flat_data();
   for (const Parameter& param : params_) {
     if (options_.reduction == Reduction::Fast) break;
     num_extra_ += extent(param) * (static_cast<int64_t>(param.local_uses.size()) - 1);
   }
   const MemoryScope scope(MemoryCategory::Gradients);
   flat_grads_ = at::zeros({shards_gradients() ? num_owned() : num_flat() + num_extra_}, data.dtype(master_type_));
+}
+
+at::Tensor ParamStore::new_masters() const {
+  if (disk_) return disk_->zeros(num_owned(), master_type_);
+  const MemoryScope scope(MemoryCategory::Optimizer);
+  return at::zeros({num_owned()}, options_.data.dtype(master_type_));
 }
 
 void ParamStore::make_views() {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "braid/layout/param_spec.h"
+#include "braid/param/disk_tensors.h"
 #include "braid/param/flat_data.h"
 #include "braid/param/parameter.h"
 #include "braid/param/sharding.h"
@@ -35,6 +36,7 @@ struct StoreOptions {
   at::TensorOptions data;  // the parameters' dtype and device
   uint64_t seed = 0;
   Sharding sharding = {};
+  std::optional<DiskSpace> disk = {};  // where the optimizer's states are, with masters of 16-bit data; none: in memory
 };
 
 class ParamStore {
@@ -66,6 +68,8 @@ class ParamStore {
   // Returns the whole buffer, in the layout of a whole flat_data(), followed by the slices of further uses. If
   // shards_gradients(), returns the owned ranges, one after another.
   const at::Tensor& flat_grads() const { return flat_grads_; }
+  // Returns the disk of the optimizer's states; null: they are in memory, or there are none.
+  DiskTensors* disk() const { return disk_.get(); }
   // Makes `flat_data` the parameters' data, in the same layout and in new leaves. Graphs that were built on the
   // previous data keep those. The masters are replaced too if they are the data. check() fails if anything is sharded.
   void bind(const at::Tensor& flat_data);
@@ -108,6 +112,7 @@ class ParamStore {
   int64_t extent(const Parameter& param) const;
   bool of_frozen(int gathered) const { return gathered >= std::ssize(layout_.units); }
   void allocate();
+  at::Tensor new_masters() const;
   void make_views();
   void make_owned();
   void list_gathered(const std::vector<layout::BlockSpec>& blocks);
@@ -121,6 +126,7 @@ class ParamStore {
   FlatLayout layout_, frozen_layout_;
   int64_t num_extra_ = 0;
   std::optional<FlatData> data_, frozen_data_;
+  std::shared_ptr<DiskTensors> disk_;
   at::Tensor flat_master_, flat_grads_;
   std::vector<std::vector<int>> gathered_by_block_;
   std::vector<OwnedRange> owned_;

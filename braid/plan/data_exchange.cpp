@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/spec/early_updates.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -11,12 +12,13 @@ namespace braid::plan {
 double offload_seconds(const PlannedRun& run, double state_bytes) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const double of_link = cluster.host.bytes_per_second > 0 ? state_bytes / cluster.host.bytes_per_second : 0;
-  switch (spec.memory.offload) {
-    case OffloadTo::None:
+  switch (spec.memory.optimizer) {
+    case Tier::Auto:
+    case Tier::Resident:
       return 0;
-    case OffloadTo::Host:
+    case Tier::Host:
       return of_link;
-    case OffloadTo::Disk: {
+    case Tier::Disk: {
       const double of_node = layout.most_of_node * state_bytes;
       return std::max(of_node / cluster.disk.read_bytes_per_second, of_link) +
              std::max(of_node / cluster.disk.write_bytes_per_second, of_link);
@@ -177,7 +179,9 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   }
   const double streamed = own.weights + 3 * own.gradients + 2 * own.optimizer;
   const double update = rates[share.devices].stream_seconds(streamed, own.optimizer);
-  return std::max(update, offload_seconds(run, own.optimizer)) +
+  const double during_backward =
+      spec::updates_early(spec) ? share.passes.input_grad.total() + share.passes.weight_grad.total() : 0;
+  return std::max(update, offload_seconds(run, own.optimizer) - during_backward) +
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 

@@ -9,10 +9,9 @@
 
 namespace braid::plan {
 
-// Returns the seconds that `state_bytes` of a rank's offloaded optimizer states (memory.offload) take to its device and
-// back; 0 without offloading. The transfer does not overlap backward passes, because the update needs the gradient
-// norm, which is known only after them. It overlaps the update part by part (Rajbhandari et al., "ZeRO-Infinity", 2021,
-// section 5.2.2).
+// Returns the seconds that `state_bytes` of a rank's offloaded optimizer states (memory.optimizer) take to its device
+// and back; 0 without offloading. The transfer overlaps the update part by part (Rajbhandari et al., "ZeRO-Infinity",
+// 2021, section 5.2.2).
 //
 //   host   both directions at once, over the device's own link
 //   disk   reads, then writes; all ranks of a node share its one disk, and each is assumed to have equally many bytes.

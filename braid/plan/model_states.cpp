@@ -11,6 +11,8 @@
 namespace braid::plan {
 namespace {
 
+constexpr double kFloatBytes = 4;
+
 ParameterKind kind_of(const layout::ParamCount& param) {
   if (param.columns.is_one()) return ParameterKind::Vector;
   return param.op == model::OpKind::Linear ? ParameterKind::BlockMatrix : ParameterKind::Table;
@@ -145,6 +147,15 @@ StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet f
   return held;
 }
 
+double resident_bytes(const RunSpec& spec, double bytes) {
+  if (is_resident(spec.memory.optimizer)) return bytes;
+  if (spec.memory.optimizer == Tier::Host) return 0;
+  const bool narrow = element_bytes(spec.train.dtype) < kFloatBytes;
+  const double tensors = num_moments(spec.optimizer, ParameterKind::BlockMatrix) + (narrow ? 1 : 0);
+  const double chunk = std::ldexp(spec.memory.chunk_mb, 20);
+  return std::min(bytes, tensors * chunk) * kChunksInMemory;
+}
+
 double served_share(const RunSpec& spec, RankGroup copies) {
   if (spec.sync.replication != ReplicationKind::ParameterServer) return 1;
   if (num_server_ranks(spec.sync) > 0) return 0;
@@ -153,10 +164,7 @@ double served_share(const RunSpec& spec, RankGroup copies) {
 
 namespace {
 
-double master_bytes(const RunSpec& spec) {
-  constexpr double kSingle = 4;
-  return std::max(element_bytes(spec.train.dtype), kSingle);
-}
+double master_bytes(const RunSpec& spec) { return std::max(element_bytes(spec.train.dtype), kFloatBytes); }
 
 }  // namespace
 

@@ -81,6 +81,10 @@ int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
 
+// Returns the bytes of optimizer states that a rank holds in the device's memory, of `bytes` in all: none if they are
+// in host memory, and kChunksInMemory chunks of each state if they are on disk.
+double resident_bytes(const RunSpec& spec, double bytes);
+
 // Returns the bytes for each parameter that sync.replication needs in addition to the model states. A copy has the size
 // of the float32 or float64 master weight:
 //

@@ -228,9 +228,8 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     const StageParameters& parameters = share.parameters;
     const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run, rank) : two_tensors;
     const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
-    const bool stays = spec_.memory.offload == OffloadTo::None;
     const double moments =
-        (stays ? bytes.optimizer : 0) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
+        resident_bytes(spec_, bytes.optimizer) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights + bytes.frozen);
     const bool by_tree = formulas_ == FormulaSet::Braid && spec_.train.reduction == Reduction::Reproducible;
     memory.gradients = static_cast<int64_t>(by_tree ? tree_gradient_bytes(run, share) : bytes.gradients);
@@ -238,10 +237,10 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     memory.moments = static_cast<int64_t>(moments + std::max(saved, 0.0));
     memory.communication = static_cast<int64_t>(passed + exchanged_bytes(run, share) + parameters.shared.reduced.kept +
                                                 parameters.experts.reduced.kept);
-    if (!stays) most_offloaded = std::max(most_offloaded, bytes.optimizer);
+    if (!is_resident(spec_.memory.optimizer)) most_offloaded = std::max(most_offloaded, bytes.optimizer);
   }
   prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);
-  if (spec_.memory.offload == OffloadTo::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
+  if (spec_.memory.optimizer == Tier::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
 }
 
 Prediction PipelinedRun::with_zero(int zero, int zero_group) {

@@ -57,8 +57,8 @@ std::optional<PipelineSpec> pipeline_like(const Schedule& table);
 
 // Returns the reasons why a run cannot be predicted on a cluster with any mesh, in addition to problems()
 // (spec/problems.h) of the run for Purpose::Plan: a schedule that is a file; a train.dtype for which a device has no
-// peak; a mix of CPU hosts (DeviceGroup::shared_cores) and other devices; memory.offload to host memory or a disk that
-// the cluster does not describe; an unknown model.vocab.
+// peak; a mix of CPU hosts (DeviceGroup::shared_cores) and other devices; memory.optimizer to host memory or a disk
+// that the cluster does not describe; an unknown model.vocab.
 std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster);
 // Returns a problem if the run has more ranks than there are devices. There is none on CPU hosts, where ranks may share
 // cores.

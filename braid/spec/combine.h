@@ -28,7 +28,8 @@ enum class Feature {
   NarrowWeights,         // train.dtype "bfloat16" or "float16"
   SelectiveRecompute,    // memory.recompute "selective" on some stage
   SegmentRecompute,      // memory.recompute "full" or "every:K" on some stage
-  Offload,               // memory.offload is not "none"
+  HostOptimizer,         // memory.optimizer "host"
+  DiskOptimizer,         // memory.optimizer "disk"
   Data,                  // mesh.data > 1
   UnequalShares,         // mesh.batch_shares is not "equal"
   Context,               // mesh.context > 1

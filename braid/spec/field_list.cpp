@@ -158,11 +158,17 @@ std::vector<Field> memory_fields() {
       memory<&MemorySpec::limit_gb>(
           "memory.limit_gb", from(0),
           "What a rank may hold of parameters, gradients, optimizer states and activations, in GiB "
-          "(2^30 bytes), which a measured partition keeps to; 0: no limit."),
-      memory<&MemorySpec::offload>(
-          "memory.offload", one_of<OffloadTo>(),
-          "Where the optimizer's states, float32 masters among them, are between updates: on the device (none), in the "
-          "memory of its host, or on the disk of its node. \"none\" for now: others are planned, not trained."),
+          "(2^30 bytes): docs/memory.md; 0: no limit."),
+      memory<&MemorySpec::optimizer>(
+          "memory.optimizer", one_of<Tier>(),
+          "Where the optimizer's states, float32 masters among them, are between updates: in the device's memory "
+          "(resident), in the memory of its host (host, planned and not trained), or on disk; \"auto\" is resident "
+          "unless memory.limit_gb is less than that needs."),
+      memory<&MemorySpec::paths>("memory.paths", Anything{},
+                                 "Folders for what is on disk, in stripes of 4 MiB; empty is train.out."),
+      memory<&MemorySpec::chunk_mb>("memory.chunk_mb", more_than(0),
+                                    "What an update moves of each state between memory and disk at a time, in MiB "
+                                    "(2^20 bytes)."),
   };
 }
 

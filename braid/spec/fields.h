@@ -26,6 +26,7 @@ struct FormerKey {
 };
 inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_sequences"},
                                             {"pipeline.validation", ""},
+                                            {"memory.offload", "memory.optimizer"},
                                             {"sync.server_optimizer", "optimizer.kind"}};
 
 // A function that returns the field's place in a RunSpec.

@@ -1,4 +1,4 @@
-// The rules of memory.recompute: its words are known, and there is one word or one per stage.
+// The rules of memory.recompute, whose words are known and of which there is one or one per stage, and of memory.paths.
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -36,6 +36,9 @@ std::vector<CrossRule> memory_rules() {
          const int stages = num_stages(at.spec);
          return cat("must have one entry for all stages or one for each of ", stages);
        }},
+      {{"memory.paths"},
+       [](const View& at) { return std::ranges::find(at.spec.memory.paths, "") == at.spec.memory.paths.end(); },
+       [](const View&) { return std::string("must not hold an empty path"); }},
   };
 }
 

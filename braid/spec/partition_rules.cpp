@@ -110,9 +110,6 @@ std::vector<CrossRule> measured_rules() {
          return std::all_of(speeds.begin(), speeds.end(), [](double v) { return std::isfinite(v) && v > 0; });
        },
        [](const View&) { return std::string("must hold numbers more than 0"); }},
-      {{"memory.limit_gb", "pipeline.partition"},
-       [](const View& at) { return at.spec.memory.limit_gb == 0 || !even(at); },
-       text},
   };
 }
 

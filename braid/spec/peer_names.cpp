@@ -219,7 +219,7 @@ constexpr PeerName kRelated[] = {
     {"recompute_method", "memory.recompute"},
     {"recompute_num_layers", "memory.recompute"},
     {"selective_ac_option", "memory.recompute"},
-    {"offload_optimizer", "memory.offload"},
+    {"offload_optimizer", "memory.optimizer"},
     {"fsdp_reshard_after_forward", "sync.zero_gather"},
     {"reduce_bucket_size", "sync.bucket_mb"},
     {"split", "data.validation_fraction"},

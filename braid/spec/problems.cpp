@@ -107,7 +107,7 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
   for (const char* off_by_default :
-       {"pipeline.speeds", "memory.limit_gb", "sync.consistency", "checkpoint.keep_best", "checkpoint.host_gib",
+       {"pipeline.speeds", "memory.paths", "sync.consistency", "checkpoint.keep_best", "checkpoint.host_gib",
         "run.ranks", "run.placement", "mesh.sequence_parallel", "mesh.batch_shares", "sync.servers_on"}) {
     if (key == off_by_default) return value_text(*find_field(key), RunSpec());
   }

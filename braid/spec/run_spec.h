@@ -18,16 +18,23 @@
 
 namespace braid {
 
-// The place of the optimizer's states between updates. Host: Ren et al., "ZeRO-Offload" (2021); Disk: Rajbhandari et
-// al., "ZeRO-Infinity" (2021).
-enum class OffloadTo { None, Host, Disk };
-constexpr auto words(OffloadTo) { return std::to_array<std::string_view>({"none", "host", "disk"}); }
+// The place of a kind of tensors between their uses. Resident: the device's memory. Host: Ren et al., "ZeRO-Offload"
+// (2021); Disk: Rajbhandari et al., "ZeRO-Infinity" (2021). Auto: resident where memory.limit_gb allows it, else disk;
+// it stands for Resident until a run has resolved it.
+enum class Tier { Auto, Resident, Host, Disk };
+constexpr auto words(Tier) { return std::to_array<std::string_view>({"auto", "resident", "host", "disk"}); }
+constexpr bool is_resident(Tier tier) { return tier == Tier::Auto || tier == Tier::Resident; }
 
-// The [memory] section: the limit of a rank's memory, recomputation and offload.
+// An update of states on disk holds this number of chunks of each state: one is read, one updated, one written.
+inline constexpr int kChunksInMemory = 3;
+
+// The [memory] section: the limit of a rank's memory, recomputation, and the tiers of tensors.
 struct MemorySpec {
-  std::string recompute = "none";  // activations that stages keep for backward (recompute.h)
-  double limit_gb = 0;             // memory of a rank that a measured partition may use, in 2^30 bytes; 0: no limit
-  OffloadTo offload = OffloadTo::None;
+  std::string recompute = "none";       // activations that stages keep for backward (recompute.h)
+  double limit_gb = 0;                  // memory that a rank may use, in 2^30 bytes; 0: no limit
+  Tier optimizer = Tier::Auto;          // the optimizer's states, with float32 masters of 16-bit weights
+  std::vector<std::string> paths = {};  // folders of what is on disk, in stripes; empty: train.out
+  double chunk_mb = 4;                  // of each state, in 2^20 bytes: moved between memory and disk at a time
 
   bool operator==(const MemorySpec&) const = default;
 };

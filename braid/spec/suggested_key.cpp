@@ -71,7 +71,7 @@ std::string default_text(const Field& field) {
 std::string known_as(const std::string& name) {
   const std::string plain = as_peers_write(name);
   if (find_field(plain)) return plain;
-  if (auto whole = key_of_peer(plain); !whole.empty() && plain.find('.') != plain.npos) return whole;
+  if (auto whole = key_of_peer(plain); !whole.empty()) return whole;
   if (auto moved = key_with_leaf(leaf_of_key(plain)); !moved.empty()) return moved;
   return key_of_peer(leaf_of_key(plain));
 }

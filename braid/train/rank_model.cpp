@@ -2,6 +2,9 @@
 #include "braid/train/rank_model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -10,6 +13,7 @@
 #include "braid/layout/frozen.h"
 #include "braid/layout/parameters.h"
 #include "braid/model/families.h"
+#include "braid/optim/element_rule.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/sync/copies_sink.h"
@@ -84,6 +88,23 @@ param::Sharding sharding_of(const SyncSpec& spec, const Groups& groups) {
   return {static_cast<param::Sharded>(spec.zero), shards->rank(), shards->size()};
 }
 
+// Returns the space of optimizer states on disk, if the run has them there. train.out may not be there yet.
+std::optional<param::DiskSpace> disk_space(const RunSpec& spec) {
+  if (spec.memory.optimizer != Tier::Disk) return std::nullopt;
+  param::DiskSpace space;
+  space.place.folders = spec.memory.paths;
+  space.place.checksums = disk::Checksums::On;
+  if (spec.memory.paths.empty()) {
+    std::filesystem::create_directories(spec.train.out);
+    space.place.folders = {spec.train.out};
+    space.place.key = "train.out";
+  }
+  space.num_states = optim::element_rule(spec.optimizer).num_states();
+  space.place.depth = kChunksInMemory * (space.num_states + 1);
+  space.chunk_bytes = std::llround(std::ldexp(spec.memory.chunk_mb, 20));
+  return space;
+}
+
 at::ScalarType scalar_type(DType dtype) {
   switch (dtype) {
     case DType::Float64:
@@ -126,8 +147,9 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
     }
   }
   const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
-  store_ = std::make_unique<param::ParamStore>(
-      mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
+  store_ =
+      std::make_unique<param::ParamStore>(mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed,
+                                                                    sharding_of(spec.sync, groups), disk_space(spec)});
   make_sink();
   if (spec.mesh.context > 1) context_ = ContextRanks(spec, groups.over({mesh::Axis::Context}));
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);

@@ -2,6 +2,7 @@
 #include "braid/train/run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "braid/base/errors.h"
@@ -21,6 +22,7 @@
 #include "braid/spec/trained.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
+#include "braid/train/memory_limit.h"
 #include "braid/train/rank_loop.h"
 #include "braid/train/resumed_state.h"
 #include "braid/train/run_data.h"
@@ -121,6 +123,7 @@ RunEnd train_on(const SharedByRanks& shared, const RunWorld& world) {
 RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   const RunSpec& spec = shared.start.spec;
   param::account_memory_to(world.rank());
+  param::limit_memory(world.rank(), std::llround(std::ldexp(spec.memory.limit_gb, 30)));
   param::reset_memory_peak(world.rank());
   enter_device(spec);
   if (comm::RankActivity* activity = world.activity()) activity->begin_storage("start");
@@ -146,6 +149,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
   refuse_problems(spec, controls.limits);
+  spec = within_memory_limit(spec, controls.limits);
   controls.admit(spec);
   open_device(spec);
   const data::Corpus corpus = data.corpus(spec);

@@ -163,13 +163,16 @@ class Profile {
   }
 
  private:
-  // Returns the bytes of a parameter: its data, and the following in the type of the masters: the gradient, the
-  // optimizer's states, the master if its type is not that of the data, and the partial sums of a reproducible step.
-  // Adds snapshot_bytes().
+  // Returns the bytes of a parameter: its data, and the following in the type of the masters: the gradient, the partial
+  // sums of a reproducible step and, unless they are on disk, the optimizer's states and the master if its type is not
+  // that of the data. Adds snapshot_bytes().
   int64_t bytes_of(const layout::ParamSpec& param) const {
     const auto data = static_cast<int64_t>(sample_.store().flat_data().element_size());
     const auto master = static_cast<int64_t>(sample_.store().flat_master().element_size());
-    int64_t num_masters = optim::num_states(spec_.optimizer, param.linear) + (data == master ? 1 : 2);
+    int64_t num_masters = 1;
+    if (is_resident(spec_.memory.optimizer)) {
+      num_masters += optim::num_states(spec_.optimizer, param.linear) + (data == master ? 0 : 1);
+    }
     if (spec_.train.reduction == Reduction::Reproducible) {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;

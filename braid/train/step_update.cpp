@@ -251,7 +251,9 @@ std::string sentences_of(std::vector<std::string> sentences) {
   if (parts.on_spike == OnSpike::Skip) {
     sentences.push_back(cat("the ", SpikeWatch::kMostSkips, " steps before it were skipped"));
   }
-  sentences.push_back(cat("the parameters are those of step ", report.step - 1));
+  const bool begun = parts.time == UpdateTime::DuringBackward;
+  sentences.push_back(begun ? std::string("some parameters are updated")
+                            : cat("the parameters are those of step ", report.step - 1));
   throw RunError(cat("step ", report.step, ": ", sentences_of(std::move(sentences))));
 }
 

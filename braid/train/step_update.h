@@ -48,8 +48,9 @@ struct StepTotals {
 // all ranks have sent theirs. REQUIRES: the gradients of `model` are final. Collective over groups().step_report.
 StepTotals exchanged(RankModel& model, const RankReport& own);
 
-// The time of updates: by the optimizer at the end of the step, or by the schedule within it.
-enum class UpdateTime { AtTheEnd, WithinTheStep };
+// The time of updates: by the optimizer at the end of the step, by the optimizer during backward as well
+// (early_update.h), or by the schedule within the step.
+enum class UpdateTime { AtTheEnd, DuringBackward, WithinTheStep };
 
 // Compare: the gradient norm is compared with one that is formed tensor by tensor (norm_check.h).
 enum class NormUse { Trust, Compare };

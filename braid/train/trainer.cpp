@@ -16,6 +16,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/schedule/passes.h"
 #include "braid/spec/batch_shares.h"
+#include "braid/spec/early_updates.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/compute_device.h"
@@ -87,6 +88,16 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
     evaluation_ = std::make_unique<Pass>(*this, corpus, schedule::forward_only(schedule, schedule.num_microbatches),
                                          ExecutorMode::Evaluation);
   }
+  if (param::DiskTensors* const states = model_->params().disk()) {
+    for (const std::string& note : states->disk().notes()) choices_.push_back(note);
+  }
+  if (spec::updates_early(spec_) && model_->params().disk()) {
+    early_update_ = std::make_unique<EarlyUpdate>(*model_, *optimizer_);
+    model_->sink().on_ready = [this, report = model_->sink().on_ready](const param::Parameter& param) {
+      report(param);
+      early_update_->ready(param);
+    };
+  }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
   bytes_across_hosts_ = groups_->world.bytes_across_hosts();
@@ -113,7 +124,9 @@ StepParts Trainer::step_parts() {
           spikes_,
           spec_.train.on_spike,
           spec_.optimizer.clip_norm,
-          within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd,
+          within          ? UpdateTime::WithinTheStep
+          : early_update_ ? UpdateTime::DuringBackward
+                          : UpdateTime::AtTheEnd,
           compares ? NormUse::Compare : NormUse::Trust,
           spec::first_microbatches(spec_)};
 }
@@ -185,6 +198,7 @@ void Trainer::run_program(int64_t batch) {
   replication_->begin_step(num_steps_);
   training_->executor.begin_step(batch, loss_weight());
   begin_gradients(0);
+  if (early_update_) early_update_->begin({learning_rate(num_steps_)});
   spans_ = training_->runtime.run_step();
   if (!training_->versions.asynchronous()) replication_->finish();
 }

@@ -17,6 +17,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
 #include "braid/train/block_executor.h"
+#include "braid/train/early_update.h"
 #include "braid/train/lost_workers.h"
 #include "braid/train/rank_model.h"
 #include "braid/train/run_world.h"
@@ -131,6 +132,7 @@ class Trainer {
   std::unique_ptr<LostWorkers> losses_;  // null: a lost rank fails the world
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LossScaler> loss_scaler_;  // float16 only
+  std::unique_ptr<EarlyUpdate> early_update_;       // null: updates are made at the end of steps
   SpikeWatch spikes_;
   std::unique_ptr<Pass> training_, evaluation_;
   std::vector<schedule::Span> spans_;  // of the last step

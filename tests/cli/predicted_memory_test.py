@@ -1,7 +1,9 @@
 """What a run expects its fullest rank to hold: what it holds, or up to 2 % more."""
 import os
+import pathlib
 import unittest
 
+from braid_binary import BINARY
 from tiny_run import TinyRun
 
 SHAPE = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16", "train.microbatch=4",
@@ -40,6 +42,8 @@ LAYOUTS = [
 LAYOUTS += [["mesh.tensor=2", 'train.dtype="bfloat16"', "train.batch=4", 'train.reduction="reproducible"']]  # wide sums
 SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
 LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"], ["mesh.context=2", "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
+DISK = ['memory.optimizer="disk"', "memory.chunk_mb=0.25", f'memory.paths=["{pathlib.Path(BINARY).parent}"]']
+LAYOUTS += [DISK, [*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),
@@ -107,6 +111,10 @@ if os.environ.get("BRAID_FULL"):
         ['optimizer.kind="adagrad"'],
         [*LLAMA, "mesh.data=2", "sync.zero=1", 'optimizer.kind="muon"'],
         ["mesh.pipe=2", "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
+        *[[*DISK, *more] for more in (
+            ["optimizer.clip_norm=0"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.tensor=2"], LLAMA, GEMMA2,
+            ["mesh.data=2", "sync.zero=3"], ['memory.recompute="full"'], ['optimizer.kind="lion"'], ["memory.chunk_mb=4"],
+            ['optimizer.kind="sgd"', "optimizer.momentum=0"], ['train.dtype="bfloat16"', "train.batch=4"], FIRST_HALF)],
         *[["mesh.data=2", f'sync.compression="{kind}"'] for kind in ("bfloat16", "one-bit", "eight-bit", "power-sgd")],
     ]
 

@@ -1,9 +1,11 @@
 """A run that cannot fit in memory or on the disk is refused before its first step, and leaves no folder."""
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
 
+from braid_binary import BINARY
 from tiny_run import TinyRun
 
 
@@ -29,6 +31,19 @@ class RoomForRun(TinyRun):
         self.trained(wide)
         told = self.refused(wide, "train.init=run", "train.out=other", f"train.batch={long}", f"train.microbatch={long}")
         self.assertRegex(told, rf"train.microbatch = {long}: must fit in memory: .*; half of train.microbatch saves [^;]*$")
+
+    def test_a_limit_of_a_rank_names_changes_with_which_the_run_trains(self):
+        limited = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16",
+                   "train.microbatch=16", "train.steps=2", "train.eval_every=0", "memory.chunk_mb=0.25",
+                   f'memory.paths=["{pathlib.Path(BINARY).parent}"]', "memory.limit_gb=0.06"]
+        told = self.refused(*limited)
+        self.assertRegex(told, r"memory.limit_gb = 0.06: must hold what a rank needs: the fullest would hold [\d.]+ MiB "
+                               r"\(parameters [^)]*activations [^)]*\); with ")
+        changes = re.findall(r"; with (\S.*?) it holds [\d.]+ MiB, a step takes [\d.]+ times as long", told)
+        self.assertGreater(len(changes), 1, told)
+        for change in changes:
+            self.trained(*limited, *change.split(), "train.overwrite=true")
+        self.assertIn('optimizer = "disk"', (self.path / "run" / "config.toml").read_text())
 
     def test_a_small_disk_is_refused_before_the_first_step(self):
         with tempfile.TemporaryDirectory() as disk:

@@ -32,6 +32,27 @@ void as_rank(int rank, Body body) {
 
 at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
+TEST(MemoryAccount, AnAllocationBeyondTheLimitThrowsTheAccount) {
+  as_rank(909, [] {
+    const MemoryScope scope(MemoryCategory::Gradients);
+    const at::Tensor held = bytes_of(int64_t{1} << 20);
+    limit_memory(909, int64_t{3} << 20);
+    const at::Tensor more = bytes_of(int64_t{2} << 20);  // all that is allowed
+    try {
+      const MemoryScope activations(MemoryCategory::Activations);
+      bytes_of(1000);
+      FAIL() << "beyond the limit";
+    } catch (const RunError& error) {
+      EXPECT_STREQ(error.what(),
+                   "rank 909 needs 1000 B more for activations, beyond memory.limit_gb (3.0 MiB); it holds 3.0 MiB "
+                   "(gradients 3.0 MiB)");
+    }
+    EXPECT_EQ(now(909, MemoryCategory::Activations), 0);
+    limit_memory(909, 0);
+    bytes_of(int64_t{4} << 20);
+  });
+}
+
 TEST(MemoryAccount, CountsByCategoryAndScopesNest) {
   as_rank(910, [] {
     const at::Tensor other = bytes_of(1000);

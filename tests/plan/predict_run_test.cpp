@@ -214,7 +214,7 @@ TEST(PredictRun, TheNodeWithMostRanksHasMostOffloaded) {
   Cluster cluster = eight_and_ones();
   RunSpec run = llama_7b();
   run.mesh = {.data = 2, .tensor = 8};
-  run.memory.offload = OffloadTo::Host;
+  run.memory.optimizer = Tier::Host;
   const auto offloaded = [&] { return predict_run(run, cluster).offloaded_bytes; };
   const int64_t of_eight = predict_run(run, a100_nodes(2)).offloaded_bytes;
   EXPECT_EQ(offloaded(), of_eight);

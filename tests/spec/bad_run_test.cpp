@@ -94,9 +94,6 @@ TEST(BadRun, WhatOnlyAMeasuredPartitionLooksAt) {
        "[]\n"
        "pipeline.speeds = [1, 0]: must hold numbers more than 0; nearest valid is []"},
       {"",
-       {"memory.limit_gb=2"},
-       "memory.limit_gb = 2: must be left out when pipeline.partition is \"even\"; nearest valid is 0"},
-      {"",
        {"mesh.pipe=2", "pipeline.partition=measured", "memory.recompute=full,none"},
        "pipeline.partition = \"measured\": must not be \"measured\" when memory.recompute has a word per stage: what "
        "is "
@@ -247,7 +244,7 @@ TEST(BadRun, ExpertsThatArePlanned) {
            "train.batch = 24: must be divisible by train.microbatch x mesh.data x mesh.expert (4 x 1 x 4 = 16); "
            "nearest "
            "valid is 16"},
-          {"", {"memory.offload=host"}, "accepted"},
+          {"", {"memory.optimizer=host"}, "accepted"},
       },
       limits);
 }
@@ -262,8 +259,14 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
        {"model.experts=8"},
        "model.experts = 8: must be 0, since a mixture of experts is not built yet; nearest valid is 0"},
       {"",
-       {"memory.offload=disk"},
-       "memory.offload = \"disk\": must be \"none\", since offload is not built yet; nearest valid is \"none\""},
+       {"memory.optimizer=host"},
+       "memory.optimizer = \"host\": must be \"auto\", since host memory is the device's memory on CPUs, and for other "
+       "devices it is not built yet; nearest valid is \"auto\""},
+      {"",
+       {"memory.optimizer=disk", "optimizer.kind=muon"},
+       "memory.optimizer = \"disk\": must be \"auto\" with updates of whole matrices, since a matrix is updated as a "
+       "whole, not in chunks; nearest valid is \"auto\""},
+      {"", {"memory.paths=[\"\"]"}, "memory.paths = [\"\"]: must not hold an empty path; nearest valid is []"},
   });
 }
 

@@ -1,5 +1,4 @@
-// Compares a run's needs with this host. Memory is predicted as `braid plan` does, on an invented cluster, because it
-// does not depend on the cluster's speeds.
+// Compares a run's needs with this host. Memory is predicted as `braid plan` does.
 #include "braid/cli/torch/room_for_run.h"
 
 #include <algorithm>
@@ -12,8 +11,10 @@
 #include "braid/base/host_facts.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/disk/disk.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/plan/goodput.h"
+#include "braid/plan/nominal_cluster.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
@@ -26,26 +27,12 @@ namespace {
 
 constexpr size_t kMostKeysNamed = 3;
 
-plan::Cluster cluster_of_any_speed(const RunSpec& spec) {
-  plan::Cluster cluster;
-  cluster.name = "this host";
-  plan::DeviceGroup group;
-  group.per_node = static_cast<int>(spec::num_world_ranks(spec));
-  group.shared_cores = true;
-  group.memory_bytes = group.memory_bytes_per_second = 1e15;
-  group.peaks.push_back({spec.train.dtype, 1e12});
-  cluster.devices.push_back(group);
-  cluster.node = cluster.network = {1e10, 1e-6};
-  cluster.host = {1e15, 1e10};
-  cluster.disk = {1e9, 1e9};
-  return cluster;
-}
-
 // Predicted memory of all ranks of one host, in bytes.
 struct HostMemoryUse {
   plan::RankMemory sum;  // of the ranks of the mesh
   int ranks = 0;
   int64_t offloaded = 0, servers = 0;
+  int64_t on_disk = 0;
 
   double bytes() const { return static_cast<double>(sum.total() + offloaded + servers); }
 };
@@ -53,7 +40,7 @@ struct HostMemoryUse {
 // Returns nothing if the run cannot be predicted, for example because its schedule is a file.
 std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
   if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
-  const plan::Cluster cluster = cluster_of_any_speed(spec);
+  const plan::Cluster cluster = plan::nominal_cluster(spec);
   if (!plan::prediction_problems(spec, cluster).empty()) return std::nullopt;
   plan::Prediction prediction;
   try {
@@ -76,9 +63,8 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
     for (const plan::MemoryPart& part : plan::kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
   }
   // The prediction puts all ranks on one node, so its offloaded bytes are those of all ranks.
-  if (spec.memory.offload == OffloadTo::Host) {
-    use.offloaded = prediction.offloaded_bytes / mesh.num_ranks() * ranks_of_mesh;
-  }
+  int64_t& offloaded = spec.memory.optimizer == Tier::Disk ? use.on_disk : use.offloaded;
+  offloaded = prediction.offloaded_bytes / mesh.num_ranks() * ranks_of_mesh;
   return use;
 }
 
@@ -174,16 +160,31 @@ int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
   return std::max<int64_t>(1, at_once - checkpoints_that_stay(room));
 }
 
+// Adds what is wrong with the folders of scratch files. Returns the bytes of those in the run's folder.
+int64_t add_scratch_problems(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
+  if (spec.memory.optimizer != Tier::Disk) return 0;
+  const std::optional<HostMemoryUse> use = predicted_use(spec, room);
+  if (!use) return 0;
+  disk::Options scratch{.folders = spec.memory.paths, .bytes = use->on_disk};
+  const bool beside_checkpoints = scratch.folders.empty();
+  if (beside_checkpoints && room.folder.empty()) return 0;
+  if (beside_checkpoints) scratch = {.folders = {room.folder}, .key = "train.out"};
+  for (Problem& problem : disk::problems(scratch)) found.push_back(std::move(problem));
+  return beside_checkpoints ? use->on_disk : 0;
+}
+
 void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
+  const auto scratch = static_cast<double>(add_scratch_problems(spec, room, found));
   if (room.folder.empty()) return;
   const int64_t count = checkpoints_to_come(spec, room);
-  const double each = plan::checkpoint_bytes(spec, cluster_of_any_speed(spec)),
-               needed = static_cast<double>(count) * each;
+  const double each = plan::checkpoint_bytes(spec, plan::nominal_cluster(spec)),
+               needed = static_cast<double>(count) * each + scratch;
   auto free = static_cast<double>(PosixFileSystem().free_bytes(room.folder));
   for (const std::string& path : room.removed) free += bytes_under(path);
   if (needed <= free) return;
   found.push_back({"train.out", spec::toml_text(room.folder),
-                   cat("must have room for ", counted(count, "checkpoint"), " of ", human_bytes(each), ": ",
+                   cat("must have room for ", counted(count, "checkpoint"), " of ", human_bytes(each),
+                       scratch > 0 ? cat(" and ", human_bytes(scratch), " of optimizer states") : "", ": ",
                        human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
                    ""});
 }

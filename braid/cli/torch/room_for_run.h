@@ -21,7 +21,7 @@ struct RunRoom {
 //   halving saves most memory. It names no keys of the model if the model comes from weights or a checkpoint.
 // * Disk: there must be space for as many checkpoints as checkpoint.keep leaves at once, plus the one being written,
 //   less those that stay in the folder. If all checkpoints are kept, there must be space for one. Files that the run
-//   removes when it begins count as free space.
+//   removes when it begins count as free space. Folders of optimizer states on disk must have room for them too.
 void refuse_without_room(const RunSpec& spec, const RunRoom& room);
 
 }  // namespace braid::cli

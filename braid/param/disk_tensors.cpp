@@ -1,0 +1,46 @@
+#include "braid/param/disk_tensors.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+
+namespace braid::param {
+namespace {
+
+// Chunks are whole slices of float64, so that slices of every type lie on blocks of the disk.
+constexpr int64_t kChunkAlign = 2 * disk::kBlockBytes;
+
+disk::Options sized(disk::Options place, int64_t bytes) {
+  place.bytes = bytes;
+  return place;
+}
+
+}  // namespace
+
+DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
+    : chunk_bytes_(std::max(space.chunk_bytes / kChunkAlign, int64_t{1}) * kChunkAlign),
+      disk_(disk::open(sized(space.place, bytes))),
+      mapped_(*disk_, bytes) {}
+
+at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
+  const int64_t bytes = length * static_cast<int64_t>(c10::elementSize(type));
+  check(bytes % disk::kBlockBytes == 0 && used_ + bytes <= std::ssize(mapped_.bytes()),
+        "a tensor fits in the disk's space");
+  std::byte* const memory = mapped_.bytes().data() + used_;
+  used_ += bytes;
+  return at::from_blob(
+      memory, {length}, [self = shared_from_this()](void*) {}, at::TensorOptions(type));
+}
+
+bool DiskTensors::has(const at::Tensor& flat) const {
+  const auto* const memory = static_cast<const std::byte*>(flat.const_data_ptr());
+  return memory >= mapped_.bytes().data() && memory < mapped_.bytes().data() + mapped_.bytes().size();
+}
+
+int64_t DiskTensors::offset(const at::Tensor& flat) const {
+  return static_cast<const std::byte*>(flat.const_data_ptr()) - mapped_.bytes().data();
+}
+
+}  // namespace braid::param

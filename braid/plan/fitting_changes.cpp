@@ -1,0 +1,108 @@
+// Tries every combination of a few values of each key.
+#include "braid/plan/fitting_changes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "braid/base/text.h"
+#include "braid/plan/nominal_cluster.h"
+#include "braid/plan/predict_run.h"
+
+namespace braid::plan {
+namespace {
+
+// A value of a key that needs less memory than the run's own.
+struct Alternative {
+  std::string override;
+  std::function<void(RunSpec&)> apply;
+};
+using Alternatives = std::vector<Alternative>;  // of one key
+
+std::vector<Alternatives> alternatives(const RunSpec& spec) {
+  Alternatives tiers, recompute, zero, microbatches;
+  if (is_resident(spec.memory.optimizer)) {
+    tiers.push_back({"memory.optimizer=disk", [](RunSpec& run) { run.memory.optimizer = Tier::Disk; }});
+  }
+  for (const char* policy : {"selective", "full"}) {
+    if (spec.memory.recompute == policy) recompute.clear();
+    if (spec.memory.recompute == policy || spec.memory.recompute == "full") continue;
+    recompute.push_back({cat("memory.recompute=", policy), [policy](RunSpec& run) { run.memory.recompute = policy; }});
+  }
+  for (int stage = spec.sync.zero + 1; stage <= 3 && spec.mesh.data > 1; ++stage) {
+    zero.push_back({cat("sync.zero=", stage), [stage](RunSpec& run) { run.sync.zero = stage; }});
+  }
+  for (int size = spec.train.microbatch - 1; size >= 1; --size) {
+    if (spec.train.microbatch % size != 0) continue;
+    microbatches.push_back({cat("train.microbatch=", size), [size](RunSpec& run) { run.train.microbatch = size; }});
+  }
+  return {tiers, recompute, zero, microbatches};
+}
+
+struct Candidate {
+  RunSpec spec;
+  std::vector<std::string> overrides;
+};
+
+// Returns the run with each combination of at most one alternative of each key, the run itself first.
+std::vector<Candidate> combinations(const RunSpec& spec) {
+  std::vector<Candidate> all{{spec, {}}};
+  for (const Alternatives& of_key : alternatives(spec)) {
+    const size_t before = all.size();
+    for (const Alternative& alternative : of_key) {
+      for (size_t i = 0; i < before; ++i) {
+        Candidate changed = all[i];
+        alternative.apply(changed.spec);
+        changed.overrides.push_back(alternative.override);
+        all.push_back(std::move(changed));
+      }
+    }
+  }
+  return all;
+}
+
+bool contains(const std::vector<std::string>& all, const std::vector<std::string>& some) {
+  return std::ranges::all_of(some, [&](const auto& each) { return std::ranges::find(all, each) != all.end(); });
+}
+
+std::vector<std::string> keys_of(const std::vector<std::string>& overrides) {
+  std::vector<std::string> keys;
+  for (const std::string& each : overrides) keys.push_back(each.substr(0, each.find('=')));
+  return keys;
+}
+
+struct Fitting {
+  FittingChange change;
+  std::vector<std::string> overrides;
+};
+
+}  // namespace
+
+std::vector<FittingChange> fitting_changes(const RunSpec& spec, int64_t limit, size_t most,
+                                           const std::function<bool(const RunSpec&)>& is_legal) {
+  const Cluster cluster = nominal_cluster(spec);
+  const double seconds = predict_run(spec, cluster).step_seconds();
+  std::vector<Fitting> fitting;
+  for (const Candidate& candidate : combinations(spec)) {
+    if (candidate.overrides.empty() || !is_legal(candidate.spec)) continue;
+    const Prediction prediction = predict_run(candidate.spec, cluster);
+    if (prediction.most_bytes() > limit) continue;
+    fitting.push_back({{joined(candidate.overrides, " "), prediction.most_bytes(), prediction.step_seconds() / seconds},
+                       candidate.overrides});
+  }
+  std::ranges::stable_sort(fitting, {}, [](const Fitting& each) { return each.change.times; });
+  std::vector<FittingChange> cheapest;
+  std::vector<std::vector<std::string>> chosen;  // the keys of each
+  for (const Fitting& each : fitting) {
+    const bool more_than_needed = std::ranges::any_of(fitting, [&](const Fitting& other) {
+      return other.overrides.size() < each.overrides.size() && contains(each.overrides, other.overrides);
+    });
+    const auto keys = keys_of(each.overrides);
+    if (more_than_needed || std::ranges::find(chosen, keys) != chosen.end()) continue;
+    chosen.push_back(keys);
+    cheapest.push_back(each.change);
+    if (cheapest.size() == most) break;
+  }
+  return cheapest;
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,27 @@
+// The changes of a run after which its ranks fit in a limit of memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "braid/spec/run_spec.h"
+
+namespace braid::plan {
+
+// A change of a run as overrides, "memory.optimizer=disk memory.recompute=full".
+struct FittingChange {
+  std::string overrides;
+  int64_t bytes = 0;  // predicted peak of the fullest rank
+  double times = 1;   // predicted time of a step, as a multiple of that without the change (nominal_cluster.h)
+};
+
+// Tries tiers, recomputation, ZeRO stages and microbatches, and every combination of them. Returns up to `most` changes
+// with which no rank's predicted memory is more than `limit` bytes, the fastest first. None of them contains another
+// one, and no two change the same keys. `is_legal` says whether a run can be trained. REQUIRES: `spec` can be
+// predicted.
+std::vector<FittingChange> fitting_changes(const RunSpec& spec, int64_t limit, size_t most,
+                                           const std::function<bool(const RunSpec&)>& is_legal);
+
+}  // namespace braid::plan

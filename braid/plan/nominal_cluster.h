@@ -1,0 +1,13 @@
+// One node on which all ranks of a run have a device of its own, with round figures for its speeds. Predictions of
+// memory do not depend on speeds; those of times on this node only compare runs with each other.
+#pragma once
+
+#include "braid/plan/cluster.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid::plan {
+
+// Its devices have no limit of memory, compute 100 Gflop/s and move 10 GB/s; its disk reads and writes 1 GB/s.
+Cluster nominal_cluster(const RunSpec& spec);
+
+}  // namespace braid::plan

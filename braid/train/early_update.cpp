@@ -1,0 +1,36 @@
+// Parameters lie in the flat buffers in the order of layers, which backward completes from the last to the first.
+#include "braid/train/early_update.h"
+
+#include "braid/base/errors.h"
+#include "braid/optim/grad_norm.h"
+
+namespace braid::train {
+
+EarlyUpdate::EarlyUpdate(RankModel& model, optim::Optimizer& optimizer)
+    : store_(model.params()), optimizer_(optimizer) {
+  check(model.groups().replicas().replicas.size() == 1, "no other rank adds to the gradients");
+  const optim::ParamPlaces places = optim::places_of(model.order());
+  for (const param::Parameter& param : store_.params()) {
+    layer_of_param_.push_back(model.layers().of_param[places.at(param.name)]);
+  }
+}
+
+void EarlyUpdate::begin(const optim::OptimizerStep& step) {
+  ready_.assign(store_.params().size(), 0);
+  first_updated_ = ready_.size();
+  begun_ = optimizer_.begin(step);
+}
+
+void EarlyUpdate::ready(const param::Parameter& param) {
+  if (!begun_) return;
+  // The gradients of several uses are added up after the passes.
+  if (param.uses == 1) ready_[static_cast<size_t>(param.index)] = 1;
+  const int now = layer_of_param_[static_cast<size_t>(param.index)];
+  const size_t before = first_updated_;
+  while (first_updated_ > 0 && ready_[first_updated_ - 1] && layer_of_param_[first_updated_ - 1] > now) {
+    --first_updated_;
+  }
+  if (first_updated_ < before) optimizer_.advance(store_.params()[first_updated_].offset);
+}
+
+}  // namespace braid::train

@@ -1,0 +1,169 @@
+// Optimizer states on disk: the bits of states in memory, on every layout and between resumed runs, and no more bytes
+// moved than one reading and one writing of each state in a step.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "braid/spec/describe.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/train/layout_run.h"
+
+namespace braid::train::disk_optimizer_test {
+namespace {
+
+class DiskOptimizer : public ScratchFolder {
+ protected:
+  // The same run with its states on disk, in many chunks of 8 KiB on two folders.
+  RunSpec on_disk(RunSpec spec) {
+    spec.memory.optimizer = Tier::Disk;
+    spec.memory.paths = {".", "."};  // the files have no names
+    spec.memory.chunk_mb = 1.0 / 128;
+    return spec;
+  }
+
+  void expect_same_bits(const RunSpec& spec) {
+    const LayoutResult want = train_layout(spec), got = train_layout(on_disk(spec));
+    EXPECT_EQ(got.losses, want.losses);
+    EXPECT_EQ(got.grad_norms, want.grad_norms);
+    EXPECT_TRUE(same_bits(got.params, want.params));
+  }
+};
+
+RunSpec spec_of(const MeshSpec& mesh, int zero = 0) {
+  RunSpec spec = tiny_spec(2, 8);
+  spec.model.layers = 2;
+  spec.mesh = mesh;
+  spec.sync.zero = zero;
+  spec.optimizer.clip_norm = 0.1;
+  return spec;
+}
+
+TEST_F(DiskOptimizer, HasTheBitsOfStatesInMemoryOnEveryLayout) {
+  for (const int zero : {0, 1, 2, 3}) {
+    SCOPED_TRACE(zero);
+    expect_same_bits(spec_of({.pipe = 2, .data = 2}, zero));
+  }
+  expect_same_bits(spec_of({.tensor = 2}));
+  RunSpec spec = spec_of({.pipe = 2, .data = 2, .tensor = 2}, 1);
+  spec.memory.recompute = "full";
+  spec.train.reduction = Reduction::Reproducible;
+  spec.pipeline.schedule = "zb-h1";
+  expect_same_bits(spec);
+}
+
+// Without clipping, parameters are updated while backward goes on.
+TEST_F(DiskOptimizer, HasTheBitsOfStatesInMemoryWhereItUpdatesDuringBackward) {
+  const auto unclipped = [](RunSpec spec) {
+    spec.optimizer.clip_norm = 0;
+    return spec;
+  };
+  for (const char* schedule : {"1f1b", "zb-h1", "interleaved", "zb-v"}) {
+    SCOPED_TRACE(schedule);
+    RunSpec spec = unclipped(spec_of({.pipe = 2}));
+    spec.model.layers = 4;
+    spec.pipeline.schedule = schedule;
+    expect_same_bits(spec);
+  }
+  for (const auto family : {ModelFamily::Gpt2, ModelFamily::Llama, ModelFamily::Bert}) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      SCOPED_TRACE(cat(family, " ", recompute));
+      RunSpec spec = unclipped(spec_of({.tensor = 2, .sequence_parallel = true}));
+      spec.model.family = family;
+      spec.memory.recompute = recompute;
+      expect_same_bits(spec);
+    }
+  }
+  RunSpec spec = unclipped(spec_of({}));
+  spec.train.reduction = Reduction::Reproducible;
+  spec.train.dtype = DType::BFloat16;
+  spec.model.output_weights = OutputWeights::Untied;
+  spec.model.dropout = 0.2;
+  expect_same_bits(spec);
+}
+
+TEST_F(DiskOptimizer, UpdatesLaterLayersBeforeBackwardReachesTheFirst) {
+  RunSpec spec = on_disk(spec_of({}));
+  const auto bytes_at_the_first_layer = [&] {
+    int64_t written = -1;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      param::ParamStore& store = trainer.model().params();
+      auto& sink = trainer.model().sink();
+      sink.on_ready = [&, report = sink.on_ready](const param::Parameter& param) {
+        report(param);
+        store.disk()->disk().wait_all();
+        if (param.name == "wpe.weight") written = store.disk()->disk().bytes_written();
+      };
+      trainer.step();
+    });
+    return written;
+  };
+  EXPECT_EQ(bytes_at_the_first_layer(), 0) << "clipped";
+  spec.optimizer.clip_norm = 0;
+  EXPECT_GT(bytes_at_the_first_layer(), 0);
+}
+
+TEST_F(DiskOptimizer, HasTheBitsOfStatesInMemoryForEveryOptimizerAndType) {
+  for (const auto kind : {OptimizerKind::AdamW, OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::Lion}) {
+    for (const auto dtype : {DType::Float64, DType::Float32, DType::BFloat16, DType::Float16}) {
+      SCOPED_TRACE(cat(kind, " ", dtype));
+      RunSpec spec = spec_of({.data = 2}, 1);
+      spec.optimizer.kind = kind;
+      spec.train.dtype = dtype;
+      spec.optimizer.groups = {{.match = "*.bias", .lr_scale = 0.5}, {.match = "wpe*", .frozen = true}};
+      expect_same_bits(spec);
+    }
+  }
+}
+
+TEST_F(DiskOptimizer, EachStateIsReadAndWrittenOnceInAStep) {
+  RunSpec spec = on_disk(spec_of({.data = 2}, 1));
+  spec.train.dtype = DType::BFloat16;
+  on_every_rank(spec, [&](Trainer& trainer) {
+    const param::ParamStore& store = trainer.model().params();
+    ASSERT_NE(store.disk(), nullptr);
+    const int64_t bytes = 3 * store.num_owned() * int64_t{sizeof(float)};  // masters and two moments
+    for (int steps = 1; steps <= 2; ++steps) {
+      trainer.step();
+      EXPECT_EQ(store.disk()->disk().bytes_read(), steps * bytes);
+      EXPECT_EQ(store.disk()->disk().bytes_written(), steps * bytes);
+    }
+  });
+}
+
+TEST_F(DiskOptimizer, WithoutStatesOpensNoDisk) {
+  RunSpec spec = on_disk(spec_of({}));
+  spec.optimizer.kind = OptimizerKind::Sgd;
+  spec.optimizer.momentum = 0;
+  on_every_rank(spec, [&](Trainer& trainer) { EXPECT_EQ(trainer.model().params().disk(), nullptr); });
+  expect_same_bits(spec);
+}
+
+TEST_F(DiskOptimizer, ResumesWhereStatesAreInMemoryAndTheOtherWayRound) {
+  RunSpec resident = spec_of({.data = 2}, 1);
+  resident.train.dtype = DType::BFloat16;
+  resident.train.steps = 4;
+  resident.data.paths = {"text"};  // for the configuration that a checkpoint holds; never opened
+  resident.data.tokenizer = "made-up";
+  const RunSpec disk = on_disk(resident);
+  const auto trained = [&](const RunSpec& spec, const std::string& from, const std::string& to) {
+    std::map<std::string, at::Tensor> params;
+    std::mutex lock;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      if (!from.empty()) trainer.load(path(from));
+      while (trainer.num_steps() < 2) trainer.step();
+      if (!to.empty()) trainer.save(path(to), spec::to_toml(spec));
+      while (trainer.num_steps() < 4) trainer.step();
+      const std::scoped_lock hold(lock);
+      collect(trainer, params, Held::Masters);
+    });
+    return params;
+  };
+  const auto want = trained(resident, "", "resident");
+  EXPECT_TRUE(same_bits(trained(disk, "", "disk"), want));
+  EXPECT_TRUE(same_bits(trained(disk, "resident", ""), want));
+  EXPECT_TRUE(same_bits(trained(resident, "disk", ""), want));
+  EXPECT_TRUE(same_bits(trained(disk, "disk", ""), want));
+}
+
+}  // namespace
+}  // namespace braid::train::disk_optimizer_test

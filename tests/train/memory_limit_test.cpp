@@ -1,0 +1,79 @@
+// What memory.limit_gb makes of a run before it starts.
+#include "braid/train/memory_limit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "braid/base/errors.h"
+#include "braid/plan/nominal_cluster.h"
+#include "braid/plan/predict_run.h"
+#include "braid/spec/parse.h"
+#include "braid/train/run.h"
+
+namespace braid::train::memory_limit_test {
+namespace {
+
+RunSpec run_spec(const std::vector<std::string>& overrides = {}) {
+  std::vector<std::string> all = {"data.paths=[text]", "model.layers=4",     "model.heads=8",
+                                  "model.width=512",   "model.context=64",   "model.vocab=8192",
+                                  "train.batch=8",     "train.microbatch=8", "memory.chunk_mb=1"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return spec::parse_run("", "test", all);
+}
+
+double gib_of(const RunSpec& spec) {
+  return std::ldexp(static_cast<double>(plan::predict_run(spec, plan::nominal_cluster(spec)).most_bytes()), -30);
+}
+
+RunSpec limited(RunSpec spec, double gib) {
+  spec.memory.limit_gb = gib;
+  return within_memory_limit(spec, host_limits());
+}
+
+std::string refusal(const RunSpec& spec, double gib) {
+  try {
+    limited(spec, gib);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MemoryLimit, WithoutOneNothingChanges) { EXPECT_EQ(within_memory_limit(run_spec(), host_limits()), run_spec()); }
+
+TEST(MemoryLimit, StatesAreOnDiskWhereTheyDoNotFit) {
+  const RunSpec resident = run_spec({"memory.optimizer=resident"}), disk = run_spec({"memory.optimizer=disk"});
+  ASSERT_LT(gib_of(disk), 0.7 * gib_of(resident));
+  EXPECT_EQ(limited(run_spec(), 1.01 * gib_of(resident)).memory.optimizer, Tier::Resident);
+  EXPECT_EQ(limited(run_spec(), 0.99 * gib_of(resident)).memory.optimizer, Tier::Disk);
+  EXPECT_EQ(limited(run_spec(), 1.01 * gib_of(disk)).memory.optimizer, Tier::Disk);
+  EXPECT_EQ(limited(disk, 1.01 * gib_of(resident)).memory.optimizer, Tier::Disk) << "as given";
+}
+
+TEST(MemoryLimit, WhatDoesNotFitIsRefusedWithTheBytesAndWithChangesThatFit) {
+  const std::string said = refusal(run_spec(), 0.9 * gib_of(run_spec({"memory.optimizer=disk"})));
+  EXPECT_NE(said.find("memory.limit_gb = "), said.npos) << said;
+  EXPECT_NE(said.find("must hold what a rank needs: the fullest would hold "), said.npos) << said;
+  EXPECT_NE(said.find("gradients "), said.npos) << said;
+  EXPECT_NE(said.find("; with "), said.npos) << said;
+  EXPECT_NE(said.find("a step takes "), said.npos) << said;
+  const RunSpec resident = run_spec({"memory.optimizer=resident"});
+  EXPECT_NE(refusal(resident, 0.99 * gib_of(resident)).find("; with memory.optimizer=disk it holds "), said.npos);
+}
+
+TEST(MemoryLimit, WhatNothingMakesFitSaysSo) {
+  EXPECT_NE(refusal(run_spec(), 0.001).find("; no tier, recomputation, ZeRO stage or smaller microbatch makes it fit"),
+            std::string::npos);
+}
+
+// Updates of whole matrices cannot be on disk, so "auto" does not put them there.
+TEST(MemoryLimit, AutoIsADiskOnlyWhereTheRunAllowsOne) {
+  const RunSpec muon = run_spec({"optimizer.kind=muon"});
+  const std::string said = refusal(muon, 0.99 * gib_of(muon));
+  EXPECT_NE(said.find("must hold what a rank needs"), said.npos) << said;
+  EXPECT_EQ(said.find("memory.optimizer"), said.npos) << said;
+}
+
+}  // namespace
+}  // namespace braid::train::memory_limit_test
