@@ -209,7 +209,7 @@ void add_problems_of_residuals(const RunSpec& spec, const SavedRun& saved, std::
     if (before == now) continue;
     found.push_back({key, now,
                      cat("must be as in ", directory,
-                         ", where sync.compression carries over what these ranks owe; it begins at zero with "
+                         ", where these ranks have residuals of sync.compression; they begin at zero with "
                          "train.allow_change = ",
                          allowing(spec, {"sync.compression"})),
                      before});
