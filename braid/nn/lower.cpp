@@ -42,13 +42,15 @@ class Lowering {
   std::unique_ptr<Block> block() {
     const int output = ops_.output();
     calls_.begin(ops_.input());
-    while (const Op* const op = ops_.take()) lower(*op);
+    while (const Op* const op = ops_.take()) {
+      calls_.begin_op(comm::OpName(model::op_name(graph_, number_, *op)));
+      lower(*op);
+    }
     return std::move(calls_).block(output);
   }
 
  private:
   void lower(const Op& op) {
-    calls_.begin_op(comm::OpName(model::op_name(graph_, number_, op)));
     switch (op.kind) {
       case OpKind::Lookup:
         return lookup(op);
@@ -74,9 +76,8 @@ class Lowering {
       case OpKind::Attention:
         return attention(op);
       case OpKind::SwiGlu:
-        return gated(op, swiglu);
       case OpKind::GeGlu:
-        return gated(op, geglu);
+        return gated(op);
       case OpKind::Opaque:
         return opaque(op);
       case OpKind::PickRows:
@@ -88,9 +89,8 @@ class Lowering {
       case OpKind::Route:
       case OpKind::Dispatch:
       case OpKind::Combine:
-        break;
+        check(false, cat("an op that is executed, not ", op.kind));
     }
-    check(false, cat("an op that is executed, not ", op.kind));
   }
 
   // Adds a call that reads the op's inputs and writes its output.
@@ -186,7 +186,8 @@ class Lowering {
     });
   }
 
-  void gated(const Op& op, decltype(&swiglu) activation) {
+  void gated(const Op& op) {
+    const auto activation = op.kind == OpKind::SwiGlu ? swiglu : geglu;
     emit(op, [x = op.in[0], y = op.out, activation, keep = rank_.keep](Frame& frame, const Microbatch&) {
       frame[y] = activation(frame[x].value, keep);
     });
