@@ -4,7 +4,7 @@ import sys
 
 
 def serve(step):
-    """Says that the peer is ready, and prints the seconds that step(number) returns for each line."""
+    """Prints "ready", then for each line the seconds that step(number) returns, as JSON."""
     print("ready", flush=True)
     for number, _ in enumerate(sys.stdin):
         print(json.dumps({"seconds": step(number)}), flush=True)

@@ -18,7 +18,8 @@ struct SeenTokens {
   at::Tensor documents_bt;  // of whole sequences; undefined: no documents
 };
 
-// Queries that meet keys. Places are tokens of the whole sequence. Each query sees at least one of the keys.
+// Neighbouring queries and keys of some sequences. Places count tokens of the whole sequence. Each query sees at least
+// one of the keys.
 struct AttentionBlock {
   int64_t sequence = 0, num_sequences = 1;
   int64_t query = 0, num_queries = 0, key = 0, num_keys = 0;

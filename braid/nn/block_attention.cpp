@@ -1,4 +1,4 @@
-// The two kernels of a block. That of a cap reads tokens as rows of heads.
+// Calls of the two kernels. That of a cap reads tokens as rows of heads.
 #include "braid/nn/block_attention.h"
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>

@@ -8,7 +8,7 @@
 
 namespace braid::nn {
 
-// How scores are formed, as CoreCall (attention.h) has it.
+// The cap and the scale of scores, as in CoreCall (attention.h).
 struct ScoreForm {
   double cap = 0, scale = 0;
 };

@@ -5,7 +5,7 @@
 
 namespace braid::nn {
 
-// How queries meet the keys of other ranks.
+// The way in which queries meet the keys of other ranks.
 enum class RingKeys {
   GoAround,  // a rank has the keys of one other at a time
   Gathered,  // a rank gathers the keys of all, in backward again

@@ -34,15 +34,17 @@ Tensors exchanged(const Tensors& send, const std::vector<std::vector<int64_t>>& 
   return received;
 }
 
-// The places in a row of features that belong to the groups of each rank.
-struct Shares {
-  Shares(const HeadExchange& exchange, int64_t width) : call(exchange), head_width(width) {}
+int64_t heads_of(const HeadExchange& exchange) {
+  return std::accumulate(exchange.heads.begin(), exchange.heads.end(), int64_t{0});
+}
 
-  int64_t width_of(int rank) const {
-    const int64_t all = std::accumulate(call.heads.begin(), call.heads.end(), int64_t{0});
-    return all / call.groups * call.groups_of(rank) * head_width;
-  }
-  // Returns views of those of x_btf, all heads.
+// The features of a row that belong to the groups of each rank.
+struct GroupFeatures {
+  GroupFeatures(const HeadExchange& exchange, int64_t width) : call(exchange), head_width(width) {}
+
+  // Returns the number of a rank's features.
+  int64_t width_of(int rank) const { return heads_of(call) / call.groups * call.groups_of(rank) * head_width; }
+  // Returns views of a rank's features in x_btf, one for each segment. x_btf has all heads.
   Tensors views(const at::Tensor& x_btf, int rank) const {
     Tensors parts;
     int64_t segment = 0;
@@ -58,16 +60,12 @@ struct Shares {
   const int64_t head_width;
 };
 
-int64_t heads_of(const HeadExchange& exchange) {
-  return std::accumulate(exchange.heads.begin(), exchange.heads.end(), int64_t{0});
-}
-
 at::Tensor to_heads(const at::Tensor& x_btf, const HeadExchange& exchange) {
   Communicator& ranks = *exchange.ranks;
-  const Shares shares(exchange, x_btf.size(2) / heads_of(exchange));
-  const int64_t b = x_btf.size(0), t = x_btf.size(1), own = shares.width_of(ranks.rank());
+  const GroupFeatures features(exchange, x_btf.size(2) / heads_of(exchange));
+  const int64_t b = x_btf.size(0), t = x_btf.size(1), own = features.width_of(ranks.rank());
   Tensors send;
-  for (int rank = 0; rank < ranks.size(); ++rank) send.push_back(at::cat(shares.views(x_btf, rank), 2));
+  for (int rank = 0; rank < ranks.size(); ++rank) send.push_back(at::cat(features.views(x_btf, rank), 2));
   const std::vector<std::vector<int64_t>> shapes(ranks.size(), {b, t, own});
   return at::cat(exchanged(send, shapes, ranks), 1);
 }
@@ -75,19 +73,19 @@ at::Tensor to_heads(const at::Tensor& x_btf, const HeadExchange& exchange) {
 // `head_width`: a rank without heads cannot see it.
 at::Tensor to_tokens(const at::Tensor& x_btf, const HeadExchange& exchange, int64_t head_width) {
   Communicator& ranks = *exchange.ranks;
-  const Shares shares(exchange, head_width);
+  const GroupFeatures features(exchange, head_width);
   const int64_t b = x_btf.size(0), t = x_btf.size(1) / ranks.size();
   Tensors send;
   std::vector<std::vector<int64_t>> shapes;
   for (int rank = 0; rank < ranks.size(); ++rank) {
     send.push_back(x_btf.narrow(1, rank * t, t).contiguous());
-    shapes.push_back({b, t, shares.width_of(rank)});
+    shapes.push_back({b, t, features.width_of(rank)});
   }
   const Tensors received = exchanged(send, shapes, ranks);
   at::Tensor all_btf = at::empty({b, t, heads_of(exchange) * head_width}, x_btf.options());
   for (int rank = 0; rank < ranks.size(); ++rank) {
     int64_t begin = 0;
-    for (const at::Tensor& part : shares.views(all_btf, rank)) {
+    for (const at::Tensor& part : features.views(all_btf, rank)) {
       part.copy_(received[rank].narrow(2, begin, part.size(2)));
       begin += part.size(2);
     }

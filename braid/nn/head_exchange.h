@@ -19,7 +19,7 @@
 
 namespace braid::nn {
 
-// How the heads in a row of features are shared out.
+// The division of the heads in a row of features among ranks.
 struct HeadExchange {
   std::vector<int64_t> heads;  // of each segment of the row: queries, keys, values. Heads of a segment are equally wide
   int64_t groups = 1;          // divides the heads of each segment

@@ -1,17 +1,13 @@
 // The pass over the ops of a piece.
 #include "braid/nn/lower.h"
 
-#include <algorithm>
-#include <span>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/layout/tensor_sums.h"
 #include "braid/model/families.h"
 #include "braid/nn/activation_functions.h"
 #include "braid/nn/call_list.h"
-#include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
 #include "braid/nn/head_calls.h"
 #include "braid/nn/key_value_cache.h"
@@ -19,18 +15,13 @@
 #include "braid/nn/linear.h"
 #include "braid/nn/op_cursor.h"
 #include "braid/nn/opaque.h"
-#include "braid/nn/residual_norm.h"
+#include "braid/nn/residual_calls.h"
 
 namespace braid::nn {
 namespace {
 
 using model::Op;
 using model::OpKind;
-
-NormCall of_microbatch(NormCall call, const Microbatch& microbatch) {
-  call.micro = microbatch.micro;
-  return call;
-}
 
 class Lowering {
  public:
@@ -42,21 +33,24 @@ class Lowering {
         number_(piece.block),
         store_(store),
         rank_(rank),
+        params_(graph, number_, store),
         heads_(spec, rank),
+        residuals_(spec, block_, number_, params_, rank),
         ops_(block_, piece),
-        calls_(block_, piece.block, rank, store.flat_data().scalar_type()),
-        parts_(rank.weight_grads.parts()) {}
+        calls_(block_, piece.block, rank, store.flat_data().scalar_type()) {}
 
   std::unique_ptr<Block> block() {
     const int output = ops_.output();
     calls_.begin(ops_.input());
-    while (const Op* const op = ops_.take()) lower(*op);
+    while (const Op* const op = ops_.take()) {
+      calls_.begin_op(comm::OpName(model::op_name(graph_, number_, *op)));
+      lower(*op);
+    }
     return std::move(calls_).block(output);
   }
 
  private:
   void lower(const Op& op) {
-    calls_.begin_op(comm::OpName(model::op_name(graph_, number_, op)));
     switch (op.kind) {
       case OpKind::Lookup:
         return lookup(op);
@@ -70,7 +64,7 @@ class Lowering {
         return join({op.in[0]}, op);
       case OpKind::LayerNorm:
       case OpKind::RmsNorm:
-        return norm(op);
+        return emit(op, residuals_.norm(op));
       case OpKind::HeadNorm:
         return head_norm(op);
       case OpKind::Linear:
@@ -83,9 +77,7 @@ class Lowering {
         return attention(op);
       case OpKind::SwiGlu:
       case OpKind::GeGlu:
-        return emit(
-            op, [x = op.in[0], y = op.out, activation = op.kind == OpKind::SwiGlu ? swiglu : geglu, keep = rank_.keep](
-                    Frame& frame, const Microbatch&) { frame[y] = activation(frame[x].value, keep); });
+        return gated(op);
       case OpKind::Opaque:
         return opaque(op);
       case OpKind::PickRows:
@@ -97,35 +89,22 @@ class Lowering {
       case OpKind::Route:
       case OpKind::Dispatch:
       case OpKind::Combine:
-        break;
+        check(false, cat("an op that is executed, not ", op.kind));
     }
-    check(false, cat("an op that is executed, not ", op.kind));
   }
 
   // Adds a call that reads the op's inputs and writes its output.
   void emit(const Op& op, Call::Run run) { calls_.add({op.in[0], op.out}, op.out, std::move(run)); }
 
-  // Parameters.
-
-  const param::Parameter& param(const model::Param& param) const {
-    return store_[model::param_name(graph_, number_, param)];
-  }
-  // The head's uses of parameters come after all others.
-  ParamUse use(const model::Param& of_op) const {
-    const param::Parameter& found = param(of_op);
-    return number_ + 1 == graph_.blocks.size() ? last_use(found) : ParamUse{&found, 0};
-  }
-
-  // The ops.
-
   void lookup(const Op& op) {
-    const auto run = [y = op.out, rows = use(op.params[0]), scale = op.scale, rank = rank_](
+    const auto run = [y = op.out, rows = params_.use(op.params[0]), scale = op.scale, rank = rank_](
                          Frame& frame, const Microbatch& m) { frame[y] = nn::lookup(rows, scale, rank, m); };
     emit(op, run);
   }
 
   void positions(const Op& op) {
-    emit(op, [x = op.in[0], y = op.out, table = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
+    emit(op, [x = op.in[0], y = op.out, table = params_.use(op.params[0]), rank = rank_](Frame& frame,
+                                                                                         const Microbatch& m) {
       const at::Tensor& x_btc = frame[x].value;
       const GradTarget weight{&rank.weight_grads, table, m.micro};
       frame[y] = m.cache ? add_positions_at_(x_btc, table.param->data, m.cache->places_n())
@@ -134,7 +113,8 @@ class Lowering {
   }
 
   void token_types(const Op& op) {
-    emit(op, [x = op.in[0], y = op.out, table = use(op.params[0]), rank = rank_](Frame& frame, const Microbatch& m) {
+    emit(op, [x = op.in[0], y = op.out, table = params_.use(op.params[0]), rank = rank_](Frame& frame,
+                                                                                         const Microbatch& m) {
       frame[y] = add_first_type_(frame[x].value, {&rank.weight_grads, table, m.micro});
     });
   }
@@ -146,68 +126,19 @@ class Lowering {
     });
   }
 
-  // A branch that a residual adds to the hidden state: a value, perhaps with a bias and dropout.
-  struct BranchOps {
-    int value = 0;
-    const param::Parameter* bias = nullptr;
-    Dropout dropout = Dropout({});
-  };
-
   void dropout(const Op& op) {
     if (const Op* const residual = ops_.take(op.out, OpKind::Residual)) {
-      return join({op.in[0], nullptr, Dropout(dropout_of(op))}, *residual);
+      return join({op.in[0], nullptr, residuals_.dropout_of(op)}, *residual);
     }
-    emit(op, [x = op.in[0], y = op.out, drop = Dropout(dropout_of(op))](Frame& frame, const Microbatch& m) {
-      frame[y] = drop.forward(frame[x].value, m);
-    });
+    emit(op, residuals_.dropout(op));
   }
 
   // Lowers the residual, and the norm behind it.
   void join(const BranchOps& branch, const Op& residual) {
     const int x = residual.in[1], sum = residual.out;
-    const auto added = [=, rank = rank_](Frame& frame, const Microbatch& m) {
-      return dropped({frame[branch.value].value, branch.bias}, branch.dropout, rank, m);
-    };
     const Op* const norm = calls_.sums(sum) ? nullptr : ops_.take_norm(sum);
-    if (!norm) {
-      return calls_.add({branch.value, x, sum}, sum, [=, rank = rank_](Frame& frame, const Microbatch& m) {
-        frame[sum] = nn::join(frame[x].value, added(frame, m), rank, m);
-      });
-    }
-    const auto run = [=, y = norm->out, call = norm_call(*norm)](Frame& frame, const Microbatch& m) {
-      Residual joined = join_and_norm(frame[x].value, added(frame, m), of_microbatch(call, m));
-      frame[sum] = std::move(joined.sum_btc);
-      frame[y] = std::move(joined.normed_btc);
-    };
-    calls_.add({branch.value, x, sum, norm->out}, norm->out, run);
-  }
-
-  Dropout::Options dropout_of(const Op& op) const {
-    const auto is_dropout = [](const Op& other) { return other.kind == OpKind::Dropout; };
-    const auto before = std::span(block_.ops).first(&op - block_.ops.data());
-    return {spec_.dropout, static_cast<int>(number_), static_cast<int>(std::ranges::count_if(before, is_dropout)),
-            layout::splits_tokens(block_.values[op.out]) ? rank_.token_part() : rank_.context_part()};
-  }
-
-  void norm(const Op& op) {
-    emit(op, [x = op.in[0], y = op.out, call = norm_call(op)](Frame& frame, const Microbatch& m) {
-      Residual opened = norm_residual(frame[x].value, of_microbatch(call, m));
-      frame[x] = std::move(opened.sum_btc);
-      frame[y] = std::move(opened.normed_btc);
-    });
-  }
-
-  NormCall norm_call(const Op& op) const {
-    const bool layer = op.kind == OpKind::LayerNorm;
-    return {layer ? kernels::NormKind::Layer : kernels::NormKind::Rms,
-            &param(op.params[0]),
-            layer ? &param(op.params[1]) : nullptr,
-            spec_.norm_eps,
-            &rank_.weight_grads,
-            0,
-            rank_.keep,
-            op.offset == 0 ? -0.0 : op.offset,
-            layout::splits_tokens(block_, op) ? parts_.of_tokens : 0};
+    if (!norm) return calls_.add({branch.value, x, sum}, sum, residuals_.join(branch, residual));
+    calls_.add({branch.value, x, sum, norm->out}, norm->out, residuals_.join_and_norm(branch, residual, *norm));
   }
 
   void linear(const Op& op) {
@@ -221,12 +152,12 @@ class Lowering {
     if (bias && !is_taken && !calls_.sums(y)) {
       ops_.take();
       y = bias->out;
-      added = &param(bias->params[0]);
+      added = &params_[bias->params[0]];
     }
     const model::Dims& dims = op.params[0].dims;
-    const bool is_part = parts_ && rank_.tensor.size() > 1 && calls_.sums(y);
+    const bool is_part = rank_.weight_grads.parts() && rank_.tensor.size() > 1 && calls_.sums(y);
     calls_.add({x, y}, y,
-               [=, weight = use(op.params[0]), inner = pieces_of(spec_, dims[1], rank_),
+               [=, weight = params_.use(op.params[0]), inner = pieces_of(spec_, dims[1], rank_),
                 outputs = pieces_of(spec_, dims[0], rank_), rank = rank_](Frame& frame, const Microbatch& m) {
                  frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro,
                                                   rows_of(frame[x].value, m), inner, outputs, is_part});
@@ -234,7 +165,7 @@ class Lowering {
   }
 
   void bias(const Op& op) {
-    const param::Parameter* const added = &param(op.params[0]);
+    const param::Parameter* const added = &params_[op.params[0]];
     for (const OpKind kind : {OpKind::Gelu, OpKind::GeluErf}) {
       const Op* const gelu = ops_.take(op.out, kind);
       if (!gelu) continue;
@@ -248,15 +179,22 @@ class Lowering {
     if (ops_.leads_to_residual(op.out, 0)) {
       const Op* const drop = ops_.take(op.out, OpKind::Dropout);
       const Op* const residual = ops_.take(drop ? drop->out : op.out, OpKind::Residual);
-      return join({op.in[0], added, Dropout(drop ? dropout_of(*drop) : Dropout::Options{})}, *residual);
+      return join({op.in[0], added, drop ? residuals_.dropout_of(*drop) : Dropout({})}, *residual);
     }
     emit(op, [=, x = op.in[0], y = op.out, rank = rank_](Frame& frame, const Microbatch& m) {
       frame[y] = add_bias_(frame[x].value, {&rank.weight_grads, {added, 0}, m.micro});
     });
   }
 
+  void gated(const Op& op) {
+    const auto activation = op.kind == OpKind::SwiGlu ? swiglu : geglu;
+    emit(op, [x = op.in[0], y = op.out, activation, keep = rank_.keep](Frame& frame, const Microbatch&) {
+      frame[y] = activation(frame[x].value, keep);
+    });
+  }
+
   void head_norm(const Op& op) {
-    emit(op, heads_.norm(op, {&param(op.params[0]), &param(op.params[1]), spec_.norm_eps}));
+    emit(op, heads_.norm(op, {&params_[op.params[0]], &params_[op.params[1]], spec_.norm_eps}));
   }
 
   void attention(const Op& op) {
@@ -265,7 +203,8 @@ class Lowering {
 
   void opaque(const Op& op) {
     OpaqueCall call = opaque_call(spec_, block_, op, rank_.tensor);
-    for (size_t i = 0; i < op.params.size(); ++i) call.params[i].target = {&rank_.weight_grads, use(op.params[i])};
+    for (size_t i = 0; i < op.params.size(); ++i)
+      call.params[i].target = {&rank_.weight_grads, params_.use(op.params[i])};
     const int x = calls_.input_of(op);
     calls_.add({x, op.out}, op.out, [=, y = op.out](Frame& frame, const Microbatch& m) {
       OpaqueCall of_micro = call;
@@ -275,8 +214,9 @@ class Lowering {
   }
 
   void loss(const Op& op) {
-    const param::Parameter* const bias = op.params.size() > 1 ? &param(op.params[1]) : nullptr;
-    const LanguageHead head({.weight = use(op.params[0]), .vocab = spec_.vocab, .bias = bias, .cap = op.cap}, rank_);
+    const param::Parameter* const bias = op.params.size() > 1 ? &params_[op.params[1]] : nullptr;
+    const LanguageHead head({.weight = params_.use(op.params[0]), .vocab = spec_.vocab, .bias = bias, .cap = op.cap},
+                            rank_);
     const int x = calls_.input_of(op);
     calls_.observe({ValueKind::Logits, static_cast<int>(number_), op.out}, x,
                    [head](const at::Tensor& x_btc, const Microbatch& m) { return head.logits(x_btc, m); });
@@ -290,10 +230,11 @@ class Lowering {
   const size_t number_;
   param::ParamStore& store_;
   const RankContext rank_;
+  const OpParams params_;
   const HeadCalls heads_;
+  const ResidualCalls residuals_;
   OpCursor ops_;
   CallList calls_;
-  const param::TensorParts parts_;
 };
 
 }  // namespace

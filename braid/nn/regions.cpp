@@ -1,8 +1,6 @@
 // The regions as custom autograd Functions.
 #include "braid/nn/regions.h"
 
-#include <ATen/ops/empty.h>
-
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 
@@ -22,20 +20,6 @@ at::Tensor summed(at::Tensor&& gradient, Communicator& group) {
   return sum;
 }
 
-at::Tensor own_slice(const at::Tensor& x, Communicator& group) {
-  check(x.size(-1) % group.size() == 0, "the last dim divides evenly over the group");
-  const int64_t extent = x.size(-1) / group.size();
-  return x.narrow(-1, group.rank() * extent, extent).contiguous();
-}
-
-at::Tensor all_slices(const at::Tensor& x, Communicator& group) {
-  std::vector<int64_t> sizes = x.sizes().vec();
-  sizes.insert(sizes.begin(), group.size());
-  const at::Tensor slices = at::empty(sizes, x.options());
-  group.all_gather(slices, x.contiguous()).order_before(group.queue());
-  return slices.movedim(0, -2).flatten(-2).contiguous();
-}
-
 struct CopyTo : Function<CopyTo> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group, at::ScalarType sums) {
     keep(ctx, CopyRegion{{group}, x.scalar_type()});
@@ -50,42 +34,11 @@ struct CopyTo : Function<CopyTo> {
 
 struct ReduceFrom : Function<ReduceFrom> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
-    at::Tensor sum = x.clone(at::MemoryFormat::Contiguous);
-    all_reduce_(sum, ReduceOp::Sum, *group);
-    return sum;
-  }
-  static variable_list backward(AutogradContext*, variable_list& grads) { return {std::move(grads[0]), {}}; }
-};
-
-struct ReduceFromInPlace : Function<ReduceFromInPlace> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
     ctx->mark_dirty({x});
     all_reduce_(x, ReduceOp::Sum, *group);
     return x;
   }
   static variable_list backward(AutogradContext*, variable_list& grads) { return {std::move(grads[0]), {}}; }
-};
-
-struct ScatterTo : Function<ScatterTo> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
-    keep(ctx, Region{group});
-    return own_slice(x, *group);
-  }
-  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const auto& [group, name] = kept<Region>(ctx);
-    const comm::CallName calls(name);
-    return {all_slices(grads[0], *group), {}};
-  }
-};
-
-struct GatherFrom : Function<GatherFrom> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
-    keep(ctx, Region{group});
-    return all_slices(x, *group);
-  }
-  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {own_slice(grads[0], *kept<Region>(ctx).group), {}};
-  }
 };
 
 }  // namespace
@@ -95,21 +48,11 @@ void all_reduce_(const at::Tensor& x, ReduceOp op, Communicator& group) {
   group.all_reduce(x, op).order_before(group.queue());
 }
 
-at::Tensor copy_to(const at::Tensor& x, Communicator& group) { return copy_to(x, group, x.scalar_type()); }
 at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums) {
   return group.size() == 1 ? x : CopyTo::apply(x, &group, sums);
 }
-at::Tensor reduce_from(const at::Tensor& x, Communicator& group) {
-  return group.size() == 1 ? x : ReduceFrom::apply(x, &group);
-}
 at::Tensor reduce_from_(const at::Tensor& x, Communicator& group) {
-  return group.size() == 1 ? x : ReduceFromInPlace::apply(x, &group);
-}
-at::Tensor scatter_to(const at::Tensor& x, Communicator& group) {
-  return group.size() == 1 ? x : ScatterTo::apply(x, &group);
-}
-at::Tensor gather_from(const at::Tensor& x, Communicator& group) {
-  return group.size() == 1 ? x : GatherFrom::apply(x, &group);
+  return group.size() == 1 ? x : ReduceFrom::apply(x, &group);
 }
 
 }  // namespace braid::nn

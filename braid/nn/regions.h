@@ -1,11 +1,9 @@
 // Conjugate autograd regions: operations by which a tensor enters and leaves the part of the model that is split over a
 // group.
 //
-//                 forward             backward
-//   copy_to       identity            all-reduce     replicated -> each rank its own use   (Megatron's f)
-//   reduce_from   all-reduce          identity       partial sums -> replicated            (Megatron's g)
-//   scatter_to    own slice           all-gather     replicated -> split along the last dim
-//   gather_from   all-gather          own slice      split along the last dim -> replicated
+//                  forward       backward
+//   copy_to        identity      all-reduce    replicated -> each rank its own use   (Megatron's f)
+//   reduce_from_   all-reduce    identity      partial sums -> replicated            (Megatron's g)
 //
 // Sums are over the group, in the Communicator's fixed order. All ranks of the group must call the same regions in the
 // same order, and run their backwards in the same order. All functions throw CommError.
@@ -31,15 +29,11 @@ struct CopyRegion {
   at::ScalarType type;
 };
 
-at::Tensor copy_to(const at::Tensor& x, Communicator& group);
-// The same with a copy of type `sums`, in which the gradients are summed before they are rounded to x's type.
+// Returns x in type `sums`; in a group of one rank, x itself. The gradients are summed in that type and then rounded to
+// the type of x.
 at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums);
-at::Tensor reduce_from(const at::Tensor& x, Communicator& group);
 // Reduces into `x` itself. REQUIRES: `x` is contiguous and no backward has saved it; autograd throws otherwise.
 at::Tensor reduce_from_(const at::Tensor& x, Communicator& group);
-// REQUIRES: the last dim is divisible by the group's size.
-at::Tensor scatter_to(const at::Tensor& x, Communicator& group);
-at::Tensor gather_from(const at::Tensor& x, Communicator& group);
 
 // Reduces `x` in place. Work that the caller enqueues on the group's queue afterwards sees the result. REQUIRES: `x` is
 // contiguous.

@@ -122,7 +122,7 @@ std::vector<int64_t> of_all_ranks(const at::Tensor& x, const RingCall& call) {
   return sizes;
 }
 
-// Sees that the keys and values of all ranks come by. Each `meet` has those of one rank.
+// Calls `meet` with the keys and values of each rank in turn.
 template <class Meet>
 void for_each_rank(const at::Tensor& kv_2bsf, const RingCall& call, const Halves& halves, const Meet& meet) {
   const int n = call.ranks->size(), own = call.ranks->rank();
@@ -141,7 +141,8 @@ void for_each_rank(const at::Tensor& kv_2bsf, const RingCall& call, const Halves
   }
 }
 
-// Brings each rank the sum of its keys' and values' gradients, in the order in which for_each_rank() meets ranks.
+// Sums the gradients of each rank's keys and values over all ranks and returns the sums to that rank. begin() and end()
+// are called around each rank that for_each_rank() meets, in that order; then received().
 class KeyGradients {
  public:
   KeyGradients(const at::Tensor& kv_2bsf, const RingCall& call, const Halves& halves)
@@ -151,7 +152,8 @@ class KeyGradients {
         options_(widened(kv_2bsf.narrow(3, 0, 0)).options()) {
     if (call.keys == RingKeys::Gathered) all_ = at::zeros(of_all_ranks(kv_2bsf, call), options_);
   }
-  // Returns zeros to which the blocks of `rank` add theirs. What was added for the rank before goes on meanwhile.
+  // Returns zeros, to which the caller adds the gradients of the keys of `rank`. Meanwhile the sums of the rank before
+  // are sent to the next rank of the ring.
   at::Tensor begin(int rank) {
     if (all_.defined()) return all_[rank];
     if (sums_.defined()) passing_.emplace(*call_.ranks, sums_, tag_);

@@ -1,5 +1,6 @@
-// Attention over sequences whose tokens context ranks share: keys and values go around the ring of ranks, and each
-// rank's queries meet those of all tokens. No rank ever has the keys of a whole sequence.
+// Attention over sequences whose tokens are split over context ranks: keys and values go around the ring of ranks, and
+// each rank's queries meet those of all tokens. A rank has the keys of at most two others at a time, unless it gathers
+// all of them (RingKeys::Gathered).
 //
 // Each rank has two halves of the sequences (ring_halves.h), whose queries and keys form blocks (attention_blocks.h):
 // earlier keys are seen by all queries, and in the diagonal block by causal order. Documents and windows cut blocks

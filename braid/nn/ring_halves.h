@@ -1,4 +1,4 @@
-// Where the tokens of sequences are around a ring of ranks.
+// The places of tokens around a ring of ranks.
 //
 // A causal rank with late tokens has more keys to meet than one with early tokens. So sequences are cut into 2n halves,
 // and around the ring rank r has halves r and 2n - 1 - r (head and tail), which makes all ranks' work equal:
@@ -18,12 +18,13 @@
 
 namespace braid::nn {
 
-// The halves of the sequences, and where they are.
+// The halves of the sequences, and their ranks.
 struct Halves {
   Halves(Communicator& its_ranks, int64_t own_tokens);
   int64_t count() const { return 2 * ranks.size(); }
   // Returns the rank that has the half around the ring.
   int ring_rank(int64_t half) const { return static_cast<int>(half < ranks.size() ? half : count() - 1 - half); }
+  // Return the halves of a rank around the ring, and of the hidden state.
   std::array<int64_t, 2> of_ring(int rank) const { return {rank, count() - 1 - rank}; }
   std::array<int64_t, 2> in_order(int rank) const { return {2 * int64_t{rank}, 2 * int64_t{rank} + 1}; }
   TokenRange tokens(int64_t half) const { return {half * length, (half + 1) * length}; }

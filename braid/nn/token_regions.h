@@ -17,8 +17,8 @@
 
 namespace braid::nn {
 
-// The gathered tokens can be recomputed: whoever reads them keeps this rank's part and gathers again in backward.
-// The gathered tokens are of type `sums`, in which the gradients are summed before they are rounded to the type of x.
+// Returns all tokens in type `sums`. The gradients are summed in that type and then rounded to the type of x. The
+// result can be recomputed (Activation::again): its reader keeps this rank's part and gathers again in backward.
 Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums);
 at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group);
 // REQUIRES: the number of tokens is divisible by the group's size.

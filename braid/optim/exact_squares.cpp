@@ -1,5 +1,5 @@
-// Squares are taken apart by additions: (s + m) - m rounds s to the last digit of m. Three bins from that of the
-// block's largest square hold all of its squares but for digits that no sum keeps.
+// A square s is split by additions: (s + m) - m rounds s to the last digit of m. A block adds to three bins, from that
+// of its largest square on. The digits below these are in no sum (sum_of_bins()).
 #include "braid/optim/exact_squares.h"
 
 #include <algorithm>

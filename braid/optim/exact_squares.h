@@ -8,10 +8,10 @@
 
 namespace braid::optim {
 
-// Bin k has multiples of u = 2^(kTopExponent - kBinBits (k + 1)) of at most 2^(kBinBits - 1) u in size. A sum is that
-// of all bins. Bins of several sums may be added in any order: up to 2^31 squares, each addition is exact. A number
-// that is not finite, or whose square is beyond the first bin, makes the first bin what it is; squares below the last
-// bin count as zero.
+// Bin k has multiples of u = 2^(kTopExponent - kBinBits (k + 1)); each square adds at most 2^(kBinBits - 1) u to it.
+// The sum is that of all bins. Bins of several sums may be added in any order: up to 2^31 squares, each addition is
+// exact. Squares of 2^(kTopExponent - 1) or more, and numbers that are not finite, are outside of the bins: the first
+// bin then becomes at least as large, or not finite. Squares below the last bin count as zero.
 inline constexpr int kBinBits = 22, kTopExponent = 256, kNumBins = 26;
 using SquareBins = std::array<double, kNumBins>;
 

@@ -12,7 +12,7 @@ bool engine_fits(const View& at) {
   return run.engine == CommEngine::Auto || facts_of(run.engine).connects(rank_places(run, at.limits.num_hosts));
 }
 
-// Returns "must be "tcp", "gloo" or "mpi" on several hosts".
+// Returns the text of the rule, such as: must be "tcp", "gloo" or "mpi" on several hosts.
 std::string engine_text(const View& at) {
   const LaunchSpec& run = at.spec.run;
   const RankPlaces places = rank_places(run, at.limits.num_hosts);

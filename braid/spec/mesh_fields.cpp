@@ -11,24 +11,24 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::pipe>("mesh.pipe", axis, "Pipeline stages the blocks are cut into; at most model.layers."),
       mesh<&MeshSpec::data>("mesh.data", axis, "Replicas that share the batch."),
       mesh<&MeshSpec::context>("mesh.context", axis,
-                               "Ranks that share the tokens of each sequence; divides model.context."),
+                               "Ranks that split the tokens of each sequence; divides model.context."),
       mesh<&MeshSpec::context_parallel>(
           "mesh.context_parallel", one_of<ContextParallel>(),
           "How context ranks compute attention: \"ring\" passes keys and values around, \"all-gather\" gathers them, "
           "\"ulysses\" exchanges tokens for heads, \"ulysses-ring\" does so in groups and passes keys between groups."),
-      mesh<&MeshSpec::ulysses_ranks>("mesh.ulysses_ranks", at_least(0),
-                                     "Context ranks of a group that exchanges tokens for heads under \"ulysses-ring\"; "
-                                     "divides mesh.context. 0: the "
-                                     "largest divisor of mesh.context that divides the key heads of a tensor rank."),
+      mesh<&MeshSpec::ulysses_ranks>(
+          "mesh.ulysses_ranks", at_least(0),
+          "Context ranks of a group that exchanges tokens for heads under \"ulysses-ring\"; "
+          "divides mesh.context. 0: the largest divisor of mesh.context that divides the key "
+          "heads of a tensor rank."),
       mesh<&MeshSpec::expert>("mesh.expert", axis,
                               "Ranks that share the experts, and the batch as replicas do; 1 for now."),
       mesh<&MeshSpec::tensor>(
           "mesh.tensor", axis,
           "Ranks that share each matrix; divides model.heads, and divides model.kv_heads or is a multiple of it."),
       mesh<&MeshSpec::sequence_parallel>("mesh.sequence_parallel", Anything{},
-                                         "Whether tensor ranks share the tokens of norms, dropout and residuals "
-                                         "(sequence parallelism). mesh.tensor divides "
-                                         "model.context."),
+                                         "Whether tensor ranks split the tokens of norms, dropout and residuals "
+                                         "(sequence parallelism). mesh.tensor divides model.context / mesh.context."),
       mesh<&MeshSpec::ranks_per_node>(
           "mesh.ranks_per_node", at_least(0),
           "Consecutive ranks that collectives treat as one node, so that they have two levels, "

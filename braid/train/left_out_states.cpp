@@ -1,4 +1,4 @@
-// Residuals of other ranks, and states of parameters that were frozen.
+// Residuals of another compression or of other ranks, and states of parameters that were frozen.
 #include "braid/train/left_out_states.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string leave_out_reducer_state(std::vector<ckpt::PlacedTensor>& tensors, co
   const std::string why = reducer_state_problem(spec, info, directory);
   if (why.empty()) return "";
   std::erase_if(tensors, carried_over);
-  return "what compression carries over begins at zero: " + why;
+  return "the residuals of compression begin at zero: " + why;
 }
 
 std::vector<std::string> leave_out_states_of_frozen(std::vector<ckpt::PlacedTensor>& tensors,

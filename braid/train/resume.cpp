@@ -111,13 +111,17 @@ void take_former_optimizer(const std::string& kind, RunSpec& spec) {
 
 }  // namespace
 
+bool has_tensor_parts(const ckpt::CheckpointInfo& info) {
+  return info.config_toml.find("\ntensor_parts = ") != std::string::npos;
+}
+
 RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
   // The files that the run began with may be gone, and a saved configuration describes the whole model. Therefore no
   // file that a configuration names for the weights or the model is opened.
-  // A configuration from before train.tensor_parts has any number of tensor ranks.
+  // A configuration from before train.tensor_parts may have a mesh.tensor that reproducible reduction now refuses.
   std::vector<std::string> overrides{"train.init=", "model.config="};
-  if (saved.config_toml.find("\ntensor_parts = ") == std::string::npos) overrides.push_back("train.reduction=fast");
+  if (!has_tensor_parts(info)) overrides.push_back("train.reduction=fast");
   RunSpec spec =
       spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), overrides, spec::any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
@@ -209,7 +213,7 @@ void add_problems_of_residuals(const RunSpec& spec, const SavedRun& saved, std::
     if (before == now) continue;
     found.push_back({key, now,
                      cat("must be as in ", directory,
-                         ", where sync.compression carries over what these ranks owe; it begins at zero with "
+                         ", where these ranks have residuals of sync.compression; they begin at zero with "
                          "train.allow_change = ",
                          allowing(spec, {"sync.compression"})),
                      before});

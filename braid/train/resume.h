@@ -11,8 +11,12 @@
 
 namespace braid::train {
 
+// Returns true if the checkpoint's configuration has train.tensor_parts, which older ones do not.
+bool has_tensor_parts(const ckpt::CheckpointInfo& info);
+
 // Returns the configuration of the run that wrote the checkpoint, without train.init and model.config. Its mesh may
-// have more ranks than this machine allows. Throws ConfigError if it cannot be read.
+// have more ranks than this machine allows. Without train.tensor_parts, its reduction is fast. Throws ConfigError if it
+// cannot be read.
 RunSpec saved_spec(const ckpt::CheckpointInfo& info, const std::string& directory);
 
 // Throws IoError if the weights that the checkpoint lists are not those of `model`, the one in its configuration.

@@ -121,8 +121,8 @@ ResumedState resumed_state_of(const RunSpec& spec) {
   const RunSpec saved = saved_spec(info, directory);
   take_horizon(run, saved);
   tell_of_changes(run, saved);
-  const auto says = [&](const char* line) { return info.config_toml.find(line) != std::string::npos; };
-  if (reproducible(run.spec) && says("\nreduction = \"reproducible\"") && !says("\ntensor_parts = ")) {
+  const bool was_reproducible = info.config_toml.find("\nreduction = \"reproducible\"") != std::string::npos;
+  if (reproducible(run.spec) && was_reproducible && !has_tensor_parts(info)) {
     run.choices.push_back(cat("other roundings than before: ", directory,
                               " was saved before reproducible sums were the same on every mesh.tensor"));
   }

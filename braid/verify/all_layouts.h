@@ -7,10 +7,11 @@
 
 namespace braid::verify {
 
-// Returns `run` on every mesh of `ranks` ranks with every schedule that keeps what is trained, every form of
-// context parallelism, every stage of ZeRO, and with and without sequence parallelism, as far as braid trains it. With
-// RunSize::Shrunk, the runs are shrunk(). They are in the order of their work, the cheapest first.
 enum class RunSize { Whole, Shrunk };
+
+// Returns `run` on every mesh of `ranks` ranks with every schedule that keeps what is trained, every form of context
+// parallelism, every stage of ZeRO, and with and without sequence parallelism, as far as braid trains it. With
+// RunSize::Shrunk, the runs are shrunk(). The cheapest run is the first.
 std::vector<RunSpec> all_layouts(const RunSpec& run, int ranks, RunSize size);
 
 }  // namespace braid::verify

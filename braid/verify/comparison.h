@@ -1,4 +1,4 @@
-// Compares one rank of a run with a recording, as the rank computes.
+// Compares one rank of a run with a recording while the rank computes.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace braid::verify {
 
-// Gradients of parameters at the end of a step. Parts: they are a worker's own, or those of the step's last update, and
-// are not compared, nor is their norm.
+// The gradients of parameters at the end of a step. Parts: a worker's own gradients, or those of the step's last
+// update. Neither these nor their norm are compared.
 enum class ParamGradients { Final, Parts };
 
 class Comparison final : public nn::ValueObserver {

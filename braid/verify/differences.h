@@ -51,7 +51,8 @@ struct Difference {
 // Differences at the places where parts of tensors were compared. Used by one thread at a time.
 class Differences {
  public:
-  // The same part of the reference's tensor and of its slack, which may be undefined; the scale of its whole tensor.
+  // The compared part in the reference: its numbers and their slack, which may be undefined, and the scale of the whole
+  // tensor.
   struct Want {
     at::Tensor part, slack;
     double scale = 0;

@@ -1,4 +1,4 @@
-// Rounds a run's values once more, at random, by as much as sums in another order may change them.
+// Changes a run's values and gradients at random, by as much as sums in another order may change them.
 #pragma once
 
 #include "braid/nn/block.h"

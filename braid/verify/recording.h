@@ -1,4 +1,4 @@
-// A serial run as it was recorded: every value, gradient and parameter of its steps, as whole tensors.
+// The record of a serial run: every value, gradient and parameter of its steps, as whole tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// The keys of a layout.
+// The keys that describe the layout have the defaults of one rank.
 #include "braid/verify/serial_run.h"
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 #include "braid/base/seeds.h"
 #include "braid/model/families.h"
 #include "braid/model/shape.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
@@ -83,10 +84,9 @@ RunSpec shrunk(const RunSpec& run) {
   small.sync.bucket_mb = std::min(run.sync.bucket_mb, kBucketMb);
   small.sync.first_bucket_mb = std::min(run.sync.first_bucket_mb, kFirstBucketMb);
   small.train.microbatch = std::min(run.train.microbatch, kMicrobatch);
-  const int global = run.train.batch / run.train.microbatch, replicas = static_cast<int>(num_replicas(run.mesh));
-  const bool keeps_shares = run.mesh.batch_shares != kEqualShares || global < replicas;
+  const int global = run.train.batch / run.train.microbatch;
+  const int unit = static_cast<int>(std::min<int64_t>(global, spec::batch_unit(run) / run.train.microbatch));
   const bool keeps_layers = !spec::is_even(run.pipeline) && !spec::is_measured(run.pipeline);
-  const int unit = keeps_shares ? global : replicas;
   for (const int units : numbers_up_to(2, global / unit)) {
     small.train.batch = units * unit * small.train.microbatch;
     for (const int layers : numbers_up_to(keeps_layers ? run.model.layers : few_layers(small), run.model.layers)) {

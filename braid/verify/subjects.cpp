@@ -47,6 +47,7 @@ double tokens_of_step(const RunSpec& spec) { return 1.0 * spec.train.batch * spe
 }  // namespace
 
 Subjects::Subjects(const RunSpec& spec) : graph_(model::graph_of(spec.model)) {
+  // In the order of Input.
   for (const char* const input : {"tokens", "picked rows", "targets", "documents", "dropout key", "samples"}) {
     add({"batch", "", input});
   }

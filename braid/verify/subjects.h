@@ -26,7 +26,7 @@ class Subjects {
   explicit Subjects(const RunSpec& spec);
 
   // The inputs of a microbatch. Samples: the hash of all samples of the step.
-  enum Input { kTokens, kRows, kTargets, kDocuments, kDropoutKey, kSamples, kNumInputs };
+  enum Input { kTokens, kRows, kTargets, kDocuments, kDropoutKey, kSamples };
 
   int of_value(const nn::MadeValue& value) const { return values_.at(key_of(value)); }
   int of_param(const std::string& name) const { return params_.at(name); }

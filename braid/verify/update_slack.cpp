@@ -1,4 +1,4 @@
-// Slack grows from step to step.
+// The slack of a step adds to that of the steps before.
 #include "braid/verify/update_slack.h"
 
 namespace braid::verify {
@@ -13,7 +13,7 @@ void set_update_slack(Recording& recording, const Rounding& rounding) {
       const double error = rounding.bound(place, {.scale = gradient.scale});
       RecordedTensor& master = step.masters.at(name);
       const double move = scale_of(master.whole.to(at::kDouble).sub(before.at(name).whole.to(at::kDouble)));
-      // 0 / 0 is a gradient that no run has.
+      // 0 / 0: the gradient is zero in all runs, as that of a token which no microbatch has.
       const at::Tensor part = gradient.whole.to(at::kDouble).abs().reciprocal().mul(error).nan_to_num(0).clamp_max(1);
       at::Tensor& sum = slack[name];
       sum = sum.defined() ? sum.add(part, 2 * move) : part.mul(2 * move);

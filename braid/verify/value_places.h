@@ -17,12 +17,12 @@ struct PlacedValue {
   mesh::Placement placement;
 };
 
-// Context ranks have equal parts of each sequence's tokens, in order; only inside of attention do tokens lie elsewhere.
-// A masked family's head has the rows of all picked tokens on every context rank, of which a rank computes those that
-// are among its tokens.
+// Context ranks have equal parts of each sequence's tokens, in order; only inside of attention are tokens on other
+// ranks. In a masked family, every context rank has the rows of all picked tokens in its head, and computes those of
+// its own tokens.
 class ValuePlaces {
  public:
-  // The rank's share of the tensor axis, and of each sequence's tokens on the context axis.
+  // The rank's part of dims that the tensor axis splits, and of each sequence's tokens.
   struct Rank {
     mesh::Share tensor = {};
     kernels::TokenPart tokens = {};

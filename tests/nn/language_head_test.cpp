@@ -60,7 +60,7 @@ Tensors run_head(const HeadRun& run) {
     w.world.sink->begin_step(kMicrobatches);
     for (int micro = 0; micro < kMicrobatches; ++micro) {
       const at::Tensor x = input_of(micro, run.dtype).requires_grad_();
-      const at::Tensor loss = w.head.forward(copy_to(x, group), microbatch_of(micro));
+      const at::Tensor loss = w.head.forward(copy_to(x, group, x.scalar_type()), microbatch_of(micro));
       EXPECT_EQ(loss.scalar_type(), run.dtype == at::kDouble ? at::kDouble : at::kFloat);
       loss.backward(at::full_like(loss, kSeed));
       w.world.queue.run(micro);

@@ -1,6 +1,7 @@
 // Every op of a transformer against composed LibTorch operations on global tensors, in float64: forward, gradient of
 // the input and of every weight, over two microbatches, for odd and even numbers of tensor ranks.
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
@@ -62,6 +63,20 @@ at::Tensor scalar_of(const at::Tensor& y) {
   return y.dim() == 0 ? y : y.mul(formula_tensor("cotangent", y.sizes())).sum();
 }
 
+// Returns this rank's slice of the last dim. Each rank has the gradient of all slices.
+at::Tensor own_slice(const at::Tensor& x, Communicator& group) {
+  const int64_t extent = x.size(-1) / group.size();
+  return copy_to(x, group, x.scalar_type())
+      .narrow(-1, group.rank() * extent, extent)
+      .clone(at::MemoryFormat::Contiguous);
+}
+
+// Returns the slices of all ranks along the last dim, as a sum of slices padded with zeros.
+at::Tensor all_slices(const at::Tensor& slice, Communicator& group) {
+  const int64_t extent = slice.size(-1), before = group.rank() * extent;
+  return reduce_from_(at::constant_pad_nd(slice, {before, (group.size() - 1) * extent - before}), group);
+}
+
 Tensors run_parallel(const Case& c, int n, const ModelSpec& spec) {
   Gathering results(n);
   run_ranks(n, [&](Communicator& group) {
@@ -73,8 +88,8 @@ Tensors run_parallel(const Case& c, int n, const ModelSpec& spec) {
     world.sink->begin_step(kMicrobatches);
     for (int micro = 0; micro < kMicrobatches; ++micro) {
       const at::Tensor x = input_of(spec, ops, micro);
-      at::Tensor y = block->forward(is_split(ops.values[0]) ? scatter_to(x, group) : x, microbatch_of(micro));
-      if (is_split(ops.values.back())) y = gather_from(y, group);
+      at::Tensor y = block->forward(is_split(ops.values[0]) ? own_slice(x, group) : x, microbatch_of(micro));
+      if (is_split(ops.values.back())) y = all_slices(y, group);
       scalar_of(y).backward();
       results.put_replicated("y" + std::to_string(micro), r, y);
       if (x.defined()) results.put_replicated("dx" + std::to_string(micro), r, x.grad());

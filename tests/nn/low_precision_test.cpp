@@ -81,9 +81,9 @@ TEST_P(LowPrecision, RegionsSumInFloat32) {
     // 256 + 1 + 1 (2048 in float16) is lost when it is rounded after each addition.
     const double large = GetParam() == at::kHalf ? 2048 : 256;
     const at::Tensor x = at::full({4}, group.rank() == 0 ? large : 1, GetParam()).requires_grad_();
-    const at::Tensor y = reduce_from(x, group);
+    const at::Tensor y = reduce_from_(x.clone(), group);
     EXPECT_TRUE(y.eq(large + 2).all().item<bool>());
-    copy_to(x, group).backward(at::full({4}, group.rank() == 0 ? large : 1, GetParam()));
+    copy_to(x, group, GetParam()).backward(at::full({4}, group.rank() == 0 ? large : 1, GetParam()));
     EXPECT_TRUE(x.grad().eq(large + 2).all().item<bool>());
   });
 }

@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Regions, testing::Values(1, 2, 3, 4));
 TEST_P(Regions, CopyToSumsGradients) {
   run_ranks(GetParam(), [](Communicator& group) {
     const at::Tensor x = leaf("x", group.rank(), {2, 3});
-    const at::Tensor y = copy_to(x, group);
+    const at::Tensor y = copy_to(x, group, at::kDouble);
     EXPECT_TRUE(y.equal(x));
     EXPECT_EQ(y.data_ptr(), x.data_ptr());
     y.mul(formula_tensor("w" + std::to_string(group.rank()), {2, 3})).sum().backward();
@@ -38,19 +38,7 @@ TEST_P(Regions, CopyToSumsGradients) {
   });
 }
 
-TEST_P(Regions, ReduceFromSumsAndLeavesItsInputAlone) {
-  run_ranks(GetParam(), [](Communicator& group) {
-    const at::Tensor x = leaf("x", group.rank(), {2, 3}), before = x.detach().clone();
-    const at::Tensor y = reduce_from(x, group);
-    expect_close(y, sum_over_ranks("x", group.size(), {2, 3}));
-    EXPECT_TRUE(x.equal(before));
-    const at::Tensor w = formula_tensor("w", {2, 3});
-    y.mul(w).sum().backward();
-    EXPECT_TRUE(x.grad().equal(w));
-  });
-}
-
-TEST_P(Regions, ReduceFromInPlaceWritesItsInput) {
+TEST_P(Regions, ReduceFromSumsInPlace) {
   run_ranks(GetParam(), [](Communicator& group) {
     const at::Tensor leaf_x = leaf("x", group.rank(), {2, 3}), x = leaf_x.mul(1);
     const at::Tensor y = reduce_from_(x, group);
@@ -62,37 +50,20 @@ TEST_P(Regions, ReduceFromInPlaceWritesItsInput) {
   });
 }
 
-TEST_P(Regions, ScatterAndGatherAreInverse) {
-  const int n = GetParam();
-  run_ranks(n, [n](Communicator& group) {
-    const at::Tensor x = leaf("x", 0, {2, 2 * n});
-    const at::Tensor slice = scatter_to(x, group);
-    EXPECT_TRUE(slice.equal(x.narrow(1, 2 * group.rank(), 2)));
-    const at::Tensor y = gather_from(slice.mul(1 + group.rank()), group);
-    const at::Tensor w = formula_tensor("w", {2, 2 * n});
-    y.mul(w).sum().backward();
-    for (int r = 0; r < n; ++r) {
-      EXPECT_TRUE(y.narrow(1, 2 * r, 2).equal(x.narrow(1, 2 * r, 2).mul(1 + r)));
-      EXPECT_TRUE(x.grad().narrow(1, 2 * r, 2).equal(w.narrow(1, 2 * r, 2).mul(1 + r)));
-    }
-  });
-}
-
 TEST(RegionsAlone, AreTheIdentityWithoutANode) {
   run_ranks(1, [](Communicator& group) {
     const at::Tensor x = leaf("x", 0, {2, 3});
-    for (const auto region : {copy_to, reduce_from, reduce_from_, scatter_to, gather_from}) {
-      EXPECT_TRUE(region(x, group).is_same(x));
-    }
+    EXPECT_TRUE(copy_to(x, group, at::kDouble).is_same(x));
+    EXPECT_TRUE(reduce_from_(x, group).is_same(x));
   });
 }
 
-// add() hands one tensor to both of its inputs as their gradient; what was recorded first reads it last.
+// add() passes one tensor to both of its inputs as their gradient; the input that was recorded first reads it last.
 TEST(RegionsHazards, CopyToDoesNotReduceAGradientThatOthersRead) {
   run_ranks(2, [](Communicator& group) {
     const at::Tensor a = leaf("a", 0, {4}), b = leaf("b", 0, {4}), w = formula_tensor("w", {4});
     const at::Tensor reads_last = b.mul(1);
-    copy_to(a, group).add(reads_last).mul(w).sum().backward();
+    copy_to(a, group, at::kDouble).add(reads_last).mul(w).sum().backward();
     EXPECT_TRUE(a.grad().equal(w.mul(2)));
     EXPECT_TRUE(b.grad().equal(w));
   });
@@ -101,10 +72,10 @@ TEST(RegionsHazards, CopyToDoesNotReduceAGradientThatOthersRead) {
 TEST(RegionsHazards, CopyToTakesExpandedAndStridedGradients) {
   run_ranks(2, [](Communicator& group) {
     const at::Tensor a = leaf("a", 0, {2, 3}), b = leaf("b", 0, {2, 3});
-    copy_to(a, group).sum().backward();
+    copy_to(a, group, at::kDouble).sum().backward();
     EXPECT_TRUE(a.grad().eq(2).all().item<bool>());
     const at::Tensor w = formula_tensor("w", {3, 2});
-    copy_to(b, group).t().mul(w).sum().backward();
+    copy_to(b, group, at::kDouble).t().mul(w).sum().backward();
     EXPECT_TRUE(b.grad().equal(w.t().mul(2)));
   });
 }

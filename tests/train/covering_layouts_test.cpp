@@ -21,8 +21,8 @@
 #include "braid/schedule/generators.h"
 #include "braid/spec/problems.h"
 #include "braid/train/step_schedule.h"
-#include "tests/support/covering_array.h"
 #include "tests/support/sampled.h"
+#include "tests/train/covering_array.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::train::covering_layouts_test {

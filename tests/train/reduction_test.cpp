@@ -59,7 +59,7 @@ TEST_F(CompressedRun, ASavedRunGoesOnBitForBitWithWhatItOwes) {
   }
 }
 
-TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroWhereThatIsAllowedAndTheRunSaysSo) {
+TEST_F(CompressedRun, ResidualsOfOtherRanksBeginAtZeroIfAllowedAndTheRunSaysSo) {
   const RunSpec spec = compressed_spec("top-k");
   on_every_rank(spec, [&](Trainer& trainer) {
     trainer.step();
@@ -69,10 +69,10 @@ TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroWhereThatIsAllowedAndTh
   other.mesh.data = 4;
   try {
     on_every_rank(other, [&](Trainer& trainer) { trainer.load(path("saved")); });
-    FAIL() << "what is owed is lost in silence";
+    FAIL() << "residuals are dropped silently";
   } catch (const ConfigError& error) {
     EXPECT_EQ(error.what(), cat("mesh.data = 4: must be as in ", path("saved"),
-                                ", where sync.compression carries over what these ranks owe; it begins at zero with "
+                                ", where these ranks have residuals of sync.compression; they begin at zero with "
                                 "train.allow_change = [\"sync.compression\"]; nearest valid is 2"));
   }
   other.train.allow_change = {"sync.compression"};
@@ -81,7 +81,7 @@ TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroWhereThatIsAllowedAndTh
     const auto choices = trainer.take_choices();
     ASSERT_EQ(choices.size(), 1u);
     EXPECT_EQ(choices[0],
-              cat("what compression carries over begins at zero: mesh.data was 2 in ", path("saved"), " and is 4"));
+              cat("the residuals of compression begin at zero: mesh.data was 2 in ", path("saved"), " and is 4"));
     trainer.step();
   });
 }

@@ -20,7 +20,7 @@ namespace braid::verify {
 using Call = CallChanges::Call;
 using Around = std::function<void(const RankInputs&, const std::function<void(const RankInputs&)>&)>;
 
-// Sees that the run without a fault is equal, once for each run.
+// Expects that the run without a fault is equal. Each run is verified once.
 inline void expect_sound(const RunSpec& run) {
   static std::vector<RunSpec> sound;
   if (std::ranges::count(sound, run) > 0) return;

@@ -35,8 +35,8 @@ constexpr double kSecondsPerMinute = 60;
 constexpr const char* kSharedKernels =
     "The reference shares its kernels with the run: a fault that both have is not found.";
 
-enum class VerdictForm { Table, Json };
 using verify::RunSize;
+enum class VerdictForm { Table, Json };
 enum class NumberType { Float64, OfRun };
 
 struct VerifyRequest {
@@ -65,7 +65,7 @@ void add_verify_options(CLI::App& app, VerifyRequest& request) {
       app.add_option("--all-layouts", request.all_layouts,
                      "verify every mesh and schedule of N ranks that keeps what is trained, cheapest first")
           ->check(whole_number(1, kMostRanks));
-  app.add_option("--minutes", request.minutes, "begin no further layout after this time")
+  app.add_option("--minutes", request.minutes, "begin no further layout after this time; the first is always verified")
       ->check(not_negative())
       ->needs(all);
   app.add_flag_callback(
@@ -253,7 +253,7 @@ int verify_all(const Verification& verification, const VerifyRequest& request) {
   Json rows = Json::array();
   size_t num_different = 0;
   for (const RunSpec& run : layouts) {
-    if (now_seconds() - begin > seconds) break;
+    if (!rows.empty() && now_seconds() - begin > seconds) break;
     const verify::Verdict verdict = verification.verdict_on(run);
     if (verdict.first_divergence) ++num_different;
     if (prints) print_layout(layout_text(run), verdict);

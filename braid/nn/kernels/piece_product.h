@@ -1,6 +1,6 @@
 // Matrix products whose bits depend neither on the shape of the result, nor on strides, nor on the number of threads:
-// each element is a sum over the inner dimension in an order of its own. So ranks that each hold some rows or columns
-// of an operand compute the bits of one rank that holds all.
+// the order in which an element is summed depends only on the inner dimension and its pieces. So ranks that each hold
+// some rows or columns of an operand compute the bits of one rank that holds all.
 //
 // The inner dimension is cut into pieces. The sums of the pieces are added in the order of Communicator's sums, a
 // balanced tree. So t ranks that each have 1/t of the pieces, a power of two of them, continue the tree in their
@@ -26,18 +26,18 @@ struct Pieces {
   std::vector<int64_t> segments = {};  // extents in the inner dimension; piece p has part p of each. Empty: one segment
 };
 
-// Returns the begin of part `p` of `count` of an extent; the parts differ by at most one. The parts of t equal extents
-// are those of the whole one if t divides `count`.
+// Returns the begin of part `p` of `count` of an extent. The sizes of parts differ by at most one. If t divides the
+// extent and `count`, each t-th of the extent consists of whole parts.
 inline int64_t part_begin(int64_t extent, int64_t p, int64_t count) { return extent * p / count; }
 
 // Computes out = beta out + a b, and adds bias to every row if it is defined; beta is 0 or 1. CPU tensors: out [n, o],
 // a [n, k], b [k, o], bias [o]. a and b: both of float32, float64, bfloat16 or float16, any strides. out and bias: of
-// their type, or out of float32. Narrow types are summed in float32 and rounded once. Within a piece, stretches of
-// kStretch elements are summed one after another.
+// their type, or out of float32. Narrow types are summed in float32 and rounded once. Within a piece, elements are
+// summed one after another in stretches of a fixed length, whose sums are then added one after another.
 void product_in_pieces(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const Pieces& pieces,
                        const at::Tensor& bias = {}, double beta = 0);
 
-// Adds the `count` parts along dim 0 of x in that tree. Returns [..], with x [count, ..] contiguous, of float32 or
+// Adds the `count` slices along dim 0 of x in that tree. Returns [..], with x [count, ..] contiguous, of float32 or
 // float64.
 at::Tensor tree_sum(const at::Tensor& x);
 

@@ -12,7 +12,7 @@ namespace BRAID_ROWS {
 
 // A tile fits the registers: 32 of 64 bytes, or 16 of 32.
 constexpr int kTileRows = kRegisterBytes == 64 ? 14 : 6;
-constexpr int kTileSides = kRegisterBytes == 64 ? 2 : 1;  // Lanes of a tile's columns that are summed at a time
+constexpr int kTileSides = kRegisterBytes == 64 ? 2 : 1;  // of the two registers of a row, summed at a time
 
 template <class M>
 void multiply_tile(const PackedTile& tile, const void* left, void* to) {

@@ -1,6 +1,6 @@
-// Pairwise covering arrays: few rows in which every pair of values of two factors occurs that a legal row can have. A
-// fault that two settings make together is then met by some row. Source: Cohen et al., "The AETG System" (1997), whose
-// greedy choice among drawn rows this is; rows must be legal.
+// Pairwise covering arrays: a few legal rows in which every pair of values of two factors occurs, as far as a legal row
+// can have it. So some row has each fault that two settings make together. Rows are chosen greedily among random ones.
+// Source: Cohen et al., "The AETG System" (1997).
 #pragma once
 
 #include <algorithm>
