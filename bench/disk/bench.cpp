@@ -24,7 +24,7 @@ using namespace braid;
 using namespace braid::disk;
 
 struct Slot {
-  AlignedBuffer buffer;
+  std::span<std::byte> buffer;
   Ticket ticket;
 };
 
@@ -34,8 +34,8 @@ double pass(Disk& disk, std::vector<Slot>& slots, const std::vector<int64_t>& ch
   for (size_t i = 0; i < chunks.size(); ++i) {
     Slot& slot = slots[i % slots.size()];
     disk.wait(slot.ticket);
-    const int64_t offset = chunks[i] * std::ssize(slot.buffer.bytes());
-    slot.ticket = i % 2 == 0 ? disk.read(offset, slot.buffer.bytes()) : disk.write(offset, slot.buffer.bytes());
+    const int64_t offset = chunks[i] * std::ssize(slot.buffer);
+    slot.ticket = i % 2 == 0 ? disk.read(offset, slot.buffer) : disk.write(offset, slot.buffer);
   }
   disk.wait_all();
   return now_seconds() - begin;
@@ -50,16 +50,16 @@ void print_bandwidth(char** words) {
                           std::string(words[5]) == "on" ? Checksums::On : Checksums::Off,
                           std::string(words[2]) == "threads" ? Engine::Threads : Engine::IoUring});
   for (const std::string& note : disk->notes()) std::fprintf(stderr, "%s\n", note.c_str());
-  std::vector<Slot> slots;
+  AlignedBuffer buffer(depth * chunk);
   std::mt19937_64 random(1);
+  std::generate(buffer.bytes().begin(), buffer.bytes().end(), [&] { return static_cast<std::byte>(random()); });
+  std::vector<Slot> slots;
   for (int i = 0; i < depth; ++i) {
-    slots.push_back({AlignedBuffer(chunk), {}});
-    std::generate(slots.back().buffer.bytes().begin(), slots.back().buffer.bytes().end(),
-                  [&] { return static_cast<std::byte>(random()); });
+    slots.push_back({buffer.bytes().subspan(static_cast<size_t>(i * chunk), static_cast<size_t>(chunk)), {}});
   }
   std::vector<int64_t> chunks(static_cast<size_t>(bytes / chunk));
   for (size_t i = 0; i < chunks.size(); ++i) chunks[i] = static_cast<int64_t>(i);
-  for (const int64_t i : chunks) disk->write(i * chunk, slots[0].buffer.bytes());
+  for (const int64_t i : chunks) disk->write(i * chunk, slots[0].buffer);
   disk->wait_all();
   std::shuffle(chunks.begin(), chunks.end(), random);
   const double seconds = pass(*disk, slots, chunks);
