@@ -14,7 +14,8 @@ namespace braid::disk {
 // Returns `bytes` rounded up to whole blocks.
 inline int64_t whole_blocks(int64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
 
-// Memory of whole blocks, not initialized. From 2 MiB on it is on large pages if the system has them.
+// Memory of whole blocks, not initialized. From 2 MiB on it is on large pages if the system has them. Transfers of such
+// memory are up to twice as fast (bench/disk), so several small chunks are better parts of one buffer.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

@@ -59,6 +59,7 @@ TEST_P(DiskTest, DoubleBufferingUpdatesEveryChunk) {
       for (std::byte& byte : buffers[i % 3].bytes()) byte = static_cast<std::byte>(static_cast<size_t>(byte) + i);
       written[i % 3] = disk->write(static_cast<int64_t>(i * bytes), buffers[i % 3].bytes());
     }
+    disk->wait_all();
   }
   AlignedBuffer all(n * bytes);
   disk->wait(disk->read(0, all.bytes()));

@@ -1,13 +1,17 @@
 // Folders that are refused, and systems that refuse the fast ways.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <vector>
 
 #include "braid/base/text.h"
+#include "braid/disk/scratch_file.h"
 #include "tests/disk/disk_folder.h"
 #include "tests/disk/refused_call.h"
 
@@ -95,6 +99,31 @@ TEST_F(OpenDeathTest, RefusedDirectIoIsReplacedByThePageCache) {
               "no direct I/O \\(Invalid argument\\); bytes go through the page cache\n$");
   EXPECT_EXIT((refuse({SYS_pwrite64, EINVAL}), use_disk_and_exit()), testing::ExitedWithCode(0),
               "no direct I/O \\(Invalid argument\\); bytes go through the page cache\n$");
+}
+
+// Returns how many pages of the file are in the page cache.
+int64_t cached_pages(const UnnamedFile& file) {
+  const auto bytes = static_cast<size_t>(file.bytes());
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.descriptor(), 0);
+  std::vector<unsigned char> pages(bytes / static_cast<size_t>(::getpagesize()));
+  const bool known = memory != MAP_FAILED && ::mincore(memory, bytes, pages.data()) == 0;
+  return known ? std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; }) : -1;
+}
+
+TEST_F(OpenDeathTest, PageCacheKeepsNoBytesThatWereRead) {
+  const auto write_read_and_exit = [&] {
+    refuse({SYS_fcntl, EINVAL, 2, O_DIRECT});
+    auto owned = std::make_unique<UnnamedFile>(folder_, 1 << 20, "memory.paths");
+    const UnnamedFile& file = *owned;
+    AlignedBuffer buffer = filled(1 << 20, 1);
+    ScratchFile disk(std::move(owned), make_thread_queue(1), {});
+    disk.wait(disk.write(0, buffer.bytes()));
+    if (::fsync(file.descriptor()) != 0) std::_Exit(1);
+    disk.wait(disk.read(0, buffer.bytes()));
+    std::fprintf(stderr, "%d pages", static_cast<int>(cached_pages(file)));
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(write_read_and_exit(), testing::ExitedWithCode(0), "^0 pages$");
 }
 
 TEST_F(OpenDeathTest, FileSystemWithoutUnnamedFilesHoldsAnUnlinkedOne) {
