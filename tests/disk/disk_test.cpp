@@ -117,14 +117,6 @@ TEST_P(DiskTest, TwoDisksInOneProcessAreApart) {
   EXPECT_TRUE(are_equal(in_b, b));
 }
 
-TEST_P(DiskTest, DestructorWaitsForOperations) {
-  AlignedBuffer out = filled(8 << 20, 1);
-  auto disk = open(options(64 << 20));
-  for (int i = 0; i < 8; ++i) disk->write(i * (int64_t{8} << 20), out.bytes());
-  disk.reset();
-  EXPECT_TRUE(is_empty());
-}
-
 TEST_P(DiskTest, PartsOfBlocksAndBytesOutsideAreRefused) {
   const auto disk = open(options(1 << 20));
   AlignedBuffer buffer(1 << 20);

@@ -97,8 +97,14 @@ TEST_F(OpenDeathTest, RefusedIoUringIsReplacedByThreads) {
 TEST_F(OpenDeathTest, RefusedDirectIoIsReplacedByThePageCache) {
   EXPECT_EXIT((refuse({SYS_fcntl, EINVAL, 2, O_DIRECT}), use_disk_and_exit()), testing::ExitedWithCode(0),
               "no direct I/O \\(Invalid argument\\); bytes go through the page cache\n$");
-  EXPECT_EXIT((refuse({SYS_pwrite64, EINVAL}), use_disk_and_exit()), testing::ExitedWithCode(0),
-              "no direct I/O \\(Invalid argument\\); bytes go through the page cache\n$");
+  const auto refuse_first_write_and_exit = [&] {
+    refuse({SYS_pwrite64, EINVAL});
+    const UnnamedFile file(folder_, 1 << 20, "memory.paths");
+    std::fprintf(stderr, "%s, %d", file.cache_note().c_str(), ::fcntl(file.descriptor(), F_GETFL) & O_DIRECT);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(refuse_first_write_and_exit(), testing::ExitedWithCode(0),
+              "no direct I/O \\(Invalid argument\\); bytes go through the page cache, 0$");
 }
 
 // Returns how many pages of the file are in the page cache.

@@ -22,11 +22,14 @@ constexpr int64_t kBytes = 1 << 20;
 class FaultyQueue final : public TransferQueue {
  public:
   explicit FaultyQueue(std::unique_ptr<TransferQueue> queue) : queue_(std::move(queue)) {}
+  ~FaultyQueue() override { EXPECT_EQ(under_way_, 0); }
 
-  // The n-th transfer, from 0, ends with the result.
+  // The n-th transfer, from 0, reports this error or so many bytes.
   void fail(int n, int fault) { results_[n] = -fault; }
+  void report(int n, int64_t bytes) { results_[n] = bytes; }
   void cut(int n, size_t bytes) { cuts_[n] = bytes; }
   int submitted() const { return submitted_; }
+  int64_t last_offset() const { return last_offset_; }
   int under_way() const { return under_way_; }
 
   void submit(const Transfer& transfer) override {
@@ -34,6 +37,7 @@ class FaultyQueue final : public TransferQueue {
     if (const auto cut = cuts_.find(submitted_); cut != cuts_.end()) changed.bytes = cut->second;
     numbers_[transfer.id] = submitted_++;
     ++under_way_;
+    last_offset_ = transfer.offset;
     queue_->submit(changed);
   }
   Completion next() override {
@@ -50,6 +54,7 @@ class FaultyQueue final : public TransferQueue {
   std::map<int, size_t> cuts_;
   std::map<uint64_t, int> numbers_;
   int submitted_ = 0, under_way_ = 0;
+  int64_t last_offset_ = -1;
 };
 
 class ScratchFileTest : public EveryEngine {
@@ -141,6 +146,19 @@ TEST_P(ScratchFileTest, ShortTransfersContinueAtABlock) {
   disk_->wait(disk_->read(0, in_.bytes()));
   EXPECT_EQ(queue_->submitted(), 5);
   EXPECT_TRUE(are_equal(in_, out_));
+}
+
+TEST_P(ScratchFileTest, TransferThatEndsInABlockContinuesAtItsBeginning) {
+  queue_->report(0, 5000);
+  disk_->wait(disk_->write(0, out_.first(16384)));
+  EXPECT_EQ(queue_->last_offset(), 4096);
+  EXPECT_EQ(queue_->submitted(), 2);
+}
+
+TEST_P(ScratchFileTest, DestructorWaitsForOperations) {
+  for (int i = 0; i < 8; ++i) disk_->write(i * 65536, out_.first(65536));
+  EXPECT_GT(queue_->under_way(), 0);
+  disk_.reset();  // the queue sees that no transfer is under way
 }
 
 TEST_P(ScratchFileTest, InterruptedTransfersAreRepeated) {
