@@ -75,7 +75,7 @@ endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/braidConfig.cmake.in ${PROJECT_BINARY_DIR}/braidConfig.cmake @ONLY)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/braidConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/braidConfig.cmake ${PROJECT_BINARY_DIR}/braidConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/FindPCRE2.cmake ${PROJECT_SOURCE_DIR}/cmake/FindUtf8proc.cmake ${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindPCRE2.cmake ${PROJECT_SOURCE_DIR}/cmake/FindUring.cmake ${PROJECT_SOURCE_DIR}/cmake/FindUtf8proc.cmake ${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake
   DESTINATION lib/cmake/braid COMPONENT library)
 
 set(CPACK_GENERATOR DEB)
