@@ -126,5 +126,6 @@ ActivitySnapshot RankActivity::look() const {
 }
 
 template class SharedText<128>;
+template class SharedText<256>;
 
 }  // namespace braid::comm

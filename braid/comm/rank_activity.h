@@ -44,6 +44,8 @@ class RankActivity {
   void begin_storage(std::string_view what);
   void begin_telling(std::string_view what);
   void end_of_step(double seconds);
+  // Called by the rank's own thread after a step: `account` says what the rank holds in memory.
+  void holds(std::string_view account) { account_.write(account); }
   // Called by any thread of the rank, around a wait that has turned out to be long. One of several concurrent waits is
   // shown, usually the last that began.
   void begin_wait(std::string_view operation);
@@ -64,8 +66,10 @@ class RankActivity {
   void allow_loss() { allows_loss_ = true; }
   bool allows_loss() const { return allows_loss_; }
 
-  // Returns the current activity. Any thread of any process may call this.
+  // Return the current activity, and the last account of memory, empty before the first. Any thread of any process may
+  // call them.
   ActivitySnapshot look() const;
+  std::string held() const { return account_.read(); }
 
  private:
   std::atomic<bool> writing_wait_{false}, writing_aside_{false};  // a thread of the rank is writing the text
@@ -74,6 +78,7 @@ class RankActivity {
   std::atomic<int> waits_{0}, asides_{0}, answers_{0};
   std::atomic<double> since_{0}, slowest_step_{0};
   SharedText<128> what_, waits_in_, aside_;
+  SharedText<256> account_;
 };
 
 // A sequence of steps of a background thread of a rank. Destroying this object ends the last step.

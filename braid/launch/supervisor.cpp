@@ -140,9 +140,12 @@ void Supervisor::send(int place, const std::string& bytes) {
 
 void Supervisor::fail(int place, const std::string& how) {
   const auto& [rank, process] = ranks_[place];
-  const std::string doing = parts_.board.activity(place).look().text();
-  const std::string where = cat(how, ", process ", process->pid(), " on ", host_name());
-  parts_.failures.fail({rank, rank, doing.empty() ? where : cat(where, ": ", doing)});
+  const comm::RankActivity& activity = parts_.board.activity(place);
+  const std::string doing = activity.look().text(), held = activity.held();
+  std::string why = cat(how, ", process ", process->pid(), " on ", host_name());
+  if (!doing.empty()) why += cat(": ", doing);
+  if (!held.empty()) why += cat("; after its last step it held ", held);
+  parts_.failures.fail({rank, rank, why});
 }
 
 std::string Supervisor::state(int place) const {

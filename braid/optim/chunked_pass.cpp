@@ -1,6 +1,7 @@
 #include "braid/optim/chunked_pass.h"
 
 #include <ATen/ops/empty.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <utility>
@@ -20,10 +21,12 @@ ChunkedPass::ChunkedPass(param::DiskTensors& disk, const std::vector<at::Tensor>
     offsets_.push_back(disk.offset(flat));
   }
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
-  const int64_t bytes = chunk_ * element_bytes_, num_chunks = kChunksInMemory * std::ssize(flats);
-  memory_ = at::empty({bytes * num_chunks + disk::kBlockBytes}, at::kByte);
-  const auto address = reinterpret_cast<uintptr_t>(memory_.mutable_data_ptr());
-  auto* next = reinterpret_cast<std::byte*>((address + disk::kBlockBytes - 1) / disk::kBlockBytes * disk::kBlockBytes);
+  const int64_t bytes = chunk_ * element_bytes_, all_bytes = kChunksInMemory * std::ssize(flats) * bytes;
+  const int64_t alignment = chunk_alignment(all_bytes);
+  memory_ = at::empty({all_bytes + alignment}, at::kByte);
+  const auto address = reinterpret_cast<int64_t>(memory_.mutable_data_ptr());
+  auto* next = reinterpret_cast<std::byte*>((address + alignment - 1) / alignment * alignment);
+  if (alignment == kLargePage) ::madvise(next, static_cast<size_t>(all_bytes), MADV_HUGEPAGE);  // advice alone
   for (Slot& slot : slots_) {
     for (size_t i = 0; i < flats.size(); ++i, next += bytes) slot.chunk.memory.push_back(next);
   }

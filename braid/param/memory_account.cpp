@@ -68,8 +68,7 @@ struct alignas(64) Header {
   }
 };
 
-// Describes what a rank holds, by category: "3.0 MiB (gradients 3.0 MiB)".
-std::string account_text(const RankGauges& rank) {
+std::string text_of(const RankGauges& rank) {
   std::vector<std::string> parts;
   for (int c = 0; c < kNumMemoryCategories; ++c) {
     const int64_t own = rank.categories[c].now.load(std::memory_order_relaxed);
@@ -87,7 +86,7 @@ void require_within_limit(const Tag& tag, int64_t bytes) {
   if (bytes <= limit - rank.total.now.load(std::memory_order_relaxed)) return;
   throw RunError(cat("rank ", tag.rank, " needs ", human_bytes(static_cast<double>(bytes)), " more for ",
                      text(tag.category), ", beyond memory.limit_gb (", human_bytes(static_cast<double>(limit)),
-                     "); it holds ", account_text(rank)));
+                     "); it holds ", text_of(rank)));
 }
 
 // Never destroyed: blocks outlive static destruction.
@@ -104,7 +103,7 @@ void* block_of(size_t bytes) {
   } catch (const c10::Error&) {
     const int rank = this_thread().rank;
     throw RunError(cat("there is no memory for ", human_bytes(static_cast<double>(bytes)), " more",
-                       rank < 0 ? "" : cat("; rank ", rank, " holds ", account_text(gauges(rank)))));
+                       rank < 0 ? "" : cat("; rank ", rank, " holds ", text_of(gauges(rank)))));
   }
 }
 
@@ -183,6 +182,8 @@ MemoryUse memory_use(int rank) {
   use.peak_total_bytes = of.total.peak.load(std::memory_order_relaxed);
   return use;
 }
+
+std::string account_text(int rank) { return text_of(gauges(rank)); }
 
 void reset_memory_peak(int rank) {
   RankGauges& of = gauges(rank);

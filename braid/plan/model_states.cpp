@@ -153,7 +153,8 @@ double resident_bytes(const RunSpec& spec, double bytes) {
   const bool narrow = element_bytes(spec.train.dtype) < kFloatBytes;
   const double tensors = num_moments(spec.optimizer, ParameterKind::BlockMatrix) + (narrow ? 1 : 0);
   const double chunk = std::ldexp(spec.memory.chunk_mb, 20);
-  return std::min(bytes, tensors * chunk) * kChunksInMemory;
+  const double held = std::min(bytes, tensors * chunk) * kChunksInMemory;
+  return held == 0 ? 0 : held + static_cast<double>(chunk_alignment(static_cast<int64_t>(held)));
 }
 
 double served_share(const RunSpec& spec, RankGroup copies) {

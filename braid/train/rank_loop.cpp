@@ -137,7 +137,10 @@ void RankLoop::doing(const std::string& what) const {
 }
 
 void RankLoop::report_step(StepReport report) {
-  if (comm::RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
+  if (comm::RankActivity* activity = world_.activity()) {
+    activity->end_of_step(report.seconds);
+    activity->holds(param::account_text(world_.rank()));
+  }
   if (spec::replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
   const double flops_of_rank = report.tokens_per_second / world_.size() * spec::model_flops_per_token(start_.spec);
   raise_peak(flops_of_rank);

@@ -117,7 +117,7 @@ class ProcessRanks(TinyRun):
         _, told = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 3)
         self.assertRegex(told, f"rank 1: killed by signal 9 \\(Killed\\), process {ranks[1]} on {socket.gethostname()}: .*, "
-                               "[0-9.]+ s")
+                               r"[0-9.]+ s; after its last step it held [\d.]+ .iB \(parameters [^)]*optimizer [^)]*\)")
         failure = (self.path / "run" / "failure.txt").read_text()
         self.assertIn("rank 1: killed by signal 9", failure.splitlines()[0])
         self.assertRegex(failure, r"; rank 0 was in [a-z_]+ #[0-9]+ on [a-z]+ for ")
