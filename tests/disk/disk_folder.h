@@ -23,6 +23,11 @@ class DiskFolder : public testing::Test {
   DiskFolder() : folder_(name()) { std::filesystem::create_directories(folder_); }
   ~DiskFolder() override { std::filesystem::remove_all(folder_); }
 
+  void SetUp() override {
+    const auto found = problems({{folder_}, int64_t{64} << 20});
+    if (!found.empty()) GTEST_SKIP() << text(found.front());
+  }
+
   bool is_empty() const { return std::filesystem::is_empty(folder_); }
 
   const std::string folder_;
@@ -40,6 +45,7 @@ class DiskFolder : public testing::Test {
 class EveryEngine : public DiskFolder, public testing::WithParamInterface<Engine> {
  protected:
   void SetUp() override {
+    DiskFolder::SetUp();
     std::string why;
     if (GetParam() == Engine::IoUring && !make_uring_queue(1, why)) GTEST_SKIP() << why;
   }
