@@ -227,9 +227,10 @@ class Lowering {
     const bool is_part = parts_ && rank_.tensor.size() > 1 && calls_.sums(y);
     calls_.add({x, y}, y,
                [=, weight = use(op.params[0]), inner = pieces_of(spec_, dims[1], rank_),
-                outputs = pieces_of(spec_, dims[0], rank_), rank = rank_](Frame& frame, const Microbatch& m) {
+                outputs = pieces_of(spec_, dims[0], rank_), rank = rank_,
+                sums_gradient = calls_.sums_input_gradient(op)](Frame& frame, const Microbatch& m) {
                  frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro,
-                                                  rows_of(frame[x].value, m), inner, outputs, is_part});
+                                                  rows_of(frame[x].value, m), inner, outputs, is_part, sums_gradient});
                });
   }
 
@@ -276,7 +277,12 @@ class Lowering {
 
   void loss(const Op& op) {
     const param::Parameter* const bias = op.params.size() > 1 ? &param(op.params[1]) : nullptr;
-    const LanguageHead head({.weight = use(op.params[0]), .vocab = spec_.vocab, .bias = bias, .cap = op.cap}, rank_);
+    const LanguageHead head({.weight = use(op.params[0]),
+                             .vocab = spec_.vocab,
+                             .bias = bias,
+                             .cap = op.cap,
+                             .sums_gradient = calls_.sums_input_gradient(op)},
+                            rank_);
     const int x = calls_.input_of(op);
     calls_.observe({ValueKind::Logits, static_cast<int>(number_), op.out}, x,
                    [head](const at::Tensor& x_btc, const Microbatch& m) { return head.logits(x_btc, m); });

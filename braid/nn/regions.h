@@ -16,6 +16,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/comm/op_name.h"
+#include "braid/param/weight_grad_queue.h"
 
 namespace braid::nn {
 
@@ -25,15 +26,22 @@ struct Region {
   comm::OpName name = comm::CallName::current().backward();
 };
 
-// The state of a region whose backward sums: also the type of its input.
+// The state of a region whose backward sums: also the type of its input, and the queue whose deferred weight gradients
+// run while the sum travels. Null: there is none.
 struct CopyRegion {
   Region region;
   at::ScalarType type;
+  param::WeightGradQueue* weight_grads;
 };
 
+// Orders the group's queue after a sum of backward that has started. First runs the weight gradients that were deferred
+// until then.
+void finish_sum(Work sum, const CopyRegion& copy);
+
 at::Tensor copy_to(const at::Tensor& x, Communicator& group);
-// The same with a copy of type `sums`, in which the gradients are summed before they are rounded to x's type.
-at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums);
+// The same with a copy of type `sums`, in which the gradients are summed before they are rounded to x's type. Weight
+// gradients that `weight_grads` has deferred run while the gradient's sum travels; null: there are none.
+at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums, param::WeightGradQueue* weight_grads);
 at::Tensor reduce_from(const at::Tensor& x, Communicator& group);
 // Reduces into `x` itself. REQUIRES: `x` is contiguous and no backward has saved it; autograd throws otherwise.
 at::Tensor reduce_from_(const at::Tensor& x, Communicator& group);

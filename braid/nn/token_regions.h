@@ -19,7 +19,9 @@ namespace braid::nn {
 
 // The gathered tokens can be recomputed: whoever reads them keeps this rank's part and gathers again in backward.
 // The gathered tokens are of type `sums`, in which the gradients are summed before they are rounded to the type of x.
-Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums);
+// Weight gradients that `weight_grads` has deferred run while the gradients' sum travels; null: there are none.
+Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums,
+                         param::WeightGradQueue* weight_grads);
 at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group);
 // REQUIRES: the number of tokens is divisible by the group's size.
 at::Tensor scatter_sum(const at::Tensor& x_btc, Communicator& group);
