@@ -18,6 +18,9 @@ struct Activation {
 
   at::Tensor value;
   Again again;  // empty: `value` is kept
+  // Starts the communication of `again`. Returns a function that waits for it, which the consumer calls in place of
+  // `again`. Empty: `again` does not communicate.
+  std::function<Again()> start_again = nullptr;
 };
 
 }  // namespace braid::nn

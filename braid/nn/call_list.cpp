@@ -17,6 +17,7 @@ CallList::CallList(const model::BlockGraph& block, int number, const RankContext
       number_(number),
       observer_(rank.observer),
       tensor_(rank.tensor),
+      weight_grads_(rank.weight_grads),
       splits_(tensor_.size() > 1),
       splits_tokens_(splits_ && rank.tokens == layout::Sequence::Split),
       has_parts_(rank.weight_grads.parts()),
@@ -31,25 +32,31 @@ void CallList::begin(int input) {
   observe({ValueKind::Input, number_, input}, input, nullptr);
 }
 
+bool CallList::sums_input_gradient(const model::Op& op) const {
+  return splits_ && layout::sums_input_gradient(block_, op);
+}
+
 int CallList::input_of(const model::Op& op) {
   const int x = op.in[0];
-  const bool sums = splits_ && layout::sums_input_gradient(block_, op);
+  const bool sums = sums_input_gradient(op);
   const bool gathers = splits_tokens_ && layout::gathers_tokens(block_, op);
   if (!sums && !gathers) return x;
   if (has_parts_) copies_.erase({x, sums});
   const auto [copy, is_new] = copies_.try_emplace({x, sums}, num_values_);
   if (!is_new) return copy->second;
   ++num_values_;
-  const auto run = [=, y = copy->second, has_parts = has_parts_, tensor = &tensor_](Frame& frame, const Microbatch&) {
+  const auto run = [=, y = copy->second, has_parts = has_parts_, tensor = &tensor_, queue = &weight_grads_](
+                       Frame& frame, const Microbatch&) {
     const Activation& from = frame[x];
     const at::ScalarType type = from.value.scalar_type();
     const at::ScalarType sum = has_parts && c10::GradMode::is_enabled() ? at::toOpMathType(type) : type;
     if (gathers) {
-      frame[y] = sums ? gather_tokens(from, *tensor, sum) : all_tokens(from.value, *tensor);
+      frame[y] = sums ? gather_tokens(from, *tensor, sum, queue) : all_tokens(from.value, *tensor);
       return;
     }
     const auto narrow = [value = from.value.detach()] { return value; };
-    frame[y] = {copy_to(from.value, *tensor, sum), sum == type || from.again ? from.again : Activation::Again(narrow)};
+    frame[y] = {copy_to(from.value, *tensor, sum, queue),
+                sum == type || from.again ? from.again : Activation::Again(narrow)};
   };
   calls_.push_back({run, {x, copy->second}, op_});
   return copy->second;

@@ -33,6 +33,9 @@ class CallList {
   // which has all tokens. All ops that need a copy of a value share it, unless sums have parts.
   int input_of(const model::Op& op);
 
+  // Returns true if the gradient of the op's input is summed over tensor ranks.
+  bool sums_input_gradient(const model::Op& op) const;
+
   // Names the op of the calls that are added from now on.
   void begin_op(const comm::OpName& name) { op_ = name; }
   // Adds a call that uses these values, and the sum of `out`, which it makes.
@@ -50,6 +53,7 @@ class CallList {
   const int number_;
   ValueObserver* const observer_;
   Communicator& tensor_;
+  param::WeightGradQueue& weight_grads_;
   const bool splits_, splits_tokens_, has_parts_;
   const at::ScalarType type_;
   const std::vector<bool> summed_, partial_;

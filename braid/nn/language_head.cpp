@@ -37,6 +37,7 @@ struct HeadCall {
   bool dx;         // whether that backward needs dX
   double cap;      // of the logits; 0: none
   at::ScalarType dx_type;
+  bool sums_gradient;  // x's gradient is summed over tensor ranks
 
   const param::WeightGradQueue& queue() const { return *weight.queue; }
   int parts() const { return queue().parts().of_rank; }
@@ -106,6 +107,7 @@ struct WholeLoss : Function<WholeLoss> {
     set_ignored_(dlogits_nv, state.call.ignored_n);
     at::Tensor dx_btc;
     if (state.call.dx) {
+      if (state.call.sums_gradient) state.call.weight.queue->defer();
       dx_btc = at::empty(state.x_sizes, dlogits_nv.options().dtype(state.call.dx_type));
       multiply(dx_btc.view({-1, dx_btc.size(-1)}), dlogits_nv, weight_vc, state.call.queue(), state.call.columns());
     }
@@ -246,7 +248,8 @@ at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& micr
                       gradients,
                       gradients && x.requires_grad(),
                       options_.cap,
-                      x.scalar_type()};
+                      x.scalar_type(),
+                      options_.sums_gradient};
   return call.whole() ? WholeLoss::apply(x, trained, call) : ChunkedLoss::apply(x, trained, call);
 }
 

@@ -27,6 +27,7 @@ class LanguageHead {
     int64_t logit_bytes = layout::kMostLogitBytes;
     const param::Parameter* bias = nullptr;  // of the logits, [v/n]; null: none
     double cap = 0;                          // logits x become cap tanh(x / cap); 0: they stay
+    bool sums_gradient = false;              // as LinearCall has it
   };
   LanguageHead(const Options& options, const RankContext& rank)
       : options_(options),

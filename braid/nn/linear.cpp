@@ -31,6 +31,7 @@ at::Tensor empty_with_last(const at::Tensor& like, int64_t last, at::ScalarType 
 struct LinearState {
   LinearCall call;
   Activation::Again again;  // empty: x is saved, if its product with dY is needed
+  std::function<Activation::Again()> start_again;
   at::ScalarType x_type;
 
   bool saves_input() const { return call.weight.param->is_trained() && !again; }
@@ -53,12 +54,16 @@ struct Linear : Function<Linear> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    auto& [call, again, x_type] = kept<LinearState>(ctx);
+    auto& [call, again, start_again, x_type] = kept<LinearState>(ctx);
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor& weight = saved[1];
     const at::Tensor dy_no = rows(grads[0].to(weight.scalar_type()));
+    if (start_again && call.queue->overlap() == param::ReductionOverlap::On) {
+      again = std::exchange(start_again, nullptr)();
+    }
     at::Tensor dx;
     if (ctx->needs_input_grad(0)) {
+      if (call.sums_gradient) call.queue->defer();
       dx = empty_with_last(grads[0], weight.size(1), x_type);
       multiply(rows(dx), dy_no, weight, *call.queue, call.outputs);
     }
@@ -104,9 +109,11 @@ at::Tensor linear(const Activation& x, const LinearCall& call) {
     return kernels::row_product(x.value.contiguous(), call.weight.param->data,
                                 call.bias ? call.bias->data : at::Tensor());
   }
-  const Activation::Again again = call.weight.param->is_trained() ? x.again : nullptr;
-  return Linear::apply(x.value, any_trained({call.weight.param, call.bias}),
-                       LinearState{call, again, x.value.scalar_type()});
+  const auto trained = any_trained({call.weight.param, call.bias});
+  if (!call.weight.param->is_trained()) {
+    return Linear::apply(x.value, trained, LinearState{call, nullptr, nullptr, x.value.scalar_type()});
+  }
+  return Linear::apply(x.value, trained, LinearState{call, x.again, x.start_again, x.value.scalar_type()});
 }
 
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias) {

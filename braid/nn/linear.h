@@ -29,7 +29,8 @@ struct LinearCall {
   Rows rows = Rows::Together;
   // Where sums have parts: the pieces of the inner dim, i, and of the outputs, o, over which x's gradient is summed.
   kernels::Pieces inner = {}, outputs = {};
-  bool is_part = false;  // of a sum over tensor ranks, which then is made in the type of the result
+  bool is_part = false;        // of a sum over tensor ranks, which then is made in the type of the result
+  bool sums_gradient = false;  // x's gradient is summed over tensor ranks by copy_to() or gather_tokens()
 };
 
 // Returns the pieces of this rank's part of a dim that tensor ranks split; one piece for others, and where sums have no
@@ -39,7 +40,8 @@ kernels::Pieces pieces_of(const ModelSpec& spec, const model::Dim& dim, const Ra
 // Returns x W^T + b. x: any dims, the last is i. The result has the same dims with o as the last, contiguous. If x can
 // be recomputed (x.again), it is not kept: backward recomputes it, and the queue holds it from then until the entry has
 // run. Where sums have parts, x may be wider than the parameters, with their numbers; its gradient is then as wide. A
-// part of a sum is float32 if x is narrower.
+// part of a sum is float32 if x is narrower. With the queue's overlap on, communication of x.again travels during the
+// product of x's gradient, and the weight gradient waits for the sum of x's gradient.
 at::Tensor linear(const Activation& x, const LinearCall& call);
 
 // Adds a bias in place, y += bias over the last dim, for a bias that follows a reduction. REQUIRES: no backward has

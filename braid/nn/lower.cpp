@@ -158,9 +158,10 @@ class Lowering {
     const bool is_part = rank_.weight_grads.parts() && rank_.tensor.size() > 1 && calls_.sums(y);
     calls_.add({x, y}, y,
                [=, weight = params_.use(op.params[0]), inner = pieces_of(spec_, dims[1], rank_),
-                outputs = pieces_of(spec_, dims[0], rank_), rank = rank_](Frame& frame, const Microbatch& m) {
+                outputs = pieces_of(spec_, dims[0], rank_), rank = rank_,
+                sums_gradient = calls_.sums_input_gradient(op)](Frame& frame, const Microbatch& m) {
                  frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro,
-                                                  rows_of(frame[x].value, m), inner, outputs, is_part});
+                                                  rows_of(frame[x].value, m), inner, outputs, is_part, sums_gradient});
                });
   }
 
@@ -215,7 +216,11 @@ class Lowering {
 
   void loss(const Op& op) {
     const param::Parameter* const bias = op.params.size() > 1 ? &params_[op.params[1]] : nullptr;
-    const LanguageHead head({.weight = params_.use(op.params[0]), .vocab = spec_.vocab, .bias = bias, .cap = op.cap},
+    const LanguageHead head({.weight = params_.use(op.params[0]),
+                             .vocab = spec_.vocab,
+                             .bias = bias,
+                             .cap = op.cap,
+                             .sums_gradient = calls_.sums_input_gradient(op)},
                             rank_);
     const int x = calls_.input_of(op);
     calls_.observe({ValueKind::Logits, static_cast<int>(number_), op.out}, x,

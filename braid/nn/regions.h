@@ -14,6 +14,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/comm/op_name.h"
+#include "braid/param/weight_grad_queue.h"
 
 namespace braid::nn {
 
@@ -23,15 +24,23 @@ struct Region {
   comm::OpName name = comm::CallName::current().backward();
 };
 
-// The state of a region whose backward sums: also the type of its input.
+// The state of a region whose backward sums: also the type of its input, and the queue whose deferred weight gradients
+// run while the sum travels. Null: there is none.
 struct CopyRegion {
   Region region;
   at::ScalarType type;
+  param::WeightGradQueue* weight_grads;
 };
 
+// Orders the group's queue after a sum of backward that has started. First runs the weight gradients that were deferred
+// until then.
+void finish_sum(Work sum, const CopyRegion& copy);
+
 // Returns x in type `sums`; in a group of one rank, x itself. The gradients are summed in that type and then rounded to
-// the type of x.
-at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums);
+// the type of x. Weight gradients that `weight_grads` has deferred run while the gradients' sum travels; null: there
+// are none.
+at::Tensor copy_to(const at::Tensor& x, Communicator& group, at::ScalarType sums,
+                   param::WeightGradQueue* weight_grads = nullptr);
 // Reduces into `x` itself. REQUIRES: `x` is contiguous and no backward has saved it; autograd throws otherwise.
 at::Tensor reduce_from_(const at::Tensor& x, Communicator& group);
 

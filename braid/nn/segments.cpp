@@ -179,6 +179,7 @@ at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights
     const Passage::Ends ends = std::move(passage.ends_[last]);
     passage.ends_.pop_back();
     backward_from(ends, passage.microbatch_, dy);
+    check(!weight_grads_.defers(), "a reduction runs the weight gradients that wait for it");
     after_backward(plan_[last]);
     dy = ends.input.defined() ? ends.input.grad() : at::Tensor();
   }

@@ -4,6 +4,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include <memory>
+#include <utility>
+
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/regions.h"
@@ -15,13 +18,30 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-at::Tensor gathered(const at::Tensor& part_btc, Communicator& group) {
-  const int64_t b = part_btc.size(0), t = part_btc.size(1), c = part_btc.size(2), ranks = group.size();
-  const at::Tensor parts_rbtc = at::empty({ranks, b, t, c}, part_btc.options().requires_grad(false));
-  group.all_gather(parts_rbtc, part_btc.detach().contiguous()).order_before(group.queue());
-  // detach() makes it a base tensor instead of a view, so that later operations may work in place.
-  return parts_rbtc.transpose(0, 1).reshape({b, ranks * t, c}).detach();
-}
+// An all-gather of tokens in flight.
+class TokenGather {
+ public:
+  TokenGather(const at::Tensor& part_btc, Communicator& group)
+      : group_(group),
+        parts_rbtc_(at::empty({group.size(), part_btc.size(0), part_btc.size(1), part_btc.size(2)},
+                              part_btc.options().requires_grad(false))),
+        work_(group.all_gather(parts_rbtc_, part_btc.detach().contiguous())) {}
+
+  // Called once.
+  at::Tensor finish() {
+    work_.order_before(group_.queue());
+    const int64_t b = parts_rbtc_.size(1), t = parts_rbtc_.size(2), c = parts_rbtc_.size(3);
+    // detach() makes it a base tensor instead of a view, so that later operations may work in place.
+    return std::exchange(parts_rbtc_, {}).transpose(0, 1).reshape({b, group_.size() * t, c}).detach();
+  }
+
+ private:
+  Communicator& group_;
+  at::Tensor parts_rbtc_;
+  Work work_;
+};
+
+at::Tensor gathered(const at::Tensor& part_btc, Communicator& group) { return TokenGather(part_btc, group).finish(); }
 
 at::Tensor parts_of(const at::Tensor& x_btc, const Communicator& group) {
   const int64_t t = x_btc.size(1), ranks = group.size();
@@ -29,22 +49,24 @@ at::Tensor parts_of(const at::Tensor& x_btc, const Communicator& group) {
   return x_btc.detach().reshape({x_btc.size(0), ranks, t / ranks, x_btc.size(2)}).transpose(0, 1);
 }
 
-at::Tensor scattered(const at::Tensor& x_btc, Communicator& group) {
+at::Tensor scattered(const at::Tensor& x_btc, const CopyRegion& copy) {
+  Communicator& group = *copy.region.group;
   const at::Tensor parts_rbtc = parts_of(x_btc, group).contiguous();
   at::Tensor sum_btc = at::empty(parts_rbtc.sizes().slice(1), parts_rbtc.options());
-  group.reduce_scatter(sum_btc, parts_rbtc, ReduceOp::Sum).order_before(group.queue());
+  finish_sum(group.reduce_scatter(sum_btc, parts_rbtc, ReduceOp::Sum), copy);
   return sum_btc;
 }
 
 struct GatherTokens : Function<GatherTokens> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group, at::ScalarType sums) {
-    keep(ctx, CopyRegion{{group}, x_btc.scalar_type()});
-    return gathered(x_btc, *group).to(sums);
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const CopyRegion& copy,
+                            at::ScalarType sums) {
+    keep(ctx, copy);
+    return gathered(x_btc, *copy.region.group).to(sums);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const auto& [region, type] = kept<CopyRegion>(ctx);
-    const comm::CallName calls(region.name);
-    return {scattered(std::move(grads[0]), *region.group).to(type), {}, {}};
+    const CopyRegion& copy = kept<CopyRegion>(ctx);
+    const comm::CallName calls(copy.region.name);
+    return {scattered(grads[0], copy).to(copy.type), {}, {}};
   }
 };
 
@@ -62,7 +84,7 @@ struct AllTokens : Function<AllTokens> {
 struct ScatterSum : Function<ScatterSum> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group) {
     keep(ctx, Region{group});
-    return scattered(x_btc, *group);
+    return scattered(x_btc, {{group}, x_btc.scalar_type(), nullptr});
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& [group, name] = kept<Region>(ctx);
@@ -73,13 +95,18 @@ struct ScatterSum : Function<ScatterSum> {
 
 }  // namespace
 
-Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums) {
-  const auto again = [part = x_btc.again ? at::Tensor() : x_btc.value.detach(), part_again = x_btc.again,
-                      region = Region{&group}] {
+Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums,
+                         param::WeightGradQueue* weight_grads) {
+  const CopyRegion copy{{&group}, x_btc.value.scalar_type(), weight_grads};
+  const auto start_again = [part = x_btc.again ? at::Tensor() : x_btc.value.detach(), part_again = x_btc.again,
+                            region = copy.region] {
     const comm::CallName calls(region.name);
-    return gathered(part_again ? part_again() : part, *region.group);
+    const auto gather = std::make_shared<TokenGather>(part_again ? part_again() : part, *region.group);
+    return [gather] { return gather->finish(); };
   };
-  return {GatherTokens::apply(x_btc.value, &group, sums), again};
+  Activation tokens(GatherTokens::apply(x_btc.value, copy, sums), [start_again] { return start_again()(); });
+  tokens.start_again = start_again;
+  return tokens;
 }
 
 at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group) { return AllTokens::apply(x_btc, &group); }

@@ -18,8 +18,10 @@
 namespace braid::nn {
 
 // Returns all tokens in type `sums`. The gradients are summed in that type and then rounded to the type of x. The
-// result can be recomputed (Activation::again): its reader keeps this rank's part and gathers again in backward.
-Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums);
+// result can be recomputed (Activation::again): its reader keeps this rank's part and gathers again in backward. Weight
+// gradients that `weight_grads` has deferred run while the gradients' sum travels; null: there are none.
+Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums,
+                         param::WeightGradQueue* weight_grads);
 at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group);
 // REQUIRES: the number of tokens is divisible by the group's size.
 at::Tensor scatter_sum(const at::Tensor& x_btc, Communicator& group);

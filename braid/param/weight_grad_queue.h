@@ -18,6 +18,12 @@ struct TensorParts {
   explicit operator bool() const { return of_rank > 0; }
 };
 
+// The time of a weight gradient whose product's input gradient is reduced over tensor ranks, in a full backward.
+enum class ReductionOverlap {
+  Off,  // before the reduction
+  On,   // while the reduction travels
+};
+
 class WeightGradQueue {
  public:
   // Writes target = beta * target + gradient.
@@ -43,14 +49,29 @@ class WeightGradQueue {
   class AtOnce {
    public:
     explicit AtOnce(WeightGradQueue& queue) : queue_(queue) { queue_.waits_ = false; }
-    ~AtOnce() { queue_.waits_ = true; }
+    ~AtOnce() {
+      queue_.waits_ = true;
+      queue_.drop_deferred();
+    }
     AtOnce(const AtOnce&) = delete;
 
    private:
     WeightGradQueue& queue_;
   };
+
+  // The choice does not change results.
+  void set_overlap(ReductionOverlap overlap) { overlap_ = overlap; }
+  ReductionOverlap overlap() const { return overlap_; }
+  // Called by a layer whose input's gradient is about to be reduced. In a scope AtOnce with overlap on, entries pushed
+  // from now on wait for run_deferred(). Otherwise does nothing.
+  void defer() { defers_ = !waits_ && overlap_ == ReductionOverlap::On; }
+  // Runs the entries that wait since defer(), in order of pushing. Called once the reduction has started.
+  void run_deferred();
+  // Returns true between defer() and run_deferred(), if defer() did something.
+  bool defers() const { return defers_; }
+
   // Drops all entries without opening their slots. Used after a backward that failed.
-  void drop() { entries_.clear(); }
+  void drop() { entries_.clear(), drop_deferred(); }
   int64_t pending() const { return static_cast<int64_t>(entries_.size()); }
 
  private:
@@ -60,10 +81,14 @@ class WeightGradQueue {
     Compute compute;
   };
 
+  void run(Entry& waiting);
+  void drop_deferred() { deferred_.clear(), defers_ = false; }
+
   GradSink& sink_;
   TensorParts parts_;
-  std::vector<Entry> entries_;
-  bool waits_ = true;
+  std::vector<Entry> entries_, deferred_;
+  bool waits_ = true, defers_ = false;
+  ReductionOverlap overlap_ = ReductionOverlap::Off;
 };
 
 }  // namespace braid::param

@@ -29,6 +29,10 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::sequence_parallel>("mesh.sequence_parallel", Anything{},
                                          "Whether tensor ranks split the tokens of norms, dropout and residuals "
                                          "(sequence parallelism). mesh.tensor divides model.context / mesh.context."),
+      mesh<&MeshSpec::tensor_overlap>("mesh.tensor_overlap", one_of<OverlapChoice>(),
+                                      "Whether collectives of tensor ranks travel during products of backward (on) or "
+                                      "products wait for them (off); "
+                                      "\"auto\" measures both in the first steps and takes the faster."),
       mesh<&MeshSpec::ranks_per_node>(
           "mesh.ranks_per_node", at_least(0),
           "Consecutive ranks that collectives treat as one node, so that they have two levels, "

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "braid/spec/overlap_choice.h"
+
 namespace braid {
 
 // The value of batch_shares that gives all data ranks equal parts of the batch.
@@ -29,8 +31,9 @@ struct MeshSpec {
   int expert = 1;
   int tensor = 1;
   ContextParallel context_parallel = ContextParallel::Ring;  // how context ranks compute attention
-  int ulysses_ranks = 0;                    // ranks of an all-to-all under UlyssesRing; 0: as exchange_ranks() says
-  bool sequence_parallel = false;           // tensor ranks split the tokens of norms and residuals
+  int ulysses_ranks = 0;           // ranks of an all-to-all under UlyssesRing; 0: as exchange_ranks() says
+  bool sequence_parallel = false;  // tensor ranks split the tokens of norms and residuals
+  OverlapChoice tensor_overlap = OverlapChoice::Auto;  // of collectives of tensor ranks and products of backward
   int ranks_per_node = 0;                   // consecutive ranks that are one node to collectives; 0: as placed
   std::string batch_shares = kEqualShares;  // the shares of the data ranks (batch_shares.h)
 

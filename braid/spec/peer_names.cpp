@@ -160,6 +160,7 @@ constexpr PeerName kNames[] = {
     {"use_torch_fsdp2", "sync.zero=3"},
     {"ddp_bucket_cap_mb", "sync.bucket_mb"},
     {"overlap_grad_reduce", "sync.overlap=on"},
+    {"tp_comm_overlap", "mesh.tensor_overlap=on"},
     {"gradient_checkpointing", "memory.recompute=full"},
     {"recompute_activations", "memory.recompute=selective"},
     {"recompute_granularity", "memory.recompute"},

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "braid/base/word.h"
+#include "braid/spec/overlap_choice.h"
 
 namespace braid {
 
@@ -16,10 +17,6 @@ enum class ReplicationKind {
 constexpr auto words(ReplicationKind) {
   return std::to_array<std::string_view>({"all-reduce", "local-sgd", "diloco", "parameter-server"});
 }
-
-// On: buckets are reduced while backward runs. Off: after backward. Auto: whichever is faster in the first steps.
-enum class OverlapChoice { Auto, On, Off };
-constexpr auto words(OverlapChoice) { return std::to_array<std::string_view>({"auto", "on", "off"}); }
 
 enum class OnOff { Off, On };
 constexpr auto words(OnOff) { return std::to_array<std::string_view>({"off", "on"}); }
@@ -50,10 +47,10 @@ constexpr auto words(ServersOn) { return std::to_array<std::string_view>({"ranks
 
 struct SyncSpec {
   ReplicationKind replication = ReplicationKind::AllReduce;
-  double bucket_mb = 25;       // size of a gradient bucket, in 2^20 bytes
-  double first_bucket_mb = 1;  // size of the bucket that is ready first in backward
-  OverlapChoice overlap = OverlapChoice::Auto;
-  OnOff tune_buckets = OnOff::Off;  // bucket_mb is chosen from measured steps
+  double bucket_mb = 25;                        // size of a gradient bucket, in 2^20 bytes
+  double first_bucket_mb = 1;                   // size of the bucket that is ready first in backward
+  OverlapChoice overlap = OverlapChoice::Auto;  // of the reduction of buckets and backward
+  OnOff tune_buckets = OnOff::Off;              // bucket_mb is chosen from measured steps
   CompressionKind compression = CompressionKind::None;
   double compression_fraction = 0.01;  // top-k: fraction of the elements that is sent
   int compression_rank = 4;            // power-sgd: rank of the factors

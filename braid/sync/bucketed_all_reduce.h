@@ -48,6 +48,7 @@ class BucketedAllReduce final : public Replication {
   void flush() override;
   void finish() override;
   int64_t bytes_sent() const override;
+  bool measures_steps() const override { return !tuner_.done(); }
   // Returns the reducers' state; its names begin with kReducerState.
   std::vector<ReplicationState> state() override;
 

@@ -89,6 +89,9 @@ class GradientSync {
   // algorithm counts them.
   virtual int64_t bytes_sent() const = 0;
 
+  // Returns true while it measures steps for a choice; the same on all ranks of the run.
+  virtual bool measures_steps() const { return false; }
+
   // Called on every rank with each choice made from measurements, and the reason. May be empty.
   std::function<void(const std::string& choice)> on_choice;
 };

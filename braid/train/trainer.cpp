@@ -77,6 +77,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
                                             spec_.mesh.data);
   }
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
+  overlap_ = std::make_unique<TensorOverlap>(spec_.mesh, schedule, *model_);
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
   optimizer_ =
       optim::make_optimizer(spec_.optimizer, model_->params(), groups_->shards(), &groups_->over({mesh::Axis::Tensor}));
@@ -146,6 +147,7 @@ StepReport Trainer::step() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent();
   const double waited_before = replication_->times().waiting_seconds;
+  const bool measures = replication_->measures_steps();  // two choices are not made from the same steps
   run_program(next_batch());
 
   StepReport report;
@@ -157,6 +159,7 @@ StepReport Trainer::step() {
     for (const int lost : losses_->read_here(num_steps_)) train_on_share({num_steps_, lost});
   }
   report.seconds = now_seconds() - begin;
+  if (!measures) choose_overlap(report.seconds);
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   if (losses_) report.tokens_per_second *= losses_->steps_at_rate_of(num_steps_);
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
@@ -201,6 +204,11 @@ void Trainer::run_program(int64_t batch) {
   if (early_update_) early_update_->begin({learning_rate(num_steps_)});
   spans_ = training_->runtime.run_step();
   if (!training_->versions.asynchronous()) replication_->finish();
+}
+
+void Trainer::choose_overlap(double step_seconds) {
+  if (overlap_->done()) return;
+  if (const auto choice = overlap_->step_over(step_seconds)) choices_.push_back(*choice);
 }
 
 void Trainer::begin_gradients(int update) {

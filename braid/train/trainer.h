@@ -23,6 +23,7 @@
 #include "braid/train/run_world.h"
 #include "braid/train/step_report.h"
 #include "braid/train/step_update.h"
+#include "braid/train/tensor_overlap.h"
 
 namespace braid::train {
 
@@ -116,6 +117,7 @@ class Trainer {
   double learning_rate(int64_t step) const;
   StepParts step_parts();
   void run_program(int64_t batch);
+  void choose_overlap(double step_seconds);
   void train_on_share(const SampleShare& share);
   void begin_gradients(int update);
   void update_within_step(int update);
@@ -129,6 +131,7 @@ class Trainer {
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<RankModel> model_;
   std::unique_ptr<sync::Replication> replication_;
+  std::unique_ptr<TensorOverlap> overlap_;
   std::unique_ptr<LostWorkers> losses_;  // null: a lost rank fails the world
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LossScaler> loss_scaler_;  // float16 only

@@ -293,5 +293,65 @@ TEST(WeightGradQueue, AtOnceRunsWhatIsPushedAndLeavesWhatWaited) {
   EXPECT_EQ(ran, (std::vector<int>{0, 1}));
 }
 
+struct RecordedPushes {
+  ParamStore store{tied_model(), Reduction::Fast, at::kFloat, 1};
+  std::unique_ptr<GradSink> sink = accumulating_sink(store);
+  WeightGradQueue queue{*sink};
+  std::vector<int> ran;
+
+  RecordedPushes() { sink->begin_step(4); }
+  void push(int micro) {
+    queue.push(store["wpe"], 0, micro, [this, micro](const GradSlot&) { ran.push_back(micro); });
+  }
+};
+
+TEST(WeightGradQueue, DeferredEntriesRunTogetherInOrderOfPushing) {
+  RecordedPushes pushes;
+  pushes.queue.set_overlap(ReductionOverlap::On);
+  const WeightGradQueue::AtOnce at_once(pushes.queue);
+  pushes.push(0);
+  pushes.queue.defer();
+  pushes.push(1);
+  pushes.queue.defer();
+  pushes.push(2);
+  EXPECT_EQ(pushes.ran, (std::vector<int>{0}));
+  EXPECT_TRUE(pushes.queue.defers());
+  pushes.queue.run_deferred();
+  EXPECT_EQ(pushes.ran, (std::vector<int>{0, 1, 2}));
+  EXPECT_FALSE(pushes.queue.defers());
+  pushes.push(3);
+  EXPECT_EQ(pushes.ran, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(WeightGradQueue, DefersOnlyWithOverlapAndInsideAtOnce) {
+  RecordedPushes off, outside;
+  {
+    const WeightGradQueue::AtOnce at_once(off.queue);
+    off.queue.defer();
+    off.push(0);
+  }
+  EXPECT_EQ(off.ran, (std::vector<int>{0}));
+  outside.queue.set_overlap(ReductionOverlap::On);
+  outside.queue.defer();
+  outside.push(0);
+  outside.queue.run_deferred();
+  EXPECT_TRUE(outside.ran.empty());
+  EXPECT_EQ(outside.queue.pending(), 1);
+}
+
+TEST(WeightGradQueue, DeferredEntriesOfABackwardThatFailedAreDropped) {
+  RecordedPushes pushes;
+  pushes.queue.set_overlap(ReductionOverlap::On);
+  {
+    const WeightGradQueue::AtOnce at_once(pushes.queue);
+    pushes.queue.defer();
+    pushes.push(0);
+  }
+  const WeightGradQueue::AtOnce at_once(pushes.queue);
+  pushes.push(1);
+  pushes.queue.run_deferred();
+  EXPECT_EQ(pushes.ran, (std::vector<int>{1}));
+}
+
 }  // namespace
 }  // namespace braid::param::grad_sink_test

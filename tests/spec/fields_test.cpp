@@ -32,8 +32,8 @@ TEST(Fields, CoverEveryMember) {
                                 validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 8);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, context_form, ulysses_ranks,
-                                sequence_parallel, ranks_per_node, batch_shares] = run.mesh;
-  EXPECT_EQ(num_fields("mesh"), 10);
+                                sequence_parallel, tensor_overlap, ranks_per_node, batch_shares] = run.mesh;
+  EXPECT_EQ(num_fields("mesh"), 11);
   [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, partition, speeds] = run.pipeline;
   EXPECT_EQ(num_fields("pipeline"), 6);
   [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
@@ -54,7 +54,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 33u + 8 + 10 + 6 + 22 + 5 + 14 + 29 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 11 + 6 + 22 + 5 + 14 + 29 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }
@@ -158,6 +158,7 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "expert = 1\n"
                          "tensor = 1\n"
                          "sequence_parallel = false\n"
+                         "tensor_overlap = \"auto\"\n"
                          "ranks_per_node = 0\n"
                          "batch_shares = \"equal\"\n"
                          "\n"
