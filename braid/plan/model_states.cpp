@@ -12,6 +12,7 @@ namespace braid::plan {
 namespace {
 
 constexpr double kFloatBytes = 4;
+constexpr double kAnswerBytes = 16;  // of a server's answer, before its elements
 
 ParameterKind kind_of(const layout::ParamCount& param) {
   if (param.columns.is_one()) return ParameterKind::Vector;
@@ -181,7 +182,8 @@ double save_bytes(const RunSpec& spec, const ParameterSum& of_rank, RankGroup co
   const int servers = num_server_ranks(spec.sync);
   if (servers == 0) {
     const double at_save = (1 + served_share(spec, copies)) * of_rank.moments;
-    return master_bytes(spec) * std::max(of_rank.count, at_save);
+    return std::max(master_bytes(spec) * of_rank.count,
+                    master_bytes(spec) * at_save + kAnswerBytes * spec.sync.servers);
   }
   return master_bytes(spec) * (of_rank.moments + (of_rank.count + of_rank.moments) / servers);
 }
