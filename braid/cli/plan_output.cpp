@@ -105,7 +105,9 @@ std::string seconds_text(const plan::StepSeconds& seconds) {
 std::string memory_text(const plan::Prediction& prediction) {
   const plan::RankMemory& rank = prediction.fullest();
   std::vector<std::string> words;
-  for (const auto& [name, bytes] : plan::kMemoryParts) words.push_back(cat(name, " ", bytes_text(rank.*bytes)));
+  for (const auto& [name, bytes] : plan::kMemoryParts) {
+    if (rank.*bytes > 0) words.push_back(cat(name, " ", bytes_text(rank.*bytes)));
+  }
   const int64_t offloaded = prediction.offloaded_bytes, host = prediction.host_bytes;
   return cat(bytes_text(rank.total()), " of ", bytes_text(prediction.memory_bytes), " on the fullest rank (",
              &rank - prediction.memory.data(), " of pipe): ", joined(words),

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "braid/base/digest.h"
 
@@ -24,6 +25,12 @@ class ChunkDigests {
     if (next != chunks_.begin() && end_of(*std::prev(next)) > offset) --next;
     while (next != chunks_.end() && next->first < end) next = chunks_.erase(next);
     chunks_[offset] = {std::ssize(bytes), digest_of(DigestKind::Xxh3, bytes)};
+  }
+
+  std::vector<Chunk> chunks() const {
+    std::vector<Chunk> all;
+    for (const auto& [offset, recorded] : chunks_) all.push_back({offset, recorded.bytes});
+    return all;
   }
 
   // Compares each recorded chunk that is inside of `bytes`. Returns the first that differs.

@@ -71,6 +71,10 @@ class Disk {
   // Like wait_all(), but leaves errors to the next wait: for destructors of the memory's owners.
   virtual void drain() noexcept = 0;
 
+  // Reads all chunks that were written since the start and compares their checksums; without checksums, does nothing.
+  // Throws like wait().
+  virtual void check_written() = 0;
+
   // Maps bytes [offset, offset + bytes) of the space to `address`, in place of what is mapped there (mapping.h). Throws
   // RunError. REQUIRES: multiples of kBlockBytes; inside the space.
   virtual void map_at(std::byte* address, int64_t offset, int64_t bytes) = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "braid/base/text.h"
+#include "braid/disk/aligned_buffer.h"
 
 namespace braid::disk {
 namespace {
@@ -127,6 +128,15 @@ void ScratchFile::wait_all() {
 
 void ScratchFile::drain() noexcept {
   while (!under_way_.empty()) complete_one();
+}
+
+void ScratchFile::check_written() {
+  wait_all();
+  int64_t most = 0;
+  const std::vector<ChunkDigests::Chunk> chunks = digests_.chunks();
+  for (const ChunkDigests::Chunk& chunk : chunks) most = std::max(most, chunk.bytes);
+  AlignedBuffer memory(most);
+  for (const ChunkDigests::Chunk& chunk : chunks) wait(read(chunk.offset, memory.first(chunk.bytes)));
 }
 
 // Waits for the operations first: the caller may free their memory when it catches the error.

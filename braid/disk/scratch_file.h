@@ -30,6 +30,7 @@ class ScratchFile final : public Disk {
   void wait(Ticket ticket) override;
   void wait_all() override;
   void drain() noexcept override;
+  void check_written() override;
   void map_at(std::byte* address, int64_t offset, int64_t bytes) override;
   int64_t bytes_read() const override { return bytes_read_; }
   int64_t bytes_written() const override { return bytes_written_; }

@@ -70,6 +70,11 @@ void StripedFiles::drain() noexcept {
   for (const auto& disk : disks_) disk->drain();
 }
 
+void StripedFiles::check_written() {
+  wait_all();
+  for (const auto& disk : disks_) disk->check_written();
+}
+
 int64_t StripedFiles::bytes_read() const {
   int64_t sum = 0;
   for (const auto& disk : disks_) sum += disk->bytes_read();

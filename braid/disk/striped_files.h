@@ -25,6 +25,7 @@ class StripedFiles final : public Disk {
   void wait(Ticket ticket) override;
   void wait_all() override;
   void drain() noexcept override;
+  void check_written() override;
   void map_at(std::byte* address, int64_t offset, int64_t bytes) override;
   int64_t bytes_read() const override;
   int64_t bytes_written() const override;

@@ -12,6 +12,7 @@ namespace braid::plan {
 namespace {
 
 constexpr double kFloatBytes = 4;
+constexpr double kAnswerBytes = 16;  // of a server's answer, before its elements
 
 ParameterKind kind_of(const layout::ParamCount& param) {
   if (param.columns.is_one()) return ParameterKind::Vector;
@@ -177,10 +178,22 @@ double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const Par
   return master_bytes(spec) * elements * layout.tensor / layout.copies_in_pipe / servers;
 }
 
-double save_bytes(const RunSpec& spec, const ParameterSum& of_rank) {
+double save_bytes(const RunSpec& spec, const ParameterSum& of_rank, RankGroup copies) {
+  if (spec.sync.replication != ReplicationKind::ParameterServer) return 0;
   const int servers = num_server_ranks(spec.sync);
-  if (servers == 0) return 0;
+  if (servers == 0) {
+    const double at_save = (1 + served_share(spec, copies)) * of_rank.moments;
+    return std::max(master_bytes(spec) * of_rank.count,
+                    master_bytes(spec) * at_save + kAnswerBytes * spec.sync.servers);
+  }
   return master_bytes(spec) * (of_rank.moments + (of_rank.count + of_rank.moments) / servers);
+}
+
+double snapshot_bytes(const RunSpec& spec, const RunLayout& layout, const StageParameters& parameters) {
+  if (!spec.checkpoint.async) return 0;
+  const auto of = [&](const ParameterSum& sum, RankGroup copies) { return (sum.count + sum.moments) / copies.size; };
+  return master_bytes(spec) *
+         (of(parameters.shared, layout.gradient_group) + of(parameters.experts, layout.expert_gradient_group));
 }
 
 double replication_bytes(const RunSpec& spec, RankGroup copies) {

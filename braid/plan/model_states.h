@@ -92,8 +92,7 @@ double resident_bytes(const RunSpec& spec, double bytes);
 //   parameter servers   2 served_share() copies: the parameters that servers update and those that workers read; 1 copy
 //                       of gradients if they are clipped; 1 copy of gradients if they are sent once in several steps
 //
-// Gradients on their way to servers are not included: they do not add to the peak, because no activations are held
-// then.
+// Gradients on their way to servers are in save_bytes().
 double replication_bytes(const RunSpec& spec, RankGroup copies);
 // Returns the largest fraction of the parameters, with their optimizer states, that the parameter servers on one mesh
 // rank hold; 1 without parameter servers, and 0 if they are ranks of their own. Otherwise server s runs on rank s mod n
@@ -103,10 +102,15 @@ double served_share(const RunSpec& spec, RankGroup copies);
 // and the moments. While it applies updates, the gradient of every worker may be there in addition; at a save, a copy
 // of the moments, which all answers share. `of_replica` has the parameters of all pipeline ranks of one tensor rank.
 double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const ParameterSum& of_replica);
-// Returns what a save adds on a worker of servers that are ranks of their own, at a time at which the worker holds no
-// activations: the moments, and the parameters and moments of one server on their way. 0 in other runs. `of_rank` has
-// the parameters of the worker.
-double save_bytes(const RunSpec& spec, const ParameterSum& of_rank);
+// Returns what a push or a save adds on a worker of parameter servers, at times at which the worker holds no
+// activations; 0 in other runs. A push has the gradients on their way. A save has the moments, and the servers'
+// answers: of servers that are ranks of their own, the parameters and moments of one server; else the moments of those
+// on the worker's rank. `of_rank` has the parameters of the worker.
+double save_bytes(const RunSpec& spec, const ParameterSum& of_rank, RankGroup copies);
+
+// Returns the copy of a rank's part of a checkpoint with checkpoint.async: masters and moments, shared out among ranks
+// with the same parameters.
+double snapshot_bytes(const RunSpec& spec, const RunLayout& layout, const StageParameters& parameters);
 
 // Returns the tied table (the weight that embedding and head share) on one tensor rank; zero if each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);

@@ -233,10 +233,13 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights + bytes.frozen);
     const bool by_tree = formulas_ == FormulaSet::Braid && spec_.train.reduction == Reduction::Reproducible;
     memory.gradients = static_cast<int64_t>(by_tree ? tree_gradient_bytes(run, share) : bytes.gradients);
-    const double saved = save_bytes(spec_, parameters.shared) - static_cast<double>(memory.activations);
+    const double saved =
+        save_bytes(spec_, parameters.shared, layout.gradient_group) - static_cast<double>(memory.activations);
     memory.moments = static_cast<int64_t>(moments + std::max(saved, 0.0));
     memory.communication = static_cast<int64_t>(passed + exchanged_bytes(run, share) + parameters.shared.reduced.kept +
                                                 parameters.experts.reduced.kept);
+    const bool on_host = formulas_ == FormulaSet::Braid && cluster_.devices.front().shared_cores;
+    if (on_host) memory.snapshots = static_cast<int64_t>(snapshot_bytes(spec_, layout, parameters));
     if (!is_resident(spec_.memory.optimizer)) most_offloaded = std::max(most_offloaded, bytes.optimizer);
   }
   prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);

@@ -14,6 +14,7 @@ struct RankMemory {
   int64_t moments = 0;        // all states of the optimizer, with float32 masters of 16-bit weights
   int64_t activations = 0;    // saved for backward, and working memory of backward
   int64_t communication = 0;  // tensors in transit between stages, gathered weights
+  int64_t snapshots = 0;      // copies of what is saved while training continues (checkpoint.async)
 
   int64_t total() const;
   bool operator==(const RankMemory&) const = default;
@@ -27,7 +28,8 @@ inline constexpr MemoryPart kMemoryParts[] = {{"parameters", &RankMemory::parame
                                               {"gradients", &RankMemory::gradients},
                                               {"moments", &RankMemory::moments},
                                               {"activations", &RankMemory::activations},
-                                              {"communication", &RankMemory::communication}};
+                                              {"communication", &RankMemory::communication},
+                                              {"snapshots", &RankMemory::snapshots}};
 
 // The parts of a step's time on its slowest rank. Their sum is the step's time. Only communication that computation
 // does not hide counts.

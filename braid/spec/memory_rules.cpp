@@ -1,4 +1,5 @@
-// The rules of memory.recompute, whose words are known and of which there is one or one per stage, and of memory.paths.
+// The rules of memory.recompute, whose words are known and of which there is one or one per stage, of memory.optimizer,
+// and of memory.paths.
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -35,6 +36,11 @@ std::vector<CrossRule> memory_rules() {
        [](const View& at) {
          const int stages = num_stages(at.spec);
          return cat("must have one entry for all stages or one for each of ", stages);
+       }},
+      {{"memory.optimizer", "train.device"},
+       [](const View& at) { return at.spec.memory.optimizer != Tier::Disk || at.spec.train.device == DeviceKind::Cpu; },
+       [](const View&) {
+         return std::string("needs train.device = \"cpu\": updates of states on disk are on the host");
        }},
       {{"memory.paths"},
        [](const View& at) { return std::ranges::find(at.spec.memory.paths, "") == at.spec.memory.paths.end(); },

@@ -60,8 +60,10 @@ RunSpec within_memory_limit(const RunSpec& given, const spec::HostLimits& limits
   RunSpec chosen = given;
   const bool fits = prediction->most_bytes() <= limit;
   if (given.memory.optimizer == Tier::Auto) {
-    chosen.memory.optimizer = even.memory.optimizer = Tier::Disk;
-    if (fits || !is_legal(even)) chosen.memory.optimizer = even.memory.optimizer = Tier::Resident;
+    even.memory.optimizer = Tier::Disk;
+    // Small states need less memory than the chunks of their updates.
+    const bool helps = !fits && is_legal(even) && prediction_of(even)->most_bytes() < prediction->most_bytes();
+    chosen.memory.optimizer = even.memory.optimizer = helps ? Tier::Disk : Tier::Resident;
   }
   if (fits || spec::is_measured(given.pipeline)) return chosen;
   const auto now = prediction_of(even);

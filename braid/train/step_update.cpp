@@ -241,6 +241,8 @@ std::string where_loss_is_not_finite(const StepTotals& numbers, const StepParts&
   return cat("first in microbatch ", micro, " (data rank ", data_rank, ")");
 }
 
+constexpr const char* kSomeUpdated = "some parameters are updated";
+
 std::string sentences_of(std::vector<std::string> sentences) {
   std::erase(sentences, "");
   return joined(sentences, "; ");
@@ -251,9 +253,9 @@ std::string sentences_of(std::vector<std::string> sentences) {
   if (parts.on_spike == OnSpike::Skip) {
     sentences.push_back(cat("the ", SpikeWatch::kMostSkips, " steps before it were skipped"));
   }
-  const bool begun = parts.time == UpdateTime::DuringBackward;
-  sentences.push_back(begun ? std::string("some parameters are updated")
-                            : cat("the parameters are those of step ", report.step - 1));
+  sentences.push_back(parts.time == UpdateTime::DuringBackward
+                          ? std::string(kSomeUpdated)
+                          : cat("the parameters are those of step ", report.step - 1));
   throw RunError(cat("step ", report.step, ": ", sentences_of(std::move(sentences))));
 }
 
@@ -261,7 +263,9 @@ void compare_norm(const StepTotals& numbers, const StepParts& parts, int64_t ste
   const Groups& groups = parts.model.groups();
   const bool alike = parts.gradients.gradients() == sync::GradientsOf::AllReplicas;
   const std::string fault = norm_fault(parts.model, numbers.grad_norm, alike ? *groups.step_report : groups.model());
-  if (!fault.empty()) throw RunError(cat("step ", step, ": ", fault, "; nothing is updated (train.check)"));
+  if (fault.empty()) return;
+  const char* const state = parts.time == UpdateTime::DuringBackward ? kSomeUpdated : "nothing is updated";
+  throw RunError(cat("step ", step, ": ", fault, "; ", state, " (train.check)"));
 }
 
 }  // namespace

@@ -72,10 +72,11 @@ struct StepParts {
 // Exchanges `own` with all ranks, makes the optimizer's step with report.learning_rate, updates the loss scale, and
 // adds the exchanged numbers to `report`. The caller sets step and learning_rate of `report`.
 //
-// All ranks agree on whether the step is a spike, and then nothing is updated. Its description names the values that
-// are not finite. Depending on `on_spike`, this throws RunError or returns the spike in `report`; the caller then
-// continues or rolls back. Before that, throws RunError on all ranks if NormUse::Compare finds a difference. Also
-// throws RunError if float16 gradients overflow at the smallest scale. REQUIRES: the gradients are final. Collective.
+// All ranks agree on whether the step is a spike, and then nothing is updated, unless backward did so already
+// (UpdateTime::DuringBackward). The spike's description names the values that are not finite. Depending on `on_spike`,
+// this throws RunError or returns the spike in `report`; the caller then continues or rolls back. Before that, throws
+// RunError on all ranks if NormUse::Compare finds a difference. Also throws RunError if float16 gradients overflow at
+// the smallest scale. REQUIRES: the gradients are final. Collective.
 void finish_step(const StepParts& parts, const RankReport& own, StepReport& report);
 
 }  // namespace braid::train

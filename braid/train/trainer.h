@@ -71,7 +71,8 @@ class Trainer {
 
   // Saves a checkpoint of parameters, the optimizer's states and the state of replication. Its manifest has the number
   // of steps, the data cursor and the content marks of the data; the tokenizer's files are beside it. Throws IoError
-  // and CommError, and RunError if a parameter is not finite; then nothing is published. Collective.
+  // and CommError, and RunError if a parameter is not finite or states on disk are not those that were written; then
+  // nothing is published. Collective.
   void save(const std::string& directory, const std::string& config_toml);
   // The same, but `write` writes the checkpoint. `write` is called with the content of a checkpoint, valid until it
   // returns. The content has not been checked for values that are not finite.

@@ -42,6 +42,8 @@ ckpt::SavePlan Trainer::save_plan() {
 }
 
 void Trainer::save(const std::string& config_toml, const std::function<void(const ckpt::CheckpointContent&)>& write) {
+  // States on disk are saved through a mapping, which has no checksums, and where an error of the disk is a signal.
+  if (param::DiskTensors* const on_disk = model_->params().disk()) on_disk->disk().check_written();
   replication_->meet();
   replication_->fetch_states(*optimizer_);
   ckpt::CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, next_batch() * spec_.train.batch};

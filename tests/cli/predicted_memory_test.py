@@ -36,7 +36,7 @@ LAYOUTS = [
     ['optimizer.kind="muon"'],
     ["model.layers=1", "model.vocab=40000"],  # logits in two chunks
     [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
-    ["mesh.data=2", 'sync.replication="parameter-server"'],
+    ["mesh.data=2", 'sync.replication="parameter-server"', "train.save_every=1"],  # the servers' rank is the fullest, at a save
     ["mesh.data=2", "sync.zero=1", "train.batch=32", 'train.reduction="reproducible"'],  # trees of four microbatches
 ]
 LAYOUTS += [["mesh.tensor=2", 'train.dtype="bfloat16"', "train.batch=4", 'train.reduction="reproducible"']]  # wide sums
@@ -44,6 +44,7 @@ SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
 LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"], ["mesh.context=2", "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 DISK = ['memory.optimizer="disk"', "memory.chunk_mb=0.25", f'memory.paths=["{pathlib.Path(BINARY).parent}"]']
 LAYOUTS += [DISK, [*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8"]]
+LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "mesh.pipe=2", "checkpoint.async=true"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),

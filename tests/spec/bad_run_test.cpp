@@ -143,6 +143,9 @@ TEST(BadRun, Devices) {
       {"",
        {"train.device=cuda", "sync.replication=parameter-server"},
        "sync.replication = \"parameter-server\": needs train.device = \"cpu\": servers are on the host"},
+      {"",
+       {"train.device=cuda", "memory.optimizer=disk"},
+       "memory.optimizer = \"disk\": needs train.device = \"cpu\": updates of states on disk are on the host"},
       {"", {"train.cuda_graph=on"}, "train.cuda_graph = \"on\": must be \"auto\" or \"off\"; nearest valid is \"off\""},
   });
 }

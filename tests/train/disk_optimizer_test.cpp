@@ -2,8 +2,12 @@
 // moved than one reading and one writing of each state in a step.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <mutex>
 
+#include "braid/base/errors.h"
+#include "braid/disk/mapping.h"
 #include "braid/spec/describe.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
@@ -127,6 +131,20 @@ TEST_F(DiskOptimizer, EachStateIsReadAndWrittenOnceInAStep) {
       EXPECT_EQ(store.disk()->disk().bytes_read(), steps * bytes);
       EXPECT_EQ(store.disk()->disk().bytes_written(), steps * bytes);
     }
+  });
+}
+
+TEST_F(DiskOptimizer, BytesThatChangedOnTheDiskAreNotSaved) {
+  const RunSpec spec = on_disk(spec_of({}));
+  on_every_rank(spec, [&](Trainer& trainer) {
+    const param::ParamStore& store = trainer.model().params();
+    disk::Mapping bytes(store.disk()->disk(), disk::kBlockBytes);
+    bytes.bytes()[100] ^= std::byte{1};  // nothing was written by the disk yet
+    trainer.step();
+    EXPECT_NO_THROW(trainer.save(path("whole"), ""));
+    bytes.bytes()[100] ^= std::byte{1};
+    EXPECT_THROW(trainer.save(path("changed"), ""), RunError);
+    EXPECT_FALSE(std::filesystem::exists(path("changed")));
   });
 }
 

@@ -51,6 +51,20 @@ TEST(MemoryLimit, StatesAreOnDiskWhereTheyDoNotFit) {
   EXPECT_EQ(limited(disk, 1.01 * gib_of(resident)).memory.optimizer, Tier::Disk) << "as given";
 }
 
+TEST(MemoryLimit, CopiesForCheckpointsCount) {
+  const RunSpec plain = run_spec({"memory.optimizer=resident"});
+  const RunSpec async = run_spec({"memory.optimizer=resident", "checkpoint.async=true"});
+  EXPECT_NE(refusal(async, 1.01 * gib_of(plain)).find("snapshots "), std::string::npos);
+}
+
+TEST(MemoryLimit, SmallStatesStayInMemoryWhereChunksWouldNeedMore) {
+  const RunSpec resident = run_spec({"memory.optimizer=resident", "memory.chunk_mb=64"});
+  const RunSpec disk = run_spec({"memory.optimizer=disk", "memory.chunk_mb=64"});
+  ASSERT_LT(gib_of(resident), gib_of(disk));
+  const double limit = 0.99 * gib_of(resident);
+  EXPECT_EQ(refusal(run_spec({"memory.chunk_mb=64"}), limit), refusal(resident, limit));
+}
+
 TEST(MemoryLimit, WhatDoesNotFitIsRefusedWithTheBytesAndWithChangesThatFit) {
   const std::string said = refusal(run_spec(), 0.9 * gib_of(run_spec({"memory.optimizer=disk"})));
   EXPECT_NE(said.find("memory.limit_gb = "), said.npos) << said;

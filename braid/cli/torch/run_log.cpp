@@ -160,6 +160,7 @@ void RunLog::prediction(const plan::Prediction& prediction) {
   add("optimizer", &plan::RankMemory::moments);
   add("activations", &plan::RankMemory::activations);
   add("communication", &plan::RankMemory::communication);
+  if (prediction.fullest().snapshots > 0) add("snapshots", &plan::RankMemory::snapshots);
   std::vector<double> peaks;
   for (const plan::RankMemory& rank : prediction.memory) peaks.push_back(static_cast<double>(rank.total()));
   if (prediction.server_bytes > 0) {
