@@ -253,7 +253,7 @@ int verify_all(const Verification& verification, const VerifyRequest& request) {
   Json rows = Json::array();
   size_t num_different = 0;
   for (const RunSpec& run : layouts) {
-    if (now_seconds() - begin > seconds) break;
+    if (!rows.empty() && now_seconds() - begin > seconds) break;
     const verify::Verdict verdict = verification.verdict_on(run);
     if (verdict.first_divergence) ++num_different;
     if (prints) print_layout(layout_text(run), verdict);
