@@ -162,6 +162,7 @@ at::Tensor exchanged_attention(const at::Tensor& qkv_btf, const CoreCall& call) 
   const HeadExchange outputs{{call.heads}, call.kv_heads, ranks};
   CoreCall of_rank = call;
   of_rank.context.exchange = nullptr;
+  of_rank.memory = CoreMemory::AllHeads;
   of_rank.kv_heads = inputs.groups_of(ranks->rank());
   of_rank.heads = call.heads / call.kv_heads * of_rank.kv_heads;
   const at::Tensor qkv_of_heads = tokens_to_heads(qkv_btf, inputs);
@@ -175,9 +176,23 @@ at::Tensor attention_of_parts(const at::Tensor& qkv_btf, const CoreCall& call) {
       qkv_btf, {call.heads, call.kv_heads, {call.cap, call.scale}, seen, call.context.ring, call.context.keys});
 }
 
+// Computes each sequence by a call of its own, so that the outputs and gradients of LibTorch too are aligned alike, and
+// threads divide each alike. So the bits of one do not depend on how many others there are.
+at::Tensor attention_of_each(const at::Tensor& qkv_btf, CoreCall call) {
+  call.memory = CoreMemory::AllHeads;
+  const at::Tensor documents_bt = call.documents_bt;
+  std::vector<at::Tensor> y;
+  for (const at::Tensor& qkv_1tf : qkv_btf.split(1)) {
+    if (documents_bt.defined()) call.documents_bt = documents_bt.narrow(0, std::ssize(y), 1);
+    y.push_back(attend(qkv_1tf, call));
+  }
+  return at::cat(y);
+}
+
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   if (call.context.exchange) return exchanged_attention(qkv_btf, call);
   if (call.context.ring) return attention_of_parts(qkv_btf, call);
+  if (call.memory == CoreMemory::KeyHeads) return attention_of_each(qkv_btf, call);
   if (call.cap > 0) return CappedCore::apply(qkv_btf, call);
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.
@@ -233,18 +248,21 @@ double score_scale(double scale, int64_t head_width) {
 
 namespace {
 
+Activation kept_core(const at::Tensor& qkv_btf, const CoreCall& call) {
+  if (call.keep == Keep::Everything) return attend(qkv_btf, call);
+  const auto second = std::make_shared<SecondRun>(qkv_btf.detach(), call);
+  return {RunTwice::apply(qkv_btf, call, second), [second] { return second->output(); }};
+}
+
 // The heads come out of the copy again when they are needed, so that only the copy is kept.
 Activation grouped_core(const at::Tensor& qkv_btf, const CoreCall& call) {
   const int64_t each = call.heads / call.kv_heads, width = qkv_btf.size(2) / (call.heads + 2 * call.kv_heads);
   CoreCall of_groups = call;
   of_groups.heads = each, of_groups.kv_heads = 1;
   of_groups.scale = score_scale(call.scale, width);
-  of_groups.memory = CoreMemory::AllHeads;
   if (call.documents_bt.defined()) of_groups.documents_bt = call.documents_bt.repeat_interleave(call.kv_heads, 0);
   const HeadGroups outputs{call.kv_heads, width, {each}};
-  const at::Tensor grouped = group_heads(qkv_btf, {call.kv_heads, width, {each, 1, 1}});
-  // braid's own kernel takes contiguous memory.
-  const Activation y = attention_core(call.cap > 0 ? grouped.contiguous() : grouped, of_groups);
+  const Activation y = kept_core(group_heads(qkv_btf, {call.kv_heads, width, {each, 1, 1}}), of_groups);
   const auto again = [outputs, value = y.again ? at::Tensor() : y.value.detach(), of_copy = y.again] {
     return ungroup_heads(of_copy ? of_copy() : value, outputs);
   };
@@ -255,10 +273,7 @@ Activation grouped_core(const at::Tensor& qkv_btf, const CoreCall& call) {
 
 Activation attention_core(const at::Tensor& qkv_btf, const CoreCall& call) {
   const bool has_context = call.context.exchange || call.context.ring;
-  if (call.memory == CoreMemory::KeyHeads && !has_context) return grouped_core(qkv_btf, call);
-  if (call.keep == Keep::Everything) return attend(qkv_btf, call);
-  const auto second = std::make_shared<SecondRun>(qkv_btf.detach(), call);
-  return {RunTwice::apply(qkv_btf, call, second), [second] { return second->output(); }};
+  return call.memory == CoreMemory::KeyHeads && !has_context ? grouped_core(qkv_btf, call) : kept_core(qkv_btf, call);
 }
 
 }  // namespace braid::nn

@@ -13,7 +13,8 @@ namespace braid::nn {
 // The memory in which attention_core() computes.
 enum class CoreMemory {
   AllHeads,  // that of the projection
-  KeyHeads,  // a copy in which each key head is with its queries (head_groups.h), without context ranks
+  KeyHeads,  // a copy in which each key head is with its queries (head_groups.h) and is computed by itself, without
+             // context ranks
 };
 
 // The arguments of attention_core().

@@ -4,12 +4,15 @@
 #include <ATen/Parallel.h>
 
 #include <bit>
+#include <cmath>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <vector>
 
 #include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/train/run_world.h"
 #include "braid/verify/comparison.h"
@@ -33,6 +36,17 @@ RunSpec compared_run(RunSpec run, int steps) {
   run.train.check = NormCheck::Off;
   if (replayed(run) == Replayed::Replicas) run.train.steps = steps;
   return spec::with_parts(std::move(run));
+}
+
+// Throws RunError if a number of the serial runs is not finite: no difference would then be beyond its bound.
+void check_finite(const Differences& rounded, const Subjects& subjects, const RunSpec& run) {
+  for (const auto& [place, difference] : rounded.all()) {
+    if (std::isfinite(difference.largest) && std::isfinite(difference.scale)) continue;
+    const bool is_scaled = run.train.dtype == DType::Float16;
+    throw RunError(cat("nothing can be compared: in step ", place.step, ", ", word(place.phase), ", ",
+                       subjects[place.subject].tensor, " of the run on one rank is not finite",
+                       is_scaled ? "; a smaller train.loss_scale may help" : ""));
+  }
 }
 
 // Returns the order of sums over microbatches that the run does not have. A tree needs a power of two.
@@ -192,6 +206,7 @@ Verdict verify_layout(const RunSpec& run, const data::Corpus& corpus, const Veri
   Runs runs(run, corpus, options);
   runs.record();
   const Differences rounded = runs.rounded();
+  check_finite(rounded, runs.subjects(), run);
   const Rounding rounding{rounded, runs.subjects(), run.train.dtype};
   runs.explain_updates(rounding);
   std::exception_ptr failure;

@@ -36,7 +36,8 @@ struct VerifyOptions {
 };
 
 // REQUIRES: `run` has no problems and no changed_semantics(), and a resolved vocabulary; it has a mesh of at least one
-// rank. Throws RunError, CommError and what the run throws, if the runs are equal until then.
+// rank. Throws RunError if a number of the run on one rank is not finite, and RunError, CommError and what the
+// run throws, if the runs are equal until then.
 Verdict verify_layout(const RunSpec& run, const data::Corpus& corpus, const VerifyOptions& options = {});
 
 }  // namespace braid::verify

@@ -37,7 +37,7 @@ class VerifyCommand(TinyRun):
     def verify(self, *words, code=0):
         done = braid("verify", "run.toml", *words, cwd=self.path)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stderr if code == 2 else done.stdout
+        return done.stderr if code > 1 else done.stdout
 
     def test_a_run_with_its_own_data(self):
         text = self.verify("mesh.data=2", "mesh.tensor=2", "--steps", "1")
@@ -87,6 +87,11 @@ class VerifyCommand(TinyRun):
                       ["mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied"]):
             text = self.verify(*words, "--shrink")
             self.assertIn("equal to a serial program of the training up to rounding", text)
+
+    def test_numbers_that_are_not_finite_are_not_equal(self):
+        text = self.verify("mesh.data=2", "train.dtype=float16", "train.loss_scale=16777216", "--own-dtype", "--shrink",
+                           code=3)
+        self.assertIn("is not finite; a smaller train.loss_scale may help", text)
 
     def test_what_changes_the_mathematics_is_refused_by_name(self):
         for words, what in (

@@ -183,6 +183,23 @@ TEST(ContextAttention, OfNarrowTypes) {
   }
 }
 
+// Parts of odd lengths, of one tile of the kernel and of several.
+TEST(ContextAttention, OfDrawnShapesWithACap) {
+  Dice dice(3);
+  for (int i = 0; i < 40; ++i) {
+    const int ring = dice.between(2, 4), kv_heads = dice.between(1, 3), context = 2 * ring * dice.between(1, 90);
+    const int window = dice.between(0, 2) == 0 ? 0 : dice.between(1, context);
+    expect_attention_of_one_rank({.heads = kv_heads * dice.between(1, 3),
+                                  .kv_heads = kv_heads,
+                                  .ring = ring,
+                                  .tokens = context,
+                                  .keys = dice.between(0, 1) == 0 ? RingKeys::GoAround : RingKeys::Gathered,
+                                  .window = window,
+                                  .documents = dice.between(0, 1) == 0,
+                                  .cap = dice.between(0, 1) == 0 ? 0.5 : 64});
+  }
+}
+
 // Masks that are lost show: attention by document differs from attention without.
 TEST(ContextAttention, DocumentsMatter) {
   Case c{.ring = 2, .documents = true};

@@ -8,6 +8,7 @@
 #include "braid/nn/cross_entropy.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
+#include "braid/nn/linear.h"
 #include "tests/nn/rank_world.h"
 
 namespace braid::nn::layer_rules_test {
