@@ -178,7 +178,7 @@ at::Tensor attention_of_parts(const at::Tensor& qkv_btf, const CoreCall& call) {
 
 // Computes each sequence by a call of its own, so that the outputs and gradients of LibTorch too are aligned alike, and
 // threads divide each alike. So the bits of one do not depend on how many others there are.
-at::Tensor attention_of_each(const at::Tensor& qkv_btf, CoreCall call) {
+std::vector<at::Tensor> attention_of_each(const at::Tensor& qkv_btf, CoreCall call) {
   call.memory = CoreMemory::AllHeads;
   const at::Tensor documents_bt = call.documents_bt;
   std::vector<at::Tensor> y;
@@ -186,13 +186,13 @@ at::Tensor attention_of_each(const at::Tensor& qkv_btf, CoreCall call) {
     if (documents_bt.defined()) call.documents_bt = documents_bt.narrow(0, std::ssize(y), 1);
     y.push_back(attend(qkv_1tf, call));
   }
-  return at::cat(y);
+  return y;
 }
 
 at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   if (call.context.exchange) return exchanged_attention(qkv_btf, call);
   if (call.context.ring) return attention_of_parts(qkv_btf, call);
-  if (call.memory == CoreMemory::KeyHeads) return attention_of_each(qkv_btf, call);
+  if (call.memory == CoreMemory::KeyHeads) return at::cat(attention_of_each(qkv_btf, call));
   if (call.cap > 0) return CappedCore::apply(qkv_btf, call);
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
   // The backward of split_with_sizes is one copy. Those of three slices would each allocate a gradient of full size.
@@ -249,6 +249,13 @@ double score_scale(double scale, int64_t head_width) {
 namespace {
 
 Activation kept_core(const at::Tensor& qkv_btf, const CoreCall& call) {
+  if (call.keep == Keep::Everything && call.memory == CoreMemory::KeyHeads) {
+    // Backward keeps the output of each call, so the joined ones are not kept.
+    std::vector<at::Tensor> y = attention_of_each(qkv_btf, call);
+    const at::Tensor joined = at::cat(y);
+    for (at::Tensor& each : y) each = each.detach();
+    return {joined, [y = std::move(y)] { return at::cat(y); }};
+  }
   if (call.keep == Keep::Everything) return attend(qkv_btf, call);
   const auto second = std::make_shared<SecondRun>(qkv_btf.detach(), call);
   return {RunTwice::apply(qkv_btf, call, second), [second] { return second->output(); }};

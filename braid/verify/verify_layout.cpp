@@ -3,6 +3,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <deque>
@@ -30,11 +31,11 @@ void use_one_thread() {
   at::set_num_threads(1);
 }
 
-// Returns the run without the check of the gradient norm, which would end a run before all of it is compared. The last
-// step of replicas that update apart ends with their average.
+// Returns the run without the check of the gradient norm, which would end a run before all of it is compared, and with
+// at least as many steps as are compared. The last step of replicas that update apart ends with their average.
 RunSpec compared_run(RunSpec run, int steps) {
   run.train.check = NormCheck::Off;
-  if (replayed(run) == Replayed::Replicas) run.train.steps = steps;
+  run.train.steps = replayed(run) == Replayed::Replicas ? steps : std::max(run.train.steps, steps);
   return spec::with_parts(std::move(run));
 }
 

@@ -88,6 +88,9 @@ class VerifyCommand(TinyRun):
             text = self.verify(*words, "--shrink")
             self.assertIn("equal to a serial program of the training up to rounding", text)
 
+    def test_more_steps_than_the_run_has_are_compared(self):
+        self.assertIn("equal", self.verify("--shrink", "train.steps=1", "mesh.tensor=2"))
+
     def test_numbers_that_are_not_finite_are_not_equal(self):
         text = self.verify("mesh.data=2", "train.dtype=float16", "train.loss_scale=16777216", "--own-dtype", "--shrink",
                            code=3)
