@@ -1,4 +1,4 @@
-// Whether a run's optimizer updates parameters during the backward pass (train/early_update.h).
+// The runs whose optimizer updates parameters during the backward pass (train/early_update.h).
 #pragma once
 
 #include "braid/spec/run_spec.h"

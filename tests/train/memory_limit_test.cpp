@@ -1,4 +1,4 @@
-// What memory.limit_gb makes of a run before it starts.
+// The tiers and refusals that follow from memory.limit_gb before a run starts.
 #include "braid/train/memory_limit.h"
 
 #include <gtest/gtest.h>
