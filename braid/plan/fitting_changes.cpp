@@ -6,7 +6,6 @@
 
 #include "braid/base/text.h"
 #include "braid/plan/nominal_cluster.h"
-#include "braid/plan/predict_run.h"
 
 namespace braid::plan {
 namespace {
@@ -79,15 +78,15 @@ struct Fitting {
 
 std::vector<FittingChange> fitting_changes(const RunSpec& spec, int64_t limit, size_t most,
                                            const std::function<bool(const RunSpec&)>& is_legal) {
-  const Cluster cluster = nominal_cluster(spec);
-  const double seconds = predict_run(spec, cluster).step_seconds();
+  const double seconds = nominal_prediction(spec).value().step_seconds();
   std::vector<Fitting> fitting;
   for (const Candidate& candidate : combinations(spec)) {
     if (candidate.overrides.empty() || !is_legal(candidate.spec)) continue;
-    const Prediction prediction = predict_run(candidate.spec, cluster);
-    if (prediction.most_bytes() > limit) continue;
-    fitting.push_back({{joined(candidate.overrides, " "), prediction.most_bytes(), prediction.step_seconds() / seconds},
-                       candidate.overrides});
+    const auto prediction = nominal_prediction(candidate.spec);
+    if (!prediction || prediction->most_bytes() > limit) continue;
+    fitting.push_back(
+        {{joined(candidate.overrides, " "), prediction->most_bytes(), prediction->step_seconds() / seconds},
+         candidate.overrides});
   }
   std::ranges::stable_sort(fitting, {}, [](const Fitting& each) { return each.change.times; });
   std::vector<FittingChange> cheapest;

@@ -1,5 +1,8 @@
 #include "braid/plan/nominal_cluster.h"
 
+#include <exception>
+
+#include "braid/plan/predict_run.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -19,6 +22,17 @@ Cluster nominal_cluster(const RunSpec& spec) {
   cluster.host = {kUnlimited, 1e10};
   cluster.disk = {1e9, 1e9};
   return cluster;
+}
+
+std::optional<Prediction> nominal_prediction(RunSpec spec) {
+  if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
+  const Cluster cluster = nominal_cluster(spec);
+  if (!prediction_problems(spec, cluster).empty()) return std::nullopt;
+  try {
+    return predict_run(spec, cluster);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace braid::plan

@@ -4,7 +4,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "braid/base/text.h"
+
 namespace braid::plan {
+
+std::vector<std::string> RankMemory::parts_text() const {
+  std::vector<std::string> parts;
+  for (const MemoryPart& part : kMemoryParts) {
+    const auto bytes = static_cast<double>(this->*part.bytes);
+    if (bytes > 0) parts.push_back(cat(part.name, " ", human_bytes(bytes)));
+  }
+  return parts;
+}
 
 int64_t RankMemory::total() const {
   int64_t all = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace braid::plan {
@@ -17,6 +18,8 @@ struct RankMemory {
   int64_t snapshots = 0;      // copies of what is saved while training continues (checkpoint.async)
 
   int64_t total() const;
+  // Returns the parts that are not 0, each as "moments 8.6 GiB".
+  std::vector<std::string> parts_text() const;
   bool operator==(const RankMemory&) const = default;
 };
 

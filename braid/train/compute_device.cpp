@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/device/cuda_tables.h"
 
 namespace braid::train {
 namespace {
@@ -70,6 +71,21 @@ param::MemoryUse device_memory_use(const device::CudaMemory& memory, const Memor
   use.peak_bytes[activations] += std::max<int64_t>(0, memory.peak_bytes - all_kept);
   use.peak_total_bytes = memory.peak_bytes;
   return use;
+}
+
+param::MemoryUse memory_held(int rank, const param::ParamStore& store, optim::Optimizer& optimizer) {
+  if (store.flat_data().is_cpu()) return param::memory_use(rank);
+  const auto bytes = [](const at::Tensor& x) { return static_cast<int64_t>(x.nbytes()); };
+  MemoryByCategory kept{};
+  kept[static_cast<size_t>(param::MemoryCategory::Parameters)] =
+      bytes(store.flat_data()) + bytes(store.frozen_data().flat());
+  kept[static_cast<size_t>(param::MemoryCategory::Gradients)] = bytes(store.flat_grads());
+  auto& of_optimizer = kept[static_cast<size_t>(param::MemoryCategory::Optimizer)];
+  for (const optim::OptimizerState& state : optimizer.states()) of_optimizer += bytes(state.flat);
+  if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
+  device::CudaMemory on_device;
+  device::cuda_table<device::CudaServices>()->memory(store.flat_data().get_device(), &on_device);
+  return device_memory_use(on_device, kept);
 }
 
 }  // namespace braid::train

@@ -8,6 +8,7 @@
 
 #include "braid/device/cuda_services.h"
 #include "braid/nn/block.h"
+#include "braid/optim/optimizer.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/run_spec.h"
 
@@ -35,5 +36,8 @@ using MemoryByCategory = std::array<int64_t, param::kNumMemoryCategories>;
 // Returns the memory account of a device. Its allocator has no categories: the bytes of `kept` are allocated all the
 // time, and all other bytes count as activations.
 param::MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept);
+
+// Returns the memory account of a rank. On the CPU it is the allocator's.
+param::MemoryUse memory_held(int rank, const param::ParamStore& store, optim::Optimizer& optimizer);
 
 }  // namespace braid::train

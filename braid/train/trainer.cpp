@@ -289,27 +289,12 @@ std::vector<double> Trainer::placed_by_microbatch(const Pass& pass, const Commun
 RankReport Trainer::own_numbers() const {
   const Communicator& ranks = *groups_->step_report;
   const BlockExecutor& executor = training_->executor;
-  RankReport own{placed_by_microbatch(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0,
+  RankReport own{placed_by_microbatch(*training_, ranks, executor.losses()),
+                 busy_row(spans_, memory_held(groups_->mesh.rank(groups_->at), model_->params(), *optimizer_)), 0,
                  executor.auxiliaries()};
   for (auto& [name, losses] : own.auxiliaries.losses) losses = placed_by_microbatch(*training_, ranks, losses);
   if (groups_->speaks() && groups_->at[mesh::Axis::Context] == 0) own.sample_hash = executor.sample_hash();
   return own;
-}
-
-param::MemoryUse Trainer::memory() const {
-  const param::ParamStore& store = model_->params();
-  if (store.flat_data().is_cpu()) return param::memory_use(groups_->mesh.rank(groups_->at));
-  const auto bytes = [](const at::Tensor& x) { return static_cast<int64_t>(x.nbytes()); };
-  MemoryByCategory kept{};
-  kept[static_cast<size_t>(param::MemoryCategory::Parameters)] =
-      bytes(store.flat_data()) + bytes(store.frozen_data().flat());
-  kept[static_cast<size_t>(param::MemoryCategory::Gradients)] = bytes(store.flat_grads());
-  auto& of_optimizer = kept[static_cast<size_t>(param::MemoryCategory::Optimizer)];
-  for (const optim::OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);
-  if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
-  device::CudaMemory on_device;
-  device::cuda_table<device::CudaServices>()->memory(store.flat_data().get_device(), &on_device);
-  return device_memory_use(on_device, kept);
 }
 
 }  // namespace braid::train

@@ -124,7 +124,6 @@ class Trainer {
   void update_within_step(int update);
   void load_counters(const ckpt::CheckpointInfo& info);
   void refuse_if_not_finite();
-  param::MemoryUse memory() const;
   std::vector<ckpt::PlacedTensor> tensors();
 
   RunSpec spec_;

@@ -1,7 +1,6 @@
 // Both sinks: who overwrites, who adds, when a parameter is ready, and which bits the tree gives.
 #include "braid/param/grad_sink.h"
 
-#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -13,49 +12,17 @@
 #include <thread>
 
 #include "braid/base/errors.h"
-#include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
-#include "braid/param/weight_grad_queue.h"
+#include "tests/param/made_gradients.h"
 #include "tests/support/sampled.h"
 
 namespace braid::param::grad_sink_test {
 namespace {
 
-std::vector<layout::BlockSpec> tied_model() {
-  const layout::ParamSpec first{"wte", mesh::replicated({10, 3}), {}, model::WeightDecay::Yes, 0, 2};
-  layout::ParamSpec second = first;
-  second.use = 1;
-  return {{"embedding", {first, {"wpe", mesh::replicated({4, 3})}}}, {"head", {second}}};
-}
-
-// The gradient of a (parameter, use, microbatch): values whose sum depends on the order of addition.
-at::Tensor gradient(const Parameter& param, int use, int64_t micro) {
-  const at::Tensor out = at::empty(param.main_grad.sizes(), param.main_grad.options());
-  const uint64_t key = stream_key(use, cat(param.name, "/", micro));
-  for (int64_t i = 0; i < out.numel(); ++i) {
-    out.mutable_data_ptr<float>()[i] = static_cast<float>((2 * uniform(key, i) - 1) * (i % 2 ? 1 : 1e3));
-  }
-  return out;
-}
-
-void write(const GradSlot& slot, const at::Tensor& gradient) {
-  if (slot.beta == 0) {
-    slot.target.copy_(gradient);
-  } else {
-    slot.target.mul_(slot.beta).add_(gradient);
-  }
-}
-
 void contribute(GradSink& sink, const Parameter& param, int use, int micro) {
   write(sink.open(param, use, micro), gradient(param, use, micro));
   sink.close(param, use, micro);
-}
-
-at::Tensor tree(const Parameter& param, int use, int64_t begin, int64_t end) {
-  if (end - begin == 1) return gradient(param, use, begin);
-  const int64_t middle = (begin + end) / 2;
-  return at::add(tree(param, use, begin, middle), tree(param, use, middle, end));
 }
 
 TEST(AccumulatingSink, FirstContributionOfAStepOverwrites) {
@@ -225,132 +192,6 @@ TEST(TreeSink, InOrderItKeepsLogarithmicallyManyBuffers) {
       }
     }
   }).join();
-}
-
-TEST(WeightGradQueue, RunsOneMicrobatchInOrderOfPushing) {
-  ParamStore store(tied_model(), Reduction::Fast, at::kFloat, 1);
-  const auto sink = accumulating_sink(store);
-  sink->begin_step(2);
-  WeightGradQueue queue(*sink);
-  std::vector<std::string> ran;
-  const auto push = [&](const std::string& name, int use, int micro) {
-    queue.push(store[name], use, micro, [&, name, use, micro](const GradSlot& slot) {
-      ran.push_back(cat(name, use, micro));
-      write(slot, gradient(store[name], use, micro));
-    });
-  };
-  push("wte", 1, 0);
-  push("wpe", 0, 1);
-  push("wpe", 0, 0);
-  push("wte", 1, 1);
-  push("wte", 0, 0);
-  EXPECT_EQ(queue.pending(), 5);
-  queue.run(0);
-  EXPECT_EQ(joined(ran), "wte10, wpe00, wte00");
-  EXPECT_EQ(queue.pending(), 2);
-  push("wte", 0, 1);
-  queue.run_all();
-  EXPECT_EQ(joined(ran), "wte10, wpe00, wte00, wpe01, wte11, wte01");
-  EXPECT_EQ(queue.pending(), 0);
-  EXPECT_TRUE(at::equal(store["wpe"].main_grad, tree(store["wpe"], 0, 0, 2)));
-}
-
-TEST(WeightGradQueue, DropsEachClosureAsSoonAsItRan) {
-  ParamStore store(tied_model(), Reduction::Fast, at::kFloat, 1);
-  const auto sink = accumulating_sink(store);
-  sink->begin_step(3);
-  WeightGradQueue queue(*sink);
-  const auto held = std::make_shared<int>(0);
-  std::vector<long> alive;
-  for (int micro = 0; micro < 3; ++micro) {
-    queue.push(store["wpe"], 0, micro, [&alive, held, watch = std::weak_ptr<int>(held)](const GradSlot&) {
-      alive.push_back(watch.use_count());
-    });
-  }
-  queue.run(0);
-  queue.run_all();
-  EXPECT_EQ(alive, (std::vector<long>{4, 3, 2}));
-  EXPECT_EQ(held.use_count(), 1);
-}
-
-TEST(WeightGradQueue, AtOnceRunsWhatIsPushedAndLeavesWhatWaited) {
-  ParamStore store(tied_model(), Reduction::Fast, at::kFloat, 1);
-  const auto sink = accumulating_sink(store);
-  sink->begin_step(2);
-  WeightGradQueue queue(*sink);
-  std::vector<int> ran;
-  const auto push = [&](int micro) {
-    queue.push(store["wpe"], 0, micro, [&, micro](const GradSlot&) { ran.push_back(micro); });
-  };
-  push(1);
-  {
-    const WeightGradQueue::AtOnce at_once(queue);
-    push(0);
-    EXPECT_EQ(ran, (std::vector<int>{0}));
-  }
-  EXPECT_EQ(queue.pending(), 1);
-  queue.run(1);
-  EXPECT_EQ(ran, (std::vector<int>{0, 1}));
-}
-
-struct RecordedPushes {
-  ParamStore store{tied_model(), Reduction::Fast, at::kFloat, 1};
-  std::unique_ptr<GradSink> sink = accumulating_sink(store);
-  WeightGradQueue queue{*sink};
-  std::vector<int> ran;
-
-  RecordedPushes() { sink->begin_step(4); }
-  void push(int micro) {
-    queue.push(store["wpe"], 0, micro, [this, micro](const GradSlot&) { ran.push_back(micro); });
-  }
-};
-
-TEST(WeightGradQueue, DeferredEntriesRunTogetherInOrderOfPushing) {
-  RecordedPushes pushes;
-  pushes.queue.set_overlap(ReductionOverlap::On);
-  const WeightGradQueue::AtOnce at_once(pushes.queue);
-  pushes.push(0);
-  pushes.queue.defer();
-  pushes.push(1);
-  pushes.queue.defer();
-  pushes.push(2);
-  EXPECT_EQ(pushes.ran, (std::vector<int>{0}));
-  EXPECT_TRUE(pushes.queue.defers());
-  pushes.queue.run_deferred();
-  EXPECT_EQ(pushes.ran, (std::vector<int>{0, 1, 2}));
-  EXPECT_FALSE(pushes.queue.defers());
-  pushes.push(3);
-  EXPECT_EQ(pushes.ran, (std::vector<int>{0, 1, 2, 3}));
-}
-
-TEST(WeightGradQueue, DefersOnlyWithOverlapAndInsideAtOnce) {
-  RecordedPushes off, outside;
-  {
-    const WeightGradQueue::AtOnce at_once(off.queue);
-    off.queue.defer();
-    off.push(0);
-  }
-  EXPECT_EQ(off.ran, (std::vector<int>{0}));
-  outside.queue.set_overlap(ReductionOverlap::On);
-  outside.queue.defer();
-  outside.push(0);
-  outside.queue.run_deferred();
-  EXPECT_TRUE(outside.ran.empty());
-  EXPECT_EQ(outside.queue.pending(), 1);
-}
-
-TEST(WeightGradQueue, DeferredEntriesOfABackwardThatFailedAreDropped) {
-  RecordedPushes pushes;
-  pushes.queue.set_overlap(ReductionOverlap::On);
-  {
-    const WeightGradQueue::AtOnce at_once(pushes.queue);
-    pushes.queue.defer();
-    pushes.push(0);
-  }
-  const WeightGradQueue::AtOnce at_once(pushes.queue);
-  pushes.push(1);
-  pushes.queue.run_deferred();
-  EXPECT_EQ(pushes.ran, (std::vector<int>{1}));
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/plan/goodput.h"
 #include "braid/plan/nominal_cluster.h"
-#include "braid/plan/predict_run.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/problems.h"
@@ -32,22 +31,16 @@ struct HostMemoryUse {
   plan::RankMemory sum;  // of the ranks of the mesh
   int ranks = 0;
   int64_t offloaded = 0, servers = 0;
-  int64_t on_disk = 0;
+  int64_t on_disk = 0;  // optimizer states of memory.optimizer = "disk", which are not in memory
 
   double bytes() const { return static_cast<double>(sum.total() + offloaded + servers); }
 };
 
-// Returns nothing if the run cannot be predicted, for example because its schedule is a file.
-std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
-  if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
-  const plan::Cluster cluster = plan::nominal_cluster(spec);
-  if (!plan::prediction_problems(spec, cluster).empty()) return std::nullopt;
-  plan::Prediction prediction;
-  try {
-    prediction = plan::predict_run(spec, cluster);
-  } catch (const std::exception&) {  // the run itself may still be possible
-    return std::nullopt;
-  }
+// Returns nothing if the run cannot be predicted.
+std::optional<HostMemoryUse> predicted_use(const RunSpec& spec, const RunRoom& room) {
+  const std::optional<plan::Prediction> known = plan::nominal_prediction(spec);
+  if (!known) return std::nullopt;
+  const plan::Prediction& prediction = *known;
   const mesh::DeviceMesh mesh(spec.mesh);
   HostMemoryUse use;
   int ranks_of_mesh = 0;
@@ -101,11 +94,7 @@ std::vector<Saving> savings(const RunSpec& spec, const RunRoom& room, double byt
 }
 
 std::string parts_text(const HostMemoryUse& use) {
-  std::vector<std::string> parts;
-  for (const plan::MemoryPart& part : plan::kMemoryParts) {
-    if (use.sum.*part.bytes > 0)
-      parts.push_back(cat(part.name, " ", human_bytes(static_cast<double>(use.sum.*part.bytes))));
-  }
+  std::vector<std::string> parts = use.sum.parts_text();
   if (use.offloaded > 0) parts.push_back(cat("offloaded ", human_bytes(static_cast<double>(use.offloaded))));
   if (use.servers > 0) parts.push_back(cat("servers ", human_bytes(static_cast<double>(use.servers))));
   return joined(parts);
