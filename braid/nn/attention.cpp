@@ -176,8 +176,9 @@ at::Tensor attention_of_parts(const at::Tensor& qkv_btf, const CoreCall& call) {
       qkv_btf, {call.heads, call.kv_heads, {call.cap, call.scale}, seen, call.context.ring, call.context.keys});
 }
 
-// Computes each sequence by a call of its own, so that the outputs and gradients of LibTorch too are aligned alike, and
-// threads divide each alike. So the bits of one do not depend on how many others there are.
+// Computes each entry of the batch, which is one key head of a sequence with its queries, by a call of its own. So
+// LibTorch aligns its outputs and gradients alike and its threads divide them alike, and the bits of an entry do not
+// depend on the number of others.
 std::vector<at::Tensor> attention_of_each(const at::Tensor& qkv_btf, CoreCall call) {
   call.memory = CoreMemory::AllHeads;
   const at::Tensor documents_bt = call.documents_bt;
