@@ -11,24 +11,39 @@
 
 namespace braid::optim {
 
-ChunkedPass::ChunkedPass(param::DiskTensors& disk, const std::vector<at::Tensor>& flats)
-    : disk_(disk.disk()),
-      length_(flats.at(0).numel()),
-      element_bytes_(flats[0].element_size()),
-      chunk_(std::min(length_, disk.chunk_bytes() / element_bytes_)) {
-  for (const at::Tensor& flat : flats) {
-    check(flat.numel() == length_ && flat.element_size() == element_bytes_, "tensors of a pass are of one kind");
-    offsets_.push_back(disk.offset(flat));
+namespace {
+
+int64_t largest_element(const std::vector<PassTensor>& tensors) {
+  int64_t largest = 1;
+  for (const PassTensor& tensor : tensors) largest = std::max<int64_t>(largest, tensor.flat.element_size());
+  return largest;
+}
+
+}  // namespace
+
+ChunkedPass::ChunkedPass(param::DiskTensors& disk, std::vector<PassTensor> tensors)
+    : tensors_on_(disk),
+      disk_(disk.disk()),
+      tensors_(std::move(tensors)),
+      length_(tensors_.at(0).flat.numel()),
+      chunk_(std::min(length_, disk.chunk_bytes() / largest_element(tensors_))) {
+  int64_t element_bytes = 0;
+  for (const PassTensor& tensor : tensors_) {
+    check(tensor.flat.numel() == length_, "tensors of a pass have one length");
+    element_bytes += tensor.flat.element_size();
   }
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
-  const int64_t bytes = chunk_ * element_bytes_, all_bytes = kChunksInMemory * std::ssize(flats) * bytes;
+  const int64_t all_bytes = kChunksInMemory * chunk_ * element_bytes;
   const int64_t alignment = chunk_alignment(all_bytes);
   memory_ = at::empty({all_bytes + alignment}, at::kByte);
   const auto address = reinterpret_cast<int64_t>(memory_.mutable_data_ptr());
   auto* next = reinterpret_cast<std::byte*>((address + alignment - 1) / alignment * alignment);
   if (alignment == kLargePage) ::madvise(next, static_cast<size_t>(all_bytes), MADV_HUGEPAGE);  // advice alone
   for (Slot& slot : slots_) {
-    for (size_t i = 0; i < flats.size(); ++i, next += bytes) slot.chunk.memory.push_back(next);
+    for (const PassTensor& tensor : tensors_) {
+      slot.chunk.memory.push_back(next);
+      next += chunk_ * tensor.flat.element_size();
+    }
   }
 }
 
@@ -37,11 +52,13 @@ ChunkedPass::~ChunkedPass() { disk_.drain(); }
 void ChunkedPass::begin(Update update) {
   check(next_ < 0, "one pass at a time");
   update_ = std::move(update);
+  final_from_ = length_;
   next_ = (length_ + chunk_ - 1) / chunk_ - 1;
   begin_reading(next_);
 }
 
 void ChunkedPass::advance(int64_t from) {
+  final_from_ = from;
   while (next_ >= 0 && next_ * chunk_ >= from) update_next();
 }
 
@@ -54,6 +71,7 @@ void ChunkedPass::finish() {
 void ChunkedPass::update_next() {
   if (next_ > 0) begin_reading(next_ - 1);
   Slot& slot = slots_[static_cast<size_t>(next_ % kChunksInMemory)];
+  if (slot.lacks_what_is_read) read(slot, Access::Read);
   wait_for(slot.reads);
   update_(slot.chunk);
   begin_writing(slot);
@@ -65,14 +83,21 @@ void ChunkedPass::begin_reading(int64_t number) {
   wait_for(slot.writes);
   slot.chunk.begin = number * chunk_;
   slot.chunk.end = std::min(length_, slot.chunk.begin + chunk_);
-  for (size_t i = 0; i < offsets_.size(); ++i) {
-    slot.reads.push_back(disk_.read(offsets_[i] + slot.chunk.begin * element_bytes_, bytes_of(slot, i)));
+  read(slot, Access::Update);
+  slot.lacks_what_is_read = slot.chunk.begin < final_from_;
+  if (!slot.lacks_what_is_read) read(slot, Access::Read);
+}
+
+void ChunkedPass::read(Slot& slot, Access access) {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].access == access) slot.reads.push_back(disk_.read(place(slot, i), bytes_of(slot, i)));
   }
 }
 
 void ChunkedPass::begin_writing(Slot& slot) {
-  for (size_t i = 0; i < offsets_.size(); ++i) {
-    slot.writes.push_back(disk_.write(offsets_[i] + slot.chunk.begin * element_bytes_, bytes_of(slot, i)));
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].access == Access::Read) continue;
+    slot.writes.push_back(disk_.write(place(slot, i), bytes_of(slot, i)));
   }
 }
 
@@ -81,8 +106,14 @@ void ChunkedPass::wait_for(std::vector<disk::Ticket>& tickets) {
   tickets.clear();
 }
 
+int64_t ChunkedPass::place(const Slot& slot, size_t tensor) const {
+  const at::Tensor& flat = tensors_[tensor].flat;
+  return tensors_on_.offset(flat) + slot.chunk.begin * flat.element_size();
+}
+
 std::span<std::byte> ChunkedPass::bytes_of(const Slot& slot, size_t tensor) const {
-  return {slot.chunk.memory[tensor], static_cast<size_t>((slot.chunk.end - slot.chunk.begin) * element_bytes_)};
+  const int64_t elements = slot.chunk.end - slot.chunk.begin;
+  return {slot.chunk.memory[tensor], static_cast<size_t>(elements * tensors_[tensor].flat.element_size())};
 }
 
 }  // namespace braid::optim

@@ -26,11 +26,19 @@ struct Chunk {
   std::vector<std::byte*> memory;  // of each tensor, in the order of the pass
 };
 
+// What a pass does with a tensor: gradients are read, rounded weights are written, states are both.
+enum class Access { Read, Write, Update };
+
+struct PassTensor {
+  at::Tensor flat;
+  Access access = Access::Update;
+};
+
 class ChunkedPass {
  public:
-  // Allocates kChunksInMemory chunks of each tensor. REQUIRES: `disk` outlives this; the tensors are on it and have one
-  // length and one type.
-  ChunkedPass(param::DiskTensors& disk, const std::vector<at::Tensor>& flats);
+  // Allocates kChunksInMemory chunks of each tensor; the largest elements fill DiskTensors::chunk_bytes(). REQUIRES:
+  // `disk` outlives this; the tensors are on it and have one length.
+  ChunkedPass(param::DiskTensors& disk, std::vector<PassTensor> tensors);
   ~ChunkedPass();
   ChunkedPass(const ChunkedPass&) = delete;
 
@@ -38,7 +46,7 @@ class ChunkedPass {
   // are updated and some are not, so the run must not go on.
   using Update = std::function<void(const Chunk&)>;  // leaves in memory what is to be written
   void begin(Update update);
-  // Updates the chunks of elements from `from` on.
+  // Updates the chunks of elements from `from` on, whose tensors of Access::Read are final.
   void advance(int64_t from);
   // Updates all other chunks. Returns once all is written.
   void finish();
@@ -47,21 +55,26 @@ class ChunkedPass {
   struct Slot {
     Chunk chunk;
     std::vector<disk::Ticket> reads, writes;
+    bool lacks_what_is_read = false;  // tensors of Access::Read were not final when the chunk was read
   };
 
   void update_next();
   void begin_reading(int64_t number);
+  void read(Slot& slot, Access access);
   void begin_writing(Slot& slot);
   void wait_for(std::vector<disk::Ticket>& tickets);
+  int64_t place(const Slot& slot, size_t tensor) const;  // on the disk
   std::span<std::byte> bytes_of(const Slot& slot, size_t tensor) const;
 
+  param::DiskTensors& tensors_on_;
   disk::Disk& disk_;
-  const int64_t length_, element_bytes_, chunk_;  // elements of a tensor, bytes of one, elements of a chunk
-  std::vector<int64_t> offsets_;                  // of the tensors on the disk
+  const std::vector<PassTensor> tensors_;
+  const int64_t length_, chunk_;  // elements of a tensor, and of a chunk
   at::Tensor memory_;
   std::array<Slot, kChunksInMemory> slots_;
   Update update_;
-  int64_t next_ = -1;  // number of the next chunk to update; -1: none is left
+  int64_t next_ = -1;        // number of the next chunk to update; -1: none is left
+  int64_t final_from_ = 0;   // first element whose tensors of Access::Read are final
 };
 
 }  // namespace braid::optim

@@ -128,36 +128,56 @@ std::vector<OptimizerState> ElementPass::zero_states() const {
   return states;
 }
 
+// Lists the tensors on disk: states, masters, gradients and rounded data, in this order.
 void ElementPass::open_disk(std::span<const OptimizerState> states) {
-  std::vector<at::Tensor> flats;
-  for (const OptimizerState& state : states) flats.push_back(state.flat);
-  if (store_.disk()->has(store_.flat_master())) flats.push_back(store_.flat_master());
-  on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), flats);
+  std::vector<PassTensor> tensors;
+  const auto add = [&](const at::Tensor& flat, Access access) {
+    if (!store_.is_on_disk(flat)) return;
+    tensors.push_back({flat.narrow(0, 0, store_.num_owned()), access});
+  };
+  for (const OptimizerState& state : states) add(state.flat, Access::Update);
+  add(store_.flat_master(), Access::Update);
+  add(store_.flat_grads(), Access::Read);
+  if (!store_.flat_data().is_same(store_.flat_master())) add(store_.flat_data(), Access::Write);
+  on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), std::move(tensors));
 }
 
 template <class T>
 struct ElementPass::Places {
   T* master;
+  const T* grad;
   std::array<T*, 2> states;
+  void* data;
 };
 
 template <class T>
 ElementPass::Places<T> ElementPass::in_memory(const StateStretch& stretch,
                                               std::span<const OptimizerState> states) const {
   const param::OwnedRange& owned = store_.owned()[static_cast<size_t>(stretch.range)];
-  Places<T> places{owned.master.mutable_data_ptr<T>() + (stretch.begin - owned.begin), {}};
+  const int64_t at = stretch.begin - owned.begin;
+  Places<T> places{owned.master.mutable_data_ptr<T>() + at,
+                   owned.grad.const_data_ptr<T>() + at,
+                   {},
+                   static_cast<std::byte*>(owned.data.mutable_data_ptr()) + at * owned.data.element_size()};
   for (size_t i = 0; i < states.size(); ++i) {
     places.states[i] = states[i].flat.mutable_data_ptr<T>() + stretch.place;
   }
   return places;
 }
 
+// Takes the tensors in the order of open_disk().
 template <class T>
 ElementPass::Places<T> ElementPass::in_chunk(const StateStretch& stretch, const Chunk& chunk) const {
-  const auto at = [&](size_t i) { return reinterpret_cast<T*>(chunk.memory[i]) + (stretch.place - chunk.begin); };
-  const size_t num_states = static_cast<size_t>(rule_.num_states());
-  Places<T> places{chunk.memory.size() > num_states ? at(num_states) : in_memory<T>(stretch, {}).master, {}};
-  for (size_t i = 0; i < num_states; ++i) places.states[i] = at(i);
+  Places<T> places = in_memory<T>(stretch, {});
+  size_t next = 0;
+  const auto at = [&](int64_t element_bytes) {
+    return chunk.memory[next++] + (stretch.place - chunk.begin) * element_bytes;
+  };
+  for (int i = 0; i < rule_.num_states(); ++i) places.states[static_cast<size_t>(i)] = reinterpret_cast<T*>(at(sizeof(T)));
+  if (store_.is_on_disk(store_.flat_master())) places.master = reinterpret_cast<T*>(at(sizeof(T)));
+  if (store_.is_on_disk(store_.flat_grads())) places.grad = reinterpret_cast<const T*>(at(sizeof(T)));
+  const at::Tensor& data = store_.flat_data();
+  if (!data.is_same(store_.flat_master()) && store_.is_on_disk(data)) places.data = at(data.element_size());
   return places;
 }
 
@@ -205,22 +225,19 @@ template <class Factors>
 void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>& of_groups,
                          const Places<typename Factors::Number>& places) const {
   using T = typename Factors::Number;
-  const param::OwnedRange& owned = store_.owned()[static_cast<size_t>(stretch.range)];
-  const int64_t at = stretch.begin - owned.begin, block = stretch.begin / param::ParamStore::kAlign;
-  const ElementRange<T> range{places.master, owned.grad.const_data_ptr<T>() + at, places.states[0], places.states[1],
-                              stretch.length()};
-  void* const data = static_cast<std::byte*>(owned.data.mutable_data_ptr()) + at * owned.data.element_size();
+  const int64_t block = stretch.begin / param::ParamStore::kAlign;
+  const ElementRange<T> range{places.master, places.grad, places.states[0], places.states[1], stretch.length()};
+  const at::ScalarType type = c10::typeMetaToScalarType(store_.flat_data().dtype());
   if (groups_on_device_.defined()) {
     return on_device::update(groups_on_device_.narrow(0, block, stretch.length() / param::ParamStore::kAlign),
-                             on_device::Elements<T>{range, data, owned.data.scalar_type()}, of_groups);
+                             on_device::Elements<T>{range, places.data, type}, of_groups);
   }
   const uint8_t* const group_of_block = groups_.of_blocks().data() + block;
   if constexpr (std::is_same_v<T, float>) {
-    const at::ScalarType type = owned.data.scalar_type();
-    if (type == at::kBFloat16) return update_on_host(range, static_cast<Bf16*>(data), group_of_block, of_groups);
-    if (type == at::kHalf) return update_on_host(range, static_cast<c10::Half*>(data), group_of_block, of_groups);
+    if (type == at::kBFloat16) return update_on_host(range, static_cast<Bf16*>(places.data), group_of_block, of_groups);
+    if (type == at::kHalf) return update_on_host(range, static_cast<c10::Half*>(places.data), group_of_block, of_groups);
   }
-  update_on_host(range, static_cast<NoData*>(data), group_of_block, of_groups);
+  update_on_host(range, static_cast<NoData*>(places.data), group_of_block, of_groups);
 }
 
 }  // namespace braid::optim

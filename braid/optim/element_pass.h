@@ -44,7 +44,7 @@ class ElementPass {
 
  private:
   template <class T>
-  struct Places;  // of the first element of a stretch: its master and states
+  struct Places;  // of the first element of a stretch: its master, gradient, states and rounded data
   // Calls call(factors of each parameter group) with the types of the rule and of the masters.
   template <class Call>
   void with_factors(const OptimizerStep& step, int64_t number, const Call& call) const;
@@ -61,7 +61,7 @@ class ElementPass {
   const ParameterGroups& groups_;
   param::ParamStore& store_;
   const std::vector<StateStretch> stretches_;
-  std::unique_ptr<ChunkedPass> on_disk_;  // over states and masters on disk, in this order; null: all is in memory
+  std::unique_ptr<ChunkedPass> on_disk_;  // over what is on disk; null: all is in memory
   at::Tensor groups_on_device_;           // groups.of_blocks() on the store's device; undefined on the CPU
 };
 

@@ -66,10 +66,11 @@ double squares_outside(const T* values, int64_t begin, const std::vector<mesh::E
   return sum;
 }
 
-// Writes the sums of squares of the blocks of kAlign elements that `param` has in `range`.
+// Writes the sums of squares of the blocks of kAlign elements that `param` has in `range`, whose gradients are `grad`.
 template <class T>
-void square_blocks(const param::OwnedRange& range, const param::Parameter& param, double* of_blocks) {
-  const T* values = range.grad.const_data_ptr<T>() - range.begin;
+void square_blocks(const param::OwnedRange& range, const at::Tensor& grad, const param::Parameter& param,
+                   double* of_blocks) {
+  const T* values = grad.const_data_ptr<T>() - range.begin;
   const int64_t begin = std::max(range.begin / kAlign, first_block(param));
   const int64_t end = std::min(range.end / kAlign, end_block(param));
   if (begin >= end) return;
@@ -84,10 +85,11 @@ void square_blocks(const param::OwnedRange& range, const param::Parameter& param
   });
 }
 
-// Adds the squares of the blocks that `param` has in `range` to its bins.
+// Adds the squares of the blocks that `param` has in `range`, whose gradients are `grad`, to its bins.
 template <class T>
-void add_exact_squares(const param::OwnedRange& range, const param::Parameter& param, double* bins) {
-  const T* values = range.grad.const_data_ptr<T>() - range.begin;
+void add_exact_squares(const param::OwnedRange& range, const at::Tensor& grad, const param::Parameter& param,
+                       double* bins) {
+  const T* values = grad.const_data_ptr<T>() - range.begin;
   const int64_t begin = std::max(range.begin / kAlign, first_block(param));
   const int64_t end = std::min(range.end / kAlign, end_block(param));
   const std::vector<mesh::ElementRun> runs = uncounted(param);
@@ -116,11 +118,13 @@ class HostBins {
            Communicator* shards)
       : bins_(at::zeros({static_cast<int64_t>(store.params().size()), kNumBins}, at::kDouble)) {
     for (const param::OwnedRange& range : store.owned()) {
-      const bool is_double = range.grad.scalar_type() == at::kDouble;
+      const at::Tensor grad = store.in_memory(range.grad);
+      const bool is_double = grad.scalar_type() == at::kDouble;
       for (const param::Parameter& param : store.params()) {
         if (!shards && !counts(param)) continue;  // with shards, another rank may count it
         double* const bins = of(param);
-        is_double ? add_exact_squares<double>(range, param, bins) : add_exact_squares<float>(range, param, bins);
+        is_double ? add_exact_squares<double>(range, grad, param, bins)
+                  : add_exact_squares<float>(range, grad, param, bins);
       }
     }
     if (shards) shards->all_reduce(bins_, ReduceOp::Sum).wait_host();
@@ -140,11 +144,13 @@ class HostSquares {
               Communicator* shards)
       : blocks_(at::zeros({store.num_flat() / kAlign}, at::kDouble)) {
     for (const param::OwnedRange& range : store.owned()) {
+      const at::Tensor grad = store.in_memory(range.grad);
+      const bool is_double = grad.scalar_type() == at::kDouble;
       for (const param::Parameter& param : store.params()) {
         if (!shards && !counts(param)) continue;  // with shards, another rank may count it
         double* of_blocks = blocks_.mutable_data_ptr<double>();
-        const bool is_double = range.grad.scalar_type() == at::kDouble;
-        is_double ? square_blocks<double>(range, param, of_blocks) : square_blocks<float>(range, param, of_blocks);
+        is_double ? square_blocks<double>(range, grad, param, of_blocks)
+                  : square_blocks<float>(range, grad, param, of_blocks);
       }
     }
     if (shards) shards->all_reduce(blocks_, ReduceOp::Sum).wait_host();

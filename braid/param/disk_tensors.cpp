@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/param/block_memory.h"
 
 namespace braid::param {
 namespace {
@@ -41,6 +42,28 @@ bool DiskTensors::has(const at::Tensor& flat) const {
 
 int64_t DiskTensors::offset(const at::Tensor& flat) const {
   return static_cast<const std::byte*>(flat.const_data_ptr()) - mapped_.bytes().data();
+}
+
+disk::Ticket DiskTensors::read(const at::Tensor& flat, const at::Tensor& memory) {
+  check(flat.nbytes() == memory.nbytes(), "a read fills its memory");
+  return disk_->read(offset(flat), bytes_of(memory));
+}
+
+disk::Ticket DiskTensors::write(const at::Tensor& flat, const at::Tensor& memory) {
+  check(flat.nbytes() == memory.nbytes(), "a write takes all of its memory");
+  return disk_->write(offset(flat), bytes_of(memory));
+}
+
+at::Tensor DiskTensors::loaded(const at::Tensor& flat) {
+  at::Tensor memory = empty_on_blocks(flat.numel(), flat.scalar_type());
+  disk_->wait(read(flat, memory));
+  return memory;
+}
+
+void DiskTensors::change(const at::Tensor& flat, const std::function<void(const at::Tensor&)>& change) {
+  const at::Tensor memory = loaded(flat);
+  change(memory);
+  disk_->wait(write(flat, memory));
 }
 
 }  // namespace braid::param

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "braid/disk/disk.h"
@@ -13,11 +14,17 @@
 
 namespace braid::param {
 
-// The space of a rank's optimizer states on disk.
+// Where tensors are between their uses.
+enum class Kept { InMemory, OnDisk };
+
+// The space of what a rank keeps on disk: the optimizer's states with float32 masters of 16-bit weights, and what else
+// is said here.
 struct DiskSpace {
   disk::Options place;      // `bytes` is ignored: the store knows its size
   int num_states = 0;       // states of an element, without its master
-  int64_t chunk_bytes = 0;  // of each tensor, moved at a time
+  int64_t chunk_bytes = 0;  // of each tensor, moved at a time by updates
+  Kept parameters = Kept::InMemory, gradients = Kept::InMemory;
+  int num_microbatches = 1;  // of a rank's step; reproducible sums of gradients on disk keep some of theirs there
 };
 
 class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
@@ -34,6 +41,16 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()
   // see each other once the first has ended.
   int64_t offset(const at::Tensor& flat) const;
+
+  // Start to read `flat` into `memory`, and to write it from there; disk().wait() ends either. The caller keeps
+  // `memory`, which begins at a block (block_memory.h), until then. REQUIRES: has(flat); equal sizes, in whole blocks.
+  disk::Ticket read(const at::Tensor& flat, const at::Tensor& memory);
+  disk::Ticket write(const at::Tensor& flat, const at::Tensor& memory);
+  // Returns the values of `flat` in new memory. Throws RunError if the disk fails. REQUIRES: as of read().
+  at::Tensor loaded(const at::Tensor& flat);
+  // Calls change() with the values of `flat` in memory, and writes them back. As loaded().
+  void change(const at::Tensor& flat, const std::function<void(const at::Tensor&)>& change);
+
   disk::Disk& disk() { return *disk_; }
   int64_t chunk_bytes() const { return chunk_bytes_; }
 

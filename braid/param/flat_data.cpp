@@ -4,17 +4,21 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/param/block_memory.h"
 #include "braid/param/memory_account.h"
 #include "braid/param/releasable.h"
 
 namespace braid::param {
 namespace {
 
-std::string why_released(const std::vector<Parameter>& params, const ShardUnit& unit) {
+std::string why_released(const std::vector<Parameter>& params, const ShardUnit& unit, const DiskTensors* disk) {
   std::vector<std::string> names;
   for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) names.push_back(params[p].name);
+  if (disk) return cat(joined(names), " are on disk: they are in memory only while their layer runs");
   return cat("the ranks share out ", joined(names), ": they are whole only while their layer runs, and inside of ",
              "DataParallel::with_whole_parameters");
 }
@@ -27,13 +31,13 @@ at::Tensor slice_at(const at::Tensor& flat, int64_t offset, const mesh::Placemen
   return flat.narrow(0, offset, mesh::num_elements(placement.local_shape)).view(placement.local_shape).detach();
 }
 
-FlatLayout lay_out(std::vector<Parameter>& params, const std::vector<int>& block_of, int parts) {
+FlatLayout lay_out(std::vector<Parameter>& params, const std::vector<int>& block_of, int64_t unit_step) {
   FlatLayout layout;
-  const int64_t step = kSliceAlign * parts;
+  const int64_t step = std::max(unit_step, kSliceAlign);
   for (Parameter& param : params) {
     const Parameter* before = param.index > 0 ? &params[param.index - 1] : nullptr;
     const bool cut = !before || before->uses > 1 || param.uses > 1 || block_of[param.index] != block_of[before->index];
-    if (parts > 1 && cut) {
+    if (unit_step > 0 && cut) {
       layout.num_elements = rounded_up(layout.num_elements, step);
       if (!layout.units.empty()) layout.units.back().end = layout.num_elements;
       layout.units.push_back({layout.num_elements, 0, param.index, 0});
@@ -50,11 +54,14 @@ FlatLayout lay_out(std::vector<Parameter>& params, const std::vector<int>& block
 
 // Makes the views of sharded parameters unit by unit, so that no two units have memory at once.
 FlatData::FlatData(std::vector<Parameter>& params, const FlatLayout& layout, const Sharding& sharding,
-                   const at::TensorOptions& options) {
+                   const at::TensorOptions& options, DiskTensors* disk) {
   const bool is_sharded = sharding.what == Sharded::Parameters;
+  const int64_t held = is_sharded ? layout.num_elements / sharding.parts : layout.num_elements;
+  const at::ScalarType type = c10::typeMetaToScalarType(options.dtype());
+  check(is_sharded || !disk, "data on disk are in memory unit by unit");
   {
     const MemoryScope scope(MemoryCategory::Parameters);
-    flat_ = at::zeros({is_sharded ? layout.num_elements / sharding.parts : layout.num_elements}, options);
+    flat_ = disk ? disk->zeros(held, type) : at::zeros({held}, options);
   }
   if (!is_sharded) {
     for (const ShardUnit& unit : layout.units) units_.push_back({flat_.narrow(0, unit.begin, unit.length()), ""});
@@ -63,7 +70,8 @@ FlatData::FlatData(std::vector<Parameter>& params, const FlatLayout& layout, con
   }
   int64_t place = 0;
   for (const ShardUnit& unit : layout.units) {
-    units_.push_back({at::empty({unit.length()}, options), why_released(params, unit)});
+    const at::Tensor whole = disk ? empty_on_blocks(unit.length(), type) : at::empty({unit.length()}, options);
+    units_.push_back({whole, why_released(params, unit, disk)});
     const Unit& made = units_.back();
     for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) {
       params[p].data = slice_at(made.data, params[p].offset - unit.begin, params[p].placement);

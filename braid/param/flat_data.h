@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/param/disk_tensors.h"
 #include "braid/param/parameter.h"
 #include "braid/param/sharding.h"
 
@@ -25,9 +26,9 @@ struct FlatLayout {
 // Returns the elements of a parameter that begin at `offset` of a flat buffer, in its local shape and without a graph.
 at::Tensor slice_at(const at::Tensor& flat, int64_t offset, const mesh::Placement& placement);
 
-// Sets the offsets of `params`, one after another, in units that divide into `parts`. `block_of` has the first block of
-// each parameter.
-FlatLayout lay_out(std::vector<Parameter>& params, const std::vector<int>& block_of, int parts);
+// Sets the offsets of `params`, one after another. `block_of` has the first block of each parameter. Units begin at
+// multiples of `unit_step`, a multiple of kSliceAlign; 0: there are no units.
+FlatLayout lay_out(std::vector<Parameter>& params, const std::vector<int>& block_of, int64_t unit_step);
 
 // A range of a flat buffer that this rank holds, 1-D.
 struct HeldRange {
@@ -37,10 +38,10 @@ struct HeldRange {
 
 class FlatData {
  public:
-  // Allocates zeros and makes the data of `params` views of them. Parts are of a buffer that is sharded; of a whole one
-  // `sharding` is {}.
+  // Allocates zeros, on `disk` unless it is null, and makes the data of `params` views of them. Parts are of a buffer
+  // that is sharded; of a whole one `sharding` is {}. REQUIRES: what is on a disk is sharded, if only in one part.
   FlatData(std::vector<Parameter>& params, const FlatLayout& layout, const Sharding& sharding,
-           const at::TensorOptions& options);
+           const at::TensorOptions& options, DiskTensors* disk = nullptr);
 
   // Returns the whole buffer or, if it is sharded, this rank's parts of its units, one after another.
   const at::Tensor& flat() const { return flat_; }

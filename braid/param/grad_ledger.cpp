@@ -18,7 +18,7 @@ std::string title(const Parameter& param, int use, int micro) {
 GradLedger::GradLedger(const ParamStore& store) : store_(store), entries_(store.params().size()) {
   for (const Parameter& param : store.params()) {
     entries_[param.index].first_slice = num_slices_;
-    num_slices_ += store.reduction() == Reduction::Fast ? 1 : static_cast<int>(param.use_grads.size());
+    num_slices_ += store.reduction() == Reduction::Fast ? 1 : static_cast<int>(param.local_uses.size());
   }
   slice_open_.resize(num_slices_);
 }

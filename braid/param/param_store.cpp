@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <utility>
 
@@ -75,9 +76,11 @@ ParamStore::ParamStore(const std::vector<layout::BlockSpec>& blocks, const Store
   check(rounds || type == at::kFloat || type == at::kDouble, "parameters are float32, float64, bfloat16 or float16");
   master_type_ = rounds ? at::kFloat : type;
   const auto& [what, part, parts] = options.sharding;
-  check(0 <= part && part < parts && (parts == 1) == (what == Sharded::Nothing), "parts are of something sharded");
-  layout_ = lay_out(params_, first_blocks(params_, blocks), parts);
-  frozen_layout_ = lay_out(frozen_, first_blocks(frozen_, blocks), shards_parameters() ? parts : 1);
+  check(0 <= part && part < parts && (parts == 1 || what != Sharded::Nothing), "parts are of something sharded");
+  check(!has_parameters_on_disk() || shards_parameters(), "parameters on disk are sharded, if only in one part");
+  check(!has_gradients_on_disk() || what >= Sharded::Gradients, "so are gradients");
+  layout_ = lay_out(params_, first_blocks(params_, blocks), is_sharded() ? unit_step() : 0);
+  frozen_layout_ = lay_out(frozen_, first_blocks(frozen_, blocks), shards_parameters() ? unit_step() : 0);
   list_gathered(blocks);
   allocate();
   make_views();
@@ -93,7 +96,15 @@ ParamStore::ParamStore(const std::vector<layout::BlockSpec>& blocks, const Store
 }
 
 bool ParamStore::shards_gradients() const {
-  return options_.sharding.what >= Sharded::Gradients && options_.reduction == Reduction::Fast;
+  const Sharding& sharding = options_.sharding;
+  const bool shares = sharding.what >= Sharded::Gradients && sharding.parts > 1;
+  return has_gradients_on_disk() || (shares && options_.reduction == Reduction::Fast);
+}
+
+// Returns a length whose parts are whole slices, and whole blocks of the disk in every type.
+int64_t ParamStore::unit_step() const {
+  const bool halves = has_parameters_on_disk() && c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())) < 4;
+  return kSliceAlign * (halves ? 2 : 1) * options_.sharding.parts;
 }
 
 void ParamStore::list_gathered(const std::vector<layout::BlockSpec>& blocks) {
@@ -117,21 +128,45 @@ int64_t ParamStore::extent(const Parameter& param) const {
 
 void ParamStore::allocate() {
   const at::TensorOptions& data = options_.data;
-  const bool rounds = master_type_ != c10::typeMetaToScalarType(data.dtype());
-  data_.emplace(params_, layout_, options_.sharding, data);
-  frozen_data_.emplace(frozen_, frozen_layout_, shards_parameters() ? options_.sharding : Sharding{}, data);
-  const int num_on_disk = options_.disk ? options_.disk->num_states + int{rounds} : 0;
-  if (num_on_disk > 0 && num_owned() > 0) {
-    const auto bytes = num_owned() * static_cast<int64_t>(c10::elementSize(master_type_));
-    disk_ = std::make_shared<DiskTensors>(*options_.disk, num_on_disk * bytes);
-  }
-  flat_master_ = rounds ? new_masters() : flat_data();
   for (const Parameter& param : params_) {
     if (options_.reduction == Reduction::Fast) break;
     num_extra_ += extent(param) * (static_cast<int64_t>(param.local_uses.size()) - 1);
   }
+  if (options_.disk) open_disk();
+  DiskTensors* const of_data = has_parameters_on_disk() ? disk_.get() : nullptr;
+  data_.emplace(params_, layout_, options_.sharding, data, of_data);
+  frozen_data_.emplace(frozen_, frozen_layout_, shards_parameters() ? options_.sharding : Sharding{}, data, of_data);
+  flat_master_ = rounds() ? new_masters() : flat_data();
   const MemoryScope scope(MemoryCategory::Gradients);
-  flat_grads_ = at::zeros({shards_gradients() ? num_owned() : num_flat() + num_extra_}, data.dtype(master_type_));
+  const int64_t length = shards_gradients() ? num_owned() : num_flat() + num_extra_;
+  if (disk_ && has_gradients_on_disk()) {
+    flat_grads_ = disk_->zeros(num_owned() + num_extra_ / options_.sharding.parts, master_type_);
+  } else {
+    flat_grads_ = at::zeros({length}, data.dtype(master_type_));
+  }
+}
+
+bool ParamStore::rounds() const { return master_type_ != c10::typeMetaToScalarType(options_.data.dtype()); }
+
+// Opens the disk with space for all that is on it, unless that is nothing.
+void ParamStore::open_disk() {
+  const auto wide = static_cast<int64_t>(c10::elementSize(master_type_));
+  int64_t bytes = (options_.disk->num_states + int{rounds()}) * num_owned() * wide;
+  if (has_parameters_on_disk()) {
+    const auto size = static_cast<int64_t>(c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())));
+    bytes += size * (num_owned() + frozen_layout_.num_elements / options_.sharding.parts);
+  }
+  if (has_gradients_on_disk()) bytes += wide * gradient_elements_on_disk();
+  if (bytes > 0) disk_ = std::make_shared<DiskTensors>(*options_.disk, bytes);
+}
+
+int64_t ParamStore::gradient_elements_on_disk() const {
+  return num_owned() + num_extra_ / options_.sharding.parts + num_tree_levels() * (num_flat() + num_extra_);
+}
+
+int ParamStore::num_tree_levels() const {
+  if (!has_gradients_on_disk() || options_.reduction == Reduction::Fast) return 0;
+  return std::bit_width(static_cast<unsigned>(options_.disk->num_microbatches)) - 1;
 }
 
 at::Tensor ParamStore::new_masters() const {
@@ -174,6 +209,18 @@ void ParamStore::make_owned() {
     owned_.push_back(std::move(range));
     place += length;
   }
+}
+
+at::Tensor ParamStore::owned_grad(int unit, int place) const {
+  if (place == 0) return owned_[unit].grad;
+  int64_t begin = num_owned();
+  for (const Parameter& param : params_) {
+    const auto further = static_cast<int64_t>(param.local_uses.size()) - 1;
+    const int64_t length = units()[unit_of(param)].length() / options_.sharding.parts;
+    if (unit_of(param) == unit) return flat_grads_.narrow(0, begin + (place - 1) * length, length);
+    begin += further * length;
+  }
+  throw InternalError(cat("no unit ", unit));
 }
 
 // Computes initial values on the host, whatever the device of the store.

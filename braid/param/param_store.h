@@ -36,7 +36,7 @@ struct StoreOptions {
   at::TensorOptions data;  // the parameters' dtype and device
   uint64_t seed = 0;
   Sharding sharding = {};
-  std::optional<DiskSpace> disk = {};  // where the optimizer's states are, with masters of 16-bit data; none: in memory
+  std::optional<DiskSpace> disk = {};  // none: all is in memory
 };
 
 class ParamStore {
@@ -68,8 +68,11 @@ class ParamStore {
   // Returns the whole buffer, in the layout of a whole flat_data(), followed by the slices of further uses. If
   // shards_gradients(), returns the owned ranges, one after another.
   const at::Tensor& flat_grads() const { return flat_grads_; }
-  // Returns the disk of the optimizer's states; null: they are in memory, or there are none.
+  // Returns the disk of the optimizer's states and of what else DiskSpace says; null: all is in memory.
   DiskTensors* disk() const { return disk_.get(); }
+  bool is_on_disk(const at::Tensor& flat) const { return disk_ && disk_->has(flat); }
+  // Returns `flat` or, if it is on disk, its values in new memory. Throws RunError if the disk fails.
+  at::Tensor in_memory(const at::Tensor& flat) const { return is_on_disk(flat) ? disk_->loaded(flat) : flat; }
   // Makes `flat_data` the parameters' data, in the same layout and in new leaves. Graphs that were built on the
   // previous data keep those. The masters are replaced too if they are the data. check() fails if anything is sharded.
   void bind(const at::Tensor& flat_data);
@@ -82,12 +85,20 @@ class ParamStore {
   Reduction reduction() const { return options_.reduction; }
 
   const Sharding& sharding() const { return options_.sharding; }
-  // Returns true if gradients are sharded. In reproducible mode they never are, because their tree is over this rank's
-  // microbatches.
+  // Returns true if gradients are sharded, and come unit by unit. In reproducible mode they are not, because their tree
+  // is over this rank's microbatches, unless they are on disk, where the tree is too (tree_on_disk.h). Nor are they in
+  // one part in memory.
   bool shards_gradients() const;
+  bool has_parameters_on_disk() const { return options_.disk && options_.disk->parameters == Kept::OnDisk; }
+  bool has_gradients_on_disk() const { return options_.disk && options_.disk->gradients == Kept::OnDisk; }
+  // Returns the number of levels of the tree of reproducible gradients on disk whose sums wait for their sibling.
+  int num_tree_levels() const;
   bool shards_parameters() const { return options_.sharding.what == Sharded::Parameters; }
   // Returns the ranges that this rank updates: everything, or its shard of every unit, in the order of the units.
   const std::vector<OwnedRange>& owned() const { return owned_; }
+  // Returns this rank's part of a unit's gradients from the use at index `place` of its parameters' local_uses, if uses
+  // are summed apart: reproducible gradients on disk. REQUIRES: gradients are sharded; else `place` is 0.
+  at::Tensor owned_grad(int unit, int place) const;
   bool is_sharded() const { return options_.sharding.what != Sharded::Nothing; }
   // Returns the units; empty if nothing is sharded.
   const std::vector<ShardUnit>& units() const { return layout_.units; }
@@ -110,6 +121,10 @@ class ParamStore {
 
  private:
   int64_t extent(const Parameter& param) const;
+  int64_t unit_step() const;
+  bool rounds() const;  // masters to data of another type
+  void open_disk();
+  int64_t gradient_elements_on_disk() const;
   bool of_frozen(int gathered) const { return gathered >= std::ssize(layout_.units); }
   void allocate();
   at::Tensor new_masters() const;

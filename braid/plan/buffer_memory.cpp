@@ -7,11 +7,13 @@
 namespace braid::plan {
 namespace {
 
-// Returns the parameters that are sharded.
-ParameterSum sharded_of(const PlannedRun& run, const StageParameters& parameters) {
+// Returns the parameters that are sharded or offloaded.
+ParameterSum in_units(const PlannedRun& run, const StageParameters& parameters) {
+  const MemorySpec& tiers = run.spec.memory;
+  const bool all = !is_resident(tiers.gradients) || !is_resident(tiers.parameters);
   ParameterSum sum;
-  if (num_shards(run.spec, run.layout, run.layout.gradient_group) > 1) sum += parameters.shared;
-  if (num_shards(run.spec, run.layout, run.layout.expert_gradient_group) > 1) sum += parameters.experts;
+  if (all || num_shards(run.spec, run.layout, run.layout.gradient_group) > 1) sum += parameters.shared;
+  if (all || num_shards(run.spec, run.layout, run.layout.expert_gradient_group) > 1) sum += parameters.experts;
   return sum;
 }
 
@@ -28,20 +30,21 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  const ParameterSum all = sharded_of(run, share.parameters);
-  if (spec.sync.zero < 2 || all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
+  const ParameterSum all = in_units(run, share.parameters);
+  const bool moves_gradients = !is_resident(spec.memory.gradients), moves_weights = !is_resident(spec.memory.parameters);
+  const bool sums_units = moves_gradients || (spec.sync.zero >= 2 && spec.train.reduction == Reduction::Fast);
+  const bool gathers = moves_weights || spec.sync.zero == 3;
+  if ((!sums_units && !gathers) || all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const ParameterSum block = sharded_of(run, share.block), ends = sharded_of(run, {.shared = share.ends});
+  const ParameterSum block = in_units(run, share.block), ends = in_units(run, {.shared = share.ends});
   const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends.count);
   const double gradients = std::min(3 * block.count, all.count - ends.count) + ends.count + (uses - 1) * tied;
   const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all.all();
-  const double gathered = spec.sync.zero_gather == GatherUnit::Stage
-                              ? stages
-                              : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
-  const double weights = spec.sync.zero == 3 ? gathered : 0;
-  const bool in_units = spec.train.reduction == Reduction::Fast;
-  return (in_units ? gradients * bytes.gradients : 0) + weights * bytes.weights;
+  const bool by_stage = !moves_weights && spec.sync.zero_gather == GatherUnit::Stage;
+  const double gathered =
+      by_stage ? stages : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
+  return (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered * bytes.weights : 0);
 }
 
 double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {

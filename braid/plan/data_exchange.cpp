@@ -9,22 +9,47 @@
 
 namespace braid::plan {
 
-double offload_seconds(const PlannedRun& run, double state_bytes) {
-  const auto& [spec, cluster, formulas, layout, rates] = run;
-  const double of_link = cluster.host.bytes_per_second > 0 ? state_bytes / cluster.host.bytes_per_second : 0;
-  switch (spec.memory.optimizer) {
-    case Tier::Auto:
-    case Tier::Resident:
-      return 0;
-    case Tier::Host:
-      return of_link;
-    case Tier::Disk: {
-      const double of_node = layout.most_of_node * state_bytes;
-      return std::max(of_node / cluster.disk.read_bytes_per_second, of_link) +
-             std::max(of_node / cluster.disk.write_bytes_per_second, of_link);
-    }
-  }
-  return 0;
+namespace {
+
+// Bytes that a rank moves to its device and back.
+struct Moved {
+  double read = 0, written = 0;
+};
+
+// Returns the seconds of moves between a device and a tier.
+double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
+  const Cluster& cluster = run.cluster;
+  const double link = cluster.host.bytes_per_second;
+  const double in = link > 0 ? bytes.read / link : 0, out = link > 0 ? bytes.written / link : 0;
+  if (tier == Tier::Host) return std::max(in, out);
+  if (tier != Tier::Disk) return 0;
+  const double ranks = run.layout.most_of_node;
+  return std::max(ranks * bytes.read / cluster.disk.read_bytes_per_second, in) +
+         std::max(ranks * bytes.written / cluster.disk.write_bytes_per_second, out);
+}
+
+// Returns the seconds that the passes of a microbatch wait for weights and gradients that are moved block by block while
+// other blocks compute. `held` is what this rank has of them.
+double moves_of_passes(const PlannedRun& run, const RankShare& share, const StateBytes& held) {
+  const MemorySpec& tiers = run.spec.memory;
+  const double m = run.layout.microbatches;
+  const double weights = move_seconds(run, tiers.parameters, {.read = held.weights + held.frozen});
+  const double sums = move_seconds(run, tiers.gradients, {(m - 1) / m * held.gradients, held.gradients});
+  const double forward = share.passes.forward.total();
+  const double backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
+  return std::max(weights - forward, 0.0) + std::max(weights + sums - backward, 0.0);
+}
+
+}  // namespace
+
+double offload_seconds(const PlannedRun& run, const StateBytes& held) {
+  const MemorySpec& tiers = run.spec.memory;
+  const auto on = [&](Tier tier, double bytes) { return is_resident(tier) ? 0 : bytes; };
+  const double states = on(tiers.optimizer, held.optimizer), weights = on(tiers.parameters, held.weights);
+  // Weights that are not rounded are the masters, which the update reads too.
+  const double masters = held.weights < held.gradients ? 0 : weights;
+  return move_seconds(run, tiers.optimizer,
+                      {states + masters + on(tiers.gradients, held.gradients), states + weights});
 }
 
 namespace {
@@ -157,7 +182,8 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
                        weights - unread_bytes(part, spec)});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
-  if (x.parts.empty()) return 0;
+  const double moves = layout.microbatches * moves_of_passes(run, share, held_bytes(spec, layout, formulas, share.parameters));
+  if (x.parts.empty()) return moves;
   x.forward = share.passes.forward.total();
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
   x.last_share = 1 / std::max(share.blocks, 1.0);
@@ -168,7 +194,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
     x.last_share = std::max(x.last_share, of_root);
     return fsdp_seconds(x, times_of(run)) + copies;
   }
-  return (step_seconds(x, times_of(run)) + copies) / std::max(spec.sync.period, 1);
+  return moves + (step_seconds(x, times_of(run)) + copies) / std::max(spec.sync.period, 1);
 }
 
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
@@ -181,7 +207,7 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   const double update = rates[share.devices].stream_seconds(streamed, own.optimizer);
   const double during_backward =
       spec::updates_early(spec) ? share.passes.input_grad.total() + share.passes.weight_grad.total() : 0;
-  return std::max(update, offload_seconds(run, own.optimizer) - during_backward) +
+  return std::max(update, offload_seconds(run, own) - during_backward) +
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 

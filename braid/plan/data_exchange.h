@@ -9,14 +9,14 @@
 
 namespace braid::plan {
 
-// Returns the seconds that `state_bytes` of a rank's offloaded optimizer states (memory.optimizer) take to its device
-// and back; 0 without offloading. The transfer overlaps the update part by part (Rajbhandari et al., "ZeRO-Infinity",
-// 2021, section 5.2.2).
+// Returns the seconds that the transfers of an update take: optimizer states to the device and back, offloaded gradients
+// to it, offloaded weights back; `held` are those that the rank updates. 0 without offloading. The transfer overlaps the
+// update part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2).
 //
 //   host   both directions at once, over the device's own link
 //   disk   reads, then writes; all ranks of a node share its one disk, and each is assumed to have equally many bytes.
 //          The device's link limits both too, if the cluster has its rate.
-double offload_seconds(const PlannedRun& run, double state_bytes);
+double offload_seconds(const PlannedRun& run, const StateBytes& held);
 
 // The part of the model that one pipeline rank has: the sums over all its stages.
 struct RankShare {
@@ -37,8 +37,8 @@ inline constexpr int kMostStagesGathered = 3;
 // Returns the number of updates in a step. Asynchronous pipelines have several (schedule/generators/asynchronous.h).
 int num_updates(const PlannedRun& run);
 
-// Returns the seconds of an update's gradient and weight exchanges that computation does not hide. The exchanges of a
-// step with one update are (Rajbhandari et al., "ZeRO", 2020, section 7):
+// Returns the seconds of an update's gradient and weight exchanges that computation does not hide, moves of offloaded
+// weights and gradients among them. The exchanges of a step with one update are (Rajbhandari et al., "ZeRO", 2020, section 7):
 //
 //   ZeRO 0   an all-reduce of the gradients
 //   ZeRO 1   a reduce-scatter of the gradients, an all-gather of the weights

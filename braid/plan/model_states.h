@@ -81,9 +81,12 @@ int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
 
-// Returns the bytes of optimizer states that a rank holds in the device's memory, of `bytes` in all: none if they are
-// in host memory, and kChunksInMemory chunks of each state if they are on disk.
-double resident_bytes(const RunSpec& spec, double bytes);
+// Returns what is in the device's memory of the model states that a rank holds, `held`, by their tiers. Of optimizer
+// states on disk, and of gradients and weights that their updates move with them, these are kChunksInMemory chunks. Units
+// of weights and gradients in use are in exchange_buffer_bytes().
+StateBytes in_memory(const RunSpec& spec, const StateBytes& held);
+// Returns the bytes of `held` that are on `tier`.
+double bytes_on(Tier tier, const MemorySpec& spec, const StateBytes& held);
 
 // Returns the bytes for each parameter that sync.replication needs in addition to the model states. A copy has the size
 // of the float32 or float64 master weight:

@@ -215,7 +215,7 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
   const PlannedRun run = planned(replica);
   const RunLayout& layout = replica.layout;
   const double two_tensors = layout.pipe > 1 ? 2 * tensor_bytes(run) : 0;
-  double most_offloaded = 0;
+  double most_on_host = 0, most_on_disk = 0;
   for (int rank = 0; rank < layout.pipe; ++rank) {
     RankMemory& memory = prediction.memory[rank];
     if (replica.repeats[rank] && !traits_.asynchronous()) {
@@ -227,11 +227,11 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     const RankShare& share = replica.shares[rank];
     const StageParameters& parameters = share.parameters;
     const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run, rank) : two_tensors;
-    const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
-    const double moments =
-        resident_bytes(spec_, bytes.optimizer) + replication_bytes(spec_, layout.gradient_group) * parameters.count();
+    const StateBytes all = held_bytes(spec_, layout, formulas_, parameters), bytes = in_memory(spec_, all);
+    const double moments = bytes.optimizer + replication_bytes(spec_, layout.gradient_group) * parameters.count();
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights + bytes.frozen);
-    const bool by_tree = formulas_ == FormulaSet::Braid && spec_.train.reduction == Reduction::Reproducible;
+    const bool by_tree = formulas_ == FormulaSet::Braid && spec_.train.reduction == Reduction::Reproducible &&
+                         is_resident(spec_.memory.gradients);
     memory.gradients = static_cast<int64_t>(by_tree ? tree_gradient_bytes(run, share) : bytes.gradients);
     const double saved =
         save_bytes(spec_, parameters.shared, layout.gradient_group) - static_cast<double>(memory.activations);
@@ -240,10 +240,12 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
                                                 parameters.experts.reduced.kept);
     const bool on_host = formulas_ == FormulaSet::Braid && cluster_.devices.front().shared_cores;
     if (on_host) memory.snapshots = static_cast<int64_t>(snapshot_bytes(spec_, layout, parameters));
-    if (!is_resident(spec_.memory.optimizer)) most_offloaded = std::max(most_offloaded, bytes.optimizer);
+    most_on_host = std::max(most_on_host, bytes_on(Tier::Host, spec_.memory, all));
+    most_on_disk = std::max(most_on_disk, bytes_on(Tier::Disk, spec_.memory, all));
   }
+  const double most_offloaded = most_on_host > 0 ? most_on_host : most_on_disk;
   prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);
-  if (spec_.memory.optimizer == Tier::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
+  if (most_on_host > 0) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
 }
 
 Prediction PipelinedRun::with_zero(int zero, int zero_group) {

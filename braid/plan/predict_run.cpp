@@ -49,7 +49,7 @@ double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSe
 int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
   const RunLayout layout = layout_on_one_stage(spec, cluster, formulas, std::move(account));
   StateBytes bytes = held_bytes(spec, layout, formulas, stage_parameters(spec, layout, layout.stages[0]));
-  bytes.optimizer = resident_bytes(spec, bytes.optimizer);
+  bytes = in_memory(spec, bytes);
   return static_cast<int64_t>(bytes.total() / spec.mesh.pipe);
 }
 
@@ -137,13 +137,16 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
                          " and ", other->name),
                      first.shared_cores ? "true" : "false"});
   }
-  const auto needs = [&](Tier place, const char* table, bool there) {
-    if (spec.memory.optimizer != place || there) return;
-    found.push_back({"memory.optimizer", cat(place),
-                     cat("needs a [", table, "] in the cluster file, which ", cluster.name, " has not"), "resident"});
+  const auto needs = [&](const char* key, Tier tier) {
+    const bool lacks_host = tier == Tier::Host && cluster.host.bytes == 0;
+    const bool lacks_disk = tier == Tier::Disk && cluster.disk.read_bytes_per_second == 0;
+    if (!lacks_host && !lacks_disk) return;
+    found.push_back({key, cat(tier),
+                     cat("needs a [", tier, "] in the cluster file, which ", cluster.name, " has not"), "resident"});
   };
-  needs(Tier::Host, "host", cluster.host.bytes > 0);
-  needs(Tier::Disk, "disk", cluster.disk.read_bytes_per_second > 0);
+  needs("memory.optimizer", spec.memory.optimizer);
+  needs("memory.gradients", spec.memory.gradients);
+  needs("memory.parameters", spec.memory.parameters);
   if (spec.model.vocab <= 0) found.push_back({"model.vocab", "0", "must be given to be planned", ""});
   return found;
 }

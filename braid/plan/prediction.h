@@ -76,7 +76,8 @@ struct Prediction {
   int64_t server_bytes = 0;        // memory of each parameter server that is a rank of its own; 0: there is none
   int64_t server_limit_bytes = 0;  // limit of server_bytes if ranks share a host's memory; 0: no limit
   int64_t memory_bytes = 0;        // usable memory of the smallest device
-  int64_t offloaded_bytes = 0;     // offloaded bytes of a node, if each rank offloads as much as the largest
+  int64_t offloaded_bytes = 0;     // of a node in host memory or, if there are none, on disk, if each rank has as many
+                                   // as the largest
   int64_t host_bytes = 0;          // limit of offloaded_bytes: host memory of a node; 0: no limit
   double goodput = 1;              // fraction of the time that is spent on steps that no failure undoes
 

@@ -66,6 +66,14 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return spec.memory.optimizer == Tier::Host; }},
     {Feature::DiskOptimizer, "optimizer states on disk", "memory.optimizer",
      [](const RunSpec& spec) { return spec.memory.optimizer == Tier::Disk; }},
+    {Feature::HostGradients, "gradients in host memory", "memory.gradients",
+     [](const RunSpec& spec) { return spec.memory.gradients == Tier::Host; }},
+    {Feature::DiskGradients, "gradients on disk", "memory.gradients",
+     [](const RunSpec& spec) { return spec.memory.gradients == Tier::Disk; }},
+    {Feature::HostParameters, "parameters in host memory", "memory.parameters",
+     [](const RunSpec& spec) { return spec.memory.parameters == Tier::Host; }},
+    {Feature::DiskParameters, "parameters on disk", "memory.parameters",
+     [](const RunSpec& spec) { return spec.memory.parameters == Tier::Disk; }},
     {Feature::Data, "data parallelism", "mesh.data", [](const RunSpec& spec) { return spec.mesh.data > 1; }},
     {Feature::UnequalShares, "unequal shares of the batch", "mesh.batch_shares",
      [](const RunSpec& spec) { return !has_equal_shares(spec.mesh); }},
@@ -103,6 +111,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::UserPipeline, "a pipeline of user modules", "", [](const RunSpec&) { return false; }},
 };
 
+constexpr const char* kHostTier = "host memory is the device's memory on CPUs, and for other devices it is not built yet";
 constexpr const char* kServersShard = "the servers have the optimizer, and share out what it keeps (sync.servers)";
 
 const FeatureRow& row(Feature feature) {
@@ -161,11 +170,22 @@ const std::vector<Combination>& combinations() {
        "not across context sizes"},
       {Experts, Experts, NotBuilt, "a mixture of experts is not built yet"},
       {Expert, Expert, NotBuilt, "expert parallelism is not built yet"},
-      {HostOptimizer, HostOptimizer, NotBuilt,
-       "host memory is the device's memory on CPUs, and for other devices it is not built yet"},
+      {HostOptimizer, HostOptimizer, NotBuilt, kHostTier},
+      {HostGradients, HostGradients, NotBuilt, kHostTier},
+      {HostParameters, HostParameters, NotBuilt, kHostTier},
       {DiskOptimizer, MatrixUpdates, NotBuilt, "a matrix is updated as a whole, not in chunks"},
       {DiskOptimizer, ParameterServers, Refused, "the servers have the optimizer's states"},
       {DiskOptimizer, LocalUpdates, NotBuilt, "averages of masters on disk are not built yet"},
+      {DiskGradients, MatrixUpdates, NotBuilt, "a matrix is updated as a whole, not in chunks"},
+      {DiskGradients, ParameterServers, Refused, "the servers have the optimizer's states"},
+      {DiskGradients, LocalUpdates, NotBuilt, "averages of masters on disk are not built yet"},
+      {DiskGradients, AsynchronousPipeline, Refused, "stages update within the step, from whole gradients"},
+      {DiskGradients, Compression, Refused, "sums on disk are of uncompressed gradients"},
+      {DiskParameters, MatrixUpdates, NotBuilt, "a matrix is updated as a whole, not in chunks"},
+      {DiskParameters, ParameterServers, Refused, "the servers have the optimizer's states"},
+      {DiskParameters, LocalUpdates, NotBuilt, "averages of masters on disk are not built yet"},
+      {DiskParameters, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
+      {DiskParameters, Compression, NotBuilt, "sums of gradients by unit are uncompressed"},
       {UnequalShares, TablePipeline, Refused, "a table of actions has one number of microbatches"},
       {UnequalShares, AsynchronousPipeline, Refused, "all data ranks make each update of a step together"},
       {UnequalShares, Reproducible, Refused, "a balanced tree has as many microbatches on each data rank"},

@@ -30,6 +30,10 @@ enum class Feature {
   SegmentRecompute,      // memory.recompute "full" or "every:K" on some stage
   HostOptimizer,         // memory.optimizer "host"
   DiskOptimizer,         // memory.optimizer "disk"
+  HostGradients,         // memory.gradients "host"
+  DiskGradients,         // memory.gradients "disk"
+  HostParameters,        // memory.parameters "host"
+  DiskParameters,        // memory.parameters "disk"
   Data,                  // mesh.data > 1
   UnequalShares,         // mesh.batch_shares is not "equal"
   Context,               // mesh.context > 1

@@ -164,6 +164,14 @@ std::vector<Field> memory_fields() {
           "Where the optimizer's states, float32 masters among them, are between updates: in the device's memory "
           "(resident), in the memory of its host (host, planned and not trained), or on disk; \"auto\" is resident "
           "unless memory.limit_gb is less than that needs."),
+      memory<&MemorySpec::gradients>(
+          "memory.gradients", one_of<Tier>(),
+          "Where the sums of gradients are while no block adds to them: resident or on disk (host is not trained); "
+          "\"auto\" is as for memory.optimizer."),
+      memory<&MemorySpec::parameters>(
+          "memory.parameters", one_of<Tier>(),
+          "Where weights are while their block does not run: resident or on disk (host is not trained); \"auto\" is as "
+          "for memory.optimizer."),
       memory<&MemorySpec::paths>("memory.paths", Anything{},
                                  "Folders for what is on disk, in stripes of 4 MiB; empty is train.out."),
       memory<&MemorySpec::chunk_mb>("memory.chunk_mb", more_than(0),

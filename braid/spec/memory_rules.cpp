@@ -1,5 +1,5 @@
-// The rules of memory.recompute, whose words are known and of which there is one or one per stage, of memory.optimizer,
-// and of memory.paths.
+// The rules of memory.recompute, whose words are known and of which there is one or one per stage, of the tiers, and of
+// memory.paths.
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -42,6 +42,12 @@ std::vector<CrossRule> memory_rules() {
        [](const View&) {
          return std::string("needs train.device = \"cpu\": updates of states on disk are on the host");
        }},
+      {{"memory.gradients", "memory.optimizer"},
+       [](const View& at) { return at.spec.memory.gradients != Tier::Disk || at.spec.memory.optimizer == Tier::Disk; },
+       [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update reads both together"); }},
+      {{"memory.parameters", "memory.optimizer"},
+       [](const View& at) { return at.spec.memory.parameters != Tier::Disk || at.spec.memory.optimizer == Tier::Disk; },
+       [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update writes both together"); }},
       {{"memory.paths"},
        [](const View& at) { return std::ranges::find(at.spec.memory.paths, "") == at.spec.memory.paths.end(); },
        [](const View&) { return std::string("must not hold an empty path"); }},

@@ -25,7 +25,7 @@ enum class Tier { Auto, Resident, Host, Disk };
 constexpr auto words(Tier) { return std::to_array<std::string_view>({"auto", "resident", "host", "disk"}); }
 constexpr bool is_resident(Tier tier) { return tier == Tier::Auto || tier == Tier::Resident; }
 
-// An update of states on disk holds this number of chunks of each state: one is read, one updated, one written.
+// An update of tensors on disk holds this number of chunks of each: one is read, one updated, one written.
 inline constexpr int kChunksInMemory = 3;
 // The memory of chunks that are not small begins at a large page: disks transfer such pages more than twice as fast
 // (bench/disk).
@@ -37,8 +37,10 @@ struct MemorySpec {
   std::string recompute = "none";       // activations that stages keep for backward (recompute.h)
   double limit_gb = 0;                  // memory that a rank may use, in 2^30 bytes; 0: no limit
   Tier optimizer = Tier::Auto;          // the optimizer's states, with float32 masters of 16-bit weights
+  Tier gradients = Tier::Auto;          // sums of gradients over microbatches
+  Tier parameters = Tier::Auto;         // weights of blocks, while no block runs with them
   std::vector<std::string> paths = {};  // folders of what is on disk, in stripes; empty: train.out
-  double chunk_mb = 4;                  // of each state, in 2^20 bytes: moved between memory and disk at a time
+  double chunk_mb = 4;                  // of each state, in 2^20 bytes: moved by an update at a time
 
   bool operator==(const MemorySpec&) const = default;
 };

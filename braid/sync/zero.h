@@ -9,10 +9,12 @@
 //   parameters   all-gather for each forward m and each backward m, reduce-scatter m                3 m
 //
 // In reproducible mode gradients stay whole until the last microbatch, and are reduce-scattered once.
+//
+// Parameters and gradients on disk are sharded too, if only in one part: then this is the replication of plain data
+// parallelism, whose groups of shards are of one rank each.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -23,40 +25,10 @@
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
 #include "braid/sync/replication.h"
+#include "braid/sync/unit_gatherer.h"
+#include "braid/sync/unit_sums.h"
 
 namespace braid::sync {
-
-// The gatherer of parameters that are sharded over ranks. A block's parameters are whole while the block runs (ZeRO
-// stage 3; Rajbhandari et al. 2020, section 5.3).
-class UnitGatherer {
- public:
-  // Both arguments outlive this. REQUIRES: `store` shards parameters.
-  UnitGatherer(param::ParamStore& store, Communicator& shards);
-
-  // Collective: all ranks of the group call these methods in the same order.
-  void prefetch(int block);  // starts to gather the block; call drop() if it is not acquired later
-  void acquire(int block);   // blocks until the block is whole
-  void release(int block);   // called once per acquire(); the last call frees the block
-  void drop();               // frees blocks that were prefetched but not acquired
-
-  int64_t bytes_sent() const { return bytes_sent_; }
-
- private:
-  enum class State { Free, Gathering, Whole };
-  struct Unit {
-    State state = State::Free;
-    int num_users = 0;
-    Work work = {};
-    comm::OpName name = {};  // of the gather
-  };
-  void start(int unit);
-  void free(int unit);
-
-  param::ParamStore& store_;
-  Communicator& shards_;
-  std::vector<Unit> units_;
-  int64_t bytes_sent_ = 0;
-};
 
 // The order in which the blocks of a store run.
 struct BlockOrder {
@@ -91,31 +63,19 @@ class Zero final : public Replication {
     Work work;
     comm::OpName name;  // of the sum
   };
-  struct InFlight {
-    int unit;
-    at::Tensor gradient;
-    Work work;
-  };
   void plan_pieces();
   at::Tensor own_part(const at::Tensor& whole) const;
-  Work scatter(const at::Tensor& whole);
-  void take(int unit, const at::Tensor& gradient);
-  void land();
   void finish_pieces();
   void add_copies();
 
   param::ParamStore& store_;
-  param::UnitSink* sink_;
   ReplicaGroups groups_;
   BlockOrder order_;
   std::optional<UnitGatherer> gatherer_;                        // set if parameters are sharded
   std::vector<Piece> pieces_;                                   // used if gradients are whole; in launch order
   std::unordered_map<std::string, std::vector<int>> of_param_;  // by parameter: its pieces
   size_t next_ = 0;                                             // the piece to launch next
-  std::deque<InFlight> in_flight_;                              // used if gradients are sharded
-  // Used if gradients are sharded. By unit: this step's sum has begun.
-  std::vector<bool> written_;
-  std::vector<comm::OpName> names_;  // by unit: of the sums
+  std::optional<UnitSums> sums_;                                // set if gradients are sharded
   int64_t bytes_sent_ = 0;
 };
 

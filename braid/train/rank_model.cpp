@@ -82,16 +82,26 @@ ModelLayers model_layers(const layout::ModelParams& params) {
   return layers;
 }
 
-param::Sharding sharding_of(const SyncSpec& spec, const Groups& groups) {
-  const Communicator* const shards = groups.shards();
-  if (!shards) return {};
-  return {static_cast<param::Sharded>(spec.zero), shards->rank(), shards->size()};
+// Tensors on disk are sharded in the same way, if only in one part: they are moved unit by unit.
+param::Sharding sharding_of(const RunSpec& spec, const Groups& groups) {
+  param::Sharding sharding;
+  if (const Communicator* const shards = groups.shards()) {
+    sharding = {static_cast<param::Sharded>(spec.sync.zero), shards->rank(), shards->size()};
+  }
+  if (spec.memory.gradients == Tier::Disk) sharding.what = std::max(sharding.what, param::Sharded::Gradients);
+  if (spec.memory.parameters == Tier::Disk) sharding.what = param::Sharded::Parameters;
+  return sharding;
 }
 
-// Returns the space of optimizer states on disk, if the run has them there. train.out may not be there yet.
-std::optional<param::DiskSpace> disk_space(const RunSpec& spec) {
+param::Kept kept(Tier tier) { return tier == Tier::Disk ? param::Kept::OnDisk : param::Kept::InMemory; }
+
+// Returns the space of what the run has on disk. train.out may not be there yet.
+std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbatches) {
   if (spec.memory.optimizer != Tier::Disk) return std::nullopt;
   param::DiskSpace space;
+  space.parameters = kept(spec.memory.parameters);
+  space.gradients = kept(spec.memory.gradients);
+  space.num_microbatches = num_microbatches;
   space.place.folders = spec.memory.paths;
   space.place.checksums = disk::Checksums::On;
   if (spec.memory.paths.empty()) {
@@ -100,7 +110,7 @@ std::optional<param::DiskSpace> disk_space(const RunSpec& spec) {
     space.place.key = "train.out";
   }
   space.num_states = optim::element_rule(spec.optimizer).num_states();
-  space.place.depth = kChunksInMemory * (space.num_states + 1);
+  space.place.depth = kChunksInMemory * (space.num_states + 3);  // with masters, gradients and rounded weights
   space.chunk_bytes = std::llround(std::ldexp(spec.memory.chunk_mb, 20));
   return space;
 }
@@ -147,9 +157,10 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
     }
   }
   const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
-  store_ =
-      std::make_unique<param::ParamStore>(mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed,
-                                                                    sharding_of(spec.sync, groups), disk_space(spec)});
+  const int num_microbatches = groups.layout.num_microbatches(groups.at[mesh::Axis::Pipe]);
+  store_ = std::make_unique<param::ParamStore>(
+      mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec, groups),
+                                disk_space(spec, num_microbatches)});
   make_sink();
   if (spec.mesh.context > 1) context_ = ContextRanks(spec, groups.over({mesh::Axis::Context}));
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);

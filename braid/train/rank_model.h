@@ -84,8 +84,8 @@ class RankModel {
   std::map<int, Stage> stages_;
 };
 
-// Returns the sharding of sync.zero on these groups.
-param::Sharding sharding_of(const SyncSpec& spec, const Groups& groups);
+// Returns the sharding of sync.zero and of tensors on disk on these groups.
+param::Sharding sharding_of(const RunSpec& spec, const Groups& groups);
 
 // Returns the names of `params` in model order, a tied parameter once.
 optim::ParamOrder param_order(const layout::ModelParams& params);

@@ -1,0 +1,99 @@
+// Reduce-scatters are in place: the sum is in this rank's part of the tensor that was summed.
+#include "braid/sync/unit_sums.h"
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "braid/param/block_memory.h"
+#include "braid/sync/ring_bytes.h"
+#include "braid/sync/unit_gatherer.h"
+
+namespace braid::sync {
+
+// In memory, gradients of two units are in flight: one is reduced while the next is written. On disk it is one, since
+// another one is being written there.
+UnitSums::UnitSums(param::ParamStore& store, param::UnitSink& sink, ReplicaGroups groups)
+    : store_(store), sink_(sink), groups_(groups), most_in_flight_(store.has_gradients_on_disk() ? 1 : 2) {
+  if (store.has_gradients_on_disk()) {
+    writes_.emplace(*store.disk(), [&sink](const at::Tensor& gradient) { sink.recycle(gradient); });
+  }
+  for (size_t unit = 0; unit < store.units().size(); ++unit) {
+    names_.push_back(name_of_unit("gradients", store, unit));
+  }
+  sink.on_unit = [this](int unit, int place, const at::Tensor& gradient) { take(unit, place, gradient); };
+}
+
+at::Tensor UnitSums::own_part(const at::Tensor& whole) const {
+  const int64_t length = whole.numel() / groups_.shards.size();
+  return whole.narrow(0, groups_.shards.rank() * length, length);
+}
+
+// Takes the gradients of a unit from one microbatch or, in reproducible mode, their sum over microbatches.
+void UnitSums::take(int unit, int place, const at::Tensor& gradient) {
+  const comm::CallName name(names_[static_cast<size_t>(unit)]);
+  const auto is_same = [&](const InFlight& each) { return each.unit == unit && each.place == place; };
+  while (std::ranges::any_of(in_flight_, is_same)) land();  // the sum of earlier microbatches
+  InFlight next{unit, place, gradient, groups_.shards.reduce_scatter(own_part(gradient), gradient, ReduceOp::Sum)};
+  bytes_sent_ += one_way_bytes(gradient, groups_.shards.size());
+  const at::Tensor& sum = store_.owned_grad(unit, place);
+  if (writes_ && begun_.contains({unit, place})) {
+    next.earlier = param::empty_on_blocks(sum.numel(), sum.scalar_type());
+    next.reading = store_.disk()->read(sum, next.earlier);
+  }
+  in_flight_.push_back(std::move(next));
+  if (in_flight_.size() > most_in_flight_) land();
+}
+
+void UnitSums::land() {
+  InFlight first = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  first.work.order_before(groups_.shards.queue());
+  const at::Tensor part = own_part(first.gradient);
+  const bool is_first = begun_.insert({first.unit, first.place}).second;
+  if (writes_) return land_on_disk(first, part);
+  const at::Tensor& sum = store_.owned_grad(first.unit, first.place);
+  is_first ? sum.copy_(part) : sum.add_(part);
+  sink_.recycle(first.gradient);
+}
+
+void UnitSums::land_on_disk(const InFlight& first, const at::Tensor& part) {
+  if (first.earlier.defined()) {
+    store_.disk()->disk().wait(first.reading);
+    part.add_(first.earlier);
+  }
+  writes_->write(store_.owned_grad(first.unit, first.place), part, first.gradient);
+}
+
+void UnitSums::ready(const param::Parameter& param) {
+  while (!in_flight_.empty() && in_flight_.front().unit != store_.unit_of(param)) land();
+}
+
+void UnitSums::finish() {
+  while (!in_flight_.empty()) land();
+  if (writes_) writes_->finish();
+  for (const param::Parameter& param : store_.params()) {
+    check(begun_.contains({store_.unit_of(param), 0}), "every unit has gradients when a step is over");
+  }
+  add_copies();
+  begun_.clear();
+}
+
+// All-reduces this rank's shards over the copies: those on disk one after the other.
+void UnitSums::add_copies() {
+  Communicator& copies = groups_.copies;
+  if (copies.size() == 1) return;
+  const auto sum = [&](const at::Tensor& gradients) {
+    bytes_sent_ += all_reduce_bytes(gradients, copies.size());
+    copies.all_reduce(gradients, ReduceOp::Sum).order_before(copies.queue());
+  };
+  if (!writes_) {
+    const comm::CallName name("gradients of copies");
+    return sum(store_.flat_grads());
+  }
+  for (const auto& [unit, place] : begun_) {
+    const comm::CallName name(names_[static_cast<size_t>(unit)]);
+    store_.disk()->change(store_.owned_grad(unit, place), sum);
+  }
+}
+
+}  // namespace braid::sync

@@ -1,0 +1,171 @@
+// Gradients and parameters on disk: the bits of reproducible training in memory, on every layout and between resumed
+// runs; what memory holds meanwhile, and what a step moves.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "braid/base/errors.h"
+#include "braid/param/memory_account.h"
+#include "braid/spec/describe.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/train/layout_run.h"
+
+namespace braid::train::disk_tiers_test {
+namespace {
+
+enum class On { Gradients, Parameters, Both };
+
+class DiskTiers : public ScratchFolder {
+ protected:
+  RunSpec on_disk(RunSpec spec, On what) {
+    spec.memory.optimizer = Tier::Disk;
+    if (what != On::Parameters) spec.memory.gradients = Tier::Disk;
+    if (what != On::Gradients) spec.memory.parameters = Tier::Disk;
+    spec.memory.paths = {"."};  // the files have no names
+    spec.memory.chunk_mb = 1.0 / 128;
+    return spec;
+  }
+
+  void expect_same_bits(const RunSpec& spec) {
+    const LayoutResult want = train_layout(spec);
+    for (const On what : {On::Gradients, On::Parameters, On::Both}) {
+      SCOPED_TRACE(static_cast<int>(what));
+      const LayoutResult got = train_layout(on_disk(spec, what));
+      EXPECT_EQ(got.losses, want.losses);
+      EXPECT_EQ(got.grad_norms, want.grad_norms);
+      EXPECT_TRUE(same_bits(got.params, want.params));
+    }
+  }
+};
+
+RunSpec spec_of(const MeshSpec& mesh, int zero = 0) {
+  RunSpec spec = tiny_spec(2, 8);
+  spec.model.layers = 2;
+  spec.mesh = mesh;
+  spec.sync.zero = zero;
+  spec.optimizer.clip_norm = 0.1;
+  spec.train.reduction = Reduction::Reproducible;
+  return spec;
+}
+
+TEST_F(DiskTiers, HaveTheBitsOfMemoryOverDataRanks) {
+  for (const int zero : {0, 1, 2, 3}) {
+    SCOPED_TRACE(zero);
+    expect_same_bits(spec_of({.data = 2}, zero));
+  }
+  RunSpec hybrid = spec_of({.data = 4}, 3);
+  hybrid.sync.zero_group = 2;
+  expect_same_bits(hybrid);
+}
+
+TEST_F(DiskTiers, HaveTheBitsOfMemoryOverPipelines) {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "interleaved", "zb-v", "dualpipe"}) {
+    SCOPED_TRACE(schedule);
+    RunSpec spec = spec_of({.pipe = 2, .data = 2});
+    spec.model.layers = 4;
+    spec.pipeline.schedule = schedule;
+    expect_same_bits(spec);
+  }
+}
+
+TEST_F(DiskTiers, HaveTheBitsOfMemoryOverTensorAndContextRanks) {
+  for (const char* recompute : {"none", "selective", "full", "every:2"}) {
+    SCOPED_TRACE(recompute);
+    RunSpec spec = spec_of({.tensor = 2, .sequence_parallel = true});
+    spec.model.family = ModelFamily::Llama;
+    spec.memory.recompute = recompute;
+    expect_same_bits(spec);
+  }
+  RunSpec spec = spec_of({.context = 2, .tensor = 2});
+  spec.model.context = 8;
+  expect_same_bits(spec);
+}
+
+// Without clipping, parameters are updated while backward goes on.
+TEST_F(DiskTiers, HaveTheBitsOfMemoryWhereTheyUpdateDuringBackward) {
+  for (const auto weights : {OutputWeights::Tied, OutputWeights::Untied}) {
+    for (const int microbatch : {1, 2, 8}) {
+      SCOPED_TRACE(cat(weights, " ", microbatch));
+      RunSpec spec = spec_of({});
+      spec.optimizer.clip_norm = 0;
+      spec.model.output_weights = weights;
+      spec.train.microbatch = microbatch;
+      expect_same_bits(spec);
+    }
+  }
+}
+
+TEST_F(DiskTiers, HaveTheBitsOfMemoryForEveryOptimizerAndType) {
+  for (const auto kind : {OptimizerKind::AdamW, OptimizerKind::Sgd, OptimizerKind::Lion}) {
+    for (const auto dtype : {DType::Float64, DType::Float32, DType::BFloat16, DType::Float16}) {
+      SCOPED_TRACE(cat(kind, " ", dtype));
+      RunSpec spec = spec_of({.data = 2}, 1);
+      spec.optimizer.kind = kind;
+      spec.optimizer.momentum = 0;  // SGD: nothing but weights and gradients is on disk
+      spec.train.dtype = dtype;
+      spec.optimizer.groups = {{.match = "*.bias", .lr_scale = 0.5}, {.match = "wpe*", .frozen = true}};
+      expect_same_bits(spec);
+    }
+  }
+}
+
+// Fast sums of one microbatch have one order, on every tier.
+TEST_F(DiskTiers, HaveTheBitsOfMemoryWhereOneMicrobatchIsSummedFast) {
+  RunSpec spec = spec_of({});
+  spec.train.reduction = Reduction::Fast;
+  spec.train.microbatch = spec.train.batch;
+  expect_same_bits(spec);
+}
+
+// Several microbatches are added up in the order of shards in memory.
+TEST_F(DiskTiers, HaveTheBitsOfShardsWhereMicrobatchesAreSummedFast) {
+  for (const int zero : {2, 3}) {
+    RunSpec spec = spec_of({.data = 2}, zero);
+    spec.train.reduction = Reduction::Fast;
+    expect_same_bits(spec);
+  }
+}
+
+TEST_F(DiskTiers, HoldNoParametersAndNoGradientsBetweenSteps) {
+  for (const auto dtype : {DType::Float32, DType::BFloat16}) {
+    RunSpec spec = on_disk(spec_of({}), On::Both);
+    spec.train.dtype = dtype;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.step();
+      const auto use = param::memory_use(0).bytes;
+      EXPECT_EQ(use[static_cast<size_t>(param::MemoryCategory::Parameters)], 0);
+      EXPECT_EQ(use[static_cast<size_t>(param::MemoryCategory::Gradients)], 0);
+      const auto& params = trainer.model().params().params();
+      EXPECT_THROW(params.front().data.sum(), c10::Error) << "in memory only while its layer runs";
+    });
+  }
+}
+
+TEST_F(DiskTiers, ResumeWhereAllIsInMemoryAndTheOtherWayRound) {
+  RunSpec resident = spec_of({.data = 2}, 1);
+  resident.train.dtype = DType::BFloat16;
+  resident.train.steps = 4;
+  resident.data.paths = {"text"};  // for the configuration that a checkpoint holds; never opened
+  resident.data.tokenizer = "made-up";
+  const RunSpec disk = on_disk(resident, On::Both);
+  const auto trained = [&](const RunSpec& spec, const std::string& from, const std::string& to) {
+    std::map<std::string, at::Tensor> params;
+    std::mutex lock;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      if (!from.empty()) trainer.load(path(from));
+      while (trainer.num_steps() < 2) trainer.step();
+      if (!to.empty()) trainer.save(path(to), spec::to_toml(spec));
+      while (trainer.num_steps() < 4) trainer.step();
+      const std::scoped_lock hold(lock);
+      collect(trainer, params, Held::Masters);
+    });
+    return params;
+  };
+  const auto want = trained(resident, "", "resident");
+  EXPECT_TRUE(same_bits(trained(disk, "", "disk"), want));
+  EXPECT_TRUE(same_bits(trained(disk, "resident", ""), want));
+  EXPECT_TRUE(same_bits(trained(resident, "disk", ""), want));
+}
+
+}  // namespace
+}  // namespace braid::train::disk_tiers_test
