@@ -3,9 +3,11 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <array>
 
 #include "braid/base/errors.h"
 #include "braid/param/block_memory.h"
+#include "braid/param/memory_account.h"
 
 namespace braid::param {
 namespace {
@@ -55,9 +57,28 @@ disk::Ticket DiskTensors::write(const at::Tensor& flat, const at::Tensor& memory
 }
 
 at::Tensor DiskTensors::loaded(const at::Tensor& flat) {
+  const MemoryScope scope(MemoryCategory::Communication);
   at::Tensor memory = empty_on_blocks(flat.numel(), flat.scalar_type());
   disk_->wait(read(flat, memory));
   return memory;
+}
+
+void DiskTensors::add_to(const at::Tensor& memory, const at::Tensor& flat) {
+  const MemoryScope scope(MemoryCategory::Communication);
+  const int64_t length = flat.numel(), chunk = std::min(length, chunk_bytes_ / flat.element_size());
+  const std::array<at::Tensor, 2> chunks{empty_on_blocks(chunk, flat.scalar_type()),
+                                         empty_on_blocks(chunk, flat.scalar_type())};
+  const auto part = [&](const at::Tensor& of, int64_t begin) { return of.narrow(0, begin, std::min(chunk, length - begin)); };
+  const auto place = [&](int64_t begin) {
+    const int64_t size = std::min(chunk, length - begin);
+    return chunks[static_cast<size_t>(begin / chunk % 2)].narrow(0, 0, size);
+  };
+  disk::Ticket next = read(part(flat, 0), place(0));
+  for (int64_t begin = 0; begin < length; begin += chunk) {
+    disk_->wait(next);
+    if (begin + chunk < length) next = read(part(flat, begin + chunk), place(begin + chunk));
+    part(memory, begin).add_(place(begin));
+  }
 }
 
 void DiskTensors::change(const at::Tensor& flat, const std::function<void(const at::Tensor&)>& change) {

@@ -48,6 +48,8 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   disk::Ticket write(const at::Tensor& flat, const at::Tensor& memory);
   // Returns the values of `flat` in new memory. Throws RunError if the disk fails. REQUIRES: as of read().
   at::Tensor loaded(const at::Tensor& flat);
+  // Adds the values of `flat` to `memory`, with two chunks of them in memory at a time. As loaded().
+  void add_to(const at::Tensor& memory, const at::Tensor& flat);
   // Calls change() with the values of `flat` in memory, and writes them back. As loaded().
   void change(const at::Tensor& flat, const std::function<void(const at::Tensor&)>& change);
 

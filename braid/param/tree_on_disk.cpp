@@ -22,7 +22,7 @@ at::Tensor TreeOnDisk::add(int micro, at::Tensor gradient) {
       keep(node, std::move(gradient));
       return {};
     }
-    gradient.add_(take(sibling));  // the order of two addends does not change the bits
+    add_to(gradient, sibling);
   }
   check(waiting_.empty(), "a tree is whole when its root is");
   return gradient;
@@ -39,13 +39,17 @@ void TreeOnDisk::keep(Node node, at::Tensor sum) {
   writes_.write(levels_[static_cast<size_t>(node.first)], sum, sum);
 }
 
-at::Tensor TreeOnDisk::take(std::map<Node, at::Tensor>::iterator waiting) {
+// The order of two addends does not change the bits of their sum.
+void TreeOnDisk::add_to(const at::Tensor& sum, std::map<Node, at::Tensor>::iterator waiting) {
   const auto level = static_cast<size_t>(waiting->first.first);
-  at::Tensor sum = std::move(waiting->second);
+  const at::Tensor in_memory = waiting->second;
   waiting_.erase(waiting);
-  if (sum.defined()) return sum;
-  is_taken_[level] = 0;
-  return disk_.loaded(levels_[level]);
+  if (in_memory.defined()) {
+    sum.add_(in_memory);
+  } else {
+    is_taken_[level] = 0;
+    disk_.add_to(sum, levels_[level]);
+  }
 }
 
 }  // namespace braid::param

@@ -1,6 +1,5 @@
 // Sums one unit's gradients over microbatches in the balanced binary tree of tree_sink() (grad_sink.h). The sums that
-// wait for their sibling are on disk, one for each level. Memory holds the gradient that came last and, while it is
-// added to it, the sibling. In order of arrival:
+// wait for their sibling are on disk, one for each level, and are added to it chunk by chunk. In order of arrival:
 //
 //   level 2          0123          in memory  3, then 23, then 0123
 //   level 1      01        23      on disk    01 and 2
@@ -34,7 +33,7 @@ class TreeOnDisk {
 
  private:
   using Node = std::pair<int, int>;  // level, index within the level
-  at::Tensor take(std::map<Node, at::Tensor>::iterator waiting);
+  void add_to(const at::Tensor& sum, std::map<Node, at::Tensor>::iterator waiting);
   void keep(Node node, at::Tensor sum);
 
   DiskTensors& disk_;

@@ -32,6 +32,11 @@ void UnitSink::begin_step(int num_microbatches) {
   for (auto& [of, tree] : trees_) tree.restart();
 }
 
+// Where memory is scarce, it is not kept for the next gradients.
+void UnitSink::recycle(const at::Tensor& gradient) {
+  if (!store_.has_gradients_on_disk()) free_[gradient.numel()].push_back(gradient);
+}
+
 // Returns a buffer for a unit. Only its padding is cleared, because the first contribution to each parameter overwrites
 // that parameter's part.
 at::Tensor UnitSink::buffer(int unit) {

@@ -26,7 +26,7 @@ class UnitSink final : public GradSink {
   // local_uses. `gradient` is 1-D, as long as the unit, zero in its padding, and has memory on blocks if the store has
   // a disk (block_memory.h). The listener returns its memory by recycle().
   std::function<void(int unit, int place, const at::Tensor& gradient)> on_unit;
-  void recycle(const at::Tensor& gradient) { free_[gradient.numel()].push_back(gradient); }
+  void recycle(const at::Tensor& gradient);
 
   void begin_step(int num_microbatches) override;
   GradSlot open(const Parameter& param, int use, int micro) override;
@@ -49,7 +49,7 @@ class UnitSink final : public GradSink {
   std::optional<WriteBehind> writes_;                // of the trees; none in fast mode
   std::map<UnitUse, TreeOnDisk> trees_;              // empty in fast mode
   std::map<std::pair<UnitUse, int>, Filling> filling_;  // by microbatch
-  std::map<int64_t, std::vector<at::Tensor>> free_;  // by length
+  std::map<int64_t, std::vector<at::Tensor>> free_;  // by length; empty if gradients are on disk
 };
 
 }  // namespace braid::param

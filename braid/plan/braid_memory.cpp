@@ -103,7 +103,8 @@ double block_working(const PlannedRun& run, const ActivationBytes& x, const Stag
   const double again_attention = selected ? x.heads + x.context.again + (trained.qkv ? x.hidden : 0) : 0;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
   // Where blocks have graphs of their own, their outputs stay until then.
-  const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3;
+  const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3 ||
+                          !is_resident(run.spec.memory.parameters);
   const bool takes_place = x.ends_in_norm && !own_graphs;
   const double coming = load.head && !takes_place ? x.hidden : 0;
   const double rows = x.routed > 0 ? x.routed : x.all_tokens;  // input rows of the products
@@ -236,7 +237,7 @@ double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
          (load.embedding && x.embedding_runs_backward ? x.all_tokens : 0);
 }
 
-double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   const double skipped = skipped_blocks(x, load), in_backward = load.blocks - skipped;
   const double in_head = load.head ? head_bytes(x, load.recompute.keeps) : 0;
   const double waiting = waiting_at_end(run, x, load);
@@ -249,7 +250,8 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
   const bool has_input = !load.embedding && load.blocks > 1 && load.backward == StageBackward::Nothing;
   const double forward = 2 * x.hidden + x.inner + x.activated + (has_input ? x.hidden : 0);
   if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
-  if (!load.head) return std::max(block, waiting);
+  block = std::max(block - in_head, waiting);
+  if (!load.head) return {.in_block = block, .in_head = 0};
   const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.all_tokens : 0;
   const double last_output =
       x.picks_rows && !x.whole_logits ? x.all_tokens : 0;  // an argument while chunks are computed
@@ -258,7 +260,12 @@ double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const
                       (x.of_logits.of_weight ? copied_factors(run, x.all_tokens, x.logits) : 0);
   const double freed = waits_in_a_line(run) ? 0 : x.all_tokens + x.logits;
   const double scattered = x.gathered > 0 && x.of_logits.of_input ? x.gathered + x.exchanged + x.hidden - freed : 0;
-  return std::max({head, scattered, waiting, block - in_head});
+  return {.in_block = block, .in_head = std::max(head, scattered)};
+}
+
+double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+  const WorkingBytes bytes = working_bytes_at(run, x, load);
+  return std::max(bytes.in_block, bytes.in_head);
 }
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {

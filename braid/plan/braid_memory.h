@@ -101,6 +101,11 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 //
 // Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
+// The same while a block is in backward, and while the head runs.
+struct WorkingBytes {
+  double in_block = 0, in_head = 0;
+};
+WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);

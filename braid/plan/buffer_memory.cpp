@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+
+#include "braid/plan/braid_memory.h"
 
 namespace braid::plan {
 namespace {
@@ -26,25 +29,62 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
   return gradient * 2 * model::head_width(model) * model.width;
 }
 
+// Returns what blocks j = 0, 1, 2 before the last of a stage add to its most: a unit of gradients more each, which is
+// computed, summed over ranks or written, while what the blocks before kept is freed.
+double units_of_blocks(double gradient, double kept) {
+  return std::max({gradient, 2 * gradient - kept, 3 * gradient - 2 * kept});
+}
+
+// Returns the units that a rank holds beside the most activations of a stage, in the head or in a block. Weights: those
+// of the blocks that run and of the next one, or of the end of the model that runs. Gradients: those of blocks, of a
+// table that the head has completed or whose second use is to come, and of the table of the microbatch before, which is
+// being written. Two chunks are added to a sum on disk at a time.
+double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
+  const auto& [spec, cluster, formulas, layout, rates] = run;
+  const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
+  const double of_weight = is_resident(spec.memory.parameters) ? 0 : bytes.weights;
+  const double of_gradient = is_resident(spec.memory.gradients) ? 0 : bytes.gradients;
+  const ParameterSum block = in_units(run, share.block);
+  const double table = std::min(static_cast<double>(spec.model.vocab) * spec.model.width / layout.tensor, share.ends.count);
+  const bool two_tables = layout.pipe == 1 && spec.model.output_weights == OutputWeights::Untied;
+  const double end = share.ends.all() - (two_tables ? table : 0);
+  const ActivationBytes x(spec, layout);
+  double most = 0;
+  for (const StageLoad& stage : layout.stages) {
+    const bool again = stage.recompute.keeps == spec::Recompute::Keeps::SegmentInputs;
+    const int at_once = again ? stage.recompute.blocks : 1;
+    const WorkingBytes working = working_bytes_at(run, x, stage);
+    const double in_block = working.in_block + (at_once + 1) * of_weight * block.all() +
+                            units_of_blocks(of_gradient * block.count, again ? x.hidden : x.block);
+    const double in_head = working.in_head + of_weight * end;
+    most = std::max(most, std::max(in_block, in_head) - std::max(working.in_block, working.in_head));
+  }
+  const bool adds = layout.microbatches > 1;
+  const double chunks = adds && of_gradient > 0 ? 2 * std::ldexp(spec.memory.chunk_mb, 20) : 0;
+  return most + (adds ? 2 : 1) * of_gradient * table + chunks;
+}
+
 }  // namespace
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const ParameterSum all = in_units(run, share.parameters);
+  if (all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
   const bool moves_gradients = !is_resident(spec.memory.gradients), moves_weights = !is_resident(spec.memory.parameters);
-  const bool sums_units = moves_gradients || (spec.sync.zero >= 2 && spec.train.reduction == Reduction::Fast);
-  const bool gathers = moves_weights || spec.sync.zero == 3;
-  if ((!sums_units && !gathers) || all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
+  const bool sums_units = spec.sync.zero >= 2 && spec.train.reduction == Reduction::Fast && !moves_gradients;
+  const bool gathers = spec.sync.zero == 3 && !moves_weights;
+  const double moved = moves_gradients || moves_weights ? moved_unit_bytes(run, share) : 0;
+  if (!sums_units && !gathers) return moved > 0 ? moved : summed_copies_bytes(run, share);
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
   const ParameterSum block = in_units(run, share.block), ends = in_units(run, {.shared = share.ends});
   const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends.count);
   const double gradients = std::min(3 * block.count, all.count - ends.count) + ends.count + (uses - 1) * tied;
   const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all.all();
-  const bool by_stage = !moves_weights && spec.sync.zero_gather == GatherUnit::Stage;
-  const double gathered =
-      by_stage ? stages : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
-  return (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered * bytes.weights : 0);
+  const double gathered = spec.sync.zero_gather == GatherUnit::Stage
+                              ? stages
+                              : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
+  return moved + (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered * bytes.weights : 0);
 }
 
 double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {

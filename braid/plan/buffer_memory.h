@@ -6,7 +6,8 @@
 namespace braid::plan {
 
 // Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
-// microbatch. Only sharded parameters count. A table is an embedding's weight. The buffers hold:
+// microbatch, and of the units of gradients and weights that are moved between tiers, which are freed after their use.
+// Only sharded and moved parameters count. A table is an embedding's weight. Under ZeRO the buffers hold:
 //
 //   gradients to be reduce-scattered          those of three blocks' parameters and of each use of a table
 //   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or

@@ -12,27 +12,33 @@ namespace {
 
 // A value of a key that needs less memory than the run's own.
 struct Alternative {
-  std::string override;
+  std::vector<std::string> overrides;
   std::function<void(RunSpec&)> apply;
 };
 using Alternatives = std::vector<Alternative>;  // of one key
 
 std::vector<Alternatives> alternatives(const RunSpec& spec) {
   Alternatives tiers, recompute, zero, microbatches;
-  if (is_resident(spec.memory.optimizer)) {
-    tiers.push_back({"memory.optimizer=disk", [](RunSpec& run) { run.memory.optimizer = Tier::Disk; }});
+  for (const std::vector<DiskTier>& set : disk_tiers()) {
+    Alternative moved{{}, [&set](RunSpec& run) {
+                        for (const DiskTier& each : set) run.memory.*each.tier = Tier::Disk;
+                      }};
+    for (const DiskTier& each : set) {
+      if (is_resident(spec.memory.*each.tier)) moved.overrides.push_back(each.override);
+    }
+    if (!moved.overrides.empty()) tiers.push_back(std::move(moved));
   }
   for (const char* policy : {"selective", "full"}) {
     if (spec.memory.recompute == policy) recompute.clear();
     if (spec.memory.recompute == policy || spec.memory.recompute == "full") continue;
-    recompute.push_back({cat("memory.recompute=", policy), [policy](RunSpec& run) { run.memory.recompute = policy; }});
+    recompute.push_back({{cat("memory.recompute=", policy)}, [policy](RunSpec& run) { run.memory.recompute = policy; }});
   }
   for (int stage = spec.sync.zero + 1; stage <= 3 && spec.mesh.data > 1; ++stage) {
-    zero.push_back({cat("sync.zero=", stage), [stage](RunSpec& run) { run.sync.zero = stage; }});
+    zero.push_back({{cat("sync.zero=", stage)}, [stage](RunSpec& run) { run.sync.zero = stage; }});
   }
   for (int size = spec.train.microbatch - 1; size >= 1; --size) {
     if (spec.train.microbatch % size != 0) continue;
-    microbatches.push_back({cat("train.microbatch=", size), [size](RunSpec& run) { run.train.microbatch = size; }});
+    microbatches.push_back({{cat("train.microbatch=", size)}, [size](RunSpec& run) { run.train.microbatch = size; }});
   }
   return {tiers, recompute, zero, microbatches};
 }
@@ -51,7 +57,7 @@ std::vector<Candidate> combinations(const RunSpec& spec) {
       for (size_t i = 0; i < before; ++i) {
         Candidate changed = all[i];
         alternative.apply(changed.spec);
-        changed.overrides.push_back(alternative.override);
+        changed.overrides.insert(changed.overrides.end(), alternative.overrides.begin(), alternative.overrides.end());
         all.push_back(std::move(changed));
       }
     }
@@ -75,6 +81,15 @@ struct Fitting {
 };
 
 }  // namespace
+
+const std::vector<std::vector<DiskTier>>& disk_tiers() {
+  constexpr DiskTier kOptimizer{"memory.optimizer=disk", &MemorySpec::optimizer};
+  constexpr DiskTier kGradients{"memory.gradients=disk", &MemorySpec::gradients};
+  constexpr DiskTier kParameters{"memory.parameters=disk", &MemorySpec::parameters};
+  static const std::vector<std::vector<DiskTier>> kSets = {
+      {kOptimizer}, {kOptimizer, kGradients}, {kOptimizer, kParameters}, {kOptimizer, kGradients, kParameters}};
+  return kSets;
+}
 
 std::vector<FittingChange> fitting_changes(const RunSpec& spec, int64_t limit, size_t most,
                                            const std::function<bool(const RunSpec&)>& is_legal) {

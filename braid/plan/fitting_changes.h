@@ -10,6 +10,14 @@
 
 namespace braid::plan {
 
+// A key of a tier, as an override that moves it to disk.
+struct DiskTier {
+  const char* override;
+  Tier MemorySpec::*tier;
+};
+// Returns the sets of tiers that can be on disk: optimizer states, and with them gradients, parameters or both.
+const std::vector<std::vector<DiskTier>>& disk_tiers();
+
 // A change of a run as overrides, "memory.optimizer=disk memory.recompute=full".
 struct FittingChange {
   std::string overrides;

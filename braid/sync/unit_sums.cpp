@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
-#include "braid/param/block_memory.h"
 #include "braid/sync/ring_bytes.h"
 #include "braid/sync/unit_gatherer.h"
 
@@ -31,16 +30,9 @@ at::Tensor UnitSums::own_part(const at::Tensor& whole) const {
 // Takes the gradients of a unit from one microbatch or, in reproducible mode, their sum over microbatches.
 void UnitSums::take(int unit, int place, const at::Tensor& gradient) {
   const comm::CallName name(names_[static_cast<size_t>(unit)]);
-  const auto is_same = [&](const InFlight& each) { return each.unit == unit && each.place == place; };
-  while (std::ranges::any_of(in_flight_, is_same)) land();  // the sum of earlier microbatches
-  InFlight next{unit, place, gradient, groups_.shards.reduce_scatter(own_part(gradient), gradient, ReduceOp::Sum)};
   bytes_sent_ += one_way_bytes(gradient, groups_.shards.size());
-  const at::Tensor& sum = store_.owned_grad(unit, place);
-  if (writes_ && begun_.contains({unit, place})) {
-    next.earlier = param::empty_on_blocks(sum.numel(), sum.scalar_type());
-    next.reading = store_.disk()->read(sum, next.earlier);
-  }
-  in_flight_.push_back(std::move(next));
+  in_flight_.push_back(
+      {unit, place, gradient, groups_.shards.reduce_scatter(own_part(gradient), gradient, ReduceOp::Sum)});
   if (in_flight_.size() > most_in_flight_) land();
 }
 
@@ -49,19 +41,14 @@ void UnitSums::land() {
   in_flight_.pop_front();
   first.work.order_before(groups_.shards.queue());
   const at::Tensor part = own_part(first.gradient);
+  const at::Tensor sum = store_.owned_grad(first.unit, first.place);
   const bool is_first = begun_.insert({first.unit, first.place}).second;
-  if (writes_) return land_on_disk(first, part);
-  const at::Tensor& sum = store_.owned_grad(first.unit, first.place);
+  if (writes_) {
+    if (!is_first) store_.disk()->add_to(part, sum);
+    return writes_->write(sum, part, first.gradient);
+  }
   is_first ? sum.copy_(part) : sum.add_(part);
   sink_.recycle(first.gradient);
-}
-
-void UnitSums::land_on_disk(const InFlight& first, const at::Tensor& part) {
-  if (first.earlier.defined()) {
-    store_.disk()->disk().wait(first.reading);
-    part.add_(first.earlier);
-  }
-  writes_->write(store_.owned_grad(first.unit, first.place), part, first.gradient);
 }
 
 void UnitSums::ready(const param::Parameter& param) {

@@ -1,6 +1,5 @@
 // Sums gradients that come unit by unit over the ranks that shard them, and over microbatches: in memory or, where the
-// store has them there, on disk. There the sum of earlier microbatches is read while the ranks add up a unit's
-// gradients, and the new one is written while the next unit is computed.
+// store has them there, on disk. A sum is written there while the next unit is computed.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +34,9 @@ class UnitSums {
     int unit, place;  // place: as in UnitSink::on_unit
     at::Tensor gradient;
     Work work;
-    at::Tensor earlier = {};  // from disk: the sum of earlier microbatches, once `reading` has ended
-    disk::Ticket reading = {};
   };
   void take(int unit, int place, const at::Tensor& gradient);
   void land();
-  void land_on_disk(const InFlight& first, const at::Tensor& part);
   void add_copies();
   at::Tensor own_part(const at::Tensor& whole) const;
 

@@ -39,14 +39,20 @@ RunSpec within_memory_limit(const RunSpec& given, const spec::HostLimits& limits
   auto prediction = plan::nominal_prediction(given);
   if (!prediction) return given;
   RunSpec chosen = given;
-  if (given.memory.optimizer == Tier::Auto) {
-    chosen.memory.optimizer = Tier::Disk;
-    const auto on_disk = plan::nominal_prediction(chosen);
-    // Small states need less memory than the chunks of their updates.
-    const bool helps = on_disk && on_disk->most_bytes() < prediction->most_bytes();
-    const bool moves = prediction->most_bytes() > limit && helps && is_legal(chosen);
-    if (moves) prediction = on_disk;
-    chosen.memory.optimizer = moves ? Tier::Disk : Tier::Resident;
+  // Takes the first set that fits, or else the one that holds least. Small tensors hold less than what moves them.
+  for (const std::vector<plan::DiskTier>& set : plan::disk_tiers()) {
+    if (prediction->most_bytes() <= limit) break;
+    RunSpec moved = given;
+    for (const plan::DiskTier& each : set) {
+      if (given.memory.*each.tier == Tier::Auto) moved.memory.*each.tier = Tier::Disk;
+    }
+    const auto there = plan::nominal_prediction(moved);
+    if (!there || there->most_bytes() >= prediction->most_bytes() || !is_legal(moved)) continue;
+    prediction = there;
+    chosen = std::move(moved);
+  }
+  for (const plan::DiskTier& each : plan::disk_tiers().back()) {
+    if (chosen.memory.*each.tier == Tier::Auto) chosen.memory.*each.tier = Tier::Resident;
   }
   if (prediction->most_bytes() > limit && !spec::is_measured(given.pipeline)) {
     refuse(chosen, *prediction, limit, is_legal);

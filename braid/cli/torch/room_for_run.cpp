@@ -31,7 +31,7 @@ struct HostMemoryUse {
   plan::RankMemory sum;  // of the ranks of the mesh
   int ranks = 0;
   int64_t offloaded = 0, servers = 0;
-  int64_t on_disk = 0;  // optimizer states of memory.optimizer = "disk", which are not in memory
+  int64_t on_disk = 0;  // not in memory
 
   double bytes() const { return static_cast<double>(sum.total() + offloaded + servers); }
 };
@@ -173,7 +173,7 @@ void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Prob
   if (needed <= free) return;
   found.push_back({"train.out", spec::toml_text(room.folder),
                    cat("must have room for ", counted(count, "checkpoint"), " of ", human_bytes(each),
-                       scratch > 0 ? cat(" and ", human_bytes(scratch), " of optimizer states") : "", ": ",
+                       scratch > 0 ? cat(" and ", human_bytes(scratch), " of scratch files") : "", ": ",
                        human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
                    ""});
 }
