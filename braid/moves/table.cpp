@@ -174,21 +174,21 @@ class Planner {
   }
 
   // Places each load as early as space allows, in the order of need. No load begins before one that is needed earlier.
+  // By next use, a chunk that would be loaded again at once stays.
   void place_loads(Table& table) {
     int earliest = 0;
     for (Gap& gap : gaps_) {
       if (gap.stays) continue;
       const int step = gap.to - gap.to % num_uses_;
-      const bool may_stay = request_.step_end == StepEnd::Keep || gap.from >= step;
-      if (request_.policy == Policy::NextUse && may_stay && fits(gap.from + 1, gap.to, gap.chunk, staying_capacity_)) {
-        gap.stays = true;
-        occupy(gap.from + 1, gap.to, gap.chunk);
-        continue;
-      }
+      const bool may_stay =
+          request_.policy == Policy::NextUse && (request_.step_end == StepEnd::Keep || gap.from >= step);
       const int least = std::max({step, gap.from + 1, earliest});
       int begin = gap.to;
+      if (may_stay && fits(gap.from + 1, gap.to, gap.chunk, staying_capacity_)) begin = gap.from + 1;
       while (begin > least && fits(begin - 1, begin, gap.chunk, request_.capacity)) --begin;
       occupy(begin, gap.to, gap.chunk);
+      gap.stays = may_stay && begin == gap.from + 1;
+      if (gap.stays) continue;
       table.loads.push_back({gap.chunk, begin - 1, gap.to});
       earliest = begin;
     }
