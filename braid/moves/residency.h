@@ -43,8 +43,9 @@ class Residency {
  public:
   Residency(std::vector<Chunk> chunks, const Request& request);
 
-  // Starts a step. REQUIRES: all uses have ended. Parameters that are loaded from now on are those of this step. If
-  // chunks stay in memory between steps (StepEnd::Keep), the caller has updated them there too.
+  // Starts a step, after the update. Parameters that are loaded from now on are those of this step. If chunks stay in
+  // memory between steps (StepEnd::Keep), the caller has updated all that are held there too; those of a step that
+  // ended early may still have been loading. REQUIRES: all uses have ended.
   Moves begin_step();
 
   // Announces that a part of the step needs the chunks. All of them are in memory, or being loaded, once the moves have

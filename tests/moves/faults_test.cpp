@@ -45,9 +45,22 @@ TEST(Faults, NameTheMove) {
   changed = table;
   changed.evictions.push_back({0, 5});
   EXPECT_EQ(first_fault(changed), "the chunks in memory at the end are not those of the beginning");
+}
+
+TEST(Faults, NameTheUse) {
+  const Table table = plan(kTrace, {20});
+  Table changed = table;
+  changed.loads[0].before = 1;
+  EXPECT_EQ(first_fault(changed), "use 2: chunk 2 is loaded for use 1");
   changed = table;
-  std::swap(changed.loads[0], changed.loads[1]);
-  EXPECT_NE(first_fault(changed), "");
+  changed.evictions.insert(changed.evictions.begin() + 1, {2, 1, Fate::Write});
+  EXPECT_EQ(first_fault(changed), "eviction of chunk 2 after use 1: it was not used since it was loaded");
+  changed = table;
+  changed.evictions.push_back({0, 6});
+  EXPECT_EQ(first_fault(changed), "an eviction is after no use, or not in order");
+  changed = table;
+  changed.loads.push_back({2, 6, 8});
+  EXPECT_EQ(first_fault(changed), "a load is after no use, or not in order");
 }
 
 TEST(Faults, LoadsBeginInTheirStep) {

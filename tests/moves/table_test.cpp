@@ -71,6 +71,8 @@ TEST(Table, ByHand) {
   EXPECT_EQ(table.initial, (std::vector<int>{0, 1}));
   EXPECT_EQ(table.loads, (std::vector<Load>{{2, 0, 2}, {0, 3, 5}}));
   EXPECT_EQ(table.evictions, (std::vector<Eviction>{{0, 0}, {2, 3, Fate::Write}}));
+  EXPECT_EQ(loaded_bytes(trace, table), 20);
+  EXPECT_EQ(written_bytes(trace, table), 10);
 }
 
 TEST(Table, ChunksStayIfAllFit) {
@@ -118,7 +120,19 @@ TEST(Table, NextUseLoadsFewerBytesThanLeastRecent) {
       EXPECT_LE(ratio(make_schedule("interleaved", {4, 8, 2}), 3, held, tied_bytes), 0.9) << held << ", " << tied_bytes;
     }
   }
-  EXPECT_EQ(ratio(schedule::gpipe(1, 4), 6, 4, 0), 16.0 / 40);
+}
+
+// The page of memory has this table.
+TEST(Table, LoadsOfThePolicies) {
+  const Trace trace = trace_of(schedule::gpipe(1, 4), 0, make_stages({std::vector<int64_t>(6, 8)}));
+  std::vector<std::vector<size_t>> loads;
+  for (const int64_t held : {2, 3, 4, 5}) {
+    loads.emplace_back();
+    for (const Policy policy : {Policy::NextUse, Policy::LeastRecent, Policy::FirstIn}) {
+      loads.back().push_back(plan(trace, {8 * held, policy}).loads.size());
+    }
+  }
+  EXPECT_EQ(loads, (std::vector<std::vector<size_t>>{{36, 44, 44}, {26, 42, 42}, {16, 40, 30}, {8, 38, 24}}));
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ TEST(NextUse, WrapsAround) {
   EXPECT_EQ(next.distance(1, 0), 1);
   EXPECT_EQ(next.distance(1, 1), 3);
   EXPECT_EQ(next.distance(2, 1), NextUse::kNever);
+  const NextUse equal({{{1}, {1}}, {{{0, 1}}}});
+  EXPECT_EQ(equal.farthest(std::vector<int>{1, 0}, 0), 0);
 }
 
 // Source: PatrickStar's unitest/test_eviction_policy.py (github.com/Tencent/PatrickStar, test_chunk_eviction). The
