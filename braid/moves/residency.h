@@ -1,7 +1,7 @@
 // Which chunks are in memory while a rank runs its steps. The runtime announces each use and gets the chunks to evict
 // and to load:
 //
-//   Residency residency({chunks, capacity});
+//   Residency residency(chunks, {.capacity = bytes, .ahead = bytes of the largest block});
 //   for each step:
 //     run(residency.begin_step());
 //     for each block that runs:
@@ -9,8 +9,8 @@
 //       compute;
 //       run(residency.after_use(chunks of the block));
 //
-//   run(moves):  for (Eviction)  wait if the chunk is still loading; write it if its fate says so; free its memory
-//                for (load)      allocate the chunk, start to read it
+//   run(moves):  evictions  wait if the chunk is still loading; write it if its fate says so; free its memory
+//                loads      allocate the chunk, start to read it
 //
 // The first step is traced: chunks are loaded when they are used, and the least recently used ones are evicted. The
 // next begin_step() makes the table of moves (table.h) and brings memory to its initial state. A step that differs from
@@ -27,13 +27,14 @@
 
 namespace braid::moves {
 
+// An eviction to make now.
 struct Departure {
   int chunk = 0;
   Fate fate = Fate::Drop;
   bool operator==(const Departure&) const = default;
 };
 
-// Moves to start now, in this order. The space of an evicted chunk is needed by the loads that follow.
+// Moves to start now, evictions first: the loads need the space of what leaves.
 struct Moves {
   std::vector<Departure> evictions;
   std::vector<int> loads;
@@ -55,7 +56,8 @@ class Residency {
   // Announces that the part has ended. REQUIRES: before_use() with the same chunks.
   Moves after_use(const std::vector<int>& chunks);
 
-  // Evicts all chunks, for a caller that needs their memory between steps or changes them on disk alone.
+  // Ends the step and evicts all chunks, for a caller that needs their memory between steps or changes them on disk
+  // alone. The next begin_step() loads what the table begins with. REQUIRES: all uses have ended.
   Moves clear();
 
   bool holds(int chunk) const { return held_[chunk]; }  // in memory, or being loaded
