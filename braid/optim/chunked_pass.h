@@ -73,8 +73,8 @@ class ChunkedPass {
   at::Tensor memory_;
   std::array<Slot, kChunksInMemory> slots_;
   Update update_;
-  int64_t next_ = -1;        // number of the next chunk to update; -1: none is left
-  int64_t final_from_ = 0;   // first element whose tensors of Access::Read are final
+  int64_t next_ = -1;       // number of the next chunk to update; -1: none is left
+  int64_t final_from_ = 0;  // first element whose tensors of Access::Read are final
 };
 
 }  // namespace braid::optim

@@ -173,7 +173,8 @@ ElementPass::Places<T> ElementPass::in_chunk(const StateStretch& stretch, const 
   const auto at = [&](int64_t element_bytes) {
     return chunk.memory[next++] + (stretch.place - chunk.begin) * element_bytes;
   };
-  for (int i = 0; i < rule_.num_states(); ++i) places.states[static_cast<size_t>(i)] = reinterpret_cast<T*>(at(sizeof(T)));
+  for (int i = 0; i < rule_.num_states(); ++i)
+    places.states[static_cast<size_t>(i)] = reinterpret_cast<T*>(at(sizeof(T)));
   if (store_.is_on_disk(store_.flat_master())) places.master = reinterpret_cast<T*>(at(sizeof(T)));
   if (store_.is_on_disk(store_.flat_grads())) places.grad = reinterpret_cast<const T*>(at(sizeof(T)));
   const at::Tensor& data = store_.flat_data();
@@ -235,7 +236,8 @@ void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>
   const uint8_t* const group_of_block = groups_.of_blocks().data() + block;
   if constexpr (std::is_same_v<T, float>) {
     if (type == at::kBFloat16) return update_on_host(range, static_cast<Bf16*>(places.data), group_of_block, of_groups);
-    if (type == at::kHalf) return update_on_host(range, static_cast<c10::Half*>(places.data), group_of_block, of_groups);
+    if (type == at::kHalf)
+      return update_on_host(range, static_cast<c10::Half*>(places.data), group_of_block, of_groups);
   }
   update_on_host(range, static_cast<NoData*>(places.data), group_of_block, of_groups);
 }

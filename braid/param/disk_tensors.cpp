@@ -68,7 +68,9 @@ void DiskTensors::add_to(const at::Tensor& memory, const at::Tensor& flat) {
   const int64_t length = flat.numel(), chunk = std::min(length, chunk_bytes_ / flat.element_size());
   const std::array<at::Tensor, 2> chunks{empty_on_blocks(chunk, flat.scalar_type()),
                                          empty_on_blocks(chunk, flat.scalar_type())};
-  const auto part = [&](const at::Tensor& of, int64_t begin) { return of.narrow(0, begin, std::min(chunk, length - begin)); };
+  const auto part = [&](const at::Tensor& of, int64_t begin) {
+    return of.narrow(0, begin, std::min(chunk, length - begin));
+  };
   const auto place = [&](int64_t begin) {
     const int64_t size = std::min(chunk, length - begin);
     return chunks[static_cast<size_t>(begin / chunk % 2)].narrow(0, 0, size);

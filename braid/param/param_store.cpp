@@ -12,6 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/param/collected_parameters.h"
 #include "braid/param/initial_values.h"
 #include "braid/param/memory_account.h"
 
@@ -20,57 +21,12 @@ namespace {
 
 int64_t aligned(int64_t elements) { return (elements + kSliceAlign - 1) / kSliceAlign * kSliceAlign; }
 
-void add_use(Parameter& param, const layout::ParamSpec& spec) {
-  const bool same = param.placement == spec.placement && param.init == spec.init && param.decay == spec.decay &&
-                    param.linear == spec.linear && param.trained == spec.trained;
-  check(same && param.uses == spec.uses, cat(spec.name, ": the places of a tied parameter describe it alike"));
-  check(0 <= spec.use && spec.use < spec.uses, cat(spec.name, ": use ", spec.use, " of ", spec.uses));
-  auto& uses = param.local_uses;
-  const auto place = std::lower_bound(uses.begin(), uses.end(), spec.use);
-  check(place == uses.end() || *place != spec.use, cat(spec.name, ": two blocks make use ", spec.use));
-  uses.insert(place, spec.use);
-}
-
-// Returns the parameters of the blocks that are trained, or those that are not.
-std::vector<Parameter> collect(const std::vector<layout::BlockSpec>& blocks, model::Trained trained) {
-  std::vector<Parameter> params;
-  for (const layout::BlockSpec& block : blocks) {
-    for (const layout::ParamSpec& spec : block.params) {
-      if (spec.trained != trained) continue;
-      auto found = std::find_if(params.begin(), params.end(), [&](const Parameter& p) { return p.name == spec.name; });
-      if (found == params.end()) {
-        Parameter param{spec.name,
-                        spec.placement,
-                        spec.init,
-                        spec.decay,
-                        spec.linear,
-                        spec.trained,
-                        static_cast<int>(params.size()),
-                        spec.uses};
-        found = params.insert(params.end(), std::move(param));
-      }
-      add_use(*found, spec);
-    }
-  }
-  return params;
-}
-
-// Returns for each parameter the first block that has it.
-std::vector<int> first_blocks(const std::vector<Parameter>& params, const std::vector<layout::BlockSpec>& blocks) {
-  std::vector<int> found;
-  for (const Parameter& param : params) {
-    const auto has_it = [&](const layout::BlockSpec& block) {
-      return std::any_of(block.params.begin(), block.params.end(), [&](auto& spec) { return spec.name == param.name; });
-    };
-    found.push_back(static_cast<int>(std::find_if(blocks.begin(), blocks.end(), has_it) - blocks.begin()));
-  }
-  return found;
-}
-
 }  // namespace
 
 ParamStore::ParamStore(const std::vector<layout::BlockSpec>& blocks, const StoreOptions& options)
-    : options_(options), params_(collect(blocks, model::Trained::Yes)), frozen_(collect(blocks, model::Trained::No)) {
+    : options_(options),
+      params_(parameters_of(blocks, model::Trained::Yes)),
+      frozen_(parameters_of(blocks, model::Trained::No)) {
   const at::ScalarType type = c10::typeMetaToScalarType(options.data.dtype());
   const bool rounds = type == at::kBFloat16 || type == at::kHalf;
   check(rounds || type == at::kFloat || type == at::kDouble, "parameters are float32, float64, bfloat16 or float16");
@@ -103,7 +59,8 @@ bool ParamStore::shards_gradients() const {
 
 // Returns a length whose parts are whole slices, and whole blocks of the disk in every type.
 int64_t ParamStore::unit_step() const {
-  const bool halves = has_parameters_on_disk() && c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())) < 4;
+  const bool halves =
+      has_parameters_on_disk() && c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())) < 4;
   return kSliceAlign * (halves ? 2 : 1) * options_.sharding.parts;
 }
 

@@ -38,8 +38,8 @@ class TreeOnDisk {
 
   DiskTensors& disk_;
   WriteBehind& writes_;
-  std::vector<at::Tensor> levels_;     // on disk: one waiting sum of each level
-  std::vector<char> is_taken_;         // by level: 1 if a sum waits on disk
+  std::vector<at::Tensor> levels_;      // on disk: one waiting sum of each level
+  std::vector<char> is_taken_;          // by level: 1 if a sum waits on disk
   std::map<Node, at::Tensor> waiting_;  // undefined: on disk; more sums of one level than one are in memory
 };
 

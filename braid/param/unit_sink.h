@@ -46,10 +46,10 @@ class UnitSink final : public GradSink {
 
   ParamStore& store_;
   GradLedger ledger_;
-  std::optional<WriteBehind> writes_;                // of the trees; none in fast mode
-  std::map<UnitUse, TreeOnDisk> trees_;              // empty in fast mode
+  std::optional<WriteBehind> writes_;                   // of the trees; none in fast mode
+  std::map<UnitUse, TreeOnDisk> trees_;                 // empty in fast mode
   std::map<std::pair<UnitUse, int>, Filling> filling_;  // by microbatch
-  std::map<int64_t, std::vector<at::Tensor>> free_;  // by length; empty if gradients are on disk
+  std::map<int64_t, std::vector<at::Tensor>> free_;     // by length; empty if gradients are on disk
 };
 
 }  // namespace braid::param

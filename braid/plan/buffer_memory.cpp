@@ -45,7 +45,8 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
   const double of_weight = is_resident(spec.memory.parameters) ? 0 : bytes.weights;
   const double of_gradient = is_resident(spec.memory.gradients) ? 0 : bytes.gradients;
   const ParameterSum block = in_units(run, share.block);
-  const double table = std::min(static_cast<double>(spec.model.vocab) * spec.model.width / layout.tensor, share.ends.count);
+  const double table =
+      std::min(static_cast<double>(spec.model.vocab) * spec.model.width / layout.tensor, share.ends.count);
   const bool two_tables = layout.pipe == 1 && spec.model.output_weights == OutputWeights::Untied;
   const double end = share.ends.all() - (two_tables ? table : 0);
   const ActivationBytes x(spec, layout);
@@ -70,7 +71,8 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const ParameterSum all = in_units(run, share.parameters);
   if (all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
-  const bool moves_gradients = !is_resident(spec.memory.gradients), moves_weights = !is_resident(spec.memory.parameters);
+  const bool moves_gradients = !is_resident(spec.memory.gradients),
+             moves_weights = !is_resident(spec.memory.parameters);
   const bool sums_units = spec.sync.zero >= 2 && spec.train.reduction == Reduction::Fast && !moves_gradients;
   const bool gathers = spec.sync.zero == 3 && !moves_weights;
   const double moved = moves_gradients || moves_weights ? moved_unit_bytes(run, share) : 0;

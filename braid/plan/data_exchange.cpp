@@ -28,8 +28,8 @@ double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
          std::max(ranks * bytes.written / cluster.disk.write_bytes_per_second, out);
 }
 
-// Returns the seconds that the passes of a microbatch wait for weights and gradients that are moved block by block while
-// other blocks compute. `held` is what this rank has of them.
+// Returns the seconds that the passes of a microbatch wait for weights and gradients that are moved block by block
+// while other blocks compute. `held` is what this rank has of them.
 double moves_of_passes(const PlannedRun& run, const RankShare& share, const StateBytes& held) {
   const MemorySpec& tiers = run.spec.memory;
   const double m = run.layout.microbatches;
@@ -48,8 +48,7 @@ double offload_seconds(const PlannedRun& run, const StateBytes& held) {
   const double states = on(tiers.optimizer, held.optimizer), weights = on(tiers.parameters, held.weights);
   // Weights that are not rounded are the masters, which the update reads too.
   const double masters = held.weights < held.gradients ? 0 : weights;
-  return move_seconds(run, tiers.optimizer,
-                      {states + masters + on(tiers.gradients, held.gradients), states + weights});
+  return move_seconds(run, tiers.optimizer, {states + masters + on(tiers.gradients, held.gradients), states + weights});
 }
 
 namespace {
@@ -182,7 +181,8 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
                        weights - unread_bytes(part, spec)});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
-  const double moves = layout.microbatches * moves_of_passes(run, share, held_bytes(spec, layout, formulas, share.parameters));
+  const double moves =
+      layout.microbatches * moves_of_passes(run, share, held_bytes(spec, layout, formulas, share.parameters));
   if (x.parts.empty()) return moves;
   x.forward = share.passes.forward.total();
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();

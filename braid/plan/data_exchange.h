@@ -9,9 +9,9 @@
 
 namespace braid::plan {
 
-// Returns the seconds that the transfers of an update take: optimizer states to the device and back, offloaded gradients
-// to it, offloaded weights back; `held` are those that the rank updates. 0 without offloading. The transfer overlaps the
-// update part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2).
+// Returns the seconds that the transfers of an update take: optimizer states to the device and back, offloaded
+// gradients to it, offloaded weights back; `held` are those that the rank updates. 0 without offloading. The transfer
+// overlaps the update part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2).
 //
 //   host   both directions at once, over the device's own link
 //   disk   reads, then writes; all ranks of a node share its one disk, and each is assumed to have equally many bytes.
@@ -38,7 +38,8 @@ inline constexpr int kMostStagesGathered = 3;
 int num_updates(const PlannedRun& run);
 
 // Returns the seconds of an update's gradient and weight exchanges that computation does not hide, moves of offloaded
-// weights and gradients among them. The exchanges of a step with one update are (Rajbhandari et al., "ZeRO", 2020, section 7):
+// weights and gradients among them. The exchanges of a step with one update are (Rajbhandari et al., "ZeRO", 2020,
+// section 7):
 //
 //   ZeRO 0   an all-reduce of the gradients
 //   ZeRO 1   a reduce-scatter of the gradients, an all-gather of the weights

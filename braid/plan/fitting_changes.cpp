@@ -31,7 +31,8 @@ std::vector<Alternatives> alternatives(const RunSpec& spec) {
   for (const char* policy : {"selective", "full"}) {
     if (spec.memory.recompute == policy) recompute.clear();
     if (spec.memory.recompute == policy || spec.memory.recompute == "full") continue;
-    recompute.push_back({{cat("memory.recompute=", policy)}, [policy](RunSpec& run) { run.memory.recompute = policy; }});
+    recompute.push_back(
+        {{cat("memory.recompute=", policy)}, [policy](RunSpec& run) { run.memory.recompute = policy; }});
   }
   for (int stage = spec.sync.zero + 1; stage <= 3 && spec.mesh.data > 1; ++stage) {
     zero.push_back({{cat("sync.zero=", stage)}, [stage](RunSpec& run) { run.sync.zero = stage; }});

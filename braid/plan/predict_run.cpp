@@ -141,8 +141,8 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
     const bool lacks_host = tier == Tier::Host && cluster.host.bytes == 0;
     const bool lacks_disk = tier == Tier::Disk && cluster.disk.read_bytes_per_second == 0;
     if (!lacks_host && !lacks_disk) return;
-    found.push_back({key, cat(tier),
-                     cat("needs a [", tier, "] in the cluster file, which ", cluster.name, " has not"), "resident"});
+    found.push_back({key, cat(tier), cat("needs a [", tier, "] in the cluster file, which ", cluster.name, " has not"),
+                     "resident"});
   };
   needs("memory.optimizer", spec.memory.optimizer);
   needs("memory.gradients", spec.memory.gradients);

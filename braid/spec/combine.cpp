@@ -111,7 +111,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::UserPipeline, "a pipeline of user modules", "", [](const RunSpec&) { return false; }},
 };
 
-constexpr const char* kHostTier = "host memory is the device's memory on CPUs, and for other devices it is not built yet";
+constexpr const char* kHostTier =
+    "host memory is the device's memory on CPUs, and for other devices it is not built yet";
 constexpr const char* kServersShard = "the servers have the optimizer, and share out what it keeps (sync.servers)";
 
 const FeatureRow& row(Feature feature) {

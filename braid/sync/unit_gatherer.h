@@ -1,5 +1,6 @@
 // Gathers parameters that are sharded over ranks, or on disk, or both. A block's parameters are whole while the block
-// runs (ZeRO stage 3; Rajbhandari et al. 2020, section 5.3; on disk: ZeRO-Infinity, Rajbhandari et al. 2021, section 5).
+// runs (ZeRO stage 3; Rajbhandari et al. 2020, section 5.3; on disk: ZeRO-Infinity, Rajbhandari et al. 2021, section
+// 5).
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ namespace braid::sync {
 
 class UnitSums {
  public:
-  // REQUIRES: the arguments and the members of `groups` outlive this; `sink` is that of `store`. Methods throw CommError,
-  // and RunError if the disk fails. Collective: all ranks of the group call them in the same order.
+  // REQUIRES: the arguments and the members of `groups` outlive this; `sink` is that of `store`. Methods throw
+  // CommError, and RunError if the disk fails. Collective: all ranks of the group call them in the same order.
   UnitSums(param::ParamStore& store, param::UnitSink& sink, ReplicaGroups groups);
 
   // Called when the gradients of `param` are complete on this rank. Ends the sums of units before its own.

@@ -37,7 +37,8 @@ void Zero::plan_pieces() {
       of_param_[params[p].name].push_back(static_cast<int>(pieces_.size()));
     }
     const int count = unit.num_params;
-    pieces_.push_back({static_cast<int>(u), unit.begin, unit.end, count, count, {}, name_of_unit("gradients", store_, u)});
+    pieces_.push_back(
+        {static_cast<int>(u), unit.begin, unit.end, count, count, {}, name_of_unit("gradients", store_, u)});
   }
   for (const param::Parameter& param : params) {
     const int u = store_.unit_of(param);

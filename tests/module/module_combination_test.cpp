@@ -125,25 +125,10 @@ const std::vector<Switch> kSwitches = {
 };
 
 // There is no option for them: modules say themselves what of this they are.
-const std::vector<spec::Feature> kNotOffered = {DocumentAttention,
-                                                LossScaling,
-                                                SelectiveRecompute,
-                                                Experts,
-                                                HostOptimizer,
-                                                DiskOptimizer,
-                                                HostGradients,
-                                                DiskGradients,
-                                                HostParameters,
-                                                DiskParameters,
-                                                UnequalShares,
-                                                Context,
-                                                Expert,
-                                                Tensor,
-                                                SequenceParallel,
-                                                CopiedKeyHeads,
-                                                Reproducible,
-                                                RatesByName,
-                                                ProcessRanks};
+const std::vector<spec::Feature> kNotOffered = {
+    DocumentAttention, LossScaling,    SelectiveRecompute, Experts,       HostOptimizer, DiskOptimizer, HostGradients,
+    DiskGradients,     HostParameters, DiskParameters,     UnequalShares, Context,       Expert,        Tensor,
+    SequenceParallel,  CopiedKeyHeads, Reproducible,       RatesByName,   ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
 std::vector<std::string> reasons(const std::vector<spec::Feature>& on) {
