@@ -45,8 +45,14 @@ LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"], ["mesh.context=2", "mesh.pipe=2", '
 DISK = ['memory.optimizer="disk"', "memory.chunk_mb=0.25", f'memory.paths=["{pathlib.Path(BINARY).parent}"]']
 LAYOUTS += [DISK, [*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8"]]
 LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "mesh.pipe=2", "checkpoint.async=true"]]
+GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
+BOTH = [*GRADIENTS, 'memory.parameters="disk"']
+LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
+        GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
+        [*GRADIENTS, "mesh.data=2", "sync.zero=2"], [*BOTH, "mesh.tensor=2"],
+        [*PARAMETERS, "train.microbatch=16", 'memory.recompute="full"'],
         NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),
         *[[*groups, *more] for groups in (FIRST_HALF, NORMS, HEAD, MATRICES, frozen("blocks.[02].*")) for more in (
             ["mesh.data=2", "sync.zero=1"], ["mesh.pipe=2"], ["mesh.tensor=2"],

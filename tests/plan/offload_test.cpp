@@ -42,6 +42,39 @@ TEST(Offload, MovesTheOptimizersStatesAndNothingElse) {
   }
 }
 
+// A rank holds the units in use of what is moved. The rest of 2 bytes of a weight and 4 of its gradient is on the tier.
+TEST(Offload, MovesGradientsAndParametersToo) {
+  const RunSpec here = run_to(Tier::Disk);
+  const Prediction kept = predict_run(here, node());
+  RunSpec there = here;
+  there.memory.gradients = there.memory.parameters = Tier::Disk;
+  const Prediction moved = predict_run(there, node());
+  EXPECT_EQ(moved.memory[0].parameters, 0);
+  EXPECT_EQ(moved.memory[0].gradients, 0);
+  EXPECT_EQ(moved.memory[0].activations, kept.memory[0].activations);
+  EXPECT_EQ(moved.offloaded_bytes - kept.offloaded_bytes, 8 * (kept.memory[0].parameters + kept.memory[0].gradients));
+  EXPECT_GT(moved.memory[0].communication, 0);
+  EXPECT_LT(moved.memory[0].total(), kept.memory[0].total());
+}
+
+// Each microbatch reads the weights twice and writes its gradients, and all but the first read the sums before them.
+TEST(Offload, MovesOfPassesThatComputationDoesNotHideCount) {
+  RunSpec run = run_to(Tier::Disk);
+  run.mesh.data = 1;
+  run.memory.gradients = run.memory.parameters = Tier::Disk;
+  const Prediction known = predict_run(run, node());
+  RunSpec resident = run;
+  resident.memory.gradients = resident.memory.parameters = Tier::Resident;
+  const Prediction kept = predict_run(resident, node());
+  const auto weights = static_cast<double>(kept.memory[0].parameters), sums = static_cast<double>(kept.memory[0].gradients);
+  const double m = 16;
+  const double moves = m * (2 * weights / 6e9 + sums / 4e9) + (m - 1) * sums / 6e9;
+  const double exposed = known.seconds.data - kept.seconds.data;
+  EXPECT_LE(exposed, moves);
+  EXPECT_GE(exposed, moves - known.seconds.compute);
+  EXPECT_GT(exposed, 0);
+}
+
 // 12 bytes of each parameter each way: over each device's own link at once, or all of a node one way after the other.
 TEST(Offload, TakesWhatItsBytesTakeOnTheirWay) {
   const double states = static_cast<double>(predict_run(run_to(Tier::Resident), node()).memory[0].moments);

@@ -51,6 +51,23 @@ TEST(MemoryLimit, StatesAreOnDiskWhereTheyDoNotFit) {
   EXPECT_EQ(limited(disk, 1.01 * gib_of(resident)).memory.optimizer, Tier::Disk) << "as given";
 }
 
+TEST(MemoryLimit, GradientsAndParametersFollowWhereThatIsNotEnough) {
+  const RunSpec optimizer = run_spec({"memory.optimizer=disk"});
+  const RunSpec gradients = run_spec({"memory.optimizer=disk", "memory.gradients=disk"});
+  const RunSpec all = run_spec({"memory.optimizer=disk", "memory.gradients=disk", "memory.parameters=disk"});
+  ASSERT_LT(gib_of(gradients), 0.95 * gib_of(optimizer));
+  ASSERT_LT(gib_of(all), 0.95 * gib_of(gradients));
+  const auto tiers = [](const MemorySpec& memory) {
+    return std::vector{memory.optimizer, memory.gradients, memory.parameters};
+  };
+  const auto tiers_within = [&](double gib) { return tiers(limited(run_spec(), gib).memory); };
+  EXPECT_EQ(tiers_within(1.01 * gib_of(optimizer)), (std::vector{Tier::Disk, Tier::Resident, Tier::Resident}));
+  EXPECT_EQ(tiers_within(1.01 * gib_of(gradients)), (std::vector{Tier::Disk, Tier::Disk, Tier::Resident}));
+  EXPECT_EQ(tiers_within(1.01 * gib_of(all)), (std::vector{Tier::Disk, Tier::Disk, Tier::Disk}));
+  const RunSpec kept = run_spec({"memory.gradients=resident", "memory.parameters=resident"});
+  EXPECT_NE(refusal(kept, 1.01 * gib_of(gradients)).find("; with memory.gradients=disk it holds "), std::string::npos);
+}
+
 TEST(MemoryLimit, CopiesForCheckpointsCount) {
   const RunSpec plain = run_spec({"memory.optimizer=resident"});
   const RunSpec async = run_spec({"memory.optimizer=resident", "checkpoint.async=true"});
