@@ -91,17 +91,26 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind) {
   return 2;
 }
 
-StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum) {
-  const double element = element_bytes(type), single = 4;
+namespace {
+
+double master_bytes(DType type) { return std::max(element_bytes(type), kFloatBytes); }
+
+double moment_bytes(DType type, StateType states) {
+  return states == StateType::BFloat16 ? element_bytes(DType::BFloat16) : master_bytes(type);
+}
+
+}  // namespace
+
+StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum, StateType states) {
+  const double element = element_bytes(type), single = kFloatBytes;
   if (is_torchtitan(formulas)) {
-    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments), single * sum.frozen,
-            single * sum.forward_only};
+    const double optimizer = single * sum.count + moment_bytes(DType::Float32, states) * sum.moments;
+    return {element * sum.count, single * sum.count, optimizer, single * sum.frozen, single * sum.forward_only};
   }
   const bool narrow = element < single;
   const bool narrow_gradients = formulas == FormulaSet::Megatron && type == DType::Float16;
-  const double of_moment = narrow ? single : element;
   return {element * sum.count, (narrow && !narrow_gradients ? single : element) * sum.count,
-          of_moment * sum.moments + (narrow ? single : 0) * sum.count, element * sum.frozen,
+          moment_bytes(type, states) * sum.moments + (narrow ? single : 0) * sum.count, element * sum.frozen,
           element * sum.forward_only};
 }
 
@@ -126,7 +135,7 @@ std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLa
   const auto add = [&](ParameterSum sum, RankGroup copies) {
     if (sum.all() == 0) return;
     sum.moments *= served_share(spec, copies);
-    const StateBytes bytes = state_bytes(spec.train.dtype, formulas, sum);
+    const StateBytes bytes = state_bytes(spec.train.dtype, formulas, sum, spec.optimizer.state_dtype);
     const double summed = sum.reduced.summed > 0 ? sum.reduced.summed : bytes.gradients;
     all.push_back({bytes, summed, copies, num_shards(spec, layout, copies)});
   };
@@ -166,7 +175,7 @@ double served_share(const RunSpec& spec, RankGroup copies) {
 
 namespace {
 
-double master_bytes(const RunSpec& spec) { return std::max(element_bytes(spec.train.dtype), kFloatBytes); }
+double master_bytes(const RunSpec& spec) { return master_bytes(spec.train.dtype); }
 
 }  // namespace
 
@@ -191,9 +200,11 @@ double save_bytes(const RunSpec& spec, const ParameterSum& of_rank, RankGroup co
 
 double snapshot_bytes(const RunSpec& spec, const RunLayout& layout, const StageParameters& parameters) {
   if (!spec.checkpoint.async) return 0;
-  const auto of = [&](const ParameterSum& sum, RankGroup copies) { return (sum.count + sum.moments) / copies.size; };
-  return master_bytes(spec) *
-         (of(parameters.shared, layout.gradient_group) + of(parameters.experts, layout.expert_gradient_group));
+  const double of_moment = moment_bytes(spec.train.dtype, spec.optimizer.state_dtype);
+  const auto of = [&](const ParameterSum& sum, RankGroup copies) {
+    return (master_bytes(spec) * sum.count + of_moment * sum.moments) / copies.size;
+  };
+  return of(parameters.shared, layout.gradient_group) + of(parameters.experts, layout.expert_gradient_group);
 }
 
 double replication_bytes(const RunSpec& spec, RankGroup copies) {

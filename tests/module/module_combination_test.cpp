@@ -122,6 +122,7 @@ const std::vector<Switch> kSwitches = {
     {ParameterServers, "replication", [](Asked& asked) { asked.sync.replication = ReplicationKind::ParameterServer; },
      kReplicas},
     {MatrixUpdates, "kind", [](Asked& asked) { asked.servers.kind = OptimizerKind::Muon; }, kParallel},
+    {NarrowStates, "state type", [](Asked& asked) { asked.servers.state_dtype = StateType::BFloat16; }, kParallel},
 };
 
 // There is no option for them: modules say themselves what of this they are.

@@ -146,6 +146,10 @@ TEST(BadRun, Devices) {
       {"",
        {"train.device=cuda", "memory.optimizer=disk"},
        "memory.optimizer = \"disk\": needs train.device = \"cpu\": updates of states on disk are on the host"},
+      {"",
+       {"train.device=cuda", "optimizer.state_dtype=bfloat16"},
+       "optimizer.state_dtype = \"bfloat16\": needs train.device = \"cpu\": updates of 16-bit states are not built for "
+       "devices yet; nearest valid is \"float32\""},
       {"", {"train.cuda_graph=on"}, "train.cuda_graph = \"on\": must be \"auto\" or \"off\"; nearest valid is \"off\""},
   });
 }
@@ -252,6 +256,25 @@ TEST(BadRun, ExpertsThatArePlanned) {
       limits);
 }
 
+TEST(BadRun, TypesOfOptimizerStates) {
+  expect_complaints({
+      {"", {"optimizer.state_dtype=bfloat16", "train.dtype=bfloat16"}, "accepted"},
+      {"", {"optimizer.state_dtype=float32", "train.dtype=float64"}, "accepted"},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "train.dtype=float64"},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" when train.dtype is \"float64\", whose states are "
+       "float64; nearest valid is \"float32\""},
+      {"",
+       {"optimizer.state_dtype=int8"},
+       "optimizer.state_dtype = \"int8\": must be \"float32\" or \"bfloat16\"; nearest valid is \"float32\""},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "sync.replication=parameter-server"},
+       "sync.replication = \"parameter-server\": must be \"all-reduce\" with 16-bit optimizer states, since the "
+       "servers "
+       "have the optimizer's states, in the type of masters; nearest valid is \"all-reduce\""},
+  });
+}
+
 TEST(BadRun, FeaturesThatAreNotBuilt) {
   expect_complaints({
       {"",
@@ -269,6 +292,14 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
        {"memory.optimizer=disk", "optimizer.kind=muon"},
        "memory.optimizer = \"disk\": must be \"auto\" with updates of whole matrices, since a matrix is updated as a "
        "whole, not in chunks; nearest valid is \"auto\""},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "memory.optimizer=disk"},
+       "memory.optimizer = \"disk\": must be \"auto\" with 16-bit optimizer states, since chunks of 16-bit states are "
+       "not built yet; nearest valid is \"auto\""},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "optimizer.kind=muon"},
+       "optimizer.kind = \"muon\": must be \"adamw\" with 16-bit optimizer states, since momenta of whole matrices are "
+       "float32; nearest valid is \"adamw\""},
       {"", {"memory.paths=[\"\"]"}, "memory.paths = [\"\"]: must not hold an empty path; nearest valid is []"},
   });
 }
