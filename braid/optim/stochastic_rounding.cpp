@@ -35,24 +35,46 @@ mesh::Placement with_merged_dims(const mesh::Placement& whole) {
   return merged;
 }
 
-// Writes the words of elements [first, first + count) of a stream. A block of Philox has those of four elements.
-void draw_run(uint64_t key, int64_t step, int64_t first, int64_t count, uint32_t* words) {
-  const auto low = [](int64_t v) { return static_cast<uint32_t>(v); };
-  const auto high = [](int64_t v) { return static_cast<uint32_t>(static_cast<uint64_t>(v) >> 32); };
-  const auto four = [&](int64_t block) {
-    return philox_words({{low(block), high(block), low(step), high(step)}}, key);
-  };
-  const int64_t end = first + count;
-  int64_t i = first;
-  const auto draw_until = [&](int64_t stop) {
-    for (; i < stop; ++i) words[i - first] = four(i / 4).at[i % 4];
-  };
-  draw_until(std::min(end, (first + 3) / 4 * 4));
-  for (; i + 4 <= end; i += 4) {
-    const PhiloxWords drawn = four(i / 4);
-    std::copy_n(drawn.at, 4, words + (i - first));
+constexpr int kBatch = 16;  // counters that are computed together
+
+// Writes the words of `kBatch` blocks of a stream from `first` on: philox_words() in loops that vectorise.
+void draw_batch(uint64_t key, uint64_t step, uint64_t first, uint32_t* words) {
+  uint32_t c[4][kBatch];
+  for (int j = 0; j < kBatch; ++j) {
+    const uint64_t block = first + static_cast<uint64_t>(j);
+    c[0][j] = static_cast<uint32_t>(block), c[1][j] = static_cast<uint32_t>(block >> 32);
+    c[2][j] = static_cast<uint32_t>(step), c[3][j] = static_cast<uint32_t>(step >> 32);
   }
-  draw_until(end);
+  uint32_t low_key = static_cast<uint32_t>(key), high_key = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int j = 0; j < kBatch; ++j) {
+      const uint64_t x = uint64_t{0xD2511F53} * c[0][j], y = uint64_t{0xCD9E8D57} * c[2][j];
+      const uint32_t second = c[1][j], fourth = c[3][j];
+      c[0][j] = static_cast<uint32_t>(y >> 32) ^ second ^ low_key, c[1][j] = static_cast<uint32_t>(y);
+      c[2][j] = static_cast<uint32_t>(x >> 32) ^ fourth ^ high_key, c[3][j] = static_cast<uint32_t>(x);
+    }
+    low_key += 0x9E3779B9, high_key += 0xBB67AE85;
+  }
+  for (int j = 0; j < kBatch; ++j) {
+    for (int i = 0; i < 4; ++i) words[4 * j + i] = c[i][j];
+  }
+}
+
+// Writes the words of elements [first, first + count) of a stream. A block of Philox has those of four elements.
+void draw_run(uint64_t key, uint64_t step, int64_t first, int64_t count, uint32_t* words) {
+  constexpr int64_t kDrawn = 4 * kBatch;
+  uint32_t some[kDrawn];
+  const int64_t end = first + count;
+  for (int64_t i = first; i < end;) {
+    const int64_t block = i / 4, stop = std::min(end, 4 * block + kDrawn);
+    if (i % 4 == 0 && stop - i == kDrawn) {
+      draw_batch(key, step, static_cast<uint64_t>(block), words + (i - first));
+    } else {
+      draw_batch(key, step, static_cast<uint64_t>(block), some);
+      std::copy(some + i % 4, some + (stop - 4 * block), words + (i - first));
+    }
+    i = stop;
+  }
 }
 
 // Calls run(global index, local index, count) for the elements of `piece` among elements [begin, end) of the local
@@ -97,7 +119,7 @@ void StochasticRounding::draw(int64_t block, int64_t step, uint32_t* words) cons
   const int64_t end = std::min(begin + kRoundedBlock, mesh::num_elements(slice.placement.local_shape));
   for (const mesh::Piece& piece : slice.placement.pieces) {
     for_each_run(slice.placement, piece, {begin, end}, [&](int64_t global, int64_t local, int64_t count) {
-      draw_run(slice.key, step, global, count, words + (local - begin));
+      draw_run(slice.key, static_cast<uint64_t>(step), global, count, words + (local - begin));
     });
   }
 }

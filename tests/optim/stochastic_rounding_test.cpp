@@ -75,6 +75,18 @@ TEST(StochasticRounding, BitsAreThoseOfTheWholeTensorOnEveryPlacement) {
   expect_words_of_the_whole(mesh::replicated({}));
 }
 
+// Later versions draw the same, so that runs of earlier ones resume with their bits.
+TEST(StochasticRounding, BitsAreThoseOfPhilox) {
+  const uint64_t key = stream_key(5, "optimizer.state_dtype/w");
+  for (const int64_t step : {int64_t{3}, (int64_t{7} << 32) + 3}) {
+    const auto words = words_of(mesh::replicated({2001}), step);
+    for (uint32_t i = 0; i < words.size(); ++i) {
+      const auto high = static_cast<uint32_t>(step >> 32);
+      EXPECT_EQ(words[i], philox_words({{i / 4, 0, 3, high}}, key).at[i % 4]) << i;
+    }
+  }
+}
+
 TEST(StochasticRounding, BitsDifferBetweenSeedsParametersAndUpdates) {
   const mesh::Placement placement = mesh::replicated({kBlock});
   const auto words = words_of(placement);

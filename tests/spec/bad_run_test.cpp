@@ -149,7 +149,7 @@ TEST(BadRun, Devices) {
       {"",
        {"train.device=cuda", "optimizer.state_dtype=bfloat16"},
        "optimizer.state_dtype = \"bfloat16\": needs train.device = \"cpu\": updates of 16-bit states are not built for "
-       "devices yet; nearest valid is \"float32\""},
+       "devices yet"},
       {"", {"train.cuda_graph=on"}, "train.cuda_graph = \"on\": must be \"auto\" or \"off\"; nearest valid is \"off\""},
   });
 }
@@ -263,15 +263,12 @@ TEST(BadRun, TypesOfOptimizerStates) {
       {"",
        {"optimizer.state_dtype=bfloat16", "train.dtype=float64"},
        "optimizer.state_dtype = \"bfloat16\": must be \"float32\" when train.dtype is \"float64\", whose states are "
-       "float64; nearest valid is \"float32\""},
-      {"",
-       {"optimizer.state_dtype=int8"},
-       "optimizer.state_dtype = \"int8\": must be \"float32\" or \"bfloat16\"; nearest valid is \"float32\""},
+       "float64"},
+      {"", {"optimizer.state_dtype=int8"}, "optimizer.state_dtype = \"int8\": must be \"float32\" or \"bfloat16\""},
       {"",
        {"optimizer.state_dtype=bfloat16", "sync.replication=parameter-server"},
-       "sync.replication = \"parameter-server\": must be \"all-reduce\" with 16-bit optimizer states, since the "
-       "servers "
-       "have the optimizer's states, in the type of masters; nearest valid is \"all-reduce\""},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with parameter server, since the servers have the "
+       "optimizer's states, in the type of masters; nearest valid is \"float32\""},
   });
 }
 
@@ -294,12 +291,14 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
        "whole, not in chunks; nearest valid is \"auto\""},
       {"",
        {"optimizer.state_dtype=bfloat16", "memory.optimizer=disk"},
-       "memory.optimizer = \"disk\": must be \"auto\" with 16-bit optimizer states, since chunks of 16-bit states are "
-       "not built yet; nearest valid is \"auto\""},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with optimizer states on disk, since chunks of "
+       "16-bit "
+       "states are not built yet; nearest valid is \"float32\""},
       {"",
        {"optimizer.state_dtype=bfloat16", "optimizer.kind=muon"},
-       "optimizer.kind = \"muon\": must be \"adamw\" with 16-bit optimizer states, since momenta of whole matrices are "
-       "float32; nearest valid is \"adamw\""},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with updates of whole matrices, since momenta of "
+       "whole "
+       "matrices are float32; nearest valid is \"float32\""},
       {"", {"memory.paths=[\"\"]"}, "memory.paths = [\"\"]: must not hold an empty path; nearest valid is []"},
   });
 }
