@@ -122,7 +122,6 @@ const std::vector<Switch> kSwitches = {
     {ParameterServers, "replication", [](Asked& asked) { asked.sync.replication = ReplicationKind::ParameterServer; },
      kReplicas},
     {MatrixUpdates, "kind", [](Asked& asked) { asked.servers.kind = OptimizerKind::Muon; }, kParallel},
-    {NarrowStates, "state type", [](Asked& asked) { asked.servers.state_dtype = StateType::BFloat16; }, kParallel},
 };
 
 // There is no option for them: modules say themselves what of this they are.
@@ -140,6 +139,7 @@ const std::vector<spec::Feature> kNotOffered = {DocumentAttention,
                                                 CopiedKeyHeads,
                                                 Reproducible,
                                                 RatesByName,
+                                                NarrowStates,
                                                 ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
