@@ -5,11 +5,13 @@
 
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
+#include "braid/mesh/flat_range.h"
 
 namespace braid::optim {
 namespace {
 
 constexpr int64_t kRoundedBlock = param::ParamStore::kAlign;
+constexpr int kBatch = 16;  // blocks of Philox that are computed together
 
 // Merges trailing dims that every piece covers into the last dim that a piece splits, so that runs are long.
 mesh::Placement with_merged_dims(const mesh::Placement& whole) {
@@ -34,8 +36,6 @@ mesh::Placement with_merged_dims(const mesh::Placement& whole) {
   }
   return merged;
 }
-
-constexpr int kBatch = 16;  // counters that are computed together
 
 // Writes the words of `kBatch` blocks of a stream from `first` on: philox_words() in loops that vectorise.
 void draw_batch(uint64_t key, uint64_t step, uint64_t first, uint32_t* words) {
