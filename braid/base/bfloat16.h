@@ -20,4 +20,14 @@ inline Bf16 narrow(float value) {
   return static_cast<Bf16>((rounded & ~is_nan) | (0x7fc0u & is_nan));
 }
 
+// Rounds stochastically, with `random` uniform in 0 .. 65535: up in magnitude if the sum of `random` and the lower 16
+// bits carries, hence with exactly the probability that makes the mean of the result the value. A value of the format
+// stays as it is, and so does a NaN.
+inline Bf16 narrow_randomly(float value, uint32_t random) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + random) >> 16;
+  const uint32_t is_nan = static_cast<uint32_t>(static_cast<int32_t>(0x7f800000u - (bits & 0x7fffffffu)) >> 31);
+  return static_cast<Bf16>((rounded & ~is_nan) | (0x7fc0u & is_nan));
+}
+
 }  // namespace braid

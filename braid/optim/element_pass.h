@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "braid/optim/element_rule.h"
 #include "braid/optim/optimizer.h"
 #include "braid/optim/parameter_groups.h"
+#include "braid/optim/stochastic_rounding.h"
 
 namespace braid::optim {
 
@@ -22,11 +24,11 @@ using ParamFilter = std::function<bool(const param::Parameter&)>;
 std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const ParamFilter& takes);
 // Returns a state of zeros for the elements of `stretches`, on store.disk() if there is one.
 OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches,
-                        const param::ParamStore& store);
+                        const param::ParamStore& store, at::ScalarType type);
 
 class ElementPass {
  public:
-  // REQUIRES: `groups` and `store` outlive this.
+  // REQUIRES: `groups` and `store` outlive this. States in bfloat16 are on the CPU, and not on a disk.
   ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store,
               const ParamFilter& takes = {});
 
@@ -61,8 +63,9 @@ class ElementPass {
   const ParameterGroups& groups_;
   param::ParamStore& store_;
   const std::vector<StateStretch> stretches_;
-  std::unique_ptr<ChunkedPass> on_disk_;  // over what is on disk; null: all is in memory
-  at::Tensor groups_on_device_;           // groups.of_blocks() on the store's device; undefined on the CPU
+  std::optional<StochasticRounding> rounding_;  // of states in bfloat16; empty: states are of the masters' type
+  std::unique_ptr<ChunkedPass> on_disk_;        // over what is on disk; null: all is in memory
+  at::Tensor groups_on_device_;                 // groups.of_blocks() on the store's device; undefined on the CPU
 };
 
 }  // namespace braid::optim

@@ -18,6 +18,7 @@ struct ElementRule {
   double beta1 = 0.9, beta2 = 0.999;        // used by Lion, AdamW
   double eps = 1e-8;                        // used by Adagrad, AdamW
   double weight_decay = 0;
+  StateType states = StateType::Float32;  // type of a trainer's states; servers have the masters' type
 
   // Returns the names of its per-element states: "adamw.first_moment", "adamw.second_moment".
   std::vector<const char*> state_names() const;
@@ -32,7 +33,8 @@ inline ElementRule element_rule(const OptimizerSpec& spec) {
           .beta1 = spec.beta1,
           .beta2 = spec.beta2,
           .eps = spec.eps,
-          .weight_decay = spec.weight_decay};
+          .weight_decay = spec.weight_decay,
+          .states = spec.state_dtype};
 }
 
 // The values shared by all elements of one update.

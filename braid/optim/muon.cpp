@@ -80,7 +80,7 @@ Muon::Muon(const OptimizerSpec& spec, param::ParamStore& store, Communicator* sh
 
 std::vector<OptimizerState> Muon::zero_states() const {
   std::vector<OptimizerState> states = rest_.zero_states();
-  states.insert(states.begin(), zeros_of("muon.momentum", stretches_, store_));
+  states.insert(states.begin(), zeros_of("muon.momentum", stretches_, store_, store_.flat_master().scalar_type()));
   return states;
 }
 

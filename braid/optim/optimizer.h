@@ -35,7 +35,7 @@ struct StateStretch {
 struct OptimizerState {
   std::string name;  // "adamw.first_moment"; a checkpoint stores it under this name, "/" and the parameter's name
   std::vector<StateStretch> stretches;  // the parts that this rank owns of the parameters with this state
-  at::Tensor flat;                      // 1-D, of the masters' type
+  at::Tensor flat;                      // 1-D, of the masters' type or, with OptimizerSpec::state_dtype, bfloat16
 };
 
 class Optimizer {

@@ -83,6 +83,7 @@ class ParamStore {
   int64_t num_flat() const { return layout_.num_elements; }                             // elements of a whole buffer
   int64_t num_owned() const { return layout_.num_elements / options_.sharding.parts; }  // elements it updates
   Reduction reduction() const { return options_.reduction; }
+  uint64_t seed() const { return options_.seed; }
 
   const Sharding& sharding() const { return options_.sharding; }
   // Returns true if gradients are sharded, and come unit by unit. In reproducible mode they are not, because their tree

@@ -11,7 +11,6 @@
 namespace braid::plan {
 namespace {
 
-constexpr double kFloatBytes = 4;
 constexpr double kAnswerBytes = 16;  // of a server's answer, before its elements
 
 ParameterKind kind_of(const layout::ParamCount& param) {
@@ -91,17 +90,26 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind) {
   return 2;
 }
 
-StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum) {
-  const double element = element_bytes(type), single = 4;
+namespace {
+
+double master_bytes(DType type) { return std::max(element_bytes(type), kFloatBytes); }
+
+double moment_bytes(DType type, StateType states) {
+  return states == StateType::BFloat16 ? element_bytes(DType::BFloat16) : master_bytes(type);
+}
+
+}  // namespace
+
+StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum, StateType states) {
+  const double element = element_bytes(type), single = kFloatBytes;
   if (is_torchtitan(formulas)) {
-    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments), single * sum.frozen,
-            single * sum.forward_only};
+    const double optimizer = single * sum.count + moment_bytes(DType::Float32, states) * sum.moments;
+    return {element * sum.count, single * sum.count, optimizer, single * sum.frozen, single * sum.forward_only};
   }
   const bool narrow = element < single;
   const bool narrow_gradients = formulas == FormulaSet::Megatron && type == DType::Float16;
-  const double of_moment = narrow ? single : element;
   return {element * sum.count, (narrow && !narrow_gradients ? single : element) * sum.count,
-          of_moment * sum.moments + (narrow ? single : 0) * sum.count, element * sum.frozen,
+          moment_bytes(type, states) * sum.moments + (narrow ? single : 0) * sum.count, element * sum.frozen,
           element * sum.forward_only};
 }
 
@@ -126,7 +134,7 @@ std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLa
   const auto add = [&](ParameterSum sum, RankGroup copies) {
     if (sum.all() == 0) return;
     sum.moments *= served_share(spec, copies);
-    const StateBytes bytes = state_bytes(spec.train.dtype, formulas, sum);
+    const StateBytes bytes = state_bytes(spec.train.dtype, formulas, sum, spec.optimizer.state_dtype);
     const double summed = sum.reduced.summed > 0 ? sum.reduced.summed : bytes.gradients;
     all.push_back({bytes, summed, copies, num_shards(spec, layout, copies)});
   };
@@ -148,36 +156,6 @@ StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet f
   return held;
 }
 
-namespace {
-
-// Returns the bytes of the chunks that an update of optimizer states on disk holds (optim/chunked_pass.h).
-double chunk_bytes(const RunSpec& spec, const StateBytes& held) {
-  const double element = element_bytes(spec.train.dtype), wide = std::max(element, kFloatBytes);
-  double states = num_moments(spec.optimizer, ParameterKind::BlockMatrix) + (element < wide ? 1 : 0);
-  const double elements = states > 0 ? held.optimizer / (states * wide) : held.gradients / wide;
-  if (spec.memory.gradients == Tier::Disk) states += 1;
-  if (spec.memory.parameters == Tier::Disk) states += element / wide;
-  const double chunk = std::min(std::ldexp(spec.memory.chunk_mb, 20), elements * wide);
-  const double all = states * chunk * kChunksInMemory;
-  return all == 0 ? 0 : all + static_cast<double>(chunk_alignment(static_cast<int64_t>(all)));
-}
-
-}  // namespace
-
-StateBytes in_memory(const RunSpec& spec, const StateBytes& held) {
-  StateBytes bytes = held;
-  if (!is_resident(spec.memory.optimizer)) bytes.optimizer = 0;
-  if (spec.memory.optimizer == Tier::Disk) bytes.optimizer = chunk_bytes(spec, held);
-  if (!is_resident(spec.memory.gradients)) bytes.gradients = 0;
-  if (!is_resident(spec.memory.parameters)) bytes.weights = bytes.frozen = bytes.forward_only = 0;
-  return bytes;
-}
-
-double bytes_on(Tier tier, const MemorySpec& spec, const StateBytes& held) {
-  return (spec.optimizer == tier ? held.optimizer : 0) + (spec.gradients == tier ? held.gradients : 0) +
-         (spec.parameters == tier ? held.weights + held.frozen : 0);
-}
-
 double served_share(const RunSpec& spec, RankGroup copies) {
   if (spec.sync.replication != ReplicationKind::ParameterServer) return 1;
   if (num_server_ranks(spec.sync) > 0) return 0;
@@ -186,7 +164,7 @@ double served_share(const RunSpec& spec, RankGroup copies) {
 
 namespace {
 
-double master_bytes(const RunSpec& spec) { return std::max(element_bytes(spec.train.dtype), kFloatBytes); }
+double master_bytes(const RunSpec& spec) { return master_bytes(spec.train.dtype); }
 
 }  // namespace
 
@@ -211,9 +189,11 @@ double save_bytes(const RunSpec& spec, const ParameterSum& of_rank, RankGroup co
 
 double snapshot_bytes(const RunSpec& spec, const RunLayout& layout, const StageParameters& parameters) {
   if (!spec.checkpoint.async) return 0;
-  const auto of = [&](const ParameterSum& sum, RankGroup copies) { return (sum.count + sum.moments) / copies.size; };
-  return master_bytes(spec) *
-         (of(parameters.shared, layout.gradient_group) + of(parameters.experts, layout.expert_gradient_group));
+  const double of_moment = moment_bytes(spec.train.dtype, spec.optimizer.state_dtype);
+  const auto of = [&](const ParameterSum& sum, RankGroup copies) {
+    return (master_bytes(spec) * sum.count + of_moment * sum.moments) / copies.size;
+  };
+  return of(parameters.shared, layout.gradient_group) + of(parameters.experts, layout.expert_gradient_group);
 }
 
 double replication_bytes(const RunSpec& spec, RankGroup copies) {

@@ -7,6 +7,9 @@
 
 namespace braid::plan {
 
+// The bytes of a float32, the type of masters and states of narrower weights.
+inline constexpr double kFloatBytes = 4;
+
 // The size of a set of parameters on one rank. All of them are replicated on the same ranks.
 struct ParameterSum {
   double count = 0;           // elements of trained parameters, with the padding between parameters
@@ -57,7 +60,8 @@ struct StateBytes {
   double total() const { return weights + gradients + optimizer + frozen; }
   StateBytes& operator+=(const StateBytes& other);
 };
-StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum);
+// With optimizer.state_dtype = "bfloat16" a moment has 2 bytes, so `optimizer` is 8.
+StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum, StateType states = StateType::Float32);
 
 // Returns the bytes on one of `shards` ranks under ZeRO stage `zero`: 1 shards the optimizer states, 2 also gradients,
 // 3 also weights (ZeRO, figure 1).
@@ -80,13 +84,6 @@ int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
 // Returns the bytes that a rank holds of `parameters` under the run's sync.zero.
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
-
-// Returns what is in the device's memory of the model states that a rank holds, `held`, by their tiers. Of optimizer
-// states on disk, and of gradients and weights that their updates move with them, these are kChunksInMemory chunks.
-// Units of weights and gradients in use are in exchange_buffer_bytes().
-StateBytes in_memory(const RunSpec& spec, const StateBytes& held);
-// Returns the bytes of `held` that are on `tier`.
-double bytes_on(Tier tier, const MemorySpec& spec, const StateBytes& held);
 
 // Returns the bytes for each parameter that sync.replication needs in addition to the model states. A copy has the size
 // of the float32 or float64 master weight:

@@ -10,6 +10,7 @@
 #include "braid/plan/buffer_memory.h"
 #include "braid/plan/device_rates.h"
 #include "braid/plan/rank_shards.h"
+#include "braid/plan/tier_bytes.h"
 #include "braid/plan/torchtitan.h"
 #include "braid/spec/partition.h"
 

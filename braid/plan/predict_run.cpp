@@ -16,6 +16,7 @@
 #include "braid/plan/pipelined_run.h"
 #include "braid/plan/rank_shards.h"
 #include "braid/plan/stage_passes.h"
+#include "braid/plan/tier_bytes.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/trained.h"
 

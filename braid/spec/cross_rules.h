@@ -34,7 +34,7 @@ std::vector<CrossRule> schedule_rules();
 std::vector<CrossRule> partition_rules();
 // Returns the rules of replicas.
 std::vector<CrossRule> sync_rules();
-// Returns the rules of memory.recompute and memory.paths.
+// Returns the rules of the [memory] section and of optimizer.state_dtype.
 std::vector<CrossRule> memory_rules();
 // Returns the rules of loss spikes and of the comparison of replicas.
 std::vector<CrossRule> supervision_rules();

@@ -215,6 +215,9 @@ std::vector<Field> optimizer_fields() {
                             "Parameters with rates of their own, at most 15 groups: match, a pattern of names such as "
                             "\"*.bias\"; lr_scale, times the learning rate; weight_decay; or frozen = true, which does "
                             "not train them. The first that matches counts."),
+      optimizer<&O::state_dtype>("optimizer.state_dtype", one_of<StateType>(),
+                                 "Type in which moments are stored: \"float32\" (float64 with train.dtype = "
+                                 "\"float64\"), or \"bfloat16\", rounded stochastically in half the memory."),
   };
 }
 

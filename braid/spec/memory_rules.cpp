@@ -1,5 +1,5 @@
-// The rules of memory.recompute, whose words are known and of which there is one or one per stage, of the tiers, and of
-// memory.paths.
+// The rules of memory.recompute, whose words are known and of which there is one or one per stage, of the tiers, of
+// memory.paths, and of optimizer.state_dtype.
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -15,6 +15,8 @@ bool known_words(const View& at) {
   return std::all_of(entries.begin(), entries.end(),
                      [](const std::string& entry) { return recompute_policy(entry).has_value(); });
 }
+
+bool has_narrow_states(const View& at) { return at.spec.optimizer.state_dtype != StateType::Float32; }
 
 }  // namespace
 
@@ -48,6 +50,16 @@ std::vector<CrossRule> memory_rules() {
       {{"memory.parameters", "memory.optimizer"},
        [](const View& at) { return at.spec.memory.parameters != Tier::Disk || at.spec.memory.optimizer == Tier::Disk; },
        [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update writes both together"); }},
+      {{"optimizer.state_dtype", "train.dtype"},
+       [](const View& at) { return !has_narrow_states(at) || at.spec.train.dtype != DType::Float64; },
+       [](const View&) {
+         return std::string("must be \"float32\" when train.dtype is \"float64\", whose states are float64");
+       }},
+      {{"optimizer.state_dtype", "train.device"},
+       [](const View& at) { return !has_narrow_states(at) || at.spec.train.device == DeviceKind::Cpu; },
+       [](const View&) {
+         return std::string("needs train.device = \"cpu\": updates of 16-bit states are not built for devices yet");
+       }},
       {{"memory.paths"},
        [](const View& at) { return std::ranges::find(at.spec.memory.paths, "") == at.spec.memory.paths.end(); },
        [](const View&) { return std::string("must not hold an empty path"); }},

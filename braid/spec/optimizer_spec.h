@@ -30,6 +30,12 @@ constexpr auto words(RateSchedule) {
   return std::to_array<std::string_view>({"cosine", "linear", "constant", "wsd", "inverse-sqrt"});
 }
 
+// The type in which the optimizer's states are stored between updates. Float32 is the masters' type, which is float64
+// if train.dtype is. BFloat16 rounds stochastically (optim/stochastic_rounding.h). Updates compute in the masters'
+// type.
+enum class StateType { Float32, BFloat16 };
+constexpr auto words(StateType) { return std::to_array<std::string_view>({"float32", "bfloat16"}); }
+
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::AdamW;
   double lr = 1e-3;
@@ -45,6 +51,7 @@ struct OptimizerSpec {
   double weight_decay = 0.1;                // not applied to norms and biases
   double clip_norm = 1.0;                   // global gradient norm; 0: no clipping
   std::vector<ParameterGroup> groups = {};  // the first group that matches a parameter applies
+  StateType state_dtype = StateType::Float32;
 
   bool operator==(const OptimizerSpec&) const = default;
 };

@@ -127,6 +127,8 @@ constexpr PeerName kNames[] = {
     {"adam_eps", "optimizer.eps"},
     {"adam_epsilon", "optimizer.eps"},
     {"sgd_momentum", "optimizer.momentum"},
+    {"exp_avg_dtype", "optimizer.state_dtype"},
+    {"exp_avg_sq_dtype", "optimizer.state_dtype"},
     {"max_grad_norm", "optimizer.clip_norm"},
     {"max_norm", "optimizer.clip_norm"},
     {"clip_grad", "optimizer.clip_norm"},

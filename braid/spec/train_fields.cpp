@@ -27,7 +27,7 @@ std::vector<Field> train_fields() {
                               "multiple of model.vocab_multiple x tensor_parts."),
       train<&T::dtype>("train.dtype", one_of<DType>(),
                        "Type of weights and activations; bfloat16 and float16 keep float32 master weights, gradients "
-                       "and moments."),
+                       "and, unless optimizer.state_dtype says otherwise, moments."),
       train<&T::loss_scale>("train.loss_scale", RealRange{1, kLargestLossScale, Bound::Closed, Bound::Closed},
                             "First scale of the loss in float16, rounded to a power of two; it halves on overflow and "
                             "grows again."),

@@ -131,7 +131,7 @@ std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> t
   tensors = on_host(std::move(tensors));
   for (ckpt::PlacedTensor& placed : tensors) {
     const auto saved = manifest.tensors.find(placed.name);
-    if (!ckpt::is_weight(placed.name) || saved == manifest.tensors.end()) continue;
+    if (saved == manifest.tensors.end()) continue;
     const at::ScalarType type = ckpt::scalar_type(saved->second.type);
     if (converts(type) && converts(placed.local.scalar_type())) placed.local = placed.local.to(type);
   }

@@ -27,10 +27,11 @@ std::vector<ckpt::PlacedTensor> tensors_to_save(std::vector<ckpt::PlacedTensor> 
 // Returns `tensors` on the host. Tensors on a device are copied.
 std::vector<ckpt::PlacedTensor> on_host(std::vector<ckpt::PlacedTensor> tensors);
 
-// Returns memory to read `tensors` into: on the host, in the type of the checkpoint where that differs from a weight's.
-// A parameter is saved as float32 while it is trained in 16 bits, and in 16 bits while it is frozen.
+// Returns memory to read `tensors` into: on the host, in the type of the checkpoint where that differs.
+// A parameter is saved as float32 while it is trained in 16 bits, and in 16 bits while it is frozen. Optimizer states
+// are saved in the type of optimizer.state_dtype.
 std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> tensors, const ckpt::Manifest& manifest);
-// Copies what was read into `tensors`, where it was read into other memory.
+// Copies what was read into `tensors`, where it was read into other memory. Rounds to nearest even.
 void take_read(const std::vector<ckpt::PlacedTensor>& read, const std::vector<ckpt::PlacedTensor>& tensors);
 
 // Reads `tensors` from the checkpoint in `directory`. If the checkpoint lacks tensors of replication, they keep their

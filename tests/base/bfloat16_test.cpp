@@ -46,5 +46,33 @@ TEST(Bfloat16, NearestOfRandomNumbers) {
   }
 }
 
+TEST(Bfloat16, EveryValueIsItsOwnStochasticRounding) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const float value = widen(static_cast<Bf16>(bits));
+    for (const uint32_t random : {0u, 1u, 0x8000u, 0xffffu}) {
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(widen(narrow_randomly(value, random)))) << bits;
+      } else {
+        EXPECT_EQ(bits_of(narrow_randomly(value, random)), bits);
+      }
+    }
+  }
+  EXPECT_TRUE(std::isnan(widen(narrow_randomly(from_bits(0x7fffffff), 0xffff)))) << "no carry into the sign";
+  EXPECT_TRUE(std::isnan(widen(narrow_randomly(from_bits(0x7f800001), 0))));
+}
+
+// Of all 65536 random numbers, so many round up as the lower bits say: the mean is exactly the value.
+TEST(Bfloat16, StochasticRoundingHasTheValueAsItsMean) {
+  for (const uint32_t bits : {0x3f800001u, 0x3f804000u, 0xbf80ffffu, 0x3fff8000u, 0x00001234u, 0x80000001u}) {
+    uint32_t ups = 0;
+    for (uint32_t random = 0; random < 65536; ++random) {
+      const uint32_t rounded = bits_of(narrow_randomly(from_bits(bits), random));
+      ASSERT_TRUE(rounded == bits >> 16 || rounded == (bits >> 16) + 1) << random;
+      ups += rounded - (bits >> 16);
+    }
+    EXPECT_EQ(ups, bits & 0xffff);
+  }
+}
+
 }  // namespace
 }  // namespace braid::bfloat16_test

@@ -26,7 +26,7 @@ LAYOUTS = {
     "servers": ["mesh.data=2", "sync.replication=parameter-server", "sync.servers=3", "train.reduction=fast"],
     "data 2": ["mesh.data=2"],
     "pipe 2": ["mesh.pipe=2", "pipeline.schedule=1f1b"],
-    "tensor 2": ["mesh.tensor=2"],
+    "tensor 2": ["mesh.tensor=2", "optimizer.state_dtype=bfloat16"],
     "zero 3": ["mesh.data=2", "sync.zero=3"],
     "zb-v": ["mesh.pipe=2", "pipeline.schedule=zb-v", "model.layers=4"],
     "zero 1, pipe 2": ["mesh.data=2", "mesh.pipe=2", "sync.zero=1", "train.microbatch=1"],

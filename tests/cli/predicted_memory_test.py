@@ -48,6 +48,8 @@ LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "me
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
 LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"]]
+ROUNDED = ['optimizer.state_dtype="bfloat16"']
+LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
@@ -118,6 +120,9 @@ if os.environ.get("BRAID_FULL"):
         ['optimizer.kind="adagrad"'],
         [*LLAMA, "mesh.data=2", "sync.zero=1", 'optimizer.kind="muon"'],
         ["mesh.pipe=2", "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
+        *[[*ROUNDED, *more] for more in (
+            ['optimizer.kind="lion"'], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], FIRST_HALF,
+            ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"])],
         *[[*DISK, *more] for more in (
             ["optimizer.clip_norm=0"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.tensor=2"], LLAMA, GEMMA2,
             ["mesh.data=2", "sync.zero=3"], ['memory.recompute="full"'], ['optimizer.kind="lion"'], ["memory.chunk_mb=4"],

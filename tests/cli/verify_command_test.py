@@ -88,6 +88,11 @@ class VerifyCommand(TinyRun):
             text = self.verify(*words, "--shrink")
             self.assertIn("equal to a serial program of the training up to rounding", text)
 
+    def test_rounded_states_are_compared(self):
+        for words in ([], ["--own-dtype"]):
+            text = self.verify("mesh.tensor=2", "optimizer.state_dtype=bfloat16", "--shrink", *words)
+            self.assertIn("equal to the run on one rank up to rounding", text)
+
     def test_more_steps_than_the_run_has_are_compared(self):
         self.assertIn("equal", self.verify("--shrink", "train.steps=1", "mesh.tensor=2"))
 

@@ -128,7 +128,7 @@ const std::vector<Switch> kSwitches = {
 const std::vector<spec::Feature> kNotOffered = {
     DocumentAttention, LossScaling,    SelectiveRecompute, Experts,       HostOptimizer, DiskOptimizer, HostGradients,
     DiskGradients,     HostParameters, DiskParameters,     UnequalShares, Context,       Expert,        Tensor,
-    SequenceParallel,  CopiedKeyHeads, Reproducible,       RatesByName,   ProcessRanks};
+    SequenceParallel,  CopiedKeyHeads, Reproducible,       RatesByName,   NarrowStates,  ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
 std::vector<std::string> reasons(const std::vector<spec::Feature>& on) {

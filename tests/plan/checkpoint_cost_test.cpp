@@ -35,6 +35,12 @@ TEST(FailureModel, CountsAllRanksAndWritesOnAllNodes) {
   EXPECT_DOUBLE_EQ(model.stall, kSaved / 2 / 1e6);
 }
 
+TEST(FailureModel, WritesMomentsInTheirType) {
+  RunSpec run = gpt2();
+  run.optimizer.state_dtype = StateType::BFloat16;
+  EXPECT_DOUBLE_EQ(failure_model(run, two_nodes()).stall, kSaved * 8 / 12 / 2 / 1e6);
+}
+
 // Three nodes of one rank and one of three: that one writes half of the model.
 TEST(FailureModel, WaitsForTheNodeThatWritesMost) {
   Cluster cluster = two_nodes();

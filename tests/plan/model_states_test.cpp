@@ -77,6 +77,16 @@ TEST(ModelStates, OfOtherTypes) {
   EXPECT_EQ(total(DType::Float32, 0, FormulaSet::Braid), 8);
 }
 
+TEST(ModelStates, OfRoundedMoments) {
+  const auto optimizer = [](DType type, double moments, FormulaSet formulas) {
+    return state_bytes(type, formulas, {1, moments}, StateType::BFloat16).optimizer;
+  };
+  EXPECT_EQ(optimizer(DType::BFloat16, 2, FormulaSet::Braid), 8);
+  EXPECT_EQ(optimizer(DType::Float32, 2, FormulaSet::Braid), 4);
+  EXPECT_EQ(optimizer(DType::Float32, 1, FormulaSet::Braid), 2);
+  EXPECT_EQ(optimizer(DType::BFloat16, 2, FormulaSet::Torchtitan), 8);
+}
+
 // 12 h^2 + 13 h of a block (Narayanan et al. 2021, section 5.1), shared by tensor ranks but for norms and two biases.
 TEST(ModelStates, ParametersOfStages) {
   RunSpec run;

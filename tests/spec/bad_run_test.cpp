@@ -146,6 +146,10 @@ TEST(BadRun, Devices) {
       {"",
        {"train.device=cuda", "memory.optimizer=disk"},
        "memory.optimizer = \"disk\": needs train.device = \"cpu\": updates of states on disk are on the host"},
+      {"",
+       {"train.device=cuda", "optimizer.state_dtype=bfloat16"},
+       "optimizer.state_dtype = \"bfloat16\": needs train.device = \"cpu\": updates of 16-bit states are not built for "
+       "devices yet"},
       {"", {"train.cuda_graph=on"}, "train.cuda_graph = \"on\": must be \"auto\" or \"off\"; nearest valid is \"off\""},
   });
 }
@@ -252,6 +256,22 @@ TEST(BadRun, ExpertsThatArePlanned) {
       limits);
 }
 
+TEST(BadRun, TypesOfOptimizerStates) {
+  expect_complaints({
+      {"", {"optimizer.state_dtype=bfloat16", "train.dtype=bfloat16"}, "accepted"},
+      {"", {"optimizer.state_dtype=float32", "train.dtype=float64"}, "accepted"},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "train.dtype=float64"},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" when train.dtype is \"float64\", whose states are "
+       "float64"},
+      {"", {"optimizer.state_dtype=int8"}, "optimizer.state_dtype = \"int8\": must be \"float32\" or \"bfloat16\""},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "sync.replication=parameter-server"},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with parameter server, since the servers have the "
+       "optimizer's states, in the type of masters; nearest valid is \"float32\""},
+  });
+}
+
 TEST(BadRun, FeaturesThatAreNotBuilt) {
   expect_complaints({
       {"",
@@ -269,6 +289,16 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
        {"memory.optimizer=disk", "optimizer.kind=muon"},
        "memory.optimizer = \"disk\": must be \"auto\" with updates of whole matrices, since a matrix is updated as a "
        "whole, not in chunks; nearest valid is \"auto\""},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "memory.optimizer=disk"},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with optimizer states on disk, since chunks of "
+       "16-bit "
+       "states are not built yet; nearest valid is \"float32\""},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "optimizer.kind=muon"},
+       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with updates of whole matrices, since momenta of "
+       "whole "
+       "matrices are float32; nearest valid is \"float32\""},
       {"", {"memory.paths=[\"\"]"}, "memory.paths = [\"\"]: must not hold an empty path; nearest valid is []"},
   });
 }

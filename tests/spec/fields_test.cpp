@@ -44,8 +44,8 @@ TEST(Fields, CoverEveryMember) {
                                 chunk_mb] = run.memory;
   EXPECT_EQ(num_fields("memory"), 7);
   [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
-                                eps, decay, clip, groups] = run.optimizer;
-  EXPECT_EQ(num_fields("optimizer"), 14);
+                                eps, decay, clip, groups, state_dtype] = run.optimizer;
+  EXPECT_EQ(num_fields("optimizer"), 15);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, objective, reduction, tensor_parts, dtype, loss_scale,
                                 device, cuda_graph, peak_flops, threads, eval_every, eval_sequences, log_every,
                                 save_every, save_minutes, out, overwrite, resume, init, on_spike, spike_threshold,
@@ -55,7 +55,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 33u + 8 + 11 + 6 + 22 + 7 + 14 + 29 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 11 + 6 + 22 + 7 + 15 + 29 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

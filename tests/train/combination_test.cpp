@@ -83,6 +83,11 @@ const Switch kSwitches[] = {
     {LocalUpdates, [](RunSpec& spec) { spec.sync.replication = ReplicationKind::LocalSgd, spec.sync.period = 2; }},
     {ParameterServers, [](RunSpec& spec) { spec.sync.replication = ReplicationKind::ParameterServer; }},
     {MatrixUpdates, [](RunSpec& spec) { spec.optimizer.kind = OptimizerKind::Muon; }},
+    {NarrowStates,
+     [](RunSpec& spec) {
+       spec.optimizer.state_dtype = StateType::BFloat16;
+       if (spec.train.dtype == DType::Float64) spec.train.dtype = DType::BFloat16;
+     }},
     {RatesByName, [](RunSpec& spec) { spec.optimizer.groups = {{.match = "*.weight", .lr_scale = 0.5}}; }},
 };
 

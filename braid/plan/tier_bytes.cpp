@@ -1,0 +1,37 @@
+#include "braid/plan/tier_bytes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace braid::plan {
+namespace {
+
+// Returns the bytes of the chunks that an update of optimizer states on disk holds (optim/chunked_pass.h).
+double chunk_bytes(const RunSpec& spec, const StateBytes& held) {
+  const double element = element_bytes(spec.train.dtype), wide = std::max(element, kFloatBytes);
+  double states = num_moments(spec.optimizer, ParameterKind::BlockMatrix) + (element < wide ? 1 : 0);
+  const double elements = states > 0 ? held.optimizer / (states * wide) : held.gradients / wide;
+  if (spec.memory.gradients == Tier::Disk) states += 1;
+  if (spec.memory.parameters == Tier::Disk) states += element / wide;
+  const double chunk = std::min(std::ldexp(spec.memory.chunk_mb, 20), elements * wide);
+  const double all = states * chunk * kChunksInMemory;
+  return all == 0 ? 0 : all + static_cast<double>(chunk_alignment(static_cast<int64_t>(all)));
+}
+
+}  // namespace
+
+StateBytes in_memory(const RunSpec& spec, const StateBytes& held) {
+  StateBytes bytes = held;
+  if (!is_resident(spec.memory.optimizer)) bytes.optimizer = 0;
+  if (spec.memory.optimizer == Tier::Disk) bytes.optimizer = chunk_bytes(spec, held);
+  if (!is_resident(spec.memory.gradients)) bytes.gradients = 0;
+  if (!is_resident(spec.memory.parameters)) bytes.weights = bytes.frozen = bytes.forward_only = 0;
+  return bytes;
+}
+
+double bytes_on(Tier tier, const MemorySpec& spec, const StateBytes& held) {
+  return (spec.optimizer == tier ? held.optimizer : 0) + (spec.gradients == tier ? held.gradients : 0) +
+         (spec.parameters == tier ? held.weights + held.frozen : 0);
+}
+
+}  // namespace braid::plan
