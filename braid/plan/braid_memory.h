@@ -82,6 +82,22 @@ struct ActivationBytes {
 // segments that have no backward.
 double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
+// The place of a block in its stage, for its backward.
+struct BlockPlace {
+  spec::Recompute::Keeps keeps = spec::Recompute::Keeps::Everything;
+  size_t kind = 0;        // of layer
+  bool own_graph = false;  // its graph ends with it, so its output stays
+  bool gradient_is_ours = false;  // the gradient of its output comes from this stage; else it counts as communication
+};
+// Returns the most bytes that the backward of a block holds beside what is kept or recomputed.
+double block_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const BlockPlace& place);
+// Returns the same of the head's backward. REQUIRES: the stage has the head.
+double head_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
+// Returns the most bytes that the forward of a block holds if nothing of it is kept.
+double forward_bytes(const ActivationBytes& tensors, const StageLoad& load);
+// Returns the bytes that the head keeps of a microbatch.
+double head_kept_bytes(const ActivationBytes& tensors, spec::Recompute::Keeps keeps);
+
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
 // pass: each product's input and the gradient of its output. The gradient of the up product's output overwrites the
 // activation's input.
@@ -99,7 +115,7 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 // one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
 // If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
 //
-// Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
+// Recomputed tensors are added to these. Stages that list recomputed blocks are in stage_chain.h. On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.

@@ -71,7 +71,10 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       all[i] = {passes[i], parameters, {kept, kept, torchtitan_working_bytes(run, load)}};
       continue;
     }
-    const double saved = load.blocks * saved_bytes(spec, layout, load.recompute);
+    const ListedCounts listed = listed_counts(load);
+    const spec::Recompute full{spec::Recompute::Keeps::SegmentInputs, 1};
+    const double saved = (load.blocks - listed.blocks) * saved_bytes(spec, layout, load.recompute) +
+                         listed.segments * saved_bytes(spec, layout, full);
     all[i] = {passes[i],
               parameters,
               {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout),
