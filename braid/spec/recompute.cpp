@@ -75,7 +75,7 @@ BlockList block_list(std::string_view text) {
     } else {
       list.ranges.push_back(*range);
     }
-    if (range) end = std::max(end, range->end);
+    if (range && range->begin < range->end) end = std::max(end, range->end);
   }
   return list;
 }

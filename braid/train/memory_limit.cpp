@@ -59,7 +59,9 @@ std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit, const std::f
 // takes longer than the disk. Small states need less memory than the chunks of their updates.
 bool is_better(const Resolved& on_disk, const Resolved& resident, int64_t limit) {
   const bool fits = on_disk.prediction.most_bytes() <= limit, fits_here = resident.prediction.most_bytes() <= limit;
-  if (fits && fits_here) return on_disk.prediction.step_seconds() < resident.prediction.step_seconds();
+  const bool recomputes_less = on_disk.spec.memory.recompute != resident.spec.memory.recompute &&
+                               on_disk.prediction.step_seconds() < resident.prediction.step_seconds();
+  if (fits && fits_here) return recomputes_less;
   return !fits_here && on_disk.prediction.most_bytes() < resident.prediction.most_bytes();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
