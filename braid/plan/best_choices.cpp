@@ -1,6 +1,7 @@
 // Dynamic programming over the blocks of a chain, from the first to the last. Backward frees blocks from the last to
 // the first, so a block's moment in backward depends on the blocks before it alone.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -92,15 +93,16 @@ class ChoiceSearch {
     double graph = chain_.hidden - input + (one.position == 0 ? chain_.before : 0);
     one.before = Before::Recomputed;
     one.from = from;
+    double inside = std::numeric_limits<double>::lowest();  // the most of the segment's moments but for the last block's
     while (one.position < count_) {
-      const ChainBlock& block = chain_.blocks[one.position];
+      const ChainBlock& block = chain_.blocks[one.position++];
       graph += block.kept;
       one.seconds += block.seconds;
-      ++one.position;
+      const double output = one.position == count_ && !chain_.has_head ? chain_.output : 0;
       Beginning ends_here = one;
-      meet(ends_here, graph + block.at_border);
+      meet(ends_here, output + std::max(inside, graph + block.at_border));
       open(ends_here);
-      meet(one, graph + block.working);
+      inside = std::max(inside, graph + block.working);
     }
   }
 

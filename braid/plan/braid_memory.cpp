@@ -123,10 +123,6 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   const layout::ModelAccount& account = *layout.account;
   for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of_part(part, spec, layout));
   for (size_t kind = 0; kind < account.num_kinds(); ++kind) trained.push_back(trained_matrices(layout, kind));
-  for (int layer = 0; layer < std::ssize(account.kind_of_layer); ++layer) {
-    const StageLoad load = layers_load(account, layer, layer + 1);
-    block = std::max(block, load.of_parts([&](size_t part) { return parts[part].everything; }));
-  }
   const ModelSpec& model = spec.model;
   const BlockSizes z(model, layout.tensor);
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
@@ -212,17 +208,10 @@ double block_working_bytes(const PlannedRun& run, const ActivationBytes& x, cons
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
+  if (load.recompute.is_by_segments()) return chain_memory(stage_chain(x, load), segments_of(load)).kept;
   const Keeps keeps = load.recompute.keeps;
-  if (keeps == Keeps::Listed) return chain_memory(stage_chain(x, load), segments_of(load)).kept;
   const double head = load.head ? head_kept_bytes(x, keeps) : 0;
   const bool embedding = load.embedding && x.embedding_runs_backward;
-  if (keeps == Keeps::SegmentInputs) {
-    const double skipped = skipped_blocks(x, load);
-    const bool begins_at_tokens = embedding && load.blocks > skipped;
-    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - std::floor(skipped / load.recompute.blocks) -
-                          (begins_at_tokens ? 1 : 0);
-    return (load.blocks > skipped ? std::max(inputs, 0.0) * x.hidden : 0) + head;
-  }
   const double output = load.backward == StageBackward::Nothing ? 0 : x.hidden;
   const double of_embedding = x.mask + (keeps == Keeps::Selected ? x.embedding_selected : x.embedding);
   const double ends = (embedding ? of_embedding : 0) + (load.head ? head : output);
@@ -230,10 +219,13 @@ double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   return ends + load.of_parts([&](size_t part) { return x.parts[part].everything; });
 }
 
+double head_pending_bytes(const ActivationBytes& x) {
+  return x.whole_logits && x.of_logits.of_weight ? x.all_tokens + x.logits : 0;
+}
+
 double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const double blocks = load.of_parts([&](size_t part) { return x.parts[part].pending; });
-  const bool table = load.head && x.whole_logits && x.of_logits.of_weight;
-  return blocks + (table ? x.all_tokens + x.logits : 0) +
+  return blocks + (load.head ? head_pending_bytes(x) : 0) +
          (load.embedding && x.embedding_runs_backward ? x.all_tokens : 0);
 }
 
@@ -256,17 +248,13 @@ double forward_bytes(const ActivationBytes& x, const StageLoad& load) {
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+  if (load.recompute.is_by_segments()) return chain_memory(stage_chain(run, x, load), segments_of(load)).working;
   const Keeps keeps = load.recompute.keeps;
-  if (keeps == Keeps::Listed) return chain_memory(stage_chain(run, x, load), segments_of(load)).working;
-  const double skipped = skipped_blocks(x, load), in_backward = load.blocks - skipped;
+  const double skipped = skipped_blocks(x, load);
   const double in_head = load.head ? head_kept_bytes(x, keeps) : 0;
   const double waiting = waiting_at_end(run, x, load);
-  const bool segments = keeps == Keeps::SegmentInputs;
-  double block = in_backward > 0 ? block_working_bytes(run, x, {keeps, load.last_kind, segments, load.head}) : 0;
-  if (segments && in_backward > 0) {
-    block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
-    if (load.embedding && x.embedding_runs_backward) block += x.embedding;  // of the first segment
-  }
+  const BlockPlace last{.keeps = keeps, .kind = static_cast<size_t>(load.last_kind), .gradient_is_ours = load.head};
+  double block = load.blocks > skipped ? block_working_bytes(run, x, last) : 0;
   if (skipped > 0) block = std::max(block, forward_bytes(x, load) - kept_bytes(x, load) + in_head);
   if (!load.head) return std::max(block, waiting);
   return std::max({head_working_bytes(run, x, load), waiting, block - in_head});

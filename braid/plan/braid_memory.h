@@ -25,7 +25,6 @@ struct ActivationBytes {
 
   std::vector<PartBytes> parts;          // those of ModelAccount
   std::vector<TrainedMatrices> trained;  // by kind of layer
-  double block = 0;                      // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
   double all_tokens;      // the hidden state of all tokens; `hidden` has a rank's between products
   double gathered = 0;    // the same under sequence parallelism, else 0
@@ -87,7 +86,7 @@ struct BlockPlace {
   spec::Recompute::Keeps keeps = spec::Recompute::Keeps::Everything;
   size_t kind = 0;        // of layer
   bool own_graph = false;  // its graph ends with it, so its output stays
-  bool gradient_is_ours = false;  // the gradient of its output comes from this stage; else it counts as communication
+  bool gradient_is_ours = false;  // the stage has the head; else the gradient of its output counts as communication
 };
 // Returns the most bytes that the backward of a block holds beside what is kept or recomputed.
 double block_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const BlockPlace& place);
@@ -102,6 +101,8 @@ double head_kept_bytes(const ActivationBytes& tensors, spec::Recompute::Keeps ke
 // pass: each product's input and the gradient of its output. The gradient of the up product's output overwrites the
 // activation's input.
 double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
+// Returns the part of these bytes that is the head's.
+double head_pending_bytes(const ActivationBytes& tensors);
 
 // Returns the most bytes that one pass of the stage holds in addition to the kept_bytes() of all microbatches in
 // flight:
@@ -115,7 +116,7 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 // one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
 // If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
 //
-// Recomputed tensors are added to these. Stages that list recomputed blocks are in stage_chain.h. On CPUs the products of weight gradients also copy 16-bit factors.
+// Recomputed tensors are added to these (stage_chain.h). On CPUs the products of weight gradients also copy 16-bit factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.

@@ -24,11 +24,10 @@ class Passing {
 
   // Adds the blocks up to `end`, whose graphs are kept.
   void keep(int end) {
-    const int all = static_cast<int>(chain_.blocks.size());
-    const double output = end == all && !chain_.has_head ? chain_.output : 0;  // held while these blocks run backward
+    const double output = output_of(end);
     for (; at_ < end; ++at_) {
       const ChainBlock& block = chain_.blocks[at_];
-      const bool at_border = at_ + 1 == end && (end < all || !chain_.has_head);
+      const bool at_border = at_ + 1 == end && (end < count() || !chain_.has_head);
       kept_ += block.kept + (at_ == 0 ? chain_.before : 0);
       meet(kept_ + output + (at_border ? block.at_border : block.working));
     }
@@ -37,7 +36,7 @@ class Passing {
   void recompute(int end) {
     const int begin = at_;
     kept_ += chain_.blocks[begin].input;
-    double graph = chain_.hidden - chain_.blocks[begin].input + (begin == 0 ? chain_.before : 0);
+    double graph = chain_.hidden - chain_.blocks[begin].input + (begin == 0 ? chain_.before : 0) + output_of(end);
     for (; at_ < end; ++at_) {
       graph += chain_.blocks[at_].kept;
       meet(kept_ + graph + (at_ + 1 == end ? chain_.blocks[at_].at_border : chain_.blocks[at_].working));
@@ -53,6 +52,9 @@ class Passing {
   }
 
  private:
+  int count() const { return static_cast<int>(chain_.blocks.size()); }
+  // Returns the stage's output, which is held while a graph up to `end` runs backward.
+  double output_of(int end) const { return end == count() && !chain_.has_head ? chain_.output : 0; }
   void meet(double bytes) { most_ = std::max(most_, bytes); }
 
   const RecomputeChain& chain_;

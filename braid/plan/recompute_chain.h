@@ -14,7 +14,7 @@ namespace braid::plan {
 struct ChainBlock {
   double kept = 0;       // its graph, with its input
   double input = 0;      // its input, if a segment begins here and keeps only that
-  double working = 0;    // the most that its backward holds beside graphs, inside a graph
+  double working = 0;    // the most that its backward holds beside graphs before it and its own, inside a graph
   double at_border = 0;  // the same of the last block of a graph
   double seconds = 0;    // to recompute it
 };
@@ -24,7 +24,7 @@ struct RecomputeChain {
   std::vector<ChainBlock> blocks;  // those that backward runs
   double before = 0;               // the embedding's bytes: kept with the first block, or recomputed with it
   double hidden = 0;               // the output of a block
-  double output = 0;               // kept if the last block is and the stage has no head
+  double output = 0;  // held with the last block's graph, if the stage has no head; kept if that graph is
   bool has_head = false;           // the head is in one graph with kept blocks before it
   double head = 0;                 // kept by the head
   double head_working = 0;         // the most that the head's backward holds in addition to all that is kept

@@ -75,7 +75,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccou
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];
-    if (load.recompute.keeps == spec::Recompute::Keeps::Listed) {
+    if (load.recompute.is_by_segments()) {
       load.order = placed_blocks(account, std::max(begin, 1) - 1, std::min(end, head) - 1);
     }
     if (!backwards.empty()) load.backward = backwards[stage];
@@ -210,7 +210,7 @@ std::vector<PlacedBlock> placed_blocks(const layout::ModelAccount& account, int 
 
 ListedCounts listed_counts(const StageLoad& load) {
   ListedCounts counts;
-  if (load.order.empty()) return counts;
+  if (load.recompute.keeps != spec::Recompute::Keeps::Listed) return counts;
   for (const auto& segment : spec::recomputed_segments(load.recompute, static_cast<int>(load.order.size()))) {
     counts.blocks += segment.segment;
     ++counts.segments;

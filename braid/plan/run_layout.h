@@ -35,7 +35,7 @@ struct StageLoad {
   bool embedding = false;
   bool head = false;
   spec::Recompute recompute;
-  std::vector<PlacedBlock> order;  // its blocks in order, if `recompute` lists blocks; else empty
+  std::vector<PlacedBlock> order;  // its blocks in order, if `recompute` is by segments; else empty
   size_t devices = 0;  // kind: index into Cluster::devices; the slowest if replicas are on several kinds
   StageBackward backward = StageBackward::Whole;
 
@@ -78,7 +78,7 @@ StageLoad layers_load(const layout::ModelAccount& account, int begin, int end);
 // Returns the blocks of the units `begin` to `end`, not included, of those between embedding and head.
 std::vector<PlacedBlock> placed_blocks(const layout::ModelAccount& account, int begin, int end);
 
-// The blocks that a stage recomputes by a list; all are 0 if it has none.
+// The blocks that a stage recomputes by a list ("blocks:LIST"); all are 0 if it has none.
 struct ListedCounts {
   double blocks = 0, segments = 0, longest = 0;  // longest: blocks of the longest segment
 };

@@ -29,17 +29,20 @@ RecomputeChain stage_chain(const ActivationBytes& x, const StageLoad& load) {
 RecomputeChain stage_chain(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
   RecomputeChain chain = stage_chain(x, load);
   const size_t parts = x.parts.size() / x.trained.size();
-  for (size_t i = 0; i < chain.blocks.size(); ++i) {
-    BlockPlace place{.kind = load.order[static_cast<size_t>(chain.first) + i].first / parts};
-    place.gradient_is_ours = load.head || i + 1 < chain.blocks.size();
-    chain.blocks[i].working = block_working_bytes(run, x, place);
+  const bool splits = spec::traits_of(run.spec.pipeline)->splits_backward;
+  double pending = splits && load.head ? head_pending_bytes(x) : 0;  // of what is behind the block
+  for (size_t i = chain.blocks.size(); i-- > 0;) {
+    const PlacedBlock& block = load.order[static_cast<size_t>(chain.first) + i];
+    BlockPlace place{.kind = block.first / parts, .gradient_is_ours = load.head};
+    chain.blocks[i].working = pending + block_working_bytes(run, x, place);
     place.own_graph = true;
-    chain.blocks[i].at_border = block_working_bytes(run, x, place);
+    chain.blocks[i].at_border = pending + block_working_bytes(run, x, place);
+    for (size_t part = block.first; part < block.last; ++part) pending += splits ? x.parts[part].pending : 0;
   }
   if (load.head) chain.head_working = head_working_bytes(run, x, load);
   if (chain.first > 0) chain.least = forward_bytes(x, load);
   // Products that wait for the weight gradients, with gathered inputs and gradients.
-  if (x.gathered > 0 && spec::traits_of(run.spec.pipeline)->splits_backward) {
+  if (x.gathered > 0 && splits) {
     chain.least = std::max(chain.least, pending_kept_bytes(x, load) + x.hidden);
   }
   return chain;

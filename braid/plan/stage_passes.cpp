@@ -55,7 +55,7 @@ void add(StagePasses& stage, double times, const StagePasses& part) {
 // Returns the listed blocks that are recomputed.
 std::vector<PlacedBlock> recomputed_blocks(const StageLoad& load) {
   std::vector<PlacedBlock> blocks;
-  if (load.order.empty()) return blocks;
+  if (load.recompute.keeps != spec::Recompute::Keeps::Listed || load.order.empty()) return blocks;
   for (const auto& segment : spec::recomputed_segments(load.recompute, static_cast<int>(load.order.size()))) {
     blocks.insert(blocks.end(), load.order.begin() + segment.begin, load.order.begin() + segment.end);
   }

@@ -40,6 +40,7 @@ struct Recompute {
   int blocks = 0;                             // SegmentInputs: transformer blocks per segment
   std::vector<RecomputedBlocks> listed = {};  // Listed: in order, without overlaps
 
+  bool is_by_segments() const { return keeps == Keeps::SegmentInputs || keeps == Keeps::Listed; }
   bool operator==(const Recompute&) const = default;
 };
 

@@ -49,6 +49,7 @@ TEST(BraidMemory, TheFirstSegmentHoldsWhatTheEmbeddingKeepsWhenItIsComputedAgain
     return working_most_bytes({run, cluster, FormulaSet::Braid, layout, rates}, bytes, load);
   };
   StageLoad load{.blocks = 1, .recompute = {.keeps = spec::Recompute::Keeps::SegmentInputs, .blocks = 1}};
+  load.order = {{0, bytes.parts.size()}};
   const double without = working_of(load);
   load.embedding = true;
   EXPECT_EQ(working_of(load), without + 4 * kTokens * kWidth + 8 * kTokens);  // with the norm's statistics

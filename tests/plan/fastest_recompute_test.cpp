@@ -116,10 +116,10 @@ TEST(FastestRecompute, IsFasterThanEveryFixedPolicyUnderMostLimits) {
 }
 
 TEST(FastestRecompute, StagesHaveWhatTheirMicrobatchesInFlightLeaveThem) {
-  const RunSpec spec = run_spec({"mesh.pipe=4", "model.output_weights=untied", "model.vocab=64"});
+  const RunSpec spec = run_spec({"mesh.pipe=4", "model.output_weights=untied", "model.vocab=257"});
   const int64_t none = predicted(spec, "none").most_bytes();
   const std::string policies = fastest_recompute(spec, none * 4 / 5, is_legal)->policies;
-  EXPECT_TRUE(policies.starts_with("blocks:") || policies.starts_with("full,")) << policies;
+  EXPECT_FALSE(policies.starts_with("none")) << policies;
   EXPECT_TRUE(policies.ends_with(",none")) << policies;
 }
 
@@ -141,8 +141,7 @@ TEST(ListedBlocks, ArePredictedAsTheWordForThem) {
       for (const int count : blocks) lists.push_back(cat("blocks:0-", count - 1, "/", size));
       const Prediction word = predicted(spec, cat("every:", size)), list = predicted(spec, joined(lists, ","));
       EXPECT_NEAR(list.step_seconds(), word.step_seconds(), 1e-9 * word.step_seconds()) << joined(overrides);
-      EXPECT_LE(list.most_bytes(), word.most_bytes()) << joined(overrides);
-      EXPECT_GE(list.most_bytes(), 0.98 * word.most_bytes()) << joined(overrides);
+      EXPECT_EQ(list.most_bytes(), word.most_bytes()) << joined(overrides);
     }
   }
 }
