@@ -86,7 +86,7 @@ struct BlockPlace {
   spec::Recompute::Keeps keeps = spec::Recompute::Keeps::Everything;
   size_t kind = 0;        // of layer
   bool own_graph = false;  // its graph ends with it, so its output stays
-  bool gradient_is_ours = false;  // the stage has the head; else the gradient of its output counts as communication
+  bool gradient_is_ours = false;  // the gradient of its output comes from this stage; else it is communication
 };
 // Returns the most bytes that the backward of a block holds beside what is kept or recomputed.
 double block_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const BlockPlace& place);

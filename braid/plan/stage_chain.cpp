@@ -33,7 +33,8 @@ RecomputeChain stage_chain(const PlannedRun& run, const ActivationBytes& x, cons
   double pending = splits && load.head ? head_pending_bytes(x) : 0;  // of what is behind the block
   for (size_t i = chain.blocks.size(); i-- > 0;) {
     const PlacedBlock& block = load.order[static_cast<size_t>(chain.first) + i];
-    BlockPlace place{.kind = block.first / parts, .gradient_is_ours = load.head};
+    const bool is_last = i + 1 == chain.blocks.size();
+    BlockPlace place{.kind = block.first / parts, .gradient_is_ours = load.head || !is_last};
     chain.blocks[i].working = pending + block_working_bytes(run, x, place);
     place.own_graph = true;
     chain.blocks[i].at_border = pending + block_working_bytes(run, x, place);

@@ -43,25 +43,36 @@ void leave_best(std::vector<StageOption>& options) {
   options = std::move(best);
 }
 
-}  // namespace
-
-std::vector<StageOption> stage_options(const PlannedRun& run, int stage, int in_flight) {
-  const ActivationBytes tensors(run.spec, run.layout);
+// Returns the stage's load with its blocks in order.
+StageLoad ordered_load(const PlannedRun& run, int stage) {
   StageLoad load = run.layout.stages[stage];
   const std::vector<int> units = spec::stage_units(run.spec, static_cast<int>(run.layout.stages.size()));
   const int head = units.back() - 1;
   load.order =
       placed_blocks(*run.layout.account, std::max(units[stage], 1) - 1, std::min(units[stage + 1], head) - 1);
-  const double constant = constant_bytes(run.spec, run.layout, load);
-  RecomputeChain chain = stage_chain(run, tensors, load);
+  return load;
+}
+
+}  // namespace
+
+RecomputeChain timed_chain(const PlannedRun& run, int stage) {
+  const StageLoad load = ordered_load(run, stage);
+  RecomputeChain chain = stage_chain(run, {run.spec, run.layout}, load);
   const std::vector<double> full = added_seconds(run, load.devices, {Keeps::SegmentInputs, 1});
   for (size_t i = 0; i < chain.blocks.size(); ++i) {
     const PlacedBlock& block = load.order[static_cast<size_t>(chain.first) + i];
     for (size_t part = block.first; part < block.last; ++part) chain.blocks[i].seconds += full[part];
   }
+  return chain;
+}
+
+std::vector<StageOption> stage_options(const PlannedRun& run, int stage, int in_flight) {
+  const ActivationBytes tensors(run.spec, run.layout);
+  StageLoad load = ordered_load(run, stage);
+  const double constant = constant_bytes(run.spec, run.layout, load);
   std::vector<StageOption> options;
   const int num_blocks = static_cast<int>(load.order.size());
-  for (const ChainChoice& choice : best_choices(chain)) {
+  for (const ChainChoice& choice : best_choices(timed_chain(run, stage))) {
     options.push_back({choice.memory.peak(in_flight) + constant, choice.seconds,
                        {spec::recompute_text(choice.segments, num_blocks)}});
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/plan/recompute_chain.h"
 #include "braid/plan/run_layout.h"
 
 namespace braid::plan {
@@ -14,6 +15,9 @@ struct StageOption {
   double seconds = 0;  // to recompute, for each microbatch
   std::vector<std::string> entries = {};  // of memory.recompute, by stage
 };
+
+// Returns the chain of a stage, with the predicted times. REQUIRES: the stages of `run` recompute nothing.
+RecomputeChain timed_chain(const PlannedRun& run, int stage);
 
 // Returns the options of one stage, the fastest first. Each later one needs fewer bytes. `in_flight`: the most
 // microbatches of the stage that are in flight at a time. REQUIRES: the stages of `run` recompute nothing.

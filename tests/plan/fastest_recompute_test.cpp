@@ -95,7 +95,8 @@ TEST(FastestRecompute, IsNoneWithoutNeed) {
     const RunSpec spec = run_spec(overrides);
     const int64_t none = predicted(spec, "none").most_bytes();
     EXPECT_EQ(fastest_recompute(spec, none, is_legal)->policies, "none");
-    EXPECT_NE(fastest_recompute(spec, none - 1, is_legal)->policies, "none");
+    if (limits_of(spec).front() == none) continue;  // weight gradients that wait need more than activations
+    EXPECT_NE(fastest_recompute(spec, none - 1, is_legal)->policies, "none") << joined(overrides);
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "tests/plan/rotor.h"
+#include "bench/support/rotor.h"
 #include "tests/support/dice.h"
 
 namespace braid::plan::recompute_chain_test {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/plan/nominal_cluster.h"
 #include "braid/plan/predict_run.h"
 #include "braid/spec/parse.h"
@@ -49,6 +50,45 @@ TEST(MemoryLimit, StatesAreOnDiskWhereTheyDoNotFit) {
   EXPECT_EQ(limited(run_spec(), 0.99 * gib_of(resident)).memory.optimizer, Tier::Disk);
   EXPECT_EQ(limited(run_spec(), 1.01 * gib_of(disk)).memory.optimizer, Tier::Disk);
   EXPECT_EQ(limited(disk, 1.01 * gib_of(resident)).memory.optimizer, Tier::Disk) << "as given";
+}
+
+TEST(MemoryLimit, AutomaticRecomputationIsNoneWithoutALimit) {
+  const RunSpec open = run_spec({"memory.recompute=auto"});
+  EXPECT_EQ(within_memory_limit(open, host_limits()), run_spec());
+  EXPECT_EQ(told_of_memory(open, run_spec()), std::vector<std::string>());
+}
+
+TEST(MemoryLimit, AutomaticRecomputationIsTheFastestThatFits) {
+  const std::vector<std::string> layout{"memory.optimizer=resident", "train.batch=16", "model.context=256"};
+  const auto with = [&](const char* policy) {
+    std::vector<std::string> all = layout;
+    all.push_back(cat("memory.recompute=", policy));
+    return run_spec(all);
+  };
+  EXPECT_EQ(limited(with("auto"), 1.001 * gib_of(with("none"))).memory.recompute, "none");
+  const double below = 0.999 * gib_of(with("none"));
+  const RunSpec chosen = limited(with("auto"), below);
+  EXPECT_NE(chosen.memory.recompute, "none");
+  EXPECT_LE(gib_of(chosen), below);
+  EXPECT_EQ(limited(chosen, below), chosen) << "the text is what a user may write";
+  RunSpec asked = with("auto");
+  asked.memory.limit_gb = 1;
+  EXPECT_EQ(told_of_memory(asked, chosen)[0], cat("memory.recompute = \"", chosen.memory.recompute,
+                                                  "\": the fastest that memory.limit_gb = 1 allows"));
+}
+
+// A run with few states and many activations recomputes; one with many states and few activations puts them on disk.
+TEST(MemoryLimit, TierAndRecomputationAreChosenTogether) {
+  const std::vector<std::string> activations{"memory.recompute=auto", "model.context=512", "train.batch=32", "train.microbatch=32"};
+  std::vector<std::string> resident = activations;
+  resident.push_back("memory.optimizer=resident");
+  resident[0] = "memory.recompute=none";
+  RunSpec chosen = limited(run_spec(activations), 0.99 * gib_of(run_spec(resident)));
+  EXPECT_EQ(chosen.memory.optimizer, Tier::Resident);
+  EXPECT_NE(chosen.memory.recompute, "none");
+  const double states = gib_of(run_spec({"memory.optimizer=resident", "memory.recompute=full"}));
+  chosen = limited(run_spec({"memory.recompute=auto"}), 0.8 * states);
+  EXPECT_EQ(chosen.memory.optimizer, Tier::Disk);
 }
 
 TEST(MemoryLimit, CopiesForCheckpointsCount) {
