@@ -1,5 +1,5 @@
-// Prints what "auto" of memory.recompute is for a run of one rank under limits, beside the bound of Beaumont et al. 2019,
-// whose schedules may recompute a block several times:
+// Prints what "auto" of memory.recompute is for a run of one rank under limits, beside the bound of Beaumont et al.
+// 2019, whose schedules may recompute a block several times:
 //
 //   bench_recompute LIMIT[,LIMIT ...] KEY=VALUE ...        limits in GiB
 //

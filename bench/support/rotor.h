@@ -1,6 +1,6 @@
-// The recursion of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous chains"
-// (2019), theorem 1, in the terms of recompute_chain.h: the least time to recompute if a block may be recomputed several
-// times. It is a lower bound of what best_choices() finds, whose segments are recomputed once.
+// The recursion of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous
+// chains" (2019), theorem 1, in the terms of recompute_chain.h: the least time to recompute if a block may be
+// recomputed several times. It is a lower bound of what best_choices() finds, whose segments are recomputed once.
 #pragma once
 
 #include <algorithm>

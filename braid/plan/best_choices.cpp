@@ -93,7 +93,8 @@ class ChoiceSearch {
     double graph = chain_.hidden - input + (one.position == 0 ? chain_.before : 0);
     one.before = Before::Recomputed;
     one.from = from;
-    double inside = std::numeric_limits<double>::lowest();  // the most of the segment's moments but for the last block's
+    double inside =
+        std::numeric_limits<double>::lowest();  // the most of the segment's moments but for the last block's
     while (one.position < count_) {
       const ChainBlock& block = chain_.blocks[one.position++];
       graph += block.kept;

@@ -84,8 +84,8 @@ double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 // The place of a block in its stage, for its backward.
 struct BlockPlace {
   spec::Recompute::Keeps keeps = spec::Recompute::Keeps::Everything;
-  size_t kind = 0;        // of layer
-  bool own_graph = false;  // its graph ends with it, so its output stays
+  size_t kind = 0;                // of layer
+  bool own_graph = false;         // its graph ends with it, so its output stays
   bool gradient_is_ours = false;  // the gradient of its output comes from this stage; else it is communication
 };
 // Returns the most bytes that the backward of a block holds beside what is kept or recomputed.
@@ -116,7 +116,8 @@ double head_pending_bytes(const ActivationBytes& tensors);
 // one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
 // If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
 //
-// Recomputed tensors are added to these (stage_chain.h). On CPUs the products of weight gradients also copy 16-bit factors.
+// Recomputed tensors are added to these (stage_chain.h). On CPUs the products of weight gradients also copy 16-bit
+// factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that stay allocated during the whole step: its tokens and each block's rotary position table.

@@ -153,7 +153,8 @@ std::optional<RecomputePlan> fastest_recompute(const RunSpec& spec, int64_t limi
   try_options(ranks, *none, limit, tried);
   const bool are_exact = std::ranges::all_of(ranks, [](const auto& own) { return own.stages.size() == 1; }) &&
                          !spec::traits_of(spec.pipeline)->splits_backward;
-  if (!are_exact || !tried.fits()) try_fixed(spec::stage_blocks(keeping, static_cast<int>(layout.stages.size())), tried);
+  if (!are_exact || !tried.fits())
+    try_fixed(spec::stage_blocks(keeping, static_cast<int>(layout.stages.size())), tried);
   return tried.best();
 }
 

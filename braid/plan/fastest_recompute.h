@@ -1,5 +1,5 @@
-// The search behind memory.recompute = "auto": the policies of a run's stages with which it fits in a limit of memory and
-// is fastest.
+// The search behind memory.recompute = "auto": the policies of a run's stages with which it fits in a limit of memory
+// and is fastest.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct RecomputePlan {
 // policies "none", "selective", "full" and "every:K" for all stages. If nothing fits, returns the policies that need
 // least memory of those tried.
 //
-// Other keys stay, `spec`'s own memory.recompute counts as "auto". `is_legal` says whether a run can be trained. Returns
-// nothing if the run cannot be predicted, or if its partition is measured.
+// Other keys stay, `spec`'s own memory.recompute counts as "auto". `is_legal` says whether a run can be trained.
+// Returns nothing if the run cannot be predicted, or if its partition is measured.
 std::optional<RecomputePlan> fastest_recompute(const RunSpec& spec, int64_t limit,
                                                const std::function<bool(const RunSpec&)>& is_legal);
 

@@ -63,16 +63,18 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       const double constant = constant_bytes(spec, layout, load);
       StageLoad keeping = load;  // a weight-gradient pass recomputes no block
       if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
-      all[i] = {passes[i],
-                parameters,
-                {kept_bytes(tensors, load), pending_kept_bytes(tensors, load),
-                 working_most_bytes(run, tensors, load) + constant,
-                 working_most_bytes(run, tensors, keeping) + constant}};
+      all[i] = {
+          passes[i],
+          parameters,
+          {kept_bytes(tensors, load), pending_kept_bytes(tensors, load),
+           working_most_bytes(run, tensors, load) + constant, working_most_bytes(run, tensors, keeping) + constant}};
       continue;
     }
     if (is_torchtitan(formulas)) {
       const double kept = torchtitan_kept_bytes(run, load);
-      all[i] = {passes[i], parameters, {kept, kept, torchtitan_working_bytes(run, load), torchtitan_working_bytes(run, load)}};
+      all[i] = {passes[i],
+                parameters,
+                {kept, kept, torchtitan_working_bytes(run, load), torchtitan_working_bytes(run, load)}};
       continue;
     }
     const ListedCounts listed = listed_counts(load);

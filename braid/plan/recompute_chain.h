@@ -24,7 +24,7 @@ struct RecomputeChain {
   std::vector<ChainBlock> blocks;  // those that backward runs
   double before = 0;               // the embedding's bytes: kept with the first block, or recomputed with it
   double hidden = 0;               // the output of a block
-  double output = 0;  // held with the last block's graph, if the stage has no head; kept if that graph is
+  double output = 0;               // held with the last block's graph, if the stage has no head; kept if that graph is
   bool has_head = false;           // the head is in one graph with kept blocks before it
   double head = 0;                 // kept by the head
   double head_working = 0;         // the most that the head's backward holds in addition to all that is kept

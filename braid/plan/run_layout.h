@@ -36,7 +36,7 @@ struct StageLoad {
   bool head = false;
   spec::Recompute recompute;
   std::vector<PlacedBlock> order;  // its blocks in order, if `recompute` is by segments; else empty
-  size_t devices = 0;  // kind: index into Cluster::devices; the slowest if replicas are on several kinds
+  size_t devices = 0;              // kind: index into Cluster::devices; the slowest if replicas are on several kinds
   StageBackward backward = StageBackward::Whole;
 
   // Returns the sum of a quantity over all parts of blocks, given its value for each of ModelAccount::parts.

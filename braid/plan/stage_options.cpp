@@ -48,8 +48,7 @@ StageLoad ordered_load(const PlannedRun& run, int stage) {
   StageLoad load = run.layout.stages[stage];
   const std::vector<int> units = spec::stage_units(run.spec, static_cast<int>(run.layout.stages.size()));
   const int head = units.back() - 1;
-  load.order =
-      placed_blocks(*run.layout.account, std::max(units[stage], 1) - 1, std::min(units[stage + 1], head) - 1);
+  load.order = placed_blocks(*run.layout.account, std::max(units[stage], 1) - 1, std::min(units[stage + 1], head) - 1);
   return load;
 }
 
@@ -73,7 +72,8 @@ std::vector<StageOption> stage_options(const PlannedRun& run, int stage, int in_
   std::vector<StageOption> options;
   const int num_blocks = static_cast<int>(load.order.size());
   for (const ChainChoice& choice : best_choices(timed_chain(run, stage))) {
-    options.push_back({choice.memory.peak(in_flight) + constant, choice.seconds,
+    options.push_back({choice.memory.peak(in_flight) + constant,
+                       choice.seconds,
                        {spec::recompute_text(choice.segments, num_blocks)}});
   }
   const std::vector<double> selective = added_seconds(run, load.devices, {Keeps::Selected, 0});

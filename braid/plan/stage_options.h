@@ -11,8 +11,8 @@ namespace braid::plan {
 
 // A policy of one stage, or of several stages that one rank holds.
 struct StageOption {
-  double bytes = 0;    // the most that the stage's activations need on its rank
-  double seconds = 0;  // to recompute, for each microbatch
+  double bytes = 0;                       // the most that the stage's activations need on its rank
+  double seconds = 0;                     // to recompute, for each microbatch
   std::vector<std::string> entries = {};  // of memory.recompute, by stage
 };
 

@@ -29,9 +29,10 @@ std::vector<CrossRule> memory_rules() {
       {{"memory.recompute"},
        known_words,
        [](const View& at) {
-         return cat("must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one "
-                    "of them per stage, separated by commas, or \"auto\": ",
-                    recompute_faults(at.spec.memory));
+         return cat(
+             "must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one "
+             "of them per stage, separated by commas, or \"auto\": ",
+             recompute_faults(at.spec.memory));
        }},
       {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
        [](const View& at) {

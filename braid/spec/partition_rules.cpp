@@ -96,7 +96,8 @@ std::vector<CrossRule> measured_rules() {
        [](const View& at) { return !measured(at) || !recomputes_by_stage(at); },
        [](const View&) {
          return std::string(
-             "must not be \"measured\" when memory.recompute is \"auto\", lists blocks or has a word per stage: what is "
+             "must not be \"measured\" when memory.recompute is \"auto\", lists blocks or has a word per stage: what "
+             "is "
              "measured depends on it");
        }},
       {{"pipeline.speeds", "pipeline.partition"},

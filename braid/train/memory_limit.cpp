@@ -42,9 +42,10 @@ struct Resolved {
   plan::Prediction prediction;
 };
 
-// Returns the run with the fastest policies of recomputation that fit, if they are to be chosen; nothing if it cannot be
-// predicted.
-std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit, const std::function<bool(const RunSpec&)>& is_legal) {
+// Returns the run with the fastest policies of recomputation that fit, if they are to be chosen; nothing if it cannot
+// be predicted.
+std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit,
+                                       const std::function<bool(const RunSpec&)>& is_legal) {
   if (spec.memory.recompute != spec::kAutoRecompute) {
     auto prediction = plan::nominal_prediction(spec);
     return prediction ? std::optional(Resolved{std::move(spec), std::move(*prediction)}) : std::nullopt;
@@ -95,8 +96,8 @@ std::vector<std::string> told_of_memory(const RunSpec& given, const RunSpec& cho
     const spec::Field& field = *spec::find_field(key);
     const std::string value = spec::value_text(field, chosen);
     if (value == spec::value_text(field, given)) return;
-    told.push_back(cat(key, " = ", value, ": the fastest that memory.limit_gb = ", exact(given.memory.limit_gb),
-                       " allows"));
+    told.push_back(
+        cat(key, " = ", value, ": the fastest that memory.limit_gb = ", exact(given.memory.limit_gb), " allows"));
   };
   if (given.memory.limit_gb == 0) return told;
   tell("memory.recompute");

@@ -75,8 +75,8 @@ std::vector<Problem> refused_pairs_of_table(const RunSpec& spec, const Schedule&
   return spec::refused_pairs(on, spec);
 }
 
-// Refuses a wrong number of entries in memory.recompute, and blocks that stages do not have. The number of stages may be
-// known only from a schedule's file.
+// Refuses a wrong number of entries in memory.recompute, and blocks that stages do not have. The number of stages may
+// be known only from a schedule's file.
 void refuse_other_stages(const RunSpec& spec, int num_stages) {
   const size_t entries = spec::recompute_entries(spec.memory).size();
   const bool is_cut = spec::known_stage_units(spec, num_stages).has_value();

@@ -46,8 +46,7 @@ TEST(BraidMemory, TheFirstSegmentHoldsWhatTheEmbeddingKeepsWhenItIsComputedAgain
   const std::vector<DeviceRates> rates;
   const ActivationBytes bytes(run, layout);
   const auto peak_of = [&](const StageLoad& load) {
-    return kept_bytes(bytes, load) +
-           working_most_bytes({run, cluster, FormulaSet::Braid, layout, rates}, bytes, load);
+    return kept_bytes(bytes, load) + working_most_bytes({run, cluster, FormulaSet::Braid, layout, rates}, bytes, load);
   };
   StageLoad load{.blocks = 1, .recompute = {.keeps = spec::Recompute::Keeps::SegmentInputs, .blocks = 1}};
   load.order = {{0, bytes.parts.size()}};

@@ -16,9 +16,8 @@ namespace {
 using Overrides = std::vector<std::string>;
 
 RunSpec run_spec(const Overrides& overrides = {}) {
-  Overrides all = {"data.paths=[text]",  "model.layers=8",     "model.heads=4",
-                   "model.width=128",    "model.context=64",   "model.vocab=512",
-                   "train.microbatch=4", "train.batch=32"};
+  Overrides all = {"data.paths=[text]", "model.layers=8",  "model.heads=4",      "model.width=128",
+                   "model.context=64",  "model.vocab=512", "train.microbatch=4", "train.batch=32"};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return spec::parse_run("", "test", all);
 }

@@ -103,22 +103,33 @@ TEST(BadRun, WhatOnlyAMeasuredPartitionLooksAt) {
 
 TEST(BadRun, Recompute) {
   const std::string known =
-      ": must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one of them per "
+      ": must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one of "
+      "them per "
       "stage, separated by commas, or \"auto\": ";
   const std::string nearest = "; nearest valid is ", unknown = " is none of them" + nearest;
   expect_complaints({
       {"", {"memory.recompute=fll"}, "memory.recompute = \"fll\"" + known + "\"fll\"" + unknown + "\"full\""},
       {"", {"memory.recompute="}, "memory.recompute = \"\"" + known + "\"\"" + unknown + "\"none\""},
-      {"", {"memory.recompute=everything else"}, "memory.recompute = \"everything else\"" + known + "\"everything else\"" + unknown + "\"none\""},
-      {"", {"memory.recompute=every:0"}, "memory.recompute = \"every:0\"" + known + "\"every:0\"" + unknown + "\"every:1\""},
-      {"", {"memory.recompute=every:-3"}, "memory.recompute = \"every:-3\"" + known + "\"every:-3\"" + unknown + "\"every:1\""},
-      {"", {"memory.recompute=every:4097"}, "memory.recompute = \"every:4097\"" + known + "\"every:4097\"" + unknown + "\"every:4096\""},
+      {"",
+       {"memory.recompute=everything else"},
+       "memory.recompute = \"everything else\"" + known + "\"everything else\"" + unknown + "\"none\""},
+      {"",
+       {"memory.recompute=every:0"},
+       "memory.recompute = \"every:0\"" + known + "\"every:0\"" + unknown + "\"every:1\""},
+      {"",
+       {"memory.recompute=every:-3"},
+       "memory.recompute = \"every:-3\"" + known + "\"every:-3\"" + unknown + "\"every:1\""},
+      {"",
+       {"memory.recompute=every:4097"},
+       "memory.recompute = \"every:4097\"" + known + "\"every:4097\"" + unknown + "\"every:4096\""},
       {"",
        {"memory.recompute=every:99999999999999999999"},
-       "memory.recompute = \"every:99999999999999999999\"" + known + "\"every:99999999999999999999\"" + unknown + "\"every:4096\""},
+       "memory.recompute = \"every:99999999999999999999\"" + known + "\"every:99999999999999999999\"" + unknown +
+           "\"every:4096\""},
       {"",
        {"mesh.pipe=2", "memory.recompute=selectve,,full"},
-       "memory.recompute = \"selectve,,full\"" + known + "\"selectve\" is none of them; \"\"" + unknown + "\"selective,none\""},
+       "memory.recompute = \"selectve,,full\"" + known + "\"selectve\" is none of them; \"\"" + unknown +
+           "\"selective,none\""},
       {"",
        {"mesh.pipe=3", "memory.recompute=full,none"},
        "memory.recompute = \"full,none\": must have one entry for all stages or one for each of 3; nearest "
@@ -137,8 +148,10 @@ TEST(BadRun, Recompute) {
            "\"blocks:0\""},
       {"",
        {"mesh.pipe=2", "model.layers=5", "memory.recompute=blocks:0-4+6,blocks:2"},
-       "memory.recompute = \"blocks:0-4+6,blocks:2\": must list blocks that stages have, from 0, not 0-4, 6 of stage 0, "
-       "which has 3 blocks; 2 of stage 1, which has 2 blocks" + nearest + "\"blocks:0-2,none\""},
+       "memory.recompute = \"blocks:0-4+6,blocks:2\": must list blocks that stages have, from 0, not 0-4, 6 of stage "
+       "0, "
+       "which has 3 blocks; 2 of stage 1, which has 2 blocks" +
+           nearest + "\"blocks:0-2,none\""},
       {"",
        {"mesh.pipe=2", "memory.recompute=auto,none"},
        "memory.recompute = \"auto,none\"" + known + "\"auto\" is for all stages together" + nearest + "\"none,none\""},

@@ -73,13 +73,14 @@ TEST(MemoryLimit, AutomaticRecomputationIsTheFastestThatFits) {
   EXPECT_EQ(limited(chosen, below), chosen) << "the text is what a user may write";
   RunSpec asked = with("auto");
   asked.memory.limit_gb = 1;
-  EXPECT_EQ(told_of_memory(asked, chosen)[0], cat("memory.recompute = \"", chosen.memory.recompute,
-                                                  "\": the fastest that memory.limit_gb = 1 allows"));
+  EXPECT_EQ(told_of_memory(asked, chosen)[0],
+            cat("memory.recompute = \"", chosen.memory.recompute, "\": the fastest that memory.limit_gb = 1 allows"));
 }
 
 // A run with few states and many activations recomputes; one with many states and few activations puts them on disk.
 TEST(MemoryLimit, TierAndRecomputationAreChosenTogether) {
-  const std::vector<std::string> activations{"memory.recompute=auto", "model.context=512", "train.batch=32", "train.microbatch=32"};
+  const std::vector<std::string> activations{"memory.recompute=auto", "model.context=512", "train.batch=32",
+                                             "train.microbatch=32"};
   std::vector<std::string> resident = activations;
   resident.push_back("memory.optimizer=resident");
   resident[0] = "memory.recompute=none";

@@ -1,4 +1,6 @@
 // memory.recompute under every schedule: the bits of training without it, and peaks of activations that fall.
+#include "braid/spec/recompute.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include "braid/plan/nominal_cluster.h"
 #include "braid/schedule/generators.h"
 #include "braid/spec/partition.h"
-#include "braid/spec/recompute.h"
 #include "braid/train/memory_limit.h"
 #include "braid/train/run.h"
 #include "tests/support/sampled.h"
