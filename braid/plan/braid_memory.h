@@ -81,28 +81,10 @@ struct ActivationBytes {
 // segments that have no backward.
 double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
-// The place of a block in its stage, for its backward.
-struct BlockPlace {
-  spec::Recompute::Keeps keeps = spec::Recompute::Keeps::Everything;
-  size_t kind = 0;                // of layer
-  bool own_graph = false;         // its graph ends with it, so its output stays
-  bool gradient_is_ours = false;  // the gradient of its output comes from this stage; else it is communication
-};
-// Returns the most bytes that the backward of a block holds beside what is kept or recomputed.
-double block_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const BlockPlace& place);
-// Returns the same of the head's backward. REQUIRES: the stage has the head.
-double head_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
-// Returns the most bytes that the forward of a block holds if nothing of it is kept.
-double forward_bytes(const ActivationBytes& tensors, const StageLoad& load);
-// Returns the bytes that the head keeps of a microbatch.
-double head_kept_bytes(const ActivationBytes& tensors, spec::Recompute::Keeps keeps);
-
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
 // pass: each product's input and the gradient of its output. The gradient of the up product's output overwrites the
 // activation's input.
 double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
-// Returns the part of these bytes that is the head's.
-double head_pending_bytes(const ActivationBytes& tensors);
 
 // Returns the most bytes that one pass of the stage holds in addition to the kept_bytes() of all microbatches in
 // flight:

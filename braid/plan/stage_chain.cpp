@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/plan/pass_bytes.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
