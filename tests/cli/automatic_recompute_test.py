@@ -22,16 +22,16 @@ class AutomaticRecompute(TinyRun):
         self.trained(*KEPT)
         losses = self.losses()
         texts = set()
-        for share in (0.9, 0.5, 0.1):
+        for share in (0.6, 0.2):
             limit = f"memory.limit_gb={least + share * (most - least) + 1e-6:.6f}"
             done = self.trained(*KEPT, "memory.recompute=auto", limit, f"train.out=auto{share}")
             text = self.entry(f"auto{share}")
             self.assertIn(f'chose  memory.recompute = "{text}": the fastest that {limit.replace("=", " = ")[:20]}', done.stdout)
             self.assertEqual(self.losses(f"auto{share}"), losses)
-            self.trained(*KEPT, f"memory.recompute={text}", limit, "train.out=written")
-            self.assertEqual(self.losses("written"), losses)
             texts.add(text)
-        self.assertEqual(len(texts), 3)
+        self.trained(*KEPT, f"memory.recompute={text}", limit, "train.out=written")
+        self.assertEqual(self.losses("written"), losses)
+        self.assertEqual(len(texts), 2)
         self.assertNotIn("none", texts)
 
     def test_is_the_same_on_resume_unless_the_limit_changes(self):

@@ -77,19 +77,18 @@ TEST(MemoryLimit, AutomaticRecomputationIsTheFastestThatFits) {
             cat("memory.recompute = \"", chosen.memory.recompute, "\": the fastest that memory.limit_gb = 1 allows"));
 }
 
-// A run with few states and many activations recomputes; one with many states and few activations puts them on disk.
+// To recompute little takes less time than to move the states of a step with few tokens, and more than to move those of
+// a step with many.
 TEST(MemoryLimit, TierAndRecomputationAreChosenTogether) {
-  const std::vector<std::string> activations{"memory.recompute=auto", "model.context=512", "train.batch=32",
-                                             "train.microbatch=32"};
-  std::vector<std::string> resident = activations;
-  resident.push_back("memory.optimizer=resident");
-  resident[0] = "memory.recompute=none";
-  RunSpec chosen = limited(run_spec(activations), 0.99 * gib_of(run_spec(resident)));
+  const RunSpec few = run_spec({"memory.optimizer=resident"});
+  RunSpec chosen = limited(run_spec({"memory.recompute=auto"}), 0.997 * gib_of(few));
   EXPECT_EQ(chosen.memory.optimizer, Tier::Resident);
   EXPECT_NE(chosen.memory.recompute, "none");
-  const double states = gib_of(run_spec({"memory.optimizer=resident", "memory.recompute=full"}));
-  chosen = limited(run_spec({"memory.recompute=auto"}), 0.8 * states);
-  EXPECT_EQ(chosen.memory.optimizer, Tier::Disk);
+  const std::vector<std::string> many{"model.context=512", "train.batch=32", "train.microbatch=32",
+                                      "memory.optimizer=resident"};
+  const double limit = 0.95 * gib_of(run_spec(many));
+  EXPECT_EQ(limited(run_spec({many[0], many[1], many[2], "memory.recompute=auto"}), limit).memory.optimizer,
+            Tier::Disk);
 }
 
 TEST(MemoryLimit, CopiesForCheckpointsCount) {

@@ -102,8 +102,9 @@ TEST(RecomputingInOtherTypes, GivesTheBitsOfKeeping) {
 
 // "auto" under limits from what "none" needs down to what no other policy is below.
 TEST(RecomputingWithinALimit, GivesTheBitsOfKeeping) {
-  RunSpec spec = two_ranks("1f1b");
+  RunSpec spec = two_ranks("gpipe");  // every microbatch is in flight
   spec.memory.optimizer = Tier::Resident;
+  spec.data.paths = {"text"};  // a legal run has some
   const LayoutResult want = train_layout(spec);
   const int64_t most = plan::nominal_prediction(spec)->most_bytes();
   spec.memory.recompute = "full";
@@ -120,7 +121,7 @@ TEST(RecomputingWithinALimit, GivesTheBitsOfKeeping) {
     EXPECT_TRUE(same_bits(got.first_gradients, want.first_gradients));
     EXPECT_TRUE(same_bits(got.params, want.params));
   }
-  EXPECT_GE(chosen.size(), 4);
+  EXPECT_GE(chosen.size(), 3) << "limits would not differ";
 }
 
 // The peaks of activations of pipeline rank 0 in the last of two steps.
