@@ -17,15 +17,20 @@ namespace braid::nn {
 std::vector<Segment> plan_segments(const spec::Recompute& policy, const StageBlocks& blocks) {
   const int before_head = blocks.embedding + blocks.middle, all = before_head + blocks.head;
   check(all > 0, "a stage has a block");
-  if (policy.keeps != spec::Recompute::Keeps::SegmentInputs) return {{0, all, Segment::Kept::Graph}};
-  check(policy.blocks >= 1, "a segment has a block");
   std::vector<Segment> segments;
-  for (int begin = 0; begin < before_head;) {
-    const int end = std::min(std::max(begin, blocks.embedding) + policy.blocks, before_head);
-    segments.push_back({begin, end, Segment::Kept::Input});
-    begin = end;
+  const auto add_graph_up_to = [&](int end) {
+    const int begin = segments.empty() ? 0 : segments.back().end;
+    if (end > begin) segments.push_back({begin, end, Segment::Kept::Graph});
+  };
+  for (const spec::RecomputedBlocks& range : spec::recomputed_segments(policy, blocks.middle)) {
+    check(range.segment >= 1, "a segment has a block");
+    if (range.begin > 0) add_graph_up_to(blocks.embedding + range.begin);
+    const int begin = segments.empty() ? 0 : segments.back().end;
+    segments.push_back({begin, blocks.embedding + range.end, Segment::Kept::Input});
   }
-  if (blocks.head > 0) segments.push_back({before_head, all, Segment::Kept::Graph});
+  const bool ends = policy.keeps == spec::Recompute::Keeps::SegmentInputs && blocks.middle == 0 && before_head > 0;
+  if (ends) segments.push_back({0, before_head, Segment::Kept::Input});
+  add_graph_up_to(all);
   return segments;
 }
 

@@ -26,6 +26,7 @@ namespace braid::nn {
 // The blocks [begin, end) of a stage that backward recomputes together, numbered within the stage. Example:
 //
 //   every:2 on a stage with both ends     [embedding 1 2] [3 4] [5] [head]      the head's graph is kept
+//   blocks:0-1+3 on the same stage        [embedding 1] [2] [3] [4] [5 head]    the graphs of 3 and of 5 are kept too
 struct Segment {
   enum class Kept {
     Graph,  // forward keeps the graph for backward

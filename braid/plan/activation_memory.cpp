@@ -45,6 +45,7 @@ double saved_bytes(const RunSpec& spec, const RunLayout& layout, const spec::Rec
   const BlockBytes bytes = block_bytes(spec, layout);
   switch (recompute.keeps) {
     case spec::Recompute::Keeps::Everything:
+    case spec::Recompute::Keeps::Listed:
       return bytes.linear + bytes.scores;
     case spec::Recompute::Keeps::Selected:
       return bytes.linear;
@@ -75,6 +76,7 @@ double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLo
   } else if (load.recompute.keeps == spec::Recompute::Keeps::Selected && load.blocks > 0) {
     most += bytes.scores;
   }
+  most += listed_counts(load).longest * (bytes.linear + bytes.scores);
   const double t = layout.tensor;
   // The loss is computed in place. The head holds logits of the run's type before the loss, and their gradient after
   // it.

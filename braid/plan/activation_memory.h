@@ -16,6 +16,8 @@ namespace braid::plan {
 //   selective                    n h (10 + 24/t)                                        n h 34/t
 //   full, for each segment       2 n h                                                  2 n h / t
 //
+// A block that a list ("blocks:LIST") leaves out is one of "none".
+//
 // Without dropout there are no masks: 10 becomes 8, 34 becomes 32, and 5 a s becomes 2 a s. Llama models have fused
 // attention (formula_set.h), which saves float32 statistics instead of scores: 4 a replaces 5 a s. "selective" saves
 // the statistics too.

@@ -7,6 +7,8 @@
 #include "braid/layout/logits.h"
 #include "braid/plan/block_sizes.h"
 #include "braid/plan/block_work.h"
+#include "braid/plan/pass_bytes.h"
+#include "braid/plan/stage_chain.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -66,75 +68,6 @@ double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
   return element_bytes(spec.train.dtype) * layout.tokens * spec.model.width / ranks;
 }
 
-double head_bytes(const ActivationBytes& x, Keeps keeps) {
-  if (!x.whole_logits) return x.head_everything;  // the gradient of the loss's input is as large as that
-  return (keeps == Keeps::Selected ? x.head_selected : x.head_everything) + x.logits;
-}
-
-// Returns the bytes that a weight gradient's product copies on CPUs if its factors, the layer's input and the gradient
-// of its output, have 16 bits. Both are copied to float32. If the CPU has bfloat16 products, only the input is copied,
-// in its own type (nn/kernels/product_bf16.h).
-double copied_factors(const PlannedRun& run, double input, double output) {
-  const DType type = run.spec.train.dtype;
-  const std::vector<DeviceGroup>& kinds = run.cluster.devices;
-  const double element = element_bytes(type);
-  if (element >= kSingle || !kinds.front().shared_cores) return 0;
-  if (type == DType::BFloat16 && std::ranges::all_of(kinds, &DeviceGroup::bfloat16_products)) return input;
-  return (input + output) / element * kSingle;
-}
-
-// Returns true if weight gradients have a separate pass, and no rank has a second stage whose forward hides the wait.
-bool waits_in_a_line(const PlannedRun& run) {
-  const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
-  return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
-}
-
-// Returns true if tensor ranks sum 16-bit types in float32.
-bool sums_wide(const RunSpec& spec) {
-  return spec.train.reduction == Reduction::Reproducible && spec.mesh.tensor > 1 &&
-         element_bytes(spec.train.dtype) < kSingle;
-}
-
-double block_working(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  const bool selected = load.recompute.keeps == Keeps::Selected;
-  const TrainedMatrices& trained = x.trained[load.last_kind];
-  const double of_products = (trained.down ? x.activated : 0) + (trained.up ? x.hidden : 0);  // inputs that they read
-  const double again_feed = selected ? of_products : 0;
-  const double again_attention = selected ? x.heads + x.context.again + (trained.qkv ? x.hidden : 0) : 0;
-  // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
-  // Where blocks have graphs of their own, their outputs stay until then.
-  const bool own_graphs = load.recompute.keeps == Keeps::SegmentInputs || run.spec.sync.zero == 3 ||
-                          !is_resident(run.spec.memory.parameters);
-  const bool takes_place = x.ends_in_norm && !own_graphs;
-  const double coming = load.head && !takes_place ? x.hidden : 0;
-  const double rows = x.routed > 0 ? x.routed : x.all_tokens;  // input rows of the products
-  const double copied_feed = std::max(trained.up ? copied_factors(run, rows, x.inner) : 0,
-                                      trained.down ? copied_factors(run, x.activated, rows) : 0);
-  const double sums = trained.down ? 0 : x.inner_sums;  // else they take the place of that product's input
-  const double activated = selected || !trained.down ? 0 : x.activated;
-  const double feed = std::max(x.activated + again_feed + 2 * x.routed + copied_feed + sums + x.gathered,
-                               2 * x.gathered + x.exchanged - activated);
-  // By then the feed-forward branch's tensors are freed, unless weight gradients have a separate pass.
-  const bool waits = waits_in_a_line(run);
-  const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : of_products);
-  const double freed = waits ? -x.hidden : of_feed;
-  // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
-  // not.
-  const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
-  const double copied = trained.qkv ? copied_factors(run, x.all_tokens, x.qkv) : 0;
-  const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
-  const double behind_last = x.heads + again_attention + x.gathered;
-  // In reproducible mode the output's heads are copied for the weight pass (nn/head_groups.h).
-  const double outputs = waits && run.spec.train.reduction == Reduction::Reproducible ? x.heads : 0;
-  const double attention =
-      std::max({std::max(x.heads + gradients, x.context.working) + again_attention, behind_last, around_first}) -
-      freed + copied + outputs;
-  const double dropped =
-      run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
-  // Then the input's gradient and the output's are float32, beside the rounded ones.
-  return coming + dropped + std::max(feed, attention) + (sums_wide(run.spec) ? 3 * x.all_tokens : 0);
-}
-
 // Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
 // wait with gathered inputs and gradients, beside the gradient that the stage returns. 0 without sequence parallelism,
 // where what waits is no more than what was kept.
@@ -167,10 +100,6 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   const layout::ModelAccount& account = *layout.account;
   for (const layout::PartAccount& part : account.parts) parts.push_back(bytes_of_part(part, spec, layout));
   for (size_t kind = 0; kind < account.num_kinds(); ++kind) trained.push_back(trained_matrices(layout, kind));
-  for (int layer = 0; layer < std::ssize(account.kind_of_layer); ++layer) {
-    const StageLoad load = layers_load(account, layer, layer + 1);
-    block = std::max(block, load.of_parts([&](size_t part) { return parts[part].everything; }));
-  }
   const ModelSpec& model = spec.model;
   const BlockSizes z(model, layout.tensor);
   const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
@@ -213,16 +142,10 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
+  if (load.recompute.is_by_segments()) return chain_memory(stage_chain(x, load), segments_of(load)).kept;
   const Keeps keeps = load.recompute.keeps;
-  const double head = load.head ? head_bytes(x, keeps) : 0;
+  const double head = load.head ? head_kept_bytes(x, keeps) : 0;
   const bool embedding = load.embedding && x.embedding_runs_backward;
-  if (keeps == Keeps::SegmentInputs) {
-    const double skipped = skipped_blocks(x, load);
-    const bool begins_at_tokens = embedding && load.blocks > skipped;
-    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - std::floor(skipped / load.recompute.blocks) -
-                          (begins_at_tokens ? 1 : 0);
-    return (load.blocks > skipped ? std::max(inputs, 0.0) * x.hidden : 0) + head;
-  }
   const double output = load.backward == StageBackward::Nothing ? 0 : x.hidden;
   const double of_embedding = x.mask + (keeps == Keeps::Selected ? x.embedding_selected : x.embedding);
   const double ends = (embedding ? of_embedding : 0) + (load.head ? head : output);
@@ -232,35 +155,22 @@ double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 
 double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
   const double blocks = load.of_parts([&](size_t part) { return x.parts[part].pending; });
-  const bool table = load.head && x.whole_logits && x.of_logits.of_weight;
-  return blocks + (table ? x.all_tokens + x.logits : 0) +
+  return blocks + (load.head ? head_pending_bytes(x) : 0) +
          (load.embedding && x.embedding_runs_backward ? x.all_tokens : 0);
 }
 
 WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  const double skipped = skipped_blocks(x, load), in_backward = load.blocks - skipped;
-  const double in_head = load.head ? head_bytes(x, load.recompute.keeps) : 0;
-  const double waiting = waiting_at_end(run, x, load);
-  double block = in_backward > 0 ? block_working(run, x, load) : 0;
-  if (load.recompute.keeps == Keeps::SegmentInputs && in_backward > 0) {
-    block += std::min<double>(load.recompute.blocks, in_backward) * x.block;
-    if (load.embedding && x.embedding_runs_backward) block += x.embedding;  // of the first segment
+  const double of_head = load.head ? head_working_bytes(run, x, load) : 0;
+  if (load.recompute.is_by_segments()) {
+    return {.in_block = chain_memory(stage_chain(run, x, load), segments_of(load)).working, .in_head = of_head};
   }
-  // The residual, its norm and the feed-forward layer, and the input of a stage that has no backward.
-  const bool has_input = !load.embedding && load.blocks > 1 && load.backward == StageBackward::Nothing;
-  const double forward = 2 * x.hidden + x.inner + x.activated + (has_input ? x.hidden : 0);
-  if (skipped > 0) block = std::max(block, forward - kept_bytes(x, load) + in_head);
-  block = std::max(block - in_head, waiting);
-  if (!load.head) return {.in_block = block, .in_head = 0};
-  const double again = load.recompute.keeps == Keeps::Selected && x.of_logits.of_weight ? x.all_tokens : 0;
-  const double last_output =
-      x.picks_rows && !x.whole_logits ? x.all_tokens : 0;  // an argument while chunks are computed
-  const double head = (x.of_logits.of_input ? x.all_tokens : 0) + again + last_output +
-                      (x.whole_logits ? 0 : x.logits) +
-                      (x.of_logits.of_weight ? copied_factors(run, x.all_tokens, x.logits) : 0);
-  const double freed = waits_in_a_line(run) ? 0 : x.all_tokens + x.logits;
-  const double scattered = x.gathered > 0 && x.of_logits.of_input ? x.gathered + x.exchanged + x.hidden - freed : 0;
-  return {.in_block = block, .in_head = std::max(head, scattered)};
+  const Keeps keeps = load.recompute.keeps;
+  const double skipped = skipped_blocks(x, load);
+  const double in_head = load.head ? head_kept_bytes(x, keeps) : 0;
+  const BlockPlace last{.keeps = keeps, .kind = static_cast<size_t>(load.last_kind), .gradient_is_ours = load.head};
+  double block = load.blocks > skipped ? block_working_bytes(run, x, last) : 0;
+  if (skipped > 0) block = std::max(block, forward_bytes(x, load) - kept_bytes(x, load) + in_head);
+  return {.in_block = std::max(waiting_at_end(run, x, load), block - in_head), .in_head = of_head};
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {

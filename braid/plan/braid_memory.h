@@ -25,7 +25,6 @@ struct ActivationBytes {
 
   std::vector<PartBytes> parts;          // those of ModelAccount
   std::vector<TrainedMatrices> trained;  // by kind of layer
-  double block = 0;                      // bytes that the block which keeps most keeps of everything
   double hidden, qkv, heads, inner, activated;
   double all_tokens;      // the hidden state of all tokens; `hidden` has a rank's between products
   double gathered = 0;    // the same under sequence parallelism, else 0
@@ -99,7 +98,8 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 // one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
 // If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
 //
-// Recomputed tensors are added to these. On CPUs the products of weight gradients also copy 16-bit factors.
+// Recomputed tensors are added to these (stage_chain.h). On CPUs the products of weight gradients also copy 16-bit
+// factors.
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 // The same while a block is in backward, and while the head runs.
 struct WorkingBytes {

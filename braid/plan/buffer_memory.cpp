@@ -52,11 +52,14 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
   const ActivationBytes x(spec, layout);
   double most = 0;
   for (const StageLoad& stage : layout.stages) {
-    const bool again = stage.recompute.keeps == spec::Recompute::Keeps::SegmentInputs;
-    const int at_once = again ? stage.recompute.blocks : 1;
+    int at_once = 1;  // blocks that are recomputed together
+    for (const auto& segment : recomputed_segments(stage.recompute, static_cast<int>(std::ceil(stage.blocks)))) {
+      at_once = std::max(at_once, segment.segment);
+    }
+    const double kept = kept_bytes(x, stage) / std::max(stage.blocks, 1.0);
     const WorkingBytes working = working_bytes_at(run, x, stage);
-    const double in_block = working.in_block + (at_once + 1) * of_weight * block.all() +
-                            units_of_blocks(of_gradient * block.count, again ? x.hidden : x.block);
+    const double in_block =
+        working.in_block + (at_once + 1) * of_weight * block.all() + units_of_blocks(of_gradient * block.count, kept);
     const double in_head = working.in_head + of_weight * end;
     most = std::max(most, std::max(in_block, in_head) - std::max(working.in_block, working.in_head));
   }

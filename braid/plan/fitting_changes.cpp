@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "braid/base/text.h"
+#include "braid/plan/fastest_recompute.h"
 #include "braid/plan/nominal_cluster.h"
+#include "braid/spec/recompute.h"
 
 namespace braid::plan {
 namespace {
@@ -16,6 +18,8 @@ struct Alternative {
   std::function<void(RunSpec&)> apply;
 };
 using Alternatives = std::vector<Alternative>;  // of one key
+
+constexpr const char* kRecompute = "memory.recompute=";
 
 std::vector<Alternatives> alternatives(const RunSpec& spec) {
   Alternatives tiers, recompute, zero, microbatches;
@@ -31,9 +35,10 @@ std::vector<Alternatives> alternatives(const RunSpec& spec) {
   for (const char* policy : {"selective", "full"}) {
     if (spec.memory.recompute == policy) recompute.clear();
     if (spec.memory.recompute == policy || spec.memory.recompute == "full") continue;
-    recompute.push_back(
-        {{cat("memory.recompute=", policy)}, [policy](RunSpec& run) { run.memory.recompute = policy; }});
+    recompute.push_back({{cat(kRecompute, policy)}, [policy](RunSpec& run) { run.memory.recompute = policy; }});
   }
+  recompute.push_back({{kRecompute}, [](RunSpec& run) { run.memory.recompute = spec::kAutoRecompute; }});
+  if (spec.memory.recompute == spec::kAutoRecompute) recompute.clear();
   for (int stage = spec.sync.zero + 1; stage <= 3 && spec.mesh.data > 1; ++stage) {
     zero.push_back({{cat("sync.zero=", stage)}, [stage](RunSpec& run) { run.sync.zero = stage; }});
   }
@@ -81,6 +86,35 @@ struct Fitting {
   std::vector<std::string> overrides;
 };
 
+// Returns the change if the run fits with it. Replaces "auto" by the fastest policies that fit, in the override too.
+std::optional<Fitting> fitting(Candidate candidate, const RunSpec& given, int64_t limit,
+                               const std::function<bool(const RunSpec&)>& is_legal) {
+  std::optional<Prediction> prediction;
+  if (candidate.spec.memory.recompute == spec::kAutoRecompute) {
+    const auto found = fastest_recompute(candidate.spec, limit, is_legal);
+    if (!found) return std::nullopt;
+    prediction = found->prediction;
+    const auto open = std::ranges::find(candidate.overrides, kRecompute);
+    const bool changes = open == candidate.overrides.end() || found->policies != given.memory.recompute;
+    if (!changes) return std::nullopt;
+    if (open != candidate.overrides.end()) *open += found->policies;
+  } else if (is_legal(candidate.spec)) {
+    prediction = nominal_prediction(candidate.spec);
+  }
+  if (!prediction || prediction->most_bytes() > limit) return std::nullopt;
+  return Fitting{{joined(candidate.overrides, " "), prediction->most_bytes(), prediction->step_seconds()},
+                 candidate.overrides};
+}
+
+// Returns true if the change has more than it needs: fewer of its keys are enough, with the same values or faster.
+bool has_more_than_needed(const Fitting& each, const std::vector<Fitting>& all) {
+  return std::ranges::any_of(all, [&](const Fitting& other) {
+    if (other.overrides.size() >= each.overrides.size()) return false;
+    return contains(each.overrides, other.overrides) ||
+           (contains(keys_of(each.overrides), keys_of(other.overrides)) && other.change.times <= each.change.times);
+  });
+}
+
 }  // namespace
 
 const std::vector<std::vector<DiskTier>>& disk_tiers() {
@@ -95,29 +129,23 @@ const std::vector<std::vector<DiskTier>>& disk_tiers() {
 std::vector<FittingChange> fitting_changes(const RunSpec& spec, int64_t limit, size_t most,
                                            const std::function<bool(const RunSpec&)>& is_legal) {
   const double seconds = nominal_prediction(spec).value().step_seconds();
-  std::vector<Fitting> fitting;
-  for (const Candidate& candidate : combinations(spec)) {
-    if (candidate.overrides.empty() || !is_legal(candidate.spec)) continue;
-    const auto prediction = nominal_prediction(candidate.spec);
-    if (!prediction || prediction->most_bytes() > limit) continue;
-    fitting.push_back(
-        {{joined(candidate.overrides, " "), prediction->most_bytes(), prediction->step_seconds() / seconds},
-         candidate.overrides});
+  std::vector<Fitting> all;
+  for (Candidate& candidate : combinations(spec)) {
+    if (candidate.overrides.empty()) continue;
+    if (auto found = fitting(std::move(candidate), spec, limit, is_legal)) all.push_back(std::move(*found));
   }
-  std::ranges::stable_sort(fitting, {}, [](const Fitting& each) { return each.change.times; });
-  std::vector<FittingChange> cheapest;
+  for (Fitting& each : all) each.change.times /= seconds;
+  std::ranges::stable_sort(all, {}, [](const Fitting& each) { return each.change.times; });
+  std::vector<FittingChange> fastest;
   std::vector<std::vector<std::string>> chosen;  // the keys of each
-  for (const Fitting& each : fitting) {
-    const bool more_than_needed = std::ranges::any_of(fitting, [&](const Fitting& other) {
-      return other.overrides.size() < each.overrides.size() && contains(each.overrides, other.overrides);
-    });
+  for (const Fitting& each : all) {
     const auto keys = keys_of(each.overrides);
-    if (more_than_needed || std::ranges::find(chosen, keys) != chosen.end()) continue;
+    if (has_more_than_needed(each, all) || std::ranges::find(chosen, keys) != chosen.end()) continue;
     chosen.push_back(keys);
-    cheapest.push_back(each.change);
-    if (cheapest.size() == most) break;
+    fastest.push_back(each.change);
+    if (fastest.size() == most) break;
   }
-  return cheapest;
+  return fastest;
 }
 
 }  // namespace braid::plan

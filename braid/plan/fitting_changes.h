@@ -25,10 +25,11 @@ struct FittingChange {
   double times = 1;   // predicted time of a step, as a multiple of that without the change (nominal_cluster.h)
 };
 
-// Tries tiers, recomputation, ZeRO stages and microbatches, and every combination of them. Returns up to `most` changes
-// with which no rank's predicted memory is more than `limit` bytes, the fastest first. None of them contains another
-// one, and no two change the same keys. `is_legal` says whether a run can be trained. REQUIRES: `spec` can be
-// predicted.
+// Tries tiers, recomputation (the fastest policies that fit, fastest_recompute.h, among others), ZeRO stages and
+// microbatches, and every combination of them. Returns up to `most` changes with which no rank's predicted memory is
+// more than `limit` bytes, the fastest first. None of them contains another one, none changes more keys than a faster
+// one that it has all keys of, and no two change the same keys. `is_legal` says whether a run can be trained. REQUIRES:
+// `spec` can be predicted.
 std::vector<FittingChange> fitting_changes(const RunSpec& spec, int64_t limit, size_t most,
                                            const std::function<bool(const RunSpec&)>& is_legal);
 

@@ -31,7 +31,9 @@ double most_held(const Program& program, const std::vector<HeldBytes>& held) {
       default:
         break;
     }
-    most = std::max(most, std::max(before, now) + stage.working);
+    // A forward ends with what it keeps and has its working memory then. A backward begins with that.
+    const double working = action.op == Op::WeightGrad ? stage.weight_working : stage.working;
+    most = std::max({most, now, (action.op == Op::Forward ? now : before) + working});
   }
   return most;
 }

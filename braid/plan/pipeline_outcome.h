@@ -20,9 +20,10 @@ inline constexpr int64_t kMostActions = 400'000;
 
 // The bytes that a rank holds for one stage and one microbatch.
 struct HeldBytes {
-  double activation = 0;  // held from the forward to the input-gradient pass
-  double pending = 0;     // held from there to the weight-gradient pass, if the two are separate
-  double working = 0;     // held while a pass runs
+  double activation = 0;      // held from the forward to the input-gradient pass
+  double pending = 0;         // held from there to the weight-gradient pass, if the two are separate
+  double working = 0;         // held while a pass runs, in addition to what was held before it
+  double weight_working = 0;  // the same of a separate weight-gradient pass
 };
 
 struct PipelineQuestion {

@@ -60,22 +60,31 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
     }
     const StageParameters parameters = stage_parameters(parts, load);
     if (formulas == FormulaSet::Braid) {
-      all[i] = {passes[i],
-                parameters,
-                {kept_bytes(tensors, load), pending_kept_bytes(tensors, load),
-                 working_most_bytes(run, tensors, load) + constant_bytes(spec, layout, load)}};
+      const double constant = constant_bytes(spec, layout, load);
+      StageLoad keeping = load;  // a weight-gradient pass recomputes no block
+      if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
+      all[i] = {
+          passes[i],
+          parameters,
+          {kept_bytes(tensors, load), pending_kept_bytes(tensors, load),
+           working_most_bytes(run, tensors, load) + constant, working_most_bytes(run, tensors, keeping) + constant}};
       continue;
     }
     if (is_torchtitan(formulas)) {
       const double kept = torchtitan_kept_bytes(run, load);
-      all[i] = {passes[i], parameters, {kept, kept, torchtitan_working_bytes(run, load)}};
+      all[i] = {passes[i],
+                parameters,
+                {kept, kept, torchtitan_working_bytes(run, load), torchtitan_working_bytes(run, load)}};
       continue;
     }
-    const double saved = load.blocks * saved_bytes(spec, layout, load.recompute);
+    const ListedCounts listed = listed_counts(load);
+    const spec::Recompute full{spec::Recompute::Keeps::SegmentInputs, 1};
+    const double saved = (load.blocks - listed.blocks) * saved_bytes(spec, layout, load.recompute) +
+                         listed.segments * saved_bytes(spec, layout, full);
     all[i] = {passes[i],
               parameters,
               {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout),
-               working_bytes(spec, layout, load)}};
+               working_bytes(spec, layout, load), working_bytes(spec, layout, load)}};
   }
   return all;
 }

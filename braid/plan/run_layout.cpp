@@ -75,6 +75,9 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccou
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];
+    if (load.recompute.is_by_segments()) {
+      load.order = placed_blocks(account, std::max(begin, 1) - 1, std::min(end, head) - 1);
+    }
     if (!backwards.empty()) load.backward = backwards[stage];
   }
   return loads;
@@ -193,6 +196,28 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 }
 
 }  // namespace
+
+std::vector<PlacedBlock> placed_blocks(const layout::ModelAccount& account, int begin, int end) {
+  const int parts = static_cast<int>(account.parts_of_layer());
+  std::vector<PlacedBlock> blocks;
+  for (int unit = begin; unit < end; ++unit) {
+    const size_t part = account.part_of(unit / parts, static_cast<size_t>(unit % parts));
+    if (unit % parts == 0 || blocks.empty()) blocks.push_back({part, part});
+    ++blocks.back().last;
+  }
+  return blocks;
+}
+
+ListedCounts listed_counts(const StageLoad& load) {
+  ListedCounts counts;
+  if (load.recompute.keeps != spec::Recompute::Keeps::Listed) return counts;
+  for (const auto& segment : spec::recomputed_segments(load.recompute, static_cast<int>(load.order.size()))) {
+    counts.blocks += segment.segment;
+    ++counts.segments;
+    counts.longest = std::max<double>(counts.longest, segment.segment);
+  }
+  return counts;
+}
 
 AccountPtr account_of(const RunSpec& spec) {
   return std::make_shared<const layout::ModelAccount>(

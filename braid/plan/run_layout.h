@@ -20,6 +20,12 @@ namespace braid::plan {
 
 inline constexpr int kBraidAlignment = 1024;  // alignment of parameters, in elements: ParamStore::kAlign
 
+// A transformer block of a stage, or the parts of one that a cut leaves there: ModelAccount::parts [first, last).
+struct PlacedBlock {
+  size_t first = 0, last = 0;
+  bool operator==(const PlacedBlock&) const = default;
+};
+
 // The part of the model that a pipeline stage holds. A cut may divide a block into its parts, such as attention and
 // feed-forward layer.
 struct StageLoad {
@@ -29,7 +35,8 @@ struct StageLoad {
   bool embedding = false;
   bool head = false;
   spec::Recompute recompute;
-  size_t devices = 0;  // kind: index into Cluster::devices; the slowest if replicas are on several kinds
+  std::vector<PlacedBlock> order;  // its blocks in order, if `recompute` is by segments; else empty
+  size_t devices = 0;              // kind: index into Cluster::devices; the slowest if replicas are on several kinds
   StageBackward backward = StageBackward::Whole;
 
   // Returns the sum of a quantity over all parts of blocks, given its value for each of ModelAccount::parts.
@@ -67,6 +74,15 @@ struct RunLayout {
 
 // Returns the load of the layers `begin` to `end`, not included, without embedding and head.
 StageLoad layers_load(const layout::ModelAccount& account, int begin, int end);
+
+// Returns the blocks of the units `begin` to `end`, not included, of those between embedding and head.
+std::vector<PlacedBlock> placed_blocks(const layout::ModelAccount& account, int begin, int end);
+
+// The blocks that a stage recomputes by a list ("blocks:LIST"); all are 0 if it has none.
+struct ListedCounts {
+  double blocks = 0, segments = 0, longest = 0;  // longest: blocks of the longest segment
+};
+ListedCounts listed_counts(const StageLoad& load);
 
 // Returns the account of the run's model, with its frozen parameters.
 AccountPtr account_of(const RunSpec& spec);

@@ -52,6 +52,16 @@ void add(StagePasses& stage, double times, const StagePasses& part) {
   stage.weight_grad += times * part.weight_grad;
 }
 
+// Returns the listed blocks that are recomputed.
+std::vector<PlacedBlock> recomputed_blocks(const StageLoad& load) {
+  std::vector<PlacedBlock> blocks;
+  if (load.recompute.keeps != spec::Recompute::Keeps::Listed || load.order.empty()) return blocks;
+  for (const auto& segment : spec::recomputed_segments(load.recompute, static_cast<int>(load.order.size()))) {
+    blocks.insert(blocks.end(), load.order.begin() + segment.begin, load.order.begin() + segment.end);
+  }
+  return blocks;
+}
+
 }  // namespace
 
 PassSeconds& PassSeconds::operator+=(const PassSeconds& other) {
@@ -109,6 +119,9 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
       add(stages[i], load.parts[part], kind.parts[part]);
       if (keeps == spec::Recompute::Keeps::Selected) stages[i].input_grad += load.parts[part] * kind.selected[part];
       if (keeps == spec::Recompute::Keeps::SegmentInputs) stages[i].input_grad += load.parts[part] * kind.full[part];
+    }
+    for (const PlacedBlock& block : recomputed_blocks(load)) {
+      for (size_t part = block.first; part < block.last; ++part) stages[i].input_grad += kind.full[part];
     }
     if (load.embedding) add(stages[i], 1, kind.embedding);
     if (load.head) add(stages[i], 1, kind.head);

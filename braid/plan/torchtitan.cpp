@@ -128,6 +128,7 @@ struct TensorsOfFsdp {
         return hidden + 2 * q + kv + f + statistics + (compiled ? 0 : whole) +
                (several ? (compiled ? 1 : 2) * hidden : 0);
       case Kept::Everything:
+      case Kept::Listed:
         if (compiled) return 2 * hidden + 2 * (q + kv + f) + statistics;
         return 4 * (hidden + q + f) + norms_in_float + gathered + statistics;
     }
@@ -146,13 +147,18 @@ struct TensorsOfFsdp {
 double torchtitan_kept_bytes(const PlannedRun& run, const StageLoad& load) {
   const TensorsOfFsdp x(run);
   const Kept keeps = load.recompute.keeps;
+  const ListedCounts listed = listed_counts(load);
+  if (keeps == Kept::Listed) {
+    return (load.blocks - listed.blocks) * x.block(Kept::Everything) + listed.segments * x.block(Kept::SegmentInputs);
+  }
   const double segment = keeps == Kept::SegmentInputs ? load.recompute.blocks : 1;
   return std::ceil(load.blocks / segment) * x.block(keeps);
 }
 
 double torchtitan_working_bytes(const PlannedRun& run, const StageLoad& load) {
   const TensorsOfFsdp x(run);
-  const double again = load.recompute.keeps == Kept::SegmentInputs ? load.recompute.blocks : 1;
+  const double segment = load.recompute.keeps == Kept::SegmentInputs ? load.recompute.blocks : 1;
+  const double again = std::max(segment, listed_counts(load).longest);
   const double block = load.blocks > 0 ? again * x.block(Kept::Everything) + 3 * x.f + 2 * x.whole : 0;
   if (!load.head) return block;
   const double head = x.logits + (x.several ? 4 : 3) * x.float_logits + (x.several ? x.whole : x.hidden);

@@ -61,7 +61,9 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::SelectiveRecompute, "selective recompute", "memory.recompute",
      [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::Selected); }},
     {Feature::SegmentRecompute, "recompute of blocks", "memory.recompute",
-     [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::SegmentInputs); }},
+     [](const RunSpec& spec) {
+       return recomputes(spec, Recompute::Keeps::SegmentInputs) || recomputes(spec, Recompute::Keeps::Listed);
+     }},
     {Feature::HostOptimizer, "optimizer states in host memory", "memory.optimizer",
      [](const RunSpec& spec) { return spec.memory.optimizer == Tier::Host; }},
     {Feature::DiskOptimizer, "optimizer states on disk", "memory.optimizer",

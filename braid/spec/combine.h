@@ -27,7 +27,7 @@ enum class Feature {
   LossScaling,           // train.dtype "float16"
   NarrowWeights,         // train.dtype "bfloat16" or "float16"
   SelectiveRecompute,    // memory.recompute "selective" on some stage
-  SegmentRecompute,      // memory.recompute "full" or "every:K" on some stage
+  SegmentRecompute,      // memory.recompute "full", "every:K" or "blocks:LIST" on some stage
   HostOptimizer,         // memory.optimizer "host"
   DiskOptimizer,         // memory.optimizer "disk"
   HostGradients,         // memory.gradients "host"

@@ -154,7 +154,10 @@ std::vector<Field> memory_fields() {
           "memory.recompute", Anything{},
           "What backward computes again in place of keeping it: \"none\"; \"selective\", the attention core and the "
           "outputs of norms and activations; \"full\", all but the inputs of transformer blocks; \"every:K\", all but "
-          "every K-th of these inputs. One for all stages, or one per stage, as in \"full,none\"."),
+          "every K-th of these inputs; \"blocks:LIST\", all but the inputs of the blocks in LIST, as in "
+          "\"blocks:0-3+7\". "
+          "One for all stages, or one per stage, as in \"full,none\". \"auto\" is the fastest that memory.limit_gb "
+          "allows: docs/memory.md."),
       memory<&MemorySpec::limit_gb>(
           "memory.limit_gb", from(0),
           "What a rank may hold of parameters, gradients, optimizer states and activations, in GiB "

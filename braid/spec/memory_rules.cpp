@@ -1,4 +1,4 @@
-// The rules of memory.recompute, whose words are known and of which there is one or one per stage, of the tiers, of
+// The rules of memory.recompute (known words, one or one per stage, blocks that stages have), of the tiers, of
 // memory.paths, and of optimizer.state_dtype.
 #include <algorithm>
 
@@ -10,10 +10,16 @@
 namespace braid::spec {
 namespace {
 
-bool known_words(const View& at) {
+bool known_words(const View& at) { return recompute_faults(at.spec.memory).empty(); }
+
+bool lists_blocks(const View& at) {
   const auto entries = recompute_entries(at.spec.memory);
-  return std::all_of(entries.begin(), entries.end(),
-                     [](const std::string& entry) { return recompute_policy(entry).has_value(); });
+  return std::ranges::any_of(entries, [](const std::string& entry) { return entry.starts_with("blocks:"); });
+}
+
+std::string missing(const View& at) {
+  const auto units = known_stage_units(at.spec, num_stages(at.spec));
+  return units && lists_blocks(at) ? missing_blocks(at.spec.memory, stage_blocks(at.spec, num_stages(at.spec))) : "";
 }
 
 bool has_narrow_states(const View& at) { return at.spec.optimizer.state_dtype != StateType::Float32; }
@@ -24,11 +30,11 @@ std::vector<CrossRule> memory_rules() {
   return {
       {{"memory.recompute"},
        known_words,
-       [](const View&) {
-         return std::string(
-             "must be \"none\", \"selective\", \"full\" or \"every:K\" with K from 1 to 4096, or one of them per "
-             "stage, "
-             "separated by commas");
+       [](const View& at) {
+         return cat(
+             "must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one "
+             "of them per stage, separated by commas, or \"auto\": ",
+             recompute_faults(at.spec.memory));
        }},
       {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
        [](const View& at) {
@@ -39,6 +45,10 @@ std::vector<CrossRule> memory_rules() {
          const int stages = num_stages(at.spec);
          return cat("must have one entry for all stages or one for each of ", stages);
        }},
+      {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks", "pipeline.partition", "model.layers",
+        "model.family"},
+       [](const View& at) { return missing(at).empty(); },
+       [](const View& at) { return cat("must list blocks that stages have, from 0, not ", missing(at)); }},
       {{"memory.optimizer", "train.device"},
        [](const View& at) { return at.spec.memory.optimizer != Tier::Disk || at.spec.train.device == DeviceKind::Cpu; },
        [](const View&) {

@@ -66,21 +66,29 @@ std::optional<std::vector<double>> partition_list(const std::string& text) {
 
 std::string even_partition(int layers, int num_stages) { return list_text(even_blocks(layers, num_stages)); }
 
-std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
+std::optional<std::vector<int>> known_stage_units(const RunSpec& spec, int num_stages) {
   const int layers = spec.model.layers, parts = model::parts_of_layer(spec.model);
+  if (num_stages < 1 || (is_even(spec.pipeline) && num_stages > layers)) return {};
   const std::optional<std::vector<double>> blocks =
       is_even(spec.pipeline) ? even_blocks(layers, num_stages) : partition_list(spec.pipeline.partition);
-  check(blocks && static_cast<int>(blocks->size()) == num_stages, "the partition is known, with an entry per stage");
+  if (!blocks || static_cast<int>(blocks->size()) != num_stages) return {};
   std::vector<int> first_unit{0};
   double before = 0;
   for (int stage = 0; stage + 1 < num_stages; ++stage) {
     before += (*blocks)[stage];
+    if (before < 0 || before > layers) return {};
     first_unit.push_back(1 + static_cast<int>(std::lround(parts * before)));
   }
   first_unit.push_back(model::num_units(spec.model));
   const auto empty = std::adjacent_find(first_unit.begin(), first_unit.end(), std::greater_equal<>());
-  check(empty == first_unit.end(), "every stage holds something");
+  if (empty != first_unit.end()) return {};
   return first_unit;
+}
+
+std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
+  auto units = known_stage_units(spec, num_stages);
+  check(units.has_value(), "the partition is known, with an entry per stage, and every stage holds something");
+  return std::move(*units);
 }
 
 std::string partition_text(const ModelSpec& model, const std::vector<int>& first_unit) {

@@ -39,6 +39,8 @@ std::string even_partition(int layers, int num_stages);
 // model/shape.h). The first stage holds the embedding and the last the head, in addition to their blocks. REQUIRES:
 // `spec` has no problems, and its partition is not "measured".
 std::vector<int> stage_units(const RunSpec& spec, int num_stages);
+// Returns stage_units(); nothing if the partition is unknown or has problems.
+std::optional<std::vector<int>> known_stage_units(const RunSpec& spec, int num_stages);
 
 // Returns the list of blocks per stage from which stage_units() makes `first_unit`.
 std::string partition_text(const ModelSpec& model, const std::vector<int>& first_unit);

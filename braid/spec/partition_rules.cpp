@@ -15,6 +15,11 @@ namespace {
 bool even(const View& at) { return is_even(at.spec.pipeline); }
 bool measured(const View& at) { return is_measured(at.spec.pipeline); }
 
+bool recomputes_by_stage(const View& at) {
+  const std::string& policies = at.spec.memory.recompute;
+  return policies == kAutoRecompute || policies.find("blocks:") != policies.npos || policies.find(',') != policies.npos;
+}
+
 // Returns the blocks of each stage as the user gives them; empty for "even" and "measured".
 Reals given(const View& at) {
   if (even(at) || measured(at)) return {};
@@ -88,10 +93,12 @@ std::vector<CrossRule> measured_rules() {
   const auto text = [](const View&) { return std::string("must be left out when pipeline.partition is \"even\""); };
   return {
       {{"pipeline.partition", "memory.recompute"},
-       [](const View& at) { return !measured(at) || recompute_entries(at.spec.memory).size() == 1; },
+       [](const View& at) { return !measured(at) || !recomputes_by_stage(at); },
        [](const View&) {
          return std::string(
-             "must not be \"measured\" when memory.recompute has a word per stage: what is measured depends on it");
+             "must not be \"measured\" when memory.recompute is \"auto\", lists blocks or has a word per stage: what "
+             "is "
+             "measured depends on it");
        }},
       {{"pipeline.speeds", "pipeline.partition"},
        [](const View& at) { return at.spec.pipeline.speeds.empty() || !even(at); },

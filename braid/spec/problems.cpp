@@ -113,8 +113,11 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
   }
   if (key == "mesh.context_parallel") return toml_text(cat(ContextParallel::Ulysses));
   if (key == "memory.recompute") {
-    const int stages = num_stages(at.spec);
-    return toml_text(nearest_recompute(at.spec.memory, stages <= model::num_units(at.spec.model) ? stages : 0));
+    const int stages = num_stages(at.spec), units = model::num_units(at.spec.model);
+    const bool is_cut = known_stage_units(at.spec, stages).has_value();
+    const size_t count = stages <= units ? std::max(stages, 0) : 0;
+    return toml_text(nearest_recompute(
+        at.spec.memory, is_cut ? stage_blocks(at.spec, stages) : std::vector<int>(count, at.spec.model.layers)));
   }
   if (key == "data.include") {
     Strings kept = at.spec.data.include;

@@ -6,10 +6,12 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/plan/fastest_recompute.h"
 #include "braid/plan/fitting_changes.h"
 #include "braid/plan/nominal_cluster.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/recompute.h"
 
 namespace braid::train {
 namespace {
@@ -30,34 +32,81 @@ constexpr size_t kMostChanges = 3;
   throw ConfigError({{"memory.limit_gb", spec::value_text(*spec::find_field("memory.limit_gb"), spec), rule, ""}});
 }
 
+// A run with its "auto" values replaced.
+struct Resolved {
+  RunSpec spec;
+  plan::Prediction prediction;
+};
+
+// Returns the run with the fastest policies of recomputation that fit, if they are to be chosen; nothing if it cannot
+// be predicted.
+std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit,
+                                       const std::function<bool(const RunSpec&)>& is_legal) {
+  if (spec.memory.recompute != spec::kAutoRecompute) {
+    auto prediction = plan::nominal_prediction(spec);
+    return prediction ? std::optional(Resolved{std::move(spec), std::move(*prediction)}) : std::nullopt;
+  }
+  auto found = plan::fastest_recompute(spec, limit, is_legal);
+  if (!found) return std::nullopt;
+  spec.memory.recompute = found->policies;
+  return Resolved{std::move(spec), std::move(found->prediction)};
+}
+
+// Returns true if the states are better on disk: memory has no room for them, or the recomputation that makes room
+// takes longer than the disk. Small states need less memory than the chunks of their updates.
+bool is_better(const Resolved& on_disk, const Resolved& resident, int64_t limit) {
+  const bool fits = on_disk.prediction.most_bytes() <= limit, fits_here = resident.prediction.most_bytes() <= limit;
+  const bool recomputes_less = on_disk.spec.memory.recompute != resident.spec.memory.recompute &&
+                               on_disk.prediction.step_seconds() < resident.prediction.step_seconds();
+  if (fits && fits_here) return recomputes_less;
+  return !fits_here && on_disk.prediction.most_bytes() < resident.prediction.most_bytes();
+}
+
 }  // namespace
 
 RunSpec within_memory_limit(const RunSpec& given, const spec::HostLimits& limits) {
-  if (given.memory.limit_gb == 0) return given;
+  RunSpec keeping = given;
+  if (given.memory.recompute == spec::kAutoRecompute) keeping.memory.recompute = "none";
+  if (given.memory.limit_gb == 0) return keeping;
   const auto limit = std::llround(std::ldexp(given.memory.limit_gb, 30));
   const auto is_legal = [&](const RunSpec& spec) { return spec::problems(spec, limits).empty(); };
-  auto prediction = plan::nominal_prediction(given);
-  if (!prediction) return given;
-  RunSpec chosen = given;
-  // Takes the first set that fits, or else the one that holds least. Small tensors hold less than what moves them.
+  RunSpec resident = given;
+  for (const plan::DiskTier& each : plan::disk_tiers().back()) {
+    if (given.memory.*each.tier == Tier::Auto) resident.memory.*each.tier = Tier::Resident;
+  }
+  auto chosen = with_recompute(resident, limit, is_legal);
+  if (!chosen) return keeping;
   for (const std::vector<plan::DiskTier>& set : plan::disk_tiers()) {
-    if (prediction->most_bytes() <= limit) break;
-    RunSpec moved = given;
+    RunSpec moved = resident;
     for (const plan::DiskTier& each : set) {
       if (given.memory.*each.tier == Tier::Auto) moved.memory.*each.tier = Tier::Disk;
     }
-    const auto there = plan::nominal_prediction(moved);
-    if (!there || there->most_bytes() >= prediction->most_bytes() || !is_legal(moved)) continue;
-    prediction = there;
-    chosen = std::move(moved);
+    if (moved == resident || !is_legal(moved)) continue;
+    auto on_disk = with_recompute(std::move(moved), limit, is_legal);
+    if (on_disk && is_better(*on_disk, *chosen, limit)) chosen = std::move(on_disk);
   }
-  for (const plan::DiskTier& each : plan::disk_tiers().back()) {
-    if (chosen.memory.*each.tier == Tier::Auto) chosen.memory.*each.tier = Tier::Resident;
+  if (chosen->prediction.most_bytes() > limit && !spec::is_measured(given.pipeline)) {
+    if (given.memory.recompute == spec::kAutoRecompute) chosen->spec.memory.recompute = spec::kAutoRecompute;
+    refuse(chosen->spec, chosen->prediction, limit, is_legal);
   }
-  if (prediction->most_bytes() > limit && !spec::is_measured(given.pipeline)) {
-    refuse(chosen, *prediction, limit, is_legal);
-  }
-  return chosen;
+  return chosen->spec;
+}
+
+std::vector<std::string> told_of_memory(const RunSpec& given, const RunSpec& chosen) {
+  std::vector<std::string> told;
+  const auto tell = [&](const char* key) {
+    const spec::Field& field = *spec::find_field(key);
+    const std::string value = spec::value_text(field, chosen);
+    if (value == spec::value_text(field, given)) return;
+    told.push_back(
+        cat(key, " = ", value, ": the fastest that memory.limit_gb = ", exact(given.memory.limit_gb), " allows"));
+  };
+  if (given.memory.limit_gb == 0) return told;
+  tell("memory.recompute");
+  if (chosen.memory.optimizer != Tier::Resident) tell("memory.optimizer");
+  if (chosen.memory.gradients != Tier::Resident) tell("memory.gradients");
+  if (chosen.memory.parameters != Tier::Resident) tell("memory.parameters");
+  return told;
 }
 
 }  // namespace braid::train

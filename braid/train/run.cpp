@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
@@ -149,7 +150,9 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
   refuse_problems(spec, controls.limits);
-  spec = within_memory_limit(spec, controls.limits);
+  const RunSpec asked = std::exchange(spec, within_memory_limit(spec, controls.limits));
+  std::vector<std::string> choices = run.choices;
+  for (std::string& told : told_of_memory(asked, spec)) choices.push_back(std::move(told));
   controls.admit(spec);
   open_device(spec);
   const data::Corpus corpus = data.corpus(spec);
@@ -158,7 +161,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   RunStart start = run_start(spec, corpus, num_hosts(controls.host_of_rank));
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
-  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, controls};
+  const SharedByRanks shared{start, corpus, choices, evaluated, observer, begun_with, controls};
   const Launcher& starts = controls.launcher ? *controls.launcher : launcher(spec.run);
   RunEnd end = values_by_rank(
       starts, static_cast<int>(spec::num_world_ranks(spec)),

@@ -75,13 +75,30 @@ std::vector<Problem> refused_pairs_of_table(const RunSpec& spec, const Schedule&
   return spec::refused_pairs(on, spec);
 }
 
-// Refuses a wrong number of entries in memory.recompute. The number of stages may be known only from a schedule's file.
-void refuse_other_count(const RunSpec& spec, int num_stages) {
+// Refuses a wrong number of entries in memory.recompute, and blocks that stages do not have. The number of stages may
+// be known only from a schedule's file.
+void refuse_other_stages(const RunSpec& spec, int num_stages) {
   const size_t entries = spec::recompute_entries(spec.memory).size();
-  if (entries == 1 || static_cast<int>(entries) == num_stages) return;
-  throw ConfigError({{"memory.recompute", spec::toml_text(spec.memory.recompute),
-                      cat("must have one entry for all stages or one for each of ", num_stages),
-                      spec::toml_text(spec::nearest_recompute(spec.memory, num_stages))}});
+  const bool is_cut = spec::known_stage_units(spec, num_stages).has_value();
+  const auto blocks = is_cut ? spec::stage_blocks(spec, num_stages) : std::vector<int>(num_stages, spec.model.layers);
+  const auto refuse = [&](std::string rule) {
+    throw ConfigError({{"memory.recompute", spec::toml_text(spec.memory.recompute), std::move(rule),
+                        spec::toml_text(spec::nearest_recompute(spec.memory, blocks))}});
+  };
+  if (entries != 1 && static_cast<int>(entries) != num_stages) {
+    refuse(cat("must have one entry for all stages or one for each of ", num_stages));
+  }
+  if (const std::string missing = spec::missing_blocks(spec.memory, blocks); !missing.empty()) {
+    refuse(cat("must list blocks that stages have, from 0, not ", missing));
+  }
+}
+
+// Returns true if the last block of a stage is recomputed.
+bool recomputes_last(const RunSpec& spec, int stage, int num_stages) {
+  using enum spec::Recompute::Keeps;
+  const spec::Recompute policy = spec::stage_recompute(spec.memory, stage);
+  return policy.keeps == SegmentInputs ||
+         (policy.keeps == Listed && policy.listed.back().end == spec::stage_blocks(spec, num_stages)[stage]);
 }
 
 // Returns the stages that may recompute their last blocks while their gradient travels. No gradient travels to the last
@@ -89,8 +106,7 @@ void refuse_other_count(const RunSpec& spec, int num_stages) {
 std::vector<int> stages_run_ahead(const RunSpec& spec, int num_stages) {
   std::vector<int> stages;
   for (int stage = 0; stage + 1 < num_stages; ++stage) {
-    const spec::Recompute policy = spec::stage_recompute(spec.memory, stage);
-    if (policy.keeps == spec::Recompute::Keeps::SegmentInputs) stages.push_back(stage);
+    if (recomputes_last(spec, stage, num_stages)) stages.push_back(stage);
   }
   return stages;
 }
@@ -112,7 +128,7 @@ Schedule schedule_of(const RunSpec& spec, int count) {
   const Schedule asked = schedule::with_backwards(whole, backwards);
   const Schedule schedule =
       schedule::with_comms(schedule::with_grad_sync(gathers_stages ? schedule::with_unshard(asked) : asked));
-  refuse_other_count(spec, schedule.num_stages);
+  refuse_other_stages(spec, schedule.num_stages);
   if (runs_ahead_already(schedule)) return schedule;
   return schedule::with_recompute(schedule, stages_run_ahead(spec, schedule.num_stages));
 }

@@ -55,6 +55,16 @@ if os.environ.get("BRAID_FULL"):
         GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
         [*GRADIENTS, "mesh.data=2", "sync.zero=2"], [*BOTH, "mesh.tensor=2"],
         [*PARAMETERS, "train.microbatch=16", 'memory.recompute="full"'],
+LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
+            ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
+if os.environ.get("BRAID_FULL"):
+    LAYOUTS += [
+        *[[f'memory.recompute="blocks:{blocks}"', *more] for blocks in ("0-1", "3", "1-2/2", "0-2/3") for more in (
+            [], LLAMA, GEMMA2, ["model.dropout=0.1"], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], FIRST_HALF,
+            ['train.dtype="bfloat16"', "train.batch=4"], ["mesh.context=2"])],
+        *[["mesh.pipe=2", f'memory.recompute="{policies}"', *more] for policies, more in (
+            ("blocks:0-1/2,none", []), ("blocks:1,none", []), ("blocks:0,none", ['pipeline.schedule="gpipe"']),
+            ("blocks:0+2,blocks:0", ['pipeline.partition="2.5,1.5"']))],
         NORMS, HEAD, MATRICES, frozen("w?e.*"), frozen("blocks.[13].*"), frozen("head.*"), frozen("blocks.[23].*", "ln_f.*"),
         *[[*groups, *more] for groups in (FIRST_HALF, NORMS, HEAD, MATRICES, frozen("blocks.[02].*")) for more in (
             ["mesh.data=2", "sync.zero=1"], ["mesh.pipe=2"], ["mesh.tensor=2"],

@@ -60,6 +60,29 @@ TEST(FittingChanges, EveryPartOfAChangeIsNeeded) {
   }
 }
 
+TEST(FittingChanges, ListRecomputedBlocksWhereNoWordIsAsFast) {
+  const RunSpec spec = run_spec({"optimizer.kind=muon", "train.microbatch=4"});
+  int num_lists = 0;
+  for (const double fraction : {0.97, 0.93, 0.9, 0.87, 0.83, 0.8}) {
+    const auto limit = static_cast<int64_t>(fraction * static_cast<double>(bytes_of(spec)));
+    const auto changes = fitting_changes(spec, limit, 3, is_legal);
+    for (const FittingChange& change : changes) {
+      if (change.overrides.find("memory.recompute=blocks:") != std::string::npos) ++num_lists;
+    }
+  }
+  EXPECT_GE(num_lists, 1);
+}
+
+// A run that leaves recomputation open has it chosen with each change, so no change names it.
+TEST(FittingChanges, OfOpenRecomputationNameOtherKeys) {
+  const RunSpec spec = run_spec({"memory.recompute=auto"});
+  const auto changes = fitting_changes(spec, bytes_of(spec) / 3, 3, is_legal);
+  EXPECT_FALSE(changes.empty());
+  for (const FittingChange& change : changes) {
+    EXPECT_EQ(change.overrides.find("memory.recompute"), std::string::npos) << change.overrides;
+  }
+}
+
 TEST(FittingChanges, NoneIsIllegalAndNoneMayFit) {
   const RunSpec muon = run_spec({"optimizer.kind=muon"});
   for (const FittingChange& change : fitting_changes(muon, bytes_of(muon) * 9 / 10, 3, is_legal)) {

@@ -95,30 +95,41 @@ TEST(BadRun, WhatOnlyAMeasuredPartitionLooksAt) {
        "pipeline.speeds = [1, 0]: must hold numbers more than 0; nearest valid is []"},
       {"",
        {"mesh.pipe=2", "pipeline.partition=measured", "memory.recompute=full,none"},
-       "pipeline.partition = \"measured\": must not be \"measured\" when memory.recompute has a word per stage: what "
-       "is "
-       "measured depends on it; nearest valid is \"3,3\""},
+       "pipeline.partition = \"measured\": must not be \"measured\" when memory.recompute is \"auto\", lists blocks or "
+       "has a word per stage: what is measured depends on it; nearest valid is \"3,3\""},
       {"", {"memory.limit_gb=-1"}, "memory.limit_gb = -1: must be at least 0; nearest valid is 0"},
   });
 }
 
 TEST(BadRun, Recompute) {
   const std::string known =
-      ": must be \"none\", \"selective\", \"full\" or \"every:K\" with K from 1 to 4096, or one of them per stage, "
-      "separated by commas; nearest valid is ";
+      ": must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one of "
+      "them per "
+      "stage, separated by commas, or \"auto\": ";
+  const std::string nearest = "; nearest valid is ", unknown = " is none of them" + nearest;
   expect_complaints({
-      {"", {"memory.recompute=fll"}, "memory.recompute = \"fll\"" + known + "\"full\""},
-      {"", {"memory.recompute="}, "memory.recompute = \"\"" + known + "\"none\""},
-      {"", {"memory.recompute=everything else"}, "memory.recompute = \"everything else\"" + known + "\"none\""},
-      {"", {"memory.recompute=every:0"}, "memory.recompute = \"every:0\"" + known + "\"every:1\""},
-      {"", {"memory.recompute=every:-3"}, "memory.recompute = \"every:-3\"" + known + "\"every:1\""},
-      {"", {"memory.recompute=every:4097"}, "memory.recompute = \"every:4097\"" + known + "\"every:4096\""},
+      {"", {"memory.recompute=fll"}, "memory.recompute = \"fll\"" + known + "\"fll\"" + unknown + "\"full\""},
+      {"", {"memory.recompute="}, "memory.recompute = \"\"" + known + "\"\"" + unknown + "\"none\""},
+      {"",
+       {"memory.recompute=everything else"},
+       "memory.recompute = \"everything else\"" + known + "\"everything else\"" + unknown + "\"none\""},
+      {"",
+       {"memory.recompute=every:0"},
+       "memory.recompute = \"every:0\"" + known + "\"every:0\"" + unknown + "\"every:1\""},
+      {"",
+       {"memory.recompute=every:-3"},
+       "memory.recompute = \"every:-3\"" + known + "\"every:-3\"" + unknown + "\"every:1\""},
+      {"",
+       {"memory.recompute=every:4097"},
+       "memory.recompute = \"every:4097\"" + known + "\"every:4097\"" + unknown + "\"every:4096\""},
       {"",
        {"memory.recompute=every:99999999999999999999"},
-       "memory.recompute = \"every:99999999999999999999\"" + known + "\"every:4096\""},
+       "memory.recompute = \"every:99999999999999999999\"" + known + "\"every:99999999999999999999\"" + unknown +
+           "\"every:4096\""},
       {"",
        {"mesh.pipe=2", "memory.recompute=selectve,,full"},
-       "memory.recompute = \"selectve,,full\"" + known + "\"selective,none\""},
+       "memory.recompute = \"selectve,,full\"" + known + "\"selectve\" is none of them; \"\"" + unknown +
+           "\"selective,none\""},
       {"",
        {"mesh.pipe=3", "memory.recompute=full,none"},
        "memory.recompute = \"full,none\": must have one entry for all stages or one for each of 3; nearest "
@@ -131,6 +142,19 @@ TEST(BadRun, Recompute) {
        {"memory.recompute=full,none"},
        "memory.recompute = \"full,none\": must have one entry for all stages or one for each of 1; nearest "
        "valid is \"full\""},
+      {"",
+       {"memory.recompute=blocks:3-1+0"},
+       "memory.recompute = \"blocks:3-1+0\"" + known + "of \"blocks:3-1+0\" 3-1 ends before it begins" + nearest +
+           "\"blocks:0\""},
+      {"",
+       {"mesh.pipe=2", "model.layers=5", "memory.recompute=blocks:0-4+6,blocks:2"},
+       "memory.recompute = \"blocks:0-4+6,blocks:2\": must list blocks that stages have, from 0, not 0-4, 6 of stage "
+       "0, "
+       "which has 3 blocks; 2 of stage 1, which has 2 blocks" +
+           nearest + "\"blocks:0-2,none\""},
+      {"",
+       {"mesh.pipe=2", "memory.recompute=auto,none"},
+       "memory.recompute = \"auto,none\"" + known + "\"auto\" is for all stages together" + nearest + "\"none,none\""},
   });
 }
 

@@ -38,8 +38,10 @@ RunSpec random_run(uint64_t seed) {
     spec.pipeline.speeds.assign(dice.between(1, 4), dice.between(0, 2));
     spec.memory.limit_gb = dice.between(-1, 2);
   }
-  static const Strings kRecompute = {"none", "every:0", "full,none", "selectiv,full,every:2"};
-  spec.memory.recompute = kRecompute[dice.between(0, 3)];
+  static const Strings kRecompute = {
+      "none", "every:0",  "full,none", "selectiv,full,every:2", "blocks:0-2", "blocks:1,blocks:0+x",
+      "auto", "none,auto"};
+  spec.memory.recompute = kRecompute[dice.between(0, 7)];
   spec.train.microbatch = dice.between(0, 5);
   spec.train.batch = dice.between(0, 70);
   spec.train.steps = dice.between(0, 20);

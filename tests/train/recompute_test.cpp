@@ -1,13 +1,20 @@
 // memory.recompute under every schedule: the bits of training without it, and peaks of activations that fall.
+#include "braid/spec/recompute.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
+#include <set>
 
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
+#include "braid/plan/nominal_cluster.h"
 #include "braid/schedule/generators.h"
 #include "braid/spec/partition.h"
+#include "braid/train/memory_limit.h"
+#include "braid/train/run.h"
 #include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 
@@ -27,17 +34,28 @@ RunSpec two_ranks(const std::string& schedule) {
   return spec;
 }
 
-// "full" on the first stage, "none" on the next, and so on.
-std::string every_second(int num_stages) {
+// A policy on the first stage, another on the next, and so on.
+std::string in_turn(const std::string& first, const std::string& next, int num_stages) {
   std::vector<std::string> entries;
-  for (int stage = 0; stage < num_stages; ++stage) entries.push_back(stage % 2 == 0 ? "full" : "none");
+  for (int stage = 0; stage < num_stages; ++stage) entries.push_back(stage % 2 == 0 ? first : next);
+  return joined(entries, ",");
+}
+
+// Returns lists for stages of `blocks` blocks: the last of each, or the first.
+std::string lists(const std::vector<int>& blocks) {
+  std::vector<std::string> entries;
+  for (size_t stage = 0; stage < blocks.size(); ++stage) {
+    entries.push_back(cat("blocks:", stage % 2 == 0 ? blocks[stage] - 1 : 0));
+  }
   return joined(entries, ",");
 }
 
 void expect_bits_of_none(RunSpec spec) {
   const LayoutResult want = train_layout(spec);
-  const std::vector<std::string> policies = {every_second(spec::num_stages(spec)), "full", "every:2", "selective"};
-  for (const std::string& policy : sampled(policies, 3)) {
+  const int stages = spec::num_stages(spec);
+  const std::vector<std::string> policies = {in_turn("full", "none", stages), "full",
+                                             lists(spec::stage_blocks(spec, stages)), "every:2", "selective"};
+  for (const std::string& policy : sampled(policies, 2)) {
     SCOPED_TRACE(cat(spec.pipeline.schedule, ", ", policy, ", ", spec.train.dtype, ", ", spec.train.reduction));
     spec.memory.recompute = policy;
     const LayoutResult got = train_layout(spec);
@@ -80,6 +98,32 @@ TEST(RecomputingInOtherTypes, GivesTheBitsOfKeeping) {
     spec.model.kv_heads = 3;
     expect_bits_of_none(spec);
   }
+}
+
+// "auto" under limits from what "none" needs down to what no other policy is below.
+TEST(RecomputingWithinALimit, GivesTheBitsOfKeeping) {
+  RunSpec spec = two_ranks("gpipe");  // every microbatch is in flight
+  spec.memory.optimizer = Tier::Resident;
+  spec.data.paths = {"text"};  // a legal run has some, and tokens for all bytes
+  spec.model.vocab = 257;
+  const LayoutResult want = train_layout(spec);
+  const int64_t most = plan::nominal_prediction(spec)->most_bytes();
+  spec.memory.recompute = "full";
+  const int64_t least = plan::nominal_prediction(spec)->most_bytes();
+  spec.memory.recompute = "auto";
+  for (const Problem& problem : spec::problems(spec, host_limits())) ADD_FAILURE() << text(problem);
+  std::set<std::string> chosen;
+  for (const int fifth : {0, 1, 2, 3, 4, 5}) {
+    spec.memory.limit_gb = std::ldexp(static_cast<double>(least + (most - least) * fifth / 5 + 1), -30);
+    const RunSpec resolved = within_memory_limit(spec, host_limits());
+    SCOPED_TRACE(resolved.memory.recompute);
+    chosen.insert(resolved.memory.recompute);
+    const LayoutResult got = train_layout(resolved);
+    EXPECT_EQ(got.losses, want.losses);
+    EXPECT_TRUE(same_bits(got.first_gradients, want.first_gradients));
+    EXPECT_TRUE(same_bits(got.params, want.params));
+  }
+  EXPECT_GE(chosen.size(), 3) << "limits would not differ";
 }
 
 // The peaks of activations of pipeline rank 0 in the last of two steps.

@@ -1,0 +1,161 @@
+// Chooses options for the stages of each rank by their estimates, and corrects the estimates by predictions.
+#include "braid/plan/fastest_recompute.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "braid/base/text.h"
+#include "braid/plan/nominal_cluster.h"
+#include "braid/plan/partition.h"
+#include "braid/plan/rank_shards.h"
+#include "braid/plan/stage_options.h"
+#include "braid/schedule/passes.h"
+#include "braid/spec/partition.h"
+
+namespace braid::plan {
+namespace {
+
+constexpr int kMostCorrections = 8;
+
+// The stages that a rank holds, or two ranks of a bidirectional pipeline.
+struct StagesOfRank {
+  std::vector<int> stages, ranks;
+  std::vector<StageOption> options;  // of the stages together
+  double correction = 0;             // predicted bytes minus those of the chosen option
+
+  // Returns the fastest option within `bytes`, else the smallest.
+  const StageOption& within(double bytes) const {
+    const auto found = std::ranges::find_if(options, [&](const auto& option) { return option.bytes <= bytes; });
+    return found == options.end() ? options.back() : *found;
+  }
+};
+
+Schedule played_schedule(const PlannedRun& run) {
+  const ScheduleRequest request{run.layout.pipe, run.layout.microbatches, run.layout.chunks, run.spec.pipeline.group};
+  std::vector<StageBackward> backwards;
+  for (const StageLoad& load : run.layout.stages) backwards.push_back(load.backward);
+  return schedule::with_backwards(make_schedule(run.spec.pipeline.schedule, request), backwards);
+}
+
+std::vector<StagesOfRank> stages_of_ranks(const PlannedRun& run) {
+  std::map<int, std::vector<int>> stages_of;
+  std::map<int, int> in_flight;  // by stage
+  for (const Holder& holder : holders(played_schedule(run))) {
+    stages_of[holder.rank].push_back(holder.stage);
+    in_flight[holder.stage] = std::max(in_flight[holder.stage], holder.in_flight);
+  }
+  std::vector<StagesOfRank> all;
+  for (const auto& [rank, stages] : stages_of) {
+    const auto known = std::ranges::find(all, stages, &StagesOfRank::stages);
+    if (known != all.end()) {
+      known->ranks.push_back(rank);
+      continue;
+    }
+    StagesOfRank& own = all.emplace_back(StagesOfRank{stages, {rank}});
+    for (const int stage : stages) {
+      std::vector<StageOption> options = stage_options(run, stage, in_flight[stage]);
+      own.options = own.options.empty() ? std::move(options) : together(own.options, options);
+    }
+  }
+  return all;
+}
+
+std::string value_of(const std::vector<std::string>& entries) {
+  const bool alike = std::ranges::count(entries, entries[0]) == std::ssize(entries);
+  return alike ? entries[0] : joined(entries, ",");
+}
+
+// The best policies of those tried.
+class Tried {
+ public:
+  Tried(const RunSpec& spec, int64_t limit, const std::function<bool(const RunSpec&)>& is_legal)
+      : spec_(spec), limit_(limit), is_legal_(is_legal) {}
+
+  // Returns the prediction, or nothing if the run is illegal or cannot be predicted.
+  std::optional<Prediction> add(const std::string& policies) {
+    spec_.memory.recompute = policies;
+    if (!is_legal_(spec_)) return std::nullopt;
+    const auto prediction = nominal_prediction(spec_);
+    if (prediction && (!best_ || is_better(*prediction, best_->prediction))) best_ = {policies, *prediction};
+    return prediction;
+  }
+  bool fits() const { return best_ && best_->prediction.most_bytes() <= limit_; }
+  const std::optional<RecomputePlan>& best() const { return best_; }
+
+ private:
+  bool is_better(const Prediction& one, const Prediction& other) const {
+    const bool fits = one.most_bytes() <= limit_, other_fits = other.most_bytes() <= limit_;
+    if (fits != other_fits) return fits;
+    return fits ? one.step_seconds() < other.step_seconds() : one.most_bytes() < other.most_bytes();
+  }
+
+  RunSpec spec_;
+  const int64_t limit_;
+  const std::function<bool(const RunSpec&)>& is_legal_;
+  std::optional<RecomputePlan> best_;
+};
+
+// Returns the least bytes for activations that the limit leaves to one of the ranks.
+double left_for_activations(const StagesOfRank& own, const Prediction& prediction, int64_t limit) {
+  double least = static_cast<double>(limit);
+  for (const int rank : own.ranks) {
+    const RankMemory& memory = prediction.memory[rank];
+    least = std::min(least, static_cast<double>(limit - memory.total() + memory.activations));
+  }
+  return least;
+}
+
+// Chooses options for all ranks until their predicted bytes agree with the estimates.
+void try_options(std::vector<StagesOfRank> ranks, const Prediction& none, int64_t limit, Tried& tried) {
+  std::set<std::string> seen;
+  std::vector<std::string> entries;
+  for (const StagesOfRank& own : ranks) entries.resize(std::max(entries.size(), size_t(own.stages.back()) + 1));
+  for (int round = 0; round < kMostCorrections; ++round) {
+    std::vector<const StageOption*> chosen;
+    for (const StagesOfRank& own : ranks) {
+      chosen.push_back(&own.within(left_for_activations(own, none, limit) - own.correction));
+      for (size_t i = 0; i < own.stages.size(); ++i) entries[own.stages[i]] = chosen.back()->entries[i];
+    }
+    if (!seen.insert(joined(entries, ",")).second) return;
+    const auto prediction = tried.add(value_of(entries));
+    if (!prediction) return;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      double most = 0;
+      for (const int rank : ranks[i].ranks) {
+        most = std::max(most, static_cast<double>(prediction->memory[rank].activations));
+      }
+      ranks[i].correction = most - chosen[i]->bytes;
+    }
+  }
+}
+
+void try_fixed(const std::vector<int>& num_blocks, Tried& tried) {
+  tried.add("selective");
+  for (int size = 1; size <= std::ranges::max(num_blocks); ++size) tried.add(cat("every:", size));
+}
+
+}  // namespace
+
+std::optional<RecomputePlan> fastest_recompute(const RunSpec& spec, int64_t limit,
+                                               const std::function<bool(const RunSpec&)>& is_legal) {
+  if (spec::is_measured(spec.pipeline)) return std::nullopt;
+  Tried tried(spec, limit, is_legal);
+  const auto none = tried.add("none");
+  if (!none || tried.fits()) return tried.best();
+  RunSpec keeping = spec;
+  keeping.memory.recompute = "none";
+  const Cluster cluster = with_cores_of_ranks(nominal_cluster(keeping), keeping);
+  const RunLayout layout = layout_of(keeping, cluster, FormulaSet::Braid);
+  const std::vector<DeviceRates> rates = rates_of(keeping, cluster);
+  const std::vector<StagesOfRank> ranks = stages_of_ranks({keeping, cluster, FormulaSet::Braid, layout, rates});
+  try_options(ranks, *none, limit, tried);
+  const bool are_exact = std::ranges::all_of(ranks, [](const auto& own) { return own.stages.size() == 1; }) &&
+                         !spec::traits_of(spec.pipeline)->splits_backward;
+  if (!are_exact || !tried.fits())
+    try_fixed(spec::stage_blocks(keeping, static_cast<int>(layout.stages.size())), tried);
+  return tried.best();
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,29 @@
+// The policies of recomputation that may be best for the stages of a run, with their memory and time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/plan/recompute_chain.h"
+#include "braid/plan/run_layout.h"
+
+namespace braid::plan {
+
+// A policy of one stage, or of several stages that one rank holds.
+struct StageOption {
+  double bytes = 0;                       // the most that the stage's activations need on its rank
+  double seconds = 0;                     // to recompute, for each microbatch
+  std::vector<std::string> entries = {};  // of memory.recompute, by stage
+};
+
+// Returns the chain of a stage, with the predicted times. REQUIRES: the stages of `run` recompute nothing.
+RecomputeChain timed_chain(const PlannedRun& run, int stage);
+
+// Returns the options of one stage, the fastest first. Each later one needs fewer bytes. `in_flight`: the most
+// microbatches of the stage that are in flight at a time. REQUIRES: the stages of `run` recompute nothing.
+std::vector<StageOption> stage_options(const PlannedRun& run, int stage, int in_flight);
+
+// Returns the options of two groups of stages together. The bytes add up, as if both had their peaks at once.
+std::vector<StageOption> together(const std::vector<StageOption>& some, const std::vector<StageOption>& others);
+
+}  // namespace braid::plan
