@@ -103,8 +103,8 @@ void ScratchFile::finish(const Operation& operation) {
   (operation.direction == Direction::Read ? bytes_read_ : bytes_written_) += bytes;
   file_->leave_cache(operation.offset, bytes);
   if (operation.direction == Direction::Write || settings_.checksums == Checksums::Off) return;
-  if (const auto chunk = digests_.first_difference(operation.offset, operation.memory)) {
-    fail(operation, cat("the ", chunk->bytes, " bytes at offset ", chunk->offset,
+  if (const auto block = digests_.first_difference(operation.offset, operation.memory)) {
+    fail(operation, cat("the ", kBlockBytes, " bytes at offset ", *block,
                         " are not those that were written: their checksum differs"));
   }
 }
@@ -132,11 +132,11 @@ void ScratchFile::drain() noexcept {
 
 void ScratchFile::check_written() {
   wait_all();
-  int64_t most = 0;
-  const std::vector<ChunkDigests::Chunk> chunks = digests_.chunks();
-  for (const ChunkDigests::Chunk& chunk : chunks) most = std::max(most, chunk.bytes);
-  AlignedBuffer memory(most);
-  for (const ChunkDigests::Chunk& chunk : chunks) wait(read(chunk.offset, memory.first(chunk.bytes)));
+  constexpr int64_t kAtOnce = int64_t{4} << 20;
+  AlignedBuffer memory(std::min(kAtOnce, digests_.end()));
+  for (int64_t offset = 0; offset < digests_.end(); offset += kAtOnce) {
+    wait(read(offset, memory.first(std::min(kAtOnce, digests_.end() - offset))));
+  }
 }
 
 // Waits for the operations first: the caller may free their memory when it catches the error.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/disk/chunk_digests.h"
+#include "braid/disk/block_digests.h"
 #include "braid/disk/disk.h"
 #include "braid/disk/transfer_queue.h"
 #include "braid/disk/unnamed_file.h"
@@ -59,7 +59,7 @@ class ScratchFile final : public Disk {
   std::unique_ptr<TransferQueue> queue_;
   Settings settings_;
   std::vector<Operation> under_way_;
-  ChunkDigests digests_;
+  BlockDigests digests_;
   std::string failure_;  // of the first operation that failed
   uint64_t last_id_ = 0;
   int64_t bytes_read_ = 0, bytes_written_ = 0;

@@ -251,6 +251,7 @@ void ElementPass::run(const OptimizerStep& step, int64_t number, std::span<const
 }
 
 void ElementPass::begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) {
+  if (stretches_.empty()) return;  // all parameters of the rank are frozen
   if (!on_disk_) open_disk(states);
   with_factors(step, number, [&]<class Factors>(const std::vector<Factors>& of_groups) {
     on_disk_->begin([this, of_groups](const Chunk& chunk) {

@@ -41,8 +41,12 @@ class ElementPass {
   // updates what it can of the elements from `place` of the states on, whose gradients are final. They throw RunError
   // if the disk fails. REQUIRES: store.disk() is not null.
   void begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states);
-  void advance(int64_t place) { on_disk_->advance(place); }
-  void finish() { on_disk_->finish(); }
+  void advance(int64_t place) {
+    if (on_disk_) on_disk_->advance(place);
+  }
+  void finish() {
+    if (on_disk_) on_disk_->finish();
+  }
 
  private:
   template <class T>
@@ -64,8 +68,7 @@ class ElementPass {
   param::ParamStore& store_;
   const std::vector<StateStretch> stretches_;
   std::optional<StochasticRounding> rounding_;  // of states in bfloat16; empty: states are of the masters' type
-  std::unique_ptr<ChunkedPass> on_disk_;        // over what is on disk; null: all is in memory
-  at::Tensor groups_on_device_;                 // groups.of_blocks() on the store's device; undefined on the CPU
+  std::unique_ptr<ChunkedPass> on_disk_;        // over what is on disk; null: nothing is, or no step was made
 };
 
 }  // namespace braid::optim

@@ -53,7 +53,7 @@ class Optimizer {
   // number of advance(), then step() with the same OptimizerStep. begin() returns false, and nothing was done, if the
   // optimizer does not do that. The caller of advance() promises that the gradients of all elements of the flat buffers
   // from `offset` on are final, and that no pass of the step reads their data any more. All throw RunError if the disk
-  // fails. REQUIRES: the store is not sharded.
+  // fails. REQUIRES: the store is not sharded over ranks.
   virtual bool begin(const OptimizerStep& step) { return false; }
   virtual void advance(int64_t offset) {}
 

@@ -105,7 +105,8 @@ void ParamStore::allocate() {
 
 bool ParamStore::rounds() const { return master_type_ != c10::typeMetaToScalarType(options_.data.dtype()); }
 
-// Opens the disk with space for all that is on it, unless that is nothing.
+// Opens the disk with space for all that is on it, unless that is nothing. A rank whose parameters are all frozen has
+// gradients on disk too, if none.
 void ParamStore::open_disk() {
   const auto wide = static_cast<int64_t>(c10::elementSize(master_type_));
   int64_t bytes = (options_.disk->num_states + int{rounds()}) * num_owned() * wide;
@@ -114,6 +115,7 @@ void ParamStore::open_disk() {
     bytes += size * (num_owned() + frozen_layout_.num_elements / options_.sharding.parts);
   }
   if (has_gradients_on_disk()) bytes += wide * gradient_elements_on_disk();
+  if (has_gradients_on_disk() || has_parameters_on_disk()) bytes = std::max(bytes, disk::kBlockBytes);
   if (bytes > 0) disk_ = std::make_shared<DiskTensors>(*options_.disk, bytes);
 }
 

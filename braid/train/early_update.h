@@ -12,7 +12,7 @@ namespace braid::train {
 
 class EarlyUpdate {
  public:
-  // REQUIRES: `model` and `optimizer` outlive this; the store is not sharded.
+  // REQUIRES: `model` and `optimizer` outlive this; the store is not sharded over ranks.
   EarlyUpdate(RankModel& model, optim::Optimizer& optimizer);
 
   // Called before a step's passes. The optimizer's step() ends the update.

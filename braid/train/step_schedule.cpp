@@ -119,8 +119,8 @@ bool runs_ahead_already(const Schedule& schedule) {
 
 // Returns the schedule of a data rank with `count` microbatches.
 Schedule schedule_of(const RunSpec& spec, int count) {
-  const bool gathers_stages =
-      spec::num_shards(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
+  const bool gathers_stages = spec::num_shards(spec) > 1 && spec.sync.zero == 3 &&
+                              spec.sync.zero_gather == GatherUnit::Stage && is_resident(spec.memory.parameters);
   const Schedule whole = requested(spec, count);
   // The stages of a partition that is to be measured are not known. What is asked of its schedule is where they are.
   const std::vector<StageBackward> backwards =

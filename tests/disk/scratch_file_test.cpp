@@ -182,13 +182,22 @@ TEST_P(ScratchFileTest, FileThatEndsEarlyIsAnError) {
             message("read 16384 bytes at offset 4096: the file ends after 8292 bytes of them"));
 }
 
-TEST_P(ScratchFileTest, FlippedBitIsAnErrorOfEachReadAroundItsChunk) {
+TEST_P(ScratchFileTest, FlippedBitIsAnErrorOfEachReadOfItsBlock) {
   disk_->write(0, out_.first(65536));
   disk_->wait(disk_->write(65536, out_.first(65536)));
   flip_bit(65536 + 7777);
   disk_->wait(disk_->read(0, in_.first(65536)));
   EXPECT_EQ(error_of_wait(disk_->read(0, in_.first(131072))),
-            message("read 131072 bytes at offset 0: the 65536 bytes at offset 65536 are not those that were written: "
+            message("read 131072 bytes at offset 0: the 4096 bytes at offset 69632 are not those that were written: "
+                    "their checksum differs"));
+}
+
+TEST_P(ScratchFileTest, FlippedBitIsAnErrorOfAReadThatIsSmallerThanTheWrite) {
+  disk_->wait(disk_->write(0, out_.first(65536)));
+  flip_bit(4096 + 7);
+  disk_->wait(disk_->read(8192, in_.first(4096)));
+  EXPECT_EQ(error_of_wait(disk_->read(4096, in_.first(8192))),
+            message("read 8192 bytes at offset 4096: the 4096 bytes at offset 4096 are not those that were written: "
                     "their checksum differs"));
 }
 

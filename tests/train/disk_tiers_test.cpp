@@ -109,6 +109,17 @@ TEST_F(DiskTiers, HaveTheBitsOfMemoryForEveryOptimizerAndType) {
   }
 }
 
+// The first stage has no gradients, or no parameters to update.
+TEST_F(DiskTiers, HaveTheBitsOfMemoryWhereAPipelineRankIsFrozen) {
+  RunSpec spec = spec_of({.pipe = 2});
+  spec.model.output_weights = OutputWeights::Untied;
+  spec.optimizer.groups = {{.match = "head.weight"}, {.match = "*", .frozen = true}};
+  for (const double clip_norm : {0.0, 0.1}) {
+    spec.optimizer.clip_norm = clip_norm;
+    expect_same_bits(spec);
+  }
+}
+
 // Fast sums of one microbatch have one order, on every tier.
 TEST_F(DiskTiers, HaveTheBitsOfMemoryWhereOneMicrobatchIsSummedFast) {
   RunSpec spec = spec_of({});
