@@ -195,8 +195,8 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 }  // namespace
 
 AccountPtr account_of(const RunSpec& spec) {
-  return std::make_shared<const layout::ModelAccount>(
-      layout::account_of(spec.model, spec::trained_graph(spec), spec::picked_fraction(spec)));
+  return std::make_shared<const layout::ModelAccount>(layout::account_of(
+      spec.model, spec::trained_graph(spec), spec::picked_fraction(spec), layout::sums_of(spec.train)));
 }
 
 int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
