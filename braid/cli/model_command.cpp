@@ -28,6 +28,11 @@ double kept_bytes(const layout::ListedOp& op, DType type) {
   return plan::element_bytes(type) * op.kept_elements + plan::element_bytes(DType::Float32) * op.kept_floats;
 }
 
+double bytes_of(const layout::ListedCollective& call, DType type) {
+  const double element = plan::element_bytes(type), of_float = plan::element_bytes(DType::Float32);
+  return call.elements * (call.in_float ? std::max(element, of_float) : element);
+}
+
 std::string padded(const std::string& text, size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
 }
@@ -42,7 +47,7 @@ std::string text_of(const RunSpec& run, const layout::Listing& listing) {
                 "\n");
   }
   for (const layout::ListedCollective& call : listing.collectives) {
-    const double bytes = call.elements * plan::element_bytes(run.train.dtype);
+    const double bytes = bytes_of(call, run.train.dtype);
     text += cat(word(call.kind), " over ", mesh::text(call.axis), " in ", word(call.pass), " of ", call.block, " ",
                 call.param, ": ", call.times > 1 ? cat(call.times, " x ") : "", human_bytes(bytes),
                 call.axis == mesh::Axis::Expert ? " (not executed yet)" : "", "\n");
@@ -76,7 +81,7 @@ Json json_of(const RunSpec& run, const layout::Listing& listing) {
                            {"kind", word(call.kind)},
                            {"pass", word(call.pass)},
                            {"times", call.times},
-                           {"bytes", call.elements * plan::element_bytes(run.train.dtype)}});
+                           {"bytes", bytes_of(call, run.train.dtype)}});
   }
   return {{"ops", ops},
           {"collectives", collectives},

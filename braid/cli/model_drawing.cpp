@@ -71,7 +71,7 @@ layout::Listing listing_of(const RunSpec& run) {
   return layout::listing_of(
       run.model, spec::trained_graph(run),
       {tokens, run.mesh.tensor, run.mesh.expert, between, static_cast<double>(run.train.microbatch), run.mesh.context,
-       spec::exchange_ranks(run), run.mesh.context_parallel},
+       spec::exchange_ranks(run), run.mesh.context_parallel, layout::sums_of(run.train)},
       spec::picked_fraction(run));
 }
 

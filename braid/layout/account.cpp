@@ -106,13 +106,16 @@ void add_op(const model::OpAt& at, PartAccount& account) {
   }
 }
 
-// Counts the sums over tensor ranks. The gradient of a value is summed once for all ops that read it.
-void count_sums(const model::BlockGraph& block, std::span<const model::Op> ops, PartAccount& account) {
-  const std::vector<bool> summed = summed_values(block), has_gradient = model::values_with_gradient(block);
+// Counts the sums over tensor ranks. Joined: the gradient of a value is summed once for all ops that read it.
+void count_sums(const model::BlockGraph& block, std::span<const model::Op> ops, TensorSums sums, PartAccount& account) {
+  const std::vector<bool> summed = summed_values(block, sums), has_gradient = model::values_with_gradient(block);
   std::set<int> copied;
   for (const model::Op& op : ops) {
-    if (sums_input_gradient(block, op) && has_gradient[op.in[0]]) copied.insert(op.in[0]);
+    if (sums_input_gradient(block, op) && has_gradient[op.in[0]]) {
+      account.backward_sums += copied.insert(op.in[0]).second || sums == TensorSums::ByValue ? 1 : 0;
+    }
     if (summed[op.out]) ++account.forward_sums;
+    if (summed[op.out] && sums_in_float(op, sums)) ++account.float_sums;
     if (gathers_tokens(block, op) && op.kind == model::OpKind::Linear && model::is_trained(op.params[0]))
       ++account.gathered_again;
     if (!splits_tokens(block, op)) continue;
@@ -122,13 +125,12 @@ void count_sums(const model::BlockGraph& block, std::span<const model::Op> ops, 
       ++account.num_summed_params;
     }
   }
-  account.backward_sums = static_cast<int>(copied.size());
 }
 
-PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops) {
+PartAccount count(const model::BlockGraph& block, std::span<const model::Op> ops, TensorSums sums) {
   PartAccount account;
   account.runs_backward = model::values_with_gradient(block)[block.ops.back().out];
-  count_sums(block, ops, account);
+  count_sums(block, ops, sums, account);
   for (const model::Op& op : ops) {
     const model::OpAt at{block, op};
     for (const model::Param& param : op.params) account.params.push_back(count_of(at, param));
@@ -147,7 +149,7 @@ PartAccount with_loss_params(PartAccount head, const model::OpAt& loss) {
 void count_layers(const model::ModelGraph& graph, ModelAccount& account) {
   for (const model::BlockGraph& layer : graph.layer_kinds()) {
     for (size_t part = 0; part < account.parts_of_layer(); ++part) {
-      account.parts.push_back(part <= layer.cuts.size() ? count(layer, layer.part(part)) : PartAccount());
+      account.parts.push_back(part <= layer.cuts.size() ? count(layer, layer.part(part), account.sums) : PartAccount());
     }
   }
   for (size_t block = 1; block + 1 < graph.blocks.size(); ++block) {
@@ -161,16 +163,20 @@ ModelAccount account_of(const ModelSpec& spec, double picked) {
   return account_of(spec, model::graph_of(spec), picked);
 }
 
-ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked) {
+ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked, TensorSums sums) {
   const model::BlockGraph &embedding = graph.kinds.front(), &head = graph.kinds.back();
   model::Extents of_token = model::extents_of(spec, 1, 1);
   of_token['j'] = picked;
   const std::span at_start(embedding.ops), at_end(head.ops);
   const model::OpAt loss{head, head.ops.back()};
-  ModelAccount account{spec, of_token, model::model_flops_per_token(graph, of_token),
-                       count(embedding, at_start.first(1)), count(embedding, at_start.subspan(1))};
+  ModelAccount account{.spec = spec,
+                       .of_token = of_token,
+                       .flops_per_token = model::model_flops_per_token(graph, of_token),
+                       .sums = sums,
+                       .tokens = count(embedding, at_start.first(1), sums),
+                       .positions = count(embedding, at_start.subspan(1), sums)};
   count_layers(graph, account);
-  account.last_norm = with_loss_params(count(head, at_end.first(at_end.size() - 1)), loss);
+  account.last_norm = with_loss_params(count(head, at_end.first(at_end.size() - 1), sums), loss);
   account.table.params.push_back(count_of(loss, loss.op.params[0]));
   account.loss_rows = loss.rows();
   account.of_logits = {model::values_with_gradient(head)[loss.op.in[0]], model::is_trained(loss.op.params[0])};

@@ -26,6 +26,7 @@ struct SharingRanks {
   double sequences = 1;           // of a microbatch, to which the tokens belong
   int context = 1, exchange = 1;  // exchange: of the context ranks, those that exchange tokens for heads
   ContextParallel form = ContextParallel::Ring;
+  TensorSums sums = TensorSums::Joined;
 };
 
 // A sum over ops.
@@ -79,6 +80,7 @@ struct PartAccount {
   Kept pending;                             // of products, for a separate pass of weight gradients
   model::Terms tables;                      // float32 numbers of rotary positions
   int forward_sums = 0, backward_sums = 0;  // sums of a hidden state over tensor ranks (tensor_sums.h)
+  int float_sums = 0;                       // those of forward that are made in float32
   // Under sequence parallelism:
   int gathered_again = 0;      // inputs of products whose tokens backward gathers again
   model::Terms summed_params;  // elements of parameters whose gradients tensor ranks sum
@@ -90,6 +92,7 @@ struct ModelAccount {
   ModelSpec spec;
   model::Extents of_token;  // of one token and the whole model
   double flops_per_token;   // model::model_flops_per_token()
+  TensorSums sums;          // sums of gradients are in float32 if they are ByValue
   PartAccount tokens;       // the table of tokens
   PartAccount positions;    // the rest of the embedding
   // The parts into which cuts divide a layer, for each kind of layer in the order of ModelGraph::layer_kinds(). All
@@ -113,7 +116,8 @@ struct ModelAccount {
 // Counts a model, which may have frozen parameters. Without a vocabulary the head has no table. `picked`: the fraction
 // of the tokens whose logits a masked family computes. REQUIRES: heads form groups.
 ModelAccount account_of(const ModelSpec& spec, double picked = 1);
-ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked = 1);
+ModelAccount account_of(const ModelSpec& spec, const model::ModelGraph& graph, double picked = 1,
+                        TensorSums sums = TensorSums::Joined);
 
 // Returns the extents on one of these ranks. The vocabulary is padded.
 RankExtents rank_extents(const ModelAccount& account, const SharingRanks& ranks);

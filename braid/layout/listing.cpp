@@ -17,11 +17,16 @@ namespace {
 
 class BlockLister {
  public:
-  BlockLister(const model::ModelGraph& graph, size_t block, const RankExtents& rank, Listing& all)
+  struct Layout {
+    const RankExtents& rank;
+    TensorSums sums;
+  };
+  BlockLister(const model::ModelGraph& graph, size_t block, const Layout& layout, Listing& all)
       : block_(graph.block(block)),
         name_(model::block_name(graph, block)),
         count_(graph.count_of(graph.blocks[block])),
-        rank_(rank),
+        rank_(layout.rank),
+        sums_(layout.sums),
         all_(all),
         begin_(all.ops.size()) {
     if (!all.ops.empty()) makers_[0] = all.ops.size() - 1;  // the block before makes the input
@@ -57,13 +62,14 @@ class BlockLister {
     list_input(op, splits && gathers_tokens(block_, op));
     for (const model::Param& of_op : op.params) {
       const bool is_part = sums_gradient_of(block_, op, of_op) || (splits && splits_tokens(block_, op));
-      if (is_part && model::is_trained(of_op)) add(of_op.name, Pass::Backward, of_op.dims);
+      if (is_part && model::is_trained(of_op)) add(of_op.name, Pass::Backward, of_op.dims).in_float = true;
     }
     if (!summed_[op.out]) return;
     const model::Dims& out = block_.values[op.out];
     const bool scatters = splits && splits_tokens(out);
-    add(called(op), Pass::Forward, out, scatters ? Kind::ReduceScatter : Kind::AllReduce);
-    if (scatters && has_gradient_[op.out]) add(called(op), Pass::Backward, out, Kind::AllGather);
+    const bool in_float = sums_in_float(op, sums_);
+    add(called(op), Pass::Forward, out, scatters ? Kind::ReduceScatter : Kind::AllReduce).in_float = in_float;
+    if (scatters && has_gradient_[op.out]) add(called(op), Pass::Backward, out, Kind::AllGather).in_float = in_float;
   }
 
   // Lists the sums of the gradients of key heads that tensor ranks hold copies of.
@@ -75,7 +81,9 @@ class BlockLister {
         if (split_letters({dim}).contains('k')) std::erase_if(dim.segments, has_queries);
       }
       const bool any = std::ranges::none_of(copies, [](const model::Dim& dim) { return dim.segments.empty(); });
-      if (any && split_letters(copies).contains('k')) add(param.name, Pass::Backward, copies);
+      if (any && split_letters(copies).contains('k')) {
+        add(param.name, Pass::Backward, copies).in_float = true;
+      }
     }
   }
 
@@ -109,11 +117,11 @@ class BlockLister {
     const model::Dims& input = block_.values[op.in[0]];
     const bool again = gathers && op.kind == model::OpKind::Linear && model::is_trained(op.params[0]);
     if (again) add(called(op), Pass::Backward, input, Kind::AllGather);
-    const bool sums = sums_input_gradient(block_, op);
-    if ((!sums && !gathers) || !copied_.insert(op.in[0]).second) return;
+    const bool sums = sums_input_gradient(block_, op), by_value = sums_ == TensorSums::ByValue;
+    if ((!sums && !gathers) || (!copied_.insert(op.in[0]).second && !by_value)) return;
     if (gathers) add(called(op), Pass::Forward, input, Kind::AllGather);
-    if (sums && has_gradient_[op.in[0]])
-      add(called(op), Pass::Backward, input, gathers ? Kind::ReduceScatter : Kind::AllReduce);
+    if (!sums || !has_gradient_[op.in[0]]) return;
+    add(called(op), Pass::Backward, input, gathers ? Kind::ReduceScatter : Kind::AllReduce).in_float = by_value;
   }
 
   const model::Extents& extents(const model::Dims& dims) const {
@@ -121,13 +129,13 @@ class BlockLister {
   }
   static bool has_queries(const std::string& segment) { return segment.find('m') != segment.npos; }
   double size(const model::Dims& dims) const { return extents(dims).num_elements(dims); }
-  void add(const std::string& param, Pass pass, const model::Dims& dims, Kind kind = Kind::AllReduce) {
-    all_.collectives.push_back({.kind = kind,
-                                .pass = pass,
-                                .op = all_.ops.size() - 1,
-                                .block = name_,
-                                .param = param,
-                                .elements = rank_.all.num_elements(dims)});
+  ListedCollective& add(const std::string& param, Pass pass, const model::Dims& dims, Kind kind = Kind::AllReduce) {
+    return all_.collectives.emplace_back(ListedCollective{.kind = kind,
+                                                          .pass = pass,
+                                                          .op = all_.ops.size() - 1,
+                                                          .block = name_,
+                                                          .param = param,
+                                                          .elements = rank_.all.num_elements(dims)});
   }
   struct Moved {
     Kind kind;
@@ -167,9 +175,10 @@ class BlockLister {
   const std::string name_;
   const double count_;
   const RankExtents& rank_;
+  const TensorSums sums_;
   Listing& all_;
   const size_t begin_;  // of the block in the list
-  const std::vector<bool> summed_ = summed_values(block_), has_gradient_ = model::values_with_gradient(block_);
+  const std::vector<bool> summed_ = summed_values(block_, sums_), has_gradient_ = model::values_with_gradient(block_);
   std::set<int> kept_, copied_;   // values that an op before keeps, or whose gradient is summed for it
   std::map<int, size_t> makers_;  // the op in the list that makes a value
 };
@@ -184,7 +193,7 @@ Listing listing_of(const ModelSpec& spec, const model::ModelGraph& graph, const 
   const RankExtents rank = rank_extents(account_of(spec, graph, picked), ranks);
   Listing all;
   for (const size_t block : graph.first_blocks()) {
-    BlockLister lister(graph, block, rank, all);
+    BlockLister lister(graph, block, {rank, ranks.sums}, all);
     for (const model::Op& op : graph.block(block).ops) {
       lister.list(op);
       if (ranks.tensor > 1) lister.list_split(op, ranks.between);

@@ -30,7 +30,8 @@ struct ListedOp {
 // parameters need (model/trained.h).
 //
 //   tensor    all-reduce    in forward of an op's output, in backward of the gradient of an input or a parameter
-//                           (tensor_sums.h). That of an input is summed once for all ops that read it.
+//                           (tensor_sums.h). If sums are Joined, that of an input is summed once for all ops
+//                           that read it.
 //             all-gather    under sequence parallelism (tensor_sums.h), of the input of an op that reads all tokens, in
 //                           forward and, if a product keeps it, in backward; in backward of the gradient of a sum
 //             reduce-scatter  there, of an op's output in forward and of the gradient of a gathered input in backward
@@ -46,11 +47,12 @@ struct ListedCollective {
   enum class Kind { AllReduce, AllGather, AllToAll, ReduceScatter, SendReceive } kind;
   enum class Pass { Forward, Backward } pass;
   mesh::Axis axis = mesh::Axis::Tensor;
-  size_t op;            // number in Listing::ops
-  std::string block;    // that of the op
-  std::string param;    // the parameter, or the first of the op; without one, the op's kind
-  int times = 1;        // that it is called
-  double elements = 0;  // of a call, on this rank; of an all-gather or reduce-scatter those of all ranks
+  size_t op;              // number in Listing::ops
+  std::string block;      // that of the op
+  std::string param;      // the parameter, or the first of the op; without one, the op's kind
+  int times = 1;          // that it is called
+  double elements = 0;    // of a call, on this rank; of an all-gather or reduce-scatter those of all ranks
+  bool in_float = false;  // in float32 if the type of activations is narrower
 };
 constexpr auto words(ListedCollective::Kind) {
   return std::to_array<std::string_view>({"all-reduce", "all-gather", "all-to-all", "reduce-scatter", "send-receive"});

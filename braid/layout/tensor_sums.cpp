@@ -39,12 +39,12 @@ std::vector<bool> read_whole(const BlockGraph& block) {
 }
 
 // Values that are summed after they are made, and values of which ranks make parts.
-struct SumsOfBlock {
+struct JoinedSums {
   std::vector<bool> summed, parts;
 };
 
-SumsOfBlock sums_of(const BlockGraph& block) {
-  SumsOfBlock sums{read_whole(block), {}};
+JoinedSums joined_sums(const BlockGraph& block) {
+  JoinedSums sums{read_whole(block), {}};
   std::vector<bool> before;
   while (sums.summed != before) {
     std::vector<bool>& summed = sums.summed;
@@ -60,6 +60,13 @@ SumsOfBlock sums_of(const BlockGraph& block) {
     for (size_t value = 0; value < summed.size(); ++value) summed[value] = summed[value] && sums.parts[value];
   }
   return sums;
+}
+
+// Returns, for each value, true if its op makes parts of a sum out of whole tensors.
+std::vector<bool> parts_made(const BlockGraph& block) {
+  std::vector<bool> made(block.values.size(), false);
+  for (const Op& op : block.ops) made[op.out] = op.kind != OpKind::Residual && makes_parts(block, op);
+  return made;
 }
 
 }  // namespace
@@ -100,19 +107,18 @@ bool gathers_tokens(const BlockGraph& block, const Op& op) {
   return !has_own_tokens && splits_tokens(block.values[op.in[0]]) && !splits_tokens(block, op);
 }
 
-std::vector<bool> summed_values(const BlockGraph& block) { return sums_of(block).summed; }
-
-std::vector<bool> parts_made(const BlockGraph& block) {
-  std::vector<bool> made(block.values.size(), false);
-  for (const Op& op : block.ops) made[op.out] = op.kind != OpKind::Residual && makes_parts(block, op);
-  return made;
+std::vector<bool> summed_values(const BlockGraph& block, TensorSums sums) {
+  return sums == TensorSums::Joined ? joined_sums(block).summed : parts_made(block);
 }
 
-std::vector<bool> partial_values(const BlockGraph& block) {
-  const SumsOfBlock sums = sums_of(block);
-  std::vector<bool> partial = sums.parts;
-  for (size_t value = 0; value < partial.size(); ++value) partial[value] = partial[value] && !sums.summed[value];
+std::vector<bool> partial_values(const BlockGraph& block, TensorSums sums) {
+  if (sums == TensorSums::ByValue) return std::vector<bool>(block.values.size(), false);
+  const JoinedSums all = joined_sums(block);
+  std::vector<bool> partial = all.parts;
+  for (size_t value = 0; value < partial.size(); ++value) partial[value] = partial[value] && !all.summed[value];
   return partial;
 }
+
+bool sums_in_float(const Op& op, TensorSums sums) { return sums == TensorSums::ByValue && op.kind == OpKind::Linear; }
 
 }  // namespace braid::layout

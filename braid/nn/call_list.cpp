@@ -11,6 +11,13 @@
 #include "braid/nn/token_regions.h"
 
 namespace braid::nn {
+namespace {
+
+layout::TensorSums sums_of(const RankContext& rank) {
+  return rank.weight_grads.parts() ? layout::TensorSums::ByValue : layout::TensorSums::Joined;
+}
+
+}  // namespace
 
 CallList::CallList(const model::BlockGraph& block, int number, const RankContext& rank, at::ScalarType type)
     : block_(block),
@@ -22,8 +29,8 @@ CallList::CallList(const model::BlockGraph& block, int number, const RankContext
       splits_tokens_(splits_ && rank.tokens == layout::Sequence::Split),
       has_parts_(rank.weight_grads.parts()),
       type_(type),
-      summed_(has_parts_ ? layout::parts_made(block) : layout::summed_values(block)),
-      partial_(has_parts_ ? std::vector<bool>(block.values.size(), false) : layout::partial_values(block)),
+      summed_(layout::summed_values(block, sums_of(rank))),
+      partial_(layout::partial_values(block, sums_of(rank))),
       num_values_(static_cast<int>(block.values.size())) {}
 
 void CallList::begin(int input) {

@@ -18,8 +18,8 @@ class CallList {
  public:
   // The tensor ranks of `rank` outlive the blocks.
   // `number` is that of the block in the model's list.
-  // Where sums have parts (param::TensorParts), each value is summed by itself, and the sums of values and gradients of
-  // `type` are made in float32 if it is narrower.
+  // Where sums have parts (layout::TensorParts), each value is summed by itself, and the sums of values and gradients
+  // of `type` are made in float32 if it is narrower.
   CallList(const model::BlockGraph& block, int number, const RankContext& rank, at::ScalarType type);
 
   // Begins with this value. Called before all others.

@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
-#include "braid/nn/kernels/piece_product.h"
+#include "braid/nn/kernels/part_product.h"
 #include "braid/nn/regions.h"
 
 namespace braid::nn {

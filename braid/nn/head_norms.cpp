@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/norm.h"
-#include "braid/nn/kernels/piece_product.h"
+#include "braid/nn/kernels/part_product.h"
 #include "braid/nn/regions.h"
 #include "braid/nn/weight_grads.h"
 

@@ -42,7 +42,7 @@ struct HeadCall {
   const param::WeightGradQueue& queue() const { return *weight.queue; }
   int parts() const { return queue().parts().of_rank; }
   // The vocabulary's columns, over which dX is summed.
-  kernels::Pieces columns() const { return {std::max(1, parts())}; }
+  kernels::InnerParts columns() const { return {std::max(1, parts())}; }
   bool whole() const { return chunk_rows >= targets_n.size(0); }
   bool is_trained() const { return weight.param.param->is_trained(); }
   // The bias if it is trained; else null.

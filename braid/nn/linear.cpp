@@ -96,8 +96,8 @@ Rows rows_of(const at::Tensor& x, const Microbatch& microbatch) {
   return microbatch.cache && x.size(-2) == 1 ? Rows::Each : Rows::Together;
 }
 
-kernels::Pieces pieces_of(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank) {
-  const param::TensorParts& parts = rank.weight_grads.parts();
+kernels::InnerParts inner_parts(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank) {
+  const layout::TensorParts& parts = rank.weight_grads.parts();
   if (!parts || layout::split_letters({dim}).empty()) return {};
   model::Extents extents = model::extents_of(spec, 1, 1);
   extents.split_over(rank.tensor.size());

@@ -27,15 +27,15 @@ struct LinearCall {
   param::WeightGradQueue* queue = nullptr;
   int micro = 0;
   Rows rows = Rows::Together;
-  // Where sums have parts: the pieces of the inner dim, i, and of the outputs, o, over which x's gradient is summed.
-  kernels::Pieces inner = {}, outputs = {};
+  // Where sums have parts: the parts of the inner dim, i, and of the outputs, o, over which x's gradient is summed.
+  kernels::InnerParts inner = {}, outputs = {};
   bool is_part = false;        // of a sum over tensor ranks, which then is made in the type of the result
   bool sums_gradient = false;  // x's gradient is summed over tensor ranks by copy_to() or gather_tokens()
 };
 
-// Returns the pieces of this rank's part of a dim that tensor ranks split; one piece for others, and where sums have no
-// parts.
-kernels::Pieces pieces_of(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank);
+// Returns the parts of this rank's sums over a dim that tensor ranks split; one part for other dims, and where sums are
+// made in any order.
+kernels::InnerParts inner_parts(const ModelSpec& spec, const model::Dim& dim, const RankContext& rank);
 
 // Returns x W^T + b. x: any dims, the last is i. The result has the same dims with o as the last, contiguous. If x can
 // be recomputed (x.again), it is not kept: backward recomputes it, and the queue holds it from then until the entry has

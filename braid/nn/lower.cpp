@@ -157,8 +157,8 @@ class Lowering {
     const model::Dims& dims = op.params[0].dims;
     const bool is_part = rank_.weight_grads.parts() && rank_.tensor.size() > 1 && calls_.sums(y);
     calls_.add({x, y}, y,
-               [=, weight = params_.use(op.params[0]), inner = pieces_of(spec_, dims[1], rank_),
-                outputs = pieces_of(spec_, dims[0], rank_), rank = rank_,
+               [=, weight = params_.use(op.params[0]), inner = inner_parts(spec_, dims[1], rank_),
+                outputs = inner_parts(spec_, dims[0], rank_), rank = rank_,
                 sums_gradient = calls_.sums_input_gradient(op)](Frame& frame, const Microbatch& m) {
                  frame[y] = nn::linear(frame[x], {weight, added, &rank.weight_grads, m.micro,
                                                   rows_of(frame[x].value, m), inner, outputs, is_part, sums_gradient});

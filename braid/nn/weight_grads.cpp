@@ -40,8 +40,8 @@ at::Tensor summed_rows(const at::Tensor& dy_nc) {
 }  // namespace
 
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const param::WeightGradQueue& queue,
-              const kernels::Pieces& pieces, const at::Tensor& bias) {
-  queue.parts() ? kernels::product_in_pieces(out, a, b, pieces, bias) : kernels::product_out(out, a, b, bias);
+              const kernels::InnerParts& parts, const at::Tensor& bias) {
+  queue.parts() ? kernels::product_in_parts(out, a, b, parts, bias) : kernels::product_out(out, a, b, bias);
 }
 
 std::optional<at::Tensor> any_trained(std::initializer_list<const param::Parameter*> params) {

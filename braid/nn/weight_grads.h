@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "braid/nn/block.h"
-#include "braid/nn/kernels/piece_product.h"
+#include "braid/nn/kernels/part_product.h"
 
 namespace braid::nn {
 
@@ -30,10 +30,10 @@ struct GradTarget {
   int micro = 0;
 };
 
-// Multiplies for a layer that uses `queue`: by kernels::product_in_pieces() if sums have parts, else by
+// Multiplies for a layer that uses `queue`: by kernels::product_in_parts() if sums have parts, else by
 // kernels::product_out().
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const param::WeightGradQueue& queue,
-              const kernels::Pieces& pieces, const at::Tensor& bias = {});
+              const kernels::InnerParts& parts, const at::Tensor& bias = {});
 
 // Returns the data of a trained parameter among `params`, which may be null; nothing if there is none. As an input of
 // an autograd Function, it makes the output need a gradient.

@@ -8,20 +8,17 @@
 #include "braid/spec/parameter_groups.h"
 
 namespace braid::optim {
-namespace {
 
-GroupRates rates_of(const param::Parameter& param, const OptimizerSpec& spec) {
-  const GroupRates usual{1, param.decay == model::WeightDecay::Yes ? spec.weight_decay : 0};
-  const ParameterGroup* const group = spec::group_of(spec, param.name);
+GroupRates rates_of(const std::string& name, model::WeightDecay decay, const OptimizerSpec& spec) {
+  const GroupRates usual{1, decay == model::WeightDecay::Yes ? spec.weight_decay : 0};
+  const ParameterGroup* const group = spec::group_of(spec, name);
   return group ? GroupRates{group->lr_scale, group->weight_decay.value_or(usual.weight_decay)} : usual;
 }
-
-}  // namespace
 
 ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const param::ParamStore& store)
     : of_blocks_(static_cast<size_t>(store.num_flat() / param::ParamStore::kAlign)) {
   for (const param::Parameter& param : store.params()) {
-    const GroupRates rates = rates_of(param, spec);
+    const GroupRates rates = rates_of(param.name, param.decay, spec);
     const auto found = std::find(rates_.begin(), rates_.end(), rates);
     index_of_param_.push_back(static_cast<int>(found - rates_.begin()));
     if (found == rates_.end()) rates_.push_back(rates);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "braid/param/param_store.h"
@@ -15,6 +16,9 @@ struct GroupRates {
   double weight_decay = 0;
   bool operator==(const GroupRates&) const = default;
 };
+
+// Returns the rates of the parameter called `name`.
+GroupRates rates_of(const std::string& name, model::WeightDecay decay, const OptimizerSpec& spec);
 
 class ParameterGroups {
  public:

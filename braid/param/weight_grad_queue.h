@@ -5,18 +5,10 @@
 #include <functional>
 #include <vector>
 
+#include "braid/layout/tensor_sums.h"
 #include "braid/param/grad_sink.h"
 
 namespace braid::param {
-
-// The parts in which layers form the sums that tensor ranks would divide, so that their bits do not depend on the
-// number of ranks. `of_rank`: of a dim that tensor ranks split; 0: layers sum in any order. `of_tokens`: of the tokens
-// of a hidden state on this rank.
-struct TensorParts {
-  int of_rank = 0, of_tokens = 0;
-
-  explicit operator bool() const { return of_rank > 0; }
-};
 
 // The time of a weight gradient whose product's input gradient is reduced over tensor ranks, in a full backward.
 enum class ReductionOverlap {
@@ -30,10 +22,10 @@ class WeightGradQueue {
   using Compute = std::function<void(const GradSlot& slot)>;
 
   // REQUIRES: `sink` outlives the queue.
-  explicit WeightGradQueue(GradSink& sink, TensorParts parts = {}) : sink_(sink), parts_(parts) {}
+  explicit WeightGradQueue(GradSink& sink, layout::TensorParts parts = {}) : sink_(sink), parts_(parts) {}
 
   // Returns the parts of the layers that use this queue.
-  const TensorParts& parts() const { return parts_; }
+  const layout::TensorParts& parts() const { return parts_; }
 
   // Adds an entry; does nothing for a frozen parameter, which has no slot. The queue owns `compute`, which keeps its
   // inputs (x, dY) alive, until it has run.
@@ -85,7 +77,7 @@ class WeightGradQueue {
   void drop_deferred() { deferred_.clear(), defers_ = false; }
 
   GradSink& sink_;
-  TensorParts parts_;
+  layout::TensorParts parts_;
   std::vector<Entry> entries_, deferred_;
   bool waits_ = true, defers_ = false;
   ReductionOverlap overlap_ = ReductionOverlap::Off;

@@ -15,8 +15,9 @@ constexpr double kFloat = 4;  // bytes; gradients of weights and the loss are co
 // The sizes of block_work.h.
 struct Sizes : BlockSizes {
   double n, e, t, s;
-  double whole;  // fraction of replicated work on one tensor rank: 1, or 1/t under sequence parallelism
-  double drop;   // 1 with dropout, else 0
+  double summed;  // bytes of an element in sums of products over tensor ranks
+  double whole;   // fraction of replicated work on one tensor rank: 1, or 1/t under sequence parallelism
+  double drop;    // 1 with dropout, else 0
 
   Sizes(const RunSpec& spec, const RunLayout& layout)
       : BlockSizes(spec.model, layout.tensor),
@@ -24,6 +25,7 @@ struct Sizes : BlockSizes {
         e(element_bytes(spec.train.dtype)),
         t(layout.tensor),
         s(spec.model.context),
+        summed(layout.account->sums == layout::TensorSums::ByValue ? std::max(e, kFloat) : e),
         whole(spec.mesh.sequence_parallel ? 1 / t : 1),
         drop(spec.model.dropout > 0 ? 1 : 0) {}
 };
@@ -99,12 +101,15 @@ PartWork counted_work(const layout::PartAccount& half, const Sizes& z, const Run
   return work;
 }
 
-// Adds the all-reduces over tensor ranks (Narayanan et al. 2021, section 3.2).
-void add_sums(PartWork& work, const layout::PartAccount& half, const Sizes& z, const RunLayout& layout) {
-  for (PassWork* pass : {&work.forward, &work.input_grad}) pass->reduced_bytes = z.e * z.n * z.h;
+// Adds the all-reduces over tensor ranks (Narayanan et al. 2021, section 3.2). Under sequence parallelism the
+// all-gather that belongs to a reduce-scatter of forward sends the rounded sums.
+void add_sums(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
+  const double wider = part.float_sums == 0 ? 0 : (z.summed - z.e) * part.float_sums / part.forward_sums;
+  work.forward.reduced_bytes = (z.e + wider * (z.whole < 1 ? 0.5 : 1)) * z.n * z.h;
+  work.input_grad.reduced_bytes = z.summed * z.n * z.h;
   if (layout.tensor == 1) return;
-  work.forward.num_reductions = half.forward_sums;
-  work.input_grad.num_reductions = half.backward_sums;
+  work.forward.num_reductions += part.forward_sums;
+  work.input_grad.num_reductions += part.backward_sums;
 }
 
 // Adds all-reduces of gradients of parameters: those of key heads that tensor ranks hold copies of, as if all of these
@@ -130,10 +135,7 @@ void add_copies(PartWork& work, const layout::PartAccount& part, const RunSpec& 
 void add_beside_table(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
   for (const layout::ProductCount& product : part.products) add_product(work, z, {product, layout.extents});
   add_fused_attention(work, part, z, layout);
-  if (layout.tensor == 1) return;
-  for (PassWork* pass : {&work.forward, &work.input_grad}) pass->reduced_bytes = z.e * z.n * z.h;
-  work.forward.num_reductions += part.forward_sums;
-  work.input_grad.num_reductions += part.backward_sums;
+  add_sums(work, part, z, layout);
 }
 
 // Adds the all-gathers of keys and values over `ranks` context ranks. What goes around a ring is as much.
@@ -202,6 +204,7 @@ PartWork part_work(const RunSpec& spec, const RunLayout& layout, size_t number, 
   if (is_braids) {
     add_copies(work, part, spec, layout);
     work.input_grad.gathered_again = spec.mesh.sequence_parallel ? part.gathered_again : 0;
+    work.input_grad.gathered_bytes = z.e * z.n * z.h;
   }
   if (attends) add_gathers(work, part, z, is_braids ? spec::ring_ranks(spec) : layout.context);
   if (attends && is_braids) add_exchanges(work, part, z, spec);
@@ -217,7 +220,6 @@ PartWork embedding_work(const RunSpec& spec, const RunLayout& layout) {
   const Sizes z(spec, layout);
   PartWork work;
   work.forward.streamed_bytes = z.n * z.h * (2 * z.e + z.drop * (2 * z.e + 1));
-  work.forward.reduced_bytes = z.e * z.n * z.h;
   work.forward.num_reductions = layout.tensor > 1 ? 1 : 0;
   if (layout.account->positions.runs_backward) work.weight_grad.streamed_bytes = z.n * z.h * (z.e + 2 * kFloat);
   add_beside_table(work, layout.account->positions, z, layout);
@@ -234,7 +236,6 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   // and writes gradients.
   work.forward.streamed_bytes = rows * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
   work.input_grad.streamed_bytes = rows * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
-  work.input_grad.reduced_bytes = z.e * rows * z.h;
   work.input_grad.num_reductions = layout.tensor > 1 && layout.account->of_logits.of_input ? 1 : 0;
   add_beside_table(work, layout.account->last_norm, z, layout);
   if (is_torchtitan(formulas)) count_torchtitan_loss(spec, layout, work);

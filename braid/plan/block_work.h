@@ -66,7 +66,8 @@ struct PassWork {
   double streamed_bytes = 0;   // bytes of memory-bound kernels, in tensors of about the hidden state's size
   double reduced_bytes = 0;    // bytes of each all-reduce over tensor ranks (or all-gather + reduce-scatter)
   int num_reductions = 0;      // number of these all-reduces
-  int gathered_again = 0;      // number of all-gathers of as many bytes, under sequence parallelism
+  double gathered_bytes = 0;   // bytes of each further all-gather over tensor ranks, under sequence parallelism
+  int gathered_again = 0;      // number of these all-gathers
   double context_bytes = 0;    // bytes of each all-gather over context ranks
   int num_gathers = 0;         // number of these all-gathers
   double exchanged_bytes = 0;  // bytes of each all-to-all over context ranks

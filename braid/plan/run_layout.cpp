@@ -220,8 +220,8 @@ ListedCounts listed_counts(const StageLoad& load) {
 }
 
 AccountPtr account_of(const RunSpec& spec) {
-  return std::make_shared<const layout::ModelAccount>(
-      layout::account_of(spec.model, spec::trained_graph(spec), spec::picked_fraction(spec)));
+  return std::make_shared<const layout::ModelAccount>(layout::account_of(
+      spec.model, spec::trained_graph(spec), spec::picked_fraction(spec), layout::sums_of(spec.train)));
 }
 
 int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {

@@ -22,7 +22,7 @@ struct Rates {
     if (work.attention.flops > 0) pass.compute += device.attention_seconds(work.attention, sequence, kind);
     pass.compute += device.stream_seconds(work.streamed_bytes, hidden_bytes);
     if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
-    if (work.gathered_again > 0) pass.tensor += work.gathered_again * tensor.all_gather_seconds(work.reduced_bytes);
+    if (work.gathered_again > 0) pass.tensor += work.gathered_again * tensor.all_gather_seconds(work.gathered_bytes);
     // An exchange has as many parts as there are ranks. Each overlaps the product of another part, so one stays
     // exposed.
     if (hides_tensor) pass.tensor = std::max(pass.tensor - products, pass.tensor / tensor.size());

@@ -134,8 +134,8 @@ std::vector<int64_t> hidden_sizes(const RunSpec& spec) {
   return {spec.train.microbatch, spec.model.context / parts, spec.model.width};
 }
 
-param::TensorParts tensor_parts(const RunSpec& spec) {
-  if (spec.train.reduction == Reduction::Fast || spec.train.device != DeviceKind::Cpu) return {};
+layout::TensorParts tensor_parts(const RunSpec& spec) {
+  if (layout::sums_of(spec.train) == layout::TensorSums::Joined) return {};
   const int of_rank = std::max(1, spec.train.tensor_parts / spec.mesh.tensor);
   return {of_rank, spec.mesh.sequence_parallel ? of_rank : spec.train.tensor_parts};
 }

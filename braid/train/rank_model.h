@@ -93,7 +93,7 @@ ModelLayers model_layers(const layout::ModelParams& params);
 
 at::ScalarType scalar_type(DType dtype);
 // Returns the parts of a rank's sums: none in fast mode and on devices.
-param::TensorParts tensor_parts(const RunSpec& spec);
+layout::TensorParts tensor_parts(const RunSpec& spec);
 // Returns the sizes of a microbatch's hidden state on one rank, b x t x c.
 std::vector<int64_t> hidden_sizes(const RunSpec& spec);
 

@@ -16,7 +16,8 @@ void Comparison::end_step(const param::ParamStore& params, const train::StepRepo
                    report.sample_hash == want.sample_hash ? 0 : 1, 0);
   differences_.add({step, Phase::Forward, subjects_.loss(), options_.rank}, report.loss, want.loss);
   if (options_.gradients == ParamGradients::Final) {
-    differences_.add({step, Phase::Norm, subjects_.norm(), options_.rank}, report.grad_norm, want.grad_norm);
+    const double norm = report.grad_norm * report.loss_scale;
+    differences_.add({step, Phase::Norm, subjects_.norm(), options_.rank}, norm, want.grad_norm);
     compare_params(params, train::Held::Gradients, Phase::Gradients, want.gradients);
   }
   compare_params(params, train::Held::Masters, Phase::Update, want.masters);

@@ -8,42 +8,52 @@
 namespace braid::verify {
 namespace {
 
+double or_infinite(double number) { return std::isfinite(number) ? number : std::numeric_limits<double>::infinity(); }
+
 void widen(Difference& all, const Difference& one) {
-  const auto or_infinite = [](double number) {
-    return std::isfinite(number) ? number : std::numeric_limits<double>::infinity();
-  };
-  all.largest = std::max(all.largest, or_infinite(one.largest));
-  all.excess = std::max(all.excess, or_infinite(one.excess));
-  all.slack = std::max(all.slack, one.slack);
+  if (one.largest.difference > all.largest.difference) all.largest = one.largest;
+  if (one.worst.excess() > all.worst.excess()) all.worst = one.worst;
+  all.squares += one.squares;
   all.scale = std::max(all.scale, one.scale);
   all.elements += one.elements;
   all.same_bits = all.same_bits && one.same_bits;
+  all.has_slack = all.has_slack || one.has_slack;
+}
+
+// Returns the number at the largest element of `key`.
+Difference::Number at_largest(const at::Tensor& key, const at::Tensor& difference, const at::Tensor& slack) {
+  const at::Tensor place = key.argmax();  // of a NaN, if there is one
+  const auto number = [&](const at::Tensor& all) { return all.flatten()[place.item<int64_t>()].item<double>(); };
+  return {or_infinite(number(difference)), slack.defined() ? number(slack) : 0};
 }
 
 }  // namespace
 
 void Differences::add(const Place& place, const at::Tensor& got, const Want& want) {
   const bool comparable = got.sizes() == want.part.sizes();
-  Difference one{0,
-                 0,
-                 want.slack.defined() ? scale_of(want.slack) : 0,
-                 want.scale,
-                 static_cast<double>(got.numel()),
-                 comparable && got.equal(want.part)};
-  if (!one.same_bits) {
-    one.largest = one.excess = std::numeric_limits<double>::infinity();
-    if (comparable) {
-      const at::Tensor difference = got.to(at::kDouble).sub(want.part.to(at::kDouble)).abs();
-      one.largest = scale_of(difference);
-      one.excess = want.slack.defined() ? scale_of(difference.sub(want.slack).clamp_min(0)) : one.largest;
-    }
+  Difference one{.scale = want.scale,
+                 .elements = static_cast<double>(got.numel()),
+                 .same_bits = comparable && got.equal(want.part),
+                 .has_slack = want.slack.defined()};
+  if (!comparable) {
+    one.largest = one.worst = {std::numeric_limits<double>::infinity()};
+  } else if (!one.same_bits) {
+    const at::Tensor difference = got.to(at::kDouble).sub(want.part.to(at::kDouble)).abs();
+    one.largest = at_largest(difference, difference, want.slack);
+    one.worst = want.slack.defined() ? at_largest(difference.sub(want.slack), difference, want.slack) : one.largest;
+    one.squares = or_infinite(difference.square().sum().item<double>());
   }
   widen(all_[place], one);
 }
 
 void Differences::add(const Place& place, double got, double want) {
-  const double difference = got == want ? 0 : std::abs(got - want);
-  widen(all_[place], {difference, difference, 0, std::abs(want), 1, got == want});
+  const Difference::Number number{got == want ? 0 : or_infinite(std::abs(got - want))};
+  widen(all_[place], {.largest = number,
+                      .worst = number,
+                      .squares = number.difference * number.difference,
+                      .scale = std::abs(want),
+                      .elements = 1,
+                      .same_bits = got == want});
 }
 
 void Differences::add(const Differences& others) {

@@ -37,15 +37,20 @@ struct Place {
 };
 
 struct Difference {
-  double largest = 0;   // absolute; infinite if a number is not finite
-  double excess = 0;    // the largest part of a number's difference that its slack (recording.h) does not explain
-  double slack = 0;     // the largest slack of a number
+  // A number's absolute difference, infinite if the number is not finite, and its slack (recording.h).
+  struct Number {
+    double difference = 0, slack = 0;
+    double excess() const { return difference - slack; }
+  };
+  Number largest;       // that with the largest difference
+  Number worst;         // that with the largest excess; no number if none exceeds its slack
+  double squares = 0;   // the sum of all squared differences; those of copies count
   double scale = 0;     // the largest absolute number of the reference's whole tensor
   double elements = 0;  // the numbers that were compared; copies count
-  bool same_bits = true;
+  bool same_bits = true, has_slack = false;
 
-  // Returns the largest difference relative to the scale.
-  double relative() const { return largest == 0 ? 0 : scale > 0 ? largest / scale : largest; }
+  // Returns a difference relative to the scale.
+  double relative(double difference) const { return scale > 0 ? difference / scale : difference; }
 };
 
 // Differences at the places where parts of tensors were compared. Used by one thread at a time.

@@ -27,12 +27,18 @@ RecordedTensors recorded_params(const param::ParamStore& store, train::Held what
 
 void Recorder::begin(const param::ParamStore& params) {
   recording_.start = recorded_params(params, train::Held::Weights);
+  for (const param::Parameter& param : params.params()) recording_.decays[param.name] = param.decay;
 }
 
 void Recorder::end_step(const param::ParamStore& params, const train::StepReport& report) {
-  recording_.steps.push_back(
-      {report.loss, report.grad_norm, report.sample_hash, recorded_params(params, train::Held::Gradients),
-       recorded_params(params, train::Held::Masters), recorded_params(params, train::Held::Weights)});
+  recording_.steps.push_back({.loss = report.loss,
+                              .grad_norm = report.grad_norm * report.loss_scale,
+                              .learning_rate = report.learning_rate,
+                              .loss_scale = report.loss_scale,
+                              .sample_hash = report.sample_hash,
+                              .gradients = recorded_params(params, train::Held::Gradients),
+                              .masters = recorded_params(params, train::Held::Masters),
+                              .weights = recorded_params(params, train::Held::Weights)});
 }
 
 void Recorder::record(const ValuePlace& at, const PlacedValue& value) {

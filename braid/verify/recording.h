@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/model/graph.h"
 #include "braid/verify/differences.h"
 
 namespace braid::verify {
@@ -30,13 +31,16 @@ struct ValuePlace {
 };
 
 struct RecordedStep {
-  double loss = 0, grad_norm = 0;
+  double loss = 0;
+  double grad_norm = 0;  // of the gradients below, before clipping; these have the loss scale
+  double learning_rate = 0, loss_scale = 1;
   uint64_t sample_hash = 0;
   RecordedTensors gradients, masters, weights;
 };
 
 struct Recording {
   RecordedTensors start;
+  std::map<std::string, model::WeightDecay> decays;  // by name of the parameter
   std::vector<RecordedStep> steps;
   std::map<ValuePlace, RecordedTensor> values;
   std::map<uint64_t, int64_t> step_of;  // by microbatch; counted from 1

@@ -25,13 +25,23 @@ double rounding_of(DType dtype, double terms) {
   return kRoundingsOfPartialSums * kUnitFloat16 + kUnit32 * std::sqrt(terms);
 }
 
+double Rounding::of_gradients(int64_t step) const {
+  double squares = 0;
+  for (const auto& [place, difference] : rounded.all()) {
+    if (place.step == step && place.phase == Phase::Gradients) squares += difference.squares;
+  }
+  return std::sqrt(squares);
+}
+
 double Rounding::bound(const Place& place, const Difference& difference) const {
   if (place.phase == Phase::Start || place.phase == Phase::Data) return 0;
   Place serial = place;
   serial.rank = 0;
   if (serial.phase == Phase::Recompute) serial.phase = Phase::Forward;
   const double own = rounding_of(dtype, subjects[place.subject].longest_sum) * difference.scale;
-  return kMargin * (own + (difference.slack > 0 ? 0 : rounded.at(serial).largest));
+  if (difference.has_slack) return kMargin * own;
+  return kMargin *
+         (own + (place.phase == Phase::Norm ? of_gradients(place.step) : rounded.at(serial).largest.difference));
 }
 
 }  // namespace braid::verify

@@ -18,7 +18,8 @@ double rounding_of(DType dtype, double terms);
 //   bound = kMargin (|rounded - serial| + rounding_of(type, terms of its longest sum) x largest number)
 //
 // Inputs and initial weights may not differ at all. Updated parameters have a slack, which differs from number to
-// number, in place of |rounded - serial| (update_slack.h).
+// number, in place of |rounded - serial| (update_slack.h). The gradient norm has the norm of the gradients' differences
+// in its place: | |g'| - |g| | <= |g' - g|. The two norms are single numbers, which may agree by chance.
 struct Rounding {
   // The two serial runs show one draw of rounding errors, and the layout has another one. Their largest elements differ
   // by less than this factor.
@@ -30,6 +31,10 @@ struct Rounding {
 
   // Returns the bound of a tensor with this difference.
   double bound(const Place& place, const Difference& difference) const;
+
+ private:
+  // Returns the norm of the differences of all gradients in a step.
+  double of_gradients(int64_t step) const;
 };
 
 }  // namespace braid::verify

@@ -36,18 +36,23 @@ auto time_of(const Place& place) {
   return std::tuple(place.step, place.phase, order, place.rank);
 }
 
-double relative_bound(const Difference& difference, double bound) {
-  return (bound + difference.slack) / (difference.scale > 0 ? difference.scale : 1);
+bool explains(double bound, const Difference& difference) { return difference.worst.excess() <= bound; }
+
+// Returns the number that shows the difference: one that rounding does not explain, or the largest.
+const Difference::Number& shown(const Difference& difference, double bound) {
+  return explains(bound, difference) ? difference.largest : difference.worst;
 }
 
 void widen(Row& row, const Difference& difference, double bound) {
-  const double relative = difference.relative();
-  if (relative >= row.relative) {
+  const Difference::Number& number = shown(difference, bound);
+  const bool is_equal = explains(bound, difference);
+  const double relative = difference.relative(number.difference);
+  if (is_equal == row.equal ? relative >= row.relative : row.equal) {
     row.relative = relative;
-    row.bound = relative_bound(difference, bound);
+    row.bound = difference.relative(bound + number.slack);
   }
   row.same_bits = row.same_bits && difference.same_bits;
-  row.equal = row.equal && difference.excess <= bound;
+  row.equal = row.equal && is_equal;
 }
 
 bool is_of_params(Phase phase) {
@@ -90,8 +95,8 @@ Divergence first_of(std::vector<Failure> failures, const Subjects& subjects) {
                    .op = is_backward ? subject.reader : subject.op,
                    .tensor = is_backward ? cat("gradient of ", subject.op, " ", subject.tensor) : subject.tensor,
                    .ranks = {},
-                   .relative = difference.relative(),
-                   .bound = relative_bound(difference, bound)};
+                   .relative = difference.relative(difference.worst.difference),
+                   .bound = difference.relative(bound + difference.worst.slack)};
   for (const Failure& other : failures) {
     const Place& at = other.place;
     const bool is_same = std::tie(at.step, at.phase, at.subject) == std::tie(place.step, place.phase, place.subject);
@@ -128,7 +133,7 @@ Verdict judged(const Differences& layout, const Rounding& rounding) {
     if (is_new) verdict.rows.push_back({place.phase, name});
     const double bound = rounding.bound(place, difference);
     widen(verdict.rows[row->second], difference, bound);
-    if (!(difference.excess <= bound)) failures.push_back({place, difference, bound});
+    if (!explains(bound, difference)) failures.push_back({place, difference, bound});
   }
   for (const Place& place : missing(layout, rounding.rounded)) failures.push_back({place, {}, 0});
   if (!failures.empty()) verdict.first_divergence = first_of(std::move(failures), rounding.subjects);

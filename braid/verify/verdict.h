@@ -22,9 +22,10 @@ struct Divergence {
 // The tensors of one name in all layers, steps and ranks, in one phase.
 struct Row {
   Phase phase = Phase::Forward;
-  std::string tensor;   // "blocks.*.attention.qkv.weight"
-  double relative = 0;  // the largest relative difference
-  double bound = 0;     // the relative difference that rounding explains there
+  std::string tensor;  // "blocks.*.attention.qkv.weight"
+  double relative =
+      0;             // the largest relative difference; if it is not equal, the largest that rounding does not explain
+  double bound = 0;  // the relative difference that rounding explains of that number
   bool same_bits = true;
   bool equal = true;  // up to rounding
 };

@@ -42,7 +42,7 @@ RunSpec compared_run(RunSpec run, int steps) {
 // Throws RunError if a number of the serial runs is not finite: no difference would then be beyond its bound.
 void check_finite(const Differences& rounded, const Subjects& subjects, const RunSpec& run) {
   for (const auto& [place, difference] : rounded.all()) {
-    if (std::isfinite(difference.largest) && std::isfinite(difference.scale)) continue;
+    if (std::isfinite(difference.largest.difference) && std::isfinite(difference.scale)) continue;
     const bool is_scaled = run.train.dtype == DType::Float16;
     throw RunError(cat("nothing can be compared: in step ", place.step, ", ", word(place.phase), ", ",
                        subjects[place.subject].tensor, " of the run on one rank is not finite",
@@ -89,7 +89,8 @@ class Runs {
     std::deque<Perturbation> perturbations;
     std::vector<nn::ValueObserver*> observers;
     for (const Recording& recording : recordings_) {
-      comparisons.emplace_back(serial_places_, subjects_, recording, Comparison::Options{.gradients = gradients()});
+      comparisons.emplace_back(serial_places_, subjects_, recording,
+                               Comparison::Options{.gradients = serial_gradients()});
       observers.push_back(&perturbations.emplace_back(run.train.dtype, subjects_, comparisons.back()));
     }
     run_serially(run, observers, comparisons);
@@ -101,7 +102,7 @@ class Runs {
   // In a replay a number also depends on the gradients of other replicas and of updates before the last.
   void explain_updates(const Rounding& rounding) {
     const bool follows = run_.optimizer.kind != OptimizerKind::Muon && replayed(run_) == Replayed::Nothing;
-    if (follows) set_update_slack(recordings_.front(), rounding);
+    if (follows) set_update_slack(recordings_.front(), rounding, run_.optimizer);
   }
 
   // Compares until the run has ended or failed; `failure` then holds the error.
@@ -132,9 +133,12 @@ class Runs {
     }
   };
 
+  ParamGradients serial_gradients() const {
+    return replayed(run_) == Replayed::Stages ? ParamGradients::Parts : ParamGradients::Final;
+  }
   ParamGradients gradients() const {
     const bool of_worker = run_.sync.replication == ReplicationKind::ParameterServer;
-    return of_worker || replayed(run_) == Replayed::Stages ? ParamGradients::Parts : ParamGradients::Final;
+    return of_worker ? ParamGradients::Parts : serial_gradients();
   }
 
   // Makes the steps of the serial run, or of its replicas. Watchers are called before and after them.

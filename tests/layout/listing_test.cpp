@@ -98,31 +98,40 @@ TEST(Listing, TokensMoveBetweenContextAndExpertRanks) {
 
 // The bytes that ops keep, and their sums over tensor ranks, add up to those of the account, with frozen parameters
 // too.
-TEST(Listing, OpsAddUpToTheAccount) {
+void expect_account(const char* frozen, TensorSums sums) {
   using Kind = ListedCollective::Kind;
-  const SharingRanks ranks{.tokens = 16, .tensor = 2, .between = Sequence::Split};
+  using Pass = ListedCollective::Pass;
+  const SharingRanks ranks{.tokens = 16, .tensor = 2, .between = Sequence::Split, .sums = sums};
+  const auto is_frozen = [&](const std::string& name) { return *frozen && name.find(frozen) != std::string::npos; };
+  const model::ModelGraph graph = model::with_frozen(model::graph_of(qwen()), is_frozen);
+  const ModelAccount account = account_of(qwen(), graph, 1, sums);
+  const RankExtents rank = rank_extents(account, ranks);
+  const Listing listing = listing_of(qwen(), graph, ranks);
+  double elements = 0, floats = 0;
+  for (const ListedOp& op : listing.ops) {
+    if (op.block != "blocks.0") continue;
+    elements += op.kept_elements;
+    floats += op.kept_floats;
+  }
+  const PartAccount &first = account.parts[0], &second = account.parts[1];
+  EXPECT_EQ(elements, first.everything.elements.at(rank) + second.everything.elements.at(rank));
+  EXPECT_EQ(floats, first.everything.floats.at(rank) + second.everything.floats.at(rank));
+  int forward = 0, backward = 0, in_float = 0;
+  for (const ListedCollective& call : listing.collectives) {
+    if (call.kind != Kind::ReduceScatter || call.block != "blocks.0") continue;
+    (call.pass == Pass::Forward ? forward : backward) += 1;
+    in_float += call.pass == Pass::Forward && call.in_float ? 1 : 0;
+  }
+  EXPECT_EQ(forward, first.forward_sums + second.forward_sums);
+  EXPECT_EQ(backward, first.backward_sums + second.backward_sums);
+  EXPECT_EQ(in_float, first.float_sums + second.float_sums);
+  EXPECT_EQ(in_float, sums == TensorSums::ByValue ? forward : 0);
+}
+
+TEST(Listing, OpsAddUpToTheAccount) {
   for (const char* frozen : {"", "weight", "qkv", "norm", "mlp", "w", "projection"}) {
     SCOPED_TRACE(frozen);
-    const auto is_frozen = [&](const std::string& name) { return *frozen && name.find(frozen) != std::string::npos; };
-    const model::ModelGraph graph = model::with_frozen(model::graph_of(qwen()), is_frozen);
-    const ModelAccount account = account_of(qwen(), graph);
-    const RankExtents rank = rank_extents(account, ranks);
-    const Listing listing = listing_of(qwen(), graph, ranks);
-    double elements = 0, floats = 0;
-    for (const ListedOp& op : listing.ops) {
-      if (op.block != "blocks.0") continue;
-      elements += op.kept_elements;
-      floats += op.kept_floats;
-    }
-    const PartAccount &first = account.parts[0], &second = account.parts[1];
-    EXPECT_EQ(elements, first.everything.elements.at(rank) + second.everything.elements.at(rank));
-    EXPECT_EQ(floats, first.everything.floats.at(rank) + second.everything.floats.at(rank));
-    const auto in_backward = [&](Kind kind) {
-      return std::ranges::count_if(listing.collectives, [&](const ListedCollective& call) {
-        return call.kind == kind && call.block == "blocks.0" && call.pass == ListedCollective::Pass::Backward;
-      });
-    };
-    EXPECT_EQ(in_backward(Kind::ReduceScatter), first.backward_sums + second.backward_sums);
+    for (const TensorSums sums : {TensorSums::Joined, TensorSums::ByValue}) expect_account(frozen, sums);
   }
 }
 

@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "braid/base/errors.h"
-#include "braid/nn/kernels/piece_product.h"
+#include "braid/nn/kernels/part_product.h"
 #include "tests/nn/formula_values.h"
 
 namespace braid::kernels::product_test {
@@ -155,31 +155,31 @@ TEST(ProductOfMixedTypes, IsRefused) {
   EXPECT_THROW(accumulate_product(slot, slot, slot, 0.5), InternalError);
 }
 
-// A product in pieces against float64, on operands of any strides.
-TEST_P(Product, InPiecesIsTheProduct) {
+// A product in parts against float64, on operands of any strides.
+TEST_P(Product, InPartsIsTheProduct) {
   for (const auto [n, o, i] : kShapes) {
     const at::Tensor a = operand("dy", {n, o}), b = operand("x", {n, i}), bias = operand("bias", {i});
     const at::Tensor exact = exact_product(a, b).add(bias.to(at::kDouble));
-    for (const int pieces : {1, 3, 8}) {
+    for (const int count : {1, 3, 8}) {
       const at::Tensor out = at::full({o, i}, std::numeric_limits<double>::quiet_NaN(), GetParam());
-      product_in_pieces(out, a.t(), b, {pieces}, bias);
+      product_in_parts(out, a.t(), b, {count}, bias);
       if (GetParam() == sums()) expect_close(out, exact, n);
-      product_in_pieces(out, a.t().contiguous(), b.t().contiguous().t(), {pieces}, bias);
+      product_in_parts(out, a.t().contiguous(), b.t().contiguous().t(), {count}, bias);
       if (GetParam() == sums()) expect_close(out, exact, n);
     }
   }
 }
 
-// Ranks that have some rows or columns compute the bits of the whole, and so do ranks that have some pieces of the
+// Ranks that have some rows or columns compute the bits of the whole, and so do ranks that have some parts of the
 // inner dimension and add their sums in a tree.
-TEST_P(Product, InPiecesHasTheBitsOfTheWhole) {
+TEST_P(Product, InPartsHasTheBitsOfTheWhole) {
   constexpr int64_t kRows = 61, kInner = 3 * 48, kColumns = 130;
   const at::Tensor a = operand("dy", {kRows, kInner}), b = operand("x", {kInner, kColumns});
   const at::Tensor whole = at::empty({kRows, kColumns}, sums());
   const std::vector<int64_t> segments{96, 48};
-  product_in_pieces(whole, a, b, {8, segments});
+  product_in_parts(whole, a, b, {8, segments});
   const at::Tensor some = at::empty({17, 31}, sums());
-  product_in_pieces(some, a.narrow(0, 40, 17).contiguous(), b.narrow(1, 99, 31), {8, segments});
+  product_in_parts(some, a.narrow(0, 40, 17).contiguous(), b.narrow(1, 99, 31), {8, segments});
   EXPECT_TRUE(some.equal(whole.narrow(0, 40, 17).narrow(1, 99, 31)));
   for (const int64_t ranks : {2, 4, 8}) {
     const at::Tensor parts = at::empty({ranks, kRows, kColumns}, sums());
@@ -188,7 +188,7 @@ TEST_P(Product, InPiecesHasTheBitsOfTheWhole) {
         return at::cat(
             {x.narrow(dim, rank * 96 / ranks, 96 / ranks), x.narrow(dim, 96 + rank * 48 / ranks, 48 / ranks)}, dim);
       };
-      product_in_pieces(parts[rank], own(a, 1), own(b, 0), {static_cast<int>(8 / ranks), {96 / ranks, 48 / ranks}});
+      product_in_parts(parts[rank], own(a, 1), own(b, 0), {static_cast<int>(8 / ranks), {96 / ranks, 48 / ranks}});
     }
     EXPECT_TRUE(tree_sum(parts).equal(whole)) << ranks << " ranks";
   }

@@ -72,5 +72,46 @@ TEST(OpPlaces, EmbeddingAndHeadCountBesideTheirTables) {
   EXPECT_EQ(end.input_grad.num_reductions, 2);
 }
 
+model::BlockGraph branches_in_parallel(const ModelSpec& spec) {
+  BlockBuilder block(spec, "btc");
+  const int normed = block.norm(OpKind::RmsNorm, "norm").value();
+  const int attended =
+      block.linear("attention.qkv", "[kmd|kd|kd]").attention().linear("attention.projection", "c").value();
+  block.from(normed).linear("mlp.gate_up", "[f|f]").swiglu().linear("mlp.down", "c");
+  return block.plus(attended).join().build();
+}
+
+// In reproducible mode each branch has sums of its own, in float32. Under sequence parallelism a reduce-scatter of
+// float32 belongs to an all-gather of bfloat16 in forward, and to one of float32 in backward; an input that is gathered
+// again is bfloat16.
+TEST(OpPlaces, SumsOfReproducibleRunsAreSeparateAndInFloat) {
+  RunSpec run;
+  run.model = {.family = ModelFamily::Llama, .layers = 2, .heads = 4, .width = 64, .context = 32, .vocab = 64};
+  run.mesh.tensor = 2;
+  run.train.dtype = DType::BFloat16;
+  model::FamilyBlocks blocks = model::family_of(run.model).blocks;
+  blocks.layer = branches_in_parallel;
+  const auto work_of = [&](Reduction reduction) {
+    run.train.reduction = reduction;
+    const auto account = std::make_shared<const layout::ModelAccount>(
+        layout::account_of(run.model, model::graph_of(run.model, blocks), 1, layout::sums_of(run.train)));
+    return part_work(run, layout_of(run, a100_nodes(1), FormulaSet::Braid, account), 0, FormulaSet::Braid);
+  };
+  const PartWork fast = work_of(Reduction::Fast), reproducible = work_of(Reduction::Reproducible);
+  const double elements = fast.forward.reduced_bytes / 2;
+  EXPECT_EQ(fast.forward.num_reductions, 1);
+  EXPECT_EQ(fast.input_grad.num_reductions, 1);
+  EXPECT_EQ(fast.input_grad.reduced_bytes, 2 * elements);
+  EXPECT_EQ(reproducible.forward.num_reductions, 2);
+  EXPECT_EQ(reproducible.input_grad.num_reductions, 2);
+  EXPECT_EQ(reproducible.forward.reduced_bytes, 4 * elements);
+  EXPECT_EQ(reproducible.input_grad.reduced_bytes, 4 * elements);
+  run.mesh.sequence_parallel = true;
+  const PartWork split = work_of(Reduction::Reproducible);
+  EXPECT_EQ(split.forward.reduced_bytes, (4 + 2) / 2 * elements);
+  EXPECT_EQ(split.input_grad.reduced_bytes, 4 * elements);
+  EXPECT_EQ(split.input_grad.gathered_bytes, 2 * elements);
+}
+
 }  // namespace
 }  // namespace braid::plan::op_places_test

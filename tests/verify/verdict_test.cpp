@@ -122,22 +122,77 @@ TEST(Verdict, RowsJoinTheLayers) {
   EXPECT_FALSE(verdict.rows[0].equal);
 }
 
-// The first number's gradient is known to a thousandth, the second's to nothing.
-TEST(UpdateSlack, IsTheMoveOfNumbersWhoseGradientIsRounding) {
+// Returns the slack of two numbers after a step of each of these gradients, which move them by 0.5 and -0.5 and are
+// known to a thousandth. The weights begin at 2.
+at::Tensor slack_after(const std::vector<at::Tensor>& gradients, const OptimizerSpec& spec) {
   Recording recording;
   const std::string name = "wte.weight";
-  recording.start[name] = {at::tensor({0.0, 0.0}, at::kDouble), 0};
-  recording.steps.resize(1);
-  RecordedStep& step = recording.steps[0];
-  step.gradients[name] = {at::tensor({1.0, 1e-9}, at::kDouble), 1};
-  step.masters[name] = step.weights[name] = {at::tensor({0.5, -0.5}, at::kDouble), 0.5};
+  at::Tensor weight = at::full({2}, 2.0, at::kDouble);
+  recording.start[name] = {weight, 2};
+  recording.decays[name] = model::WeightDecay::Yes;
   Differences rounded;
-  rounded.add({1, Phase::Gradients, param(name), 0}, 1 + 0.25e-3, 1);
-  set_update_slack(recording, {rounded, subjects(), DType::Float64});
-  const at::Tensor slack = step.masters[name].slack;
-  EXPECT_NEAR(slack[0].item<double>(), 1e-3, 1e-8);
-  EXPECT_EQ(slack[1].item<double>(), 1);
-  EXPECT_TRUE(slack.equal(step.weights[name].slack));
+  for (const at::Tensor& gradient : gradients) {
+    RecordedStep& step = recording.steps.emplace_back();
+    step.learning_rate = 0.5;
+    step.gradients[name] = {gradient, 1};
+    weight = weight.add(at::tensor({0.5, -0.5}, at::kDouble));
+    step.masters[name] = step.weights[name] = {weight, scale_of(weight)};
+    rounded.add({std::ssize(recording.steps), Phase::Gradients, param(name), 0}, 1 + 0.25e-3, 1);
+  }
+  set_update_slack(recording, {rounded, subjects(), DType::Float64}, spec);
+  const RecordedStep& last = recording.steps.back();
+  EXPECT_TRUE(last.masters.at(name).slack.equal(last.weights.at(name).slack));
+  return last.masters.at(name).slack;
+}
+
+void expect_slack(const at::Tensor& slack, double first, double second) {
+  EXPECT_NEAR(slack[0].item<double>(), first, 1e-6);
+  EXPECT_NEAR(slack[1].item<double>(), second, 1e-6);
+}
+
+at::Tensor numbers(double first, double second) { return at::tensor({first, second}, at::kDouble); }
+
+// The first number's gradient is known to a thousandth, the second's to nothing.
+TEST(UpdateSlack, IsTheMoveOfNumbersWhoseGradientIsRounding) {
+  expect_slack(slack_after({numbers(1, 1e-9)}, {.kind = OptimizerKind::AdamW, .clip_norm = 0}), 1e-3, 1);
+}
+
+// A decay of 0.5 x 2 is added to the gradients: the second number has a direction of 0.01, known to a tenth.
+TEST(UpdateSlack, DividesByTheGradientWithTheDecayUnderAdagrad) {
+  expect_slack(slack_after({numbers(1, -0.99)}, {.kind = OptimizerKind::Adagrad, .weight_decay = 0.5, .clip_norm = 0}),
+               0.5e-3, 0.1);
+}
+
+// Momenta after the first step: 0.5. Directions of the second: 0.25 + 0.5 g, known to 0.75e-3.
+TEST(UpdateSlack, DividesByTheDirectionOfBothMomentaUnderLion) {
+  const OptimizerSpec lion{.kind = OptimizerKind::Lion, .beta1 = 0.5, .beta2 = 0.5, .clip_norm = 0};
+  expect_slack(slack_after({numbers(1, 1), numbers(1, -0.49)}, lion), 1e-3 + 1e-3, 1e-3 + 0.15);
+}
+
+// The learning rate is 0.5. Errors of the momentum: 1e-3 and 0.5 x 1e-3 + 1e-3.
+TEST(UpdateSlack, IsProportionalToTheErrorUnderSgd) {
+  const OptimizerSpec sgd{.kind = OptimizerKind::Sgd, .momentum = 0.5, .weight_decay = 0, .clip_norm = 0};
+  expect_slack(slack_after({numbers(1, 1e-9), numbers(1, -0.49)}, sgd), 1.25e-3, 1.25e-3);
+}
+
+TEST(Verdict, TheNormMayDifferByTheNormOfTheGradientsDifferences) {
+  const Place norm{2, Phase::Norm, subjects().norm(), 0}, wte{2, Phase::Gradients, param("wte.weight"), 0},
+      wpe{2, Phase::Gradients, param("wpe.weight"), 0};
+  EXPECT_FALSE(verdict_on({{norm, 1.9e-3}}, {{norm, 1e-9}, {wte, 3e-4}, {wpe, 4e-4}}).first_divergence);
+  EXPECT_TRUE(verdict_on({{norm, 2.1e-3}}, {{norm, 1e-3}, {wte, 3e-4}, {wpe, 4e-4}}).first_divergence);
+}
+
+// The first number differs by more, but its slack explains that.
+TEST(Verdict, TheNumberThatDiffersIsPrinted) {
+  const Place place{1, Phase::Update, param("wte.weight"), 0};
+  Differences layout, rounded;
+  layout.add(place, numbers(1.5, 1.25), {numbers(1, 1), numbers(0.5, 0.125), 1});
+  const Verdict verdict = judged(layout, {rounded, subjects(), DType::Float64});
+  ASSERT_TRUE(verdict.first_divergence);
+  EXPECT_EQ(verdict.first_divergence->relative, 0.25);
+  EXPECT_NEAR(verdict.first_divergence->bound, 0.125, 1e-12);
+  EXPECT_EQ(verdict.rows[0].relative, 0.25);
+  EXPECT_EQ(verdict.rows[0].bound, verdict.first_divergence->bound);
 }
 
 TEST(Differences, SlackExplainsItsOwnNumbersAlone) {
@@ -145,10 +200,10 @@ TEST(Differences, SlackExplainsItsOwnNumbersAlone) {
   const at::Tensor want = at::full({2}, 1.0, at::kDouble), slack = at::tensor({0.5, 0.0}, at::kDouble);
   Differences differences;
   differences.add(place, at::tensor({1.5, 1.0}, at::kDouble), {want, slack, 1});
-  EXPECT_EQ(differences.at(place).excess, 0);
-  EXPECT_EQ(differences.at(place).largest, 0.5);
+  EXPECT_EQ(differences.at(place).worst.excess(), 0);
+  EXPECT_EQ(differences.at(place).largest.difference, 0.5);
   differences.add(place, at::tensor({1.0, 1.25}, at::kDouble), {want, slack, 1});
-  EXPECT_EQ(differences.at(place).excess, 0.25);
+  EXPECT_EQ(differences.at(place).worst.excess(), 0.25);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/norm_arguments.h"
 #include "braid/nn/kernels/on_device.h"
-#include "braid/nn/kernels/piece_product.h"
+#include "braid/nn/kernels/part_product.h"
 #include "braid/nn/kernels/processor.h"
 
 namespace braid::kernels {

@@ -12,7 +12,7 @@
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
-#include "braid/nn/kernels/piece_product.h"
+#include "braid/nn/kernels/part_product.h"
 #include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/product_bf16.h"
 
@@ -129,7 +129,7 @@ void accumulate_product_in_order(const at::Tensor& slot_oi, const at::Tensor& dy
                                  double beta) {
   const bool has_order = dy_no.scalar_type() == at::kBFloat16 && dy_no.size(0) > 0 && has_product_bf16();
   if (has_order) return accumulate_product(slot_oi, dy_no, x_ni, beta);
-  product_in_pieces(slot_oi, dy_no.t(), x_ni, {}, {}, beta);
+  product_in_parts(slot_oi, dy_no.t(), x_ni, {}, {}, beta);
 }
 
 }  // namespace braid::kernels

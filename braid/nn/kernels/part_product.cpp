@@ -1,6 +1,6 @@
 // Products by tiles. A task has some tiles of the result. It packs stretches of the operands, which stay in the
-// second-level cache, and adds the sums of a piece to a binary counter of trees, whose levels stay there too.
-#include "braid/nn/kernels/piece_product.h"
+// second-level cache, and adds the sums of a part to a binary counter of trees, whose levels stay there too.
+#include "braid/nn/kernels/part_product.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -27,24 +27,24 @@ constexpr int64_t kTaskColumns = 8;  // and along the columns
 constexpr int64_t kAlignment = 64;   // bytes
 constexpr int64_t kTileSums = kTileLanes * kTileColumns;
 
-int64_t parts_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
+int64_t tiles_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 // Inner elements that are packed at a time.
 struct Stretch {
   int64_t begin, count;
-  bool first, last;  // of its piece
+  bool first, last;  // of its part
 };
 
-std::vector<Stretch> stretches(int64_t inner, const Pieces& pieces) {
-  const std::vector<int64_t> segments = pieces.segments.empty() ? std::vector<int64_t>{inner} : pieces.segments;
+std::vector<Stretch> stretches(int64_t inner, const InnerParts& parts) {
+  const std::vector<int64_t> segments = parts.segments.empty() ? std::vector<int64_t>{inner} : parts.segments;
   check(std::accumulate(segments.begin(), segments.end(), int64_t{0}) == inner, "the segments are the inner dimension");
   std::vector<Stretch> all;
-  for (int64_t piece = 0; piece < pieces.count; ++piece) {
+  for (int64_t part = 0; part < parts.count; ++part) {
     const size_t first = all.size();
     int64_t at = 0;
     for (const int64_t extent : segments) {
-      const int64_t end = at + part_begin(extent, piece + 1, pieces.count);
-      for (int64_t k = at + part_begin(extent, piece, pieces.count); k < end; k += kStretch) {
+      const int64_t end = at + part_begin(extent, part + 1, parts.count);
+      for (int64_t k = at + part_begin(extent, part, parts.count); k < end; k += kStretch) {
         all.push_back({k, std::min(kStretch, end - k), false, false});
       }
       at += extent;
@@ -60,9 +60,9 @@ struct Operand {
   const char* data;
   int64_t lane_stride, inner_stride, lanes, element;
 
-  PanelSource panel(int64_t lane, int64_t width, const Stretch& part) const {
-    return {data + (lane * lane_stride + part.begin * inner_stride) * element, lane_stride, inner_stride,
-            std::min(width, lanes - lane), part.count};
+  PanelSource panel(int64_t lane, int64_t width, const Stretch& stretch) const {
+    return {data + (lane * lane_stride + stretch.begin * inner_stride) * element, lane_stride, inner_stride,
+            std::min(width, lanes - lane), stretch.count};
   }
 };
 
@@ -108,11 +108,11 @@ class Product {
   Product(const TileKernels& kernels, const Operand& a, const Operand& b, const Result<T>& result)
       : kernels_(kernels), a_(a), b_(b), result_(result) {}
 
-  void run(const std::vector<Stretch>& stretches, int pieces) const {
+  void run(const std::vector<Stretch>& stretches, int parts) const {
     const int64_t row_step = kTaskRows * kernels_.rows, column_step = kTaskColumns * kernels_.columns;
-    const int64_t down = parts_of(a_.lanes, row_step), across = parts_of(b_.lanes, column_step);
+    const int64_t down = tiles_of(a_.lanes, row_step), across = tiles_of(b_.lanes, column_step);
     at::parallel_for(0, down * across, 1, [&](int64_t begin, int64_t end) {
-      Memory memory(kernels_.packed, pieces);
+      Memory memory(kernels_.packed, parts);
       for (int64_t t = begin; t < end; ++t) run_task({t % down * row_step, t / down * column_step}, stretches, memory);
     });
   }
@@ -122,12 +122,12 @@ class Product {
   struct Memory {
     std::unique_ptr<char, decltype(&std::free)> storage{nullptr, &std::free};
     char *rows, *columns;
-    M* sums;  // by level and tile; the last level is that of the piece which is being summed
+    M* sums;  // by level and tile; the last level is that of the part which is being summed
     int64_t levels = 1;
-    int pieces;
+    int parts;
 
-    Memory(int64_t packed, int num_pieces) : pieces(num_pieces) {
-      while (pieces >> levels > 0) ++levels;
+    Memory(int64_t packed, int num_parts) : parts(num_parts) {
+      while (parts >> levels > 0) ++levels;
       const int64_t row_bytes = kStretch * kTileLanes * packed,
                     column_bytes = kTaskColumns * kStretch * kTileColumns * packed;
       const int64_t sum_bytes = (levels + 1) * kTaskRows * kTaskColumns * kTileSums * static_cast<int64_t>(sizeof(M));
@@ -148,39 +148,39 @@ class Product {
   void run_task(const Place& first, const std::vector<Stretch>& stretches, Memory& memory) const {
     const int64_t row_end = std::min(a_.lanes, first.row + kTaskRows * kernels_.rows);
     const int64_t column_end = std::min(b_.lanes, first.column + kTaskColumns * kernels_.columns);
-    int piece = 0;
-    for (const Stretch& part : stretches) {
-      const int64_t depth = parts_of(part.count, kernels_.pair), panel = depth * kernels_.columns * kernels_.packed;
+    int part = 0;
+    for (const Stretch& stretch : stretches) {
+      const int64_t depth = tiles_of(stretch.count, kernels_.pair), panel = depth * kernels_.columns * kernels_.packed;
       char* packed = memory.columns;
       for (int64_t column = first.column; column < column_end; column += kernels_.columns, packed += panel) {
-        kernels_.pack(b_.panel(column, kernels_.columns, part), kernels_.columns, packed);
+        kernels_.pack(b_.panel(column, kernels_.columns, stretch), kernels_.columns, packed);
       }
       int64_t number = 0;
       for (int64_t row = first.row; row < row_end; row += kernels_.rows) {
-        kernels_.pack(a_.panel(row, kTileLanes, part), kTileLanes, memory.rows);
+        kernels_.pack(a_.panel(row, kTileLanes, stretch), kTileLanes, memory.rows);
         packed = memory.columns;
         for (int64_t column = first.column; column < column_end;
              column += kernels_.columns, packed += panel, ++number) {
-          add_stretch({memory.rows, packed, depth}, part, piece, number, memory);
-          if (part.last && piece + 1 == memory.pieces) write(memory.tile(memory.levels, number), {row, column});
+          add_stretch({memory.rows, packed, depth}, stretch, part, number, memory);
+          if (stretch.last && part + 1 == memory.parts) write(memory.tile(memory.levels, number), {row, column});
         }
       }
-      piece += part.last ? 1 : 0;
+      part += stretch.last ? 1 : 0;
     }
   }
 
-  // Adds a stretch of a piece. A bit of the piece's number is set where a tree of that level waits; the last stretch
-  // takes up the lower ones, and that of the last piece all.
-  void add_stretch(const PackedTile& tile, const Stretch& part, int piece, int64_t number, Memory& memory) const {
+  // Adds a stretch of a part. A bit of the part's number is set where a tree of that level waits; the last stretch
+  // takes up the lower ones, and that of the last part all.
+  void add_stretch(const PackedTile& tile, const Stretch& stretch, int part, int64_t number, Memory& memory) const {
     M* const open = memory.tile(memory.levels, number);
-    if (!part.last) return kernels_.multiply(tile, part.first ? nullptr : open, open);
-    int level = std::countr_one(static_cast<unsigned>(piece));
-    M* const to = piece + 1 == memory.pieces ? open : memory.tile(level, number);
-    const bool joins = part.first && level > 0;
-    kernels_.multiply(tile, part.first ? (joins ? memory.tile(0, number) : nullptr) : open, to);
+    if (!stretch.last) return kernels_.multiply(tile, stretch.first ? nullptr : open, open);
+    int level = std::countr_one(static_cast<unsigned>(part));
+    M* const to = part + 1 == memory.parts ? open : memory.tile(level, number);
+    const bool joins = stretch.first && level > 0;
+    kernels_.multiply(tile, stretch.first ? (joins ? memory.tile(0, number) : nullptr) : open, to);
     for (int l = joins ? 1 : 0; l < level; ++l) add_to(to, memory.tile(l, number));
-    for (; to == open && piece >> level > 0; ++level) {
-      if ((piece >> level & 1) != 0) add_to(to, memory.tile(level, number));
+    for (; to == open && part >> level > 0; ++level) {
+      if ((part >> level & 1) != 0) add_to(to, memory.tile(level, number));
     }
   }
 
@@ -202,10 +202,10 @@ class Product {
 
 template <class T>
 void run_product(const TileKernels& kernels, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                 const Pieces& pieces, const at::Tensor& bias, double beta) {
+                 const InnerParts& parts, const at::Tensor& bias, double beta) {
   const Result<T> result{out.mutable_data_ptr<T>(), out.stride(0), bias.defined() ? bias.const_data_ptr<T>() : nullptr,
                          beta != 0};
-  Product<T>(kernels, operand(a, 0), operand(b, 1), result).run(stretches(a.size(1), pieces), pieces.count);
+  Product<T>(kernels, operand(a, 0), operand(b, 1), result).run(stretches(a.size(1), parts), parts.count);
 }
 
 // Returns x with contiguous rows or contiguous columns.
@@ -217,14 +217,14 @@ at::Tensor readable(const at::Tensor& x) {
 constexpr int64_t kWidenedElements = int64_t{1} << 22;  // elements of b that are widened at a time: 16 MiB
 
 // Multiplies types without products of their own as float32. Each panel of columns of b gives whole columns of out.
-void product_of_widened(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const Pieces& pieces,
+void product_of_widened(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const InnerParts& parts,
                         const at::Tensor& bias, double beta) {
   const at::Tensor wide_a = a.to(at::kFloat);
   const int64_t columns = std::max<int64_t>(1, kWidenedElements / std::max<int64_t>(1, b.size(0)));
   for (int64_t begin = 0; begin < b.size(1); begin += columns) {
     const int64_t count = std::min(columns, b.size(1) - begin);
-    product_in_pieces(out.narrow(1, begin, count), wide_a, b.narrow(1, begin, count).to(at::kFloat), pieces,
-                      bias.defined() ? bias.narrow(0, begin, count) : bias, beta);
+    product_in_parts(out.narrow(1, begin, count), wide_a, b.narrow(1, begin, count).to(at::kFloat), parts,
+                     bias.defined() ? bias.narrow(0, begin, count) : bias, beta);
   }
 }
 
@@ -236,8 +236,8 @@ at::Tensor tree_part(const at::Tensor& x, int64_t begin, int64_t count) {
 
 }  // namespace
 
-void product_in_pieces(const at::Tensor& out, const at::Tensor& a_nk, const at::Tensor& b_ko, const Pieces& pieces,
-                       const at::Tensor& bias, double beta) {
+void product_in_parts(const at::Tensor& out, const at::Tensor& a_nk, const at::Tensor& b_ko, const InnerParts& parts,
+                      const at::Tensor& bias, double beta) {
   check(out.is_cpu() && a_nk.scalar_type() == b_ko.scalar_type(), "operands of one type on a CPU");
   check(a_nk.size(1) == b_ko.size(0) && out.size(0) == a_nk.size(0) && out.size(1) == b_ko.size(1),
         "shapes of one product");
@@ -246,18 +246,18 @@ void product_in_pieces(const at::Tensor& out, const at::Tensor& a_nk, const at::
   const at::Tensor a = readable(a_nk), b = readable(b_ko);
   const at::ScalarType type = a.scalar_type();
   if (type == at::kDouble) {
-    return run_product<double>(best_kernels<PlainTileKernels<double>>(), out, a, b, pieces, bias, beta);
+    return run_product<double>(best_kernels<PlainTileKernels<double>>(), out, a, b, parts, bias, beta);
   }
   const bool pairs = type == at::kBFloat16 && has_product_bf16();
-  if (type != at::kFloat && !pairs) return product_of_widened(out, a, b, pieces, bias, beta);
+  if (type != at::kFloat && !pairs) return product_of_widened(out, a, b, parts, bias, beta);
   const TileKernels& kernels = pairs ? pair_tiles() : best_kernels<PlainTileKernels<float>>();
   switch (out.scalar_type()) {
     case at::kFloat:
-      return run_product<float>(kernels, out, a, b, pieces, bias, beta);
+      return run_product<float>(kernels, out, a, b, parts, bias, beta);
     case at::kBFloat16:
-      return run_product<c10::BFloat16>(kernels, out, a, b, pieces, bias, beta);
+      return run_product<c10::BFloat16>(kernels, out, a, b, parts, bias, beta);
     case at::kHalf:
-      return run_product<c10::Half>(kernels, out, a, b, pieces, bias, beta);
+      return run_product<c10::Half>(kernels, out, a, b, parts, bias, beta);
     default:
       check(false, "a result of the operands' type or float32");
   }
