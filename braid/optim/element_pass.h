@@ -69,6 +69,7 @@ class ElementPass {
   const std::vector<StateStretch> stretches_;
   std::optional<StochasticRounding> rounding_;  // of states in bfloat16; empty: states are of the masters' type
   std::unique_ptr<ChunkedPass> on_disk_;        // over what is on disk; null: nothing is, or no step was made
+  at::Tensor groups_on_device_;                 // groups.of_blocks() on the store's device; undefined on the CPU
 };
 
 }  // namespace braid::optim

@@ -17,8 +17,8 @@ namespace braid::param {
 // Where tensors are between their uses.
 enum class Kept { InMemory, OnDisk };
 
-// The space of what a rank keeps on disk: the optimizer's states with float32 masters of 16-bit weights, and what else
-// is said here.
+// The space of what a rank keeps on disk: the optimizer's states with float32 masters of 16-bit weights, and the
+// parameters and gradients that are Kept::OnDisk.
 struct DiskSpace {
   disk::Options place;      // `bytes` is ignored: the store knows its size
   int num_states = 0;       // states of an element, without its master

@@ -68,7 +68,7 @@ class ParamStore {
   // Returns the whole buffer, in the layout of a whole flat_data(), followed by the slices of further uses. If
   // shards_gradients(), returns the owned ranges, one after another.
   const at::Tensor& flat_grads() const { return flat_grads_; }
-  // Returns the disk of the optimizer's states and of what else DiskSpace says; null: all is in memory.
+  // Returns the disk of the optimizer's states and of other tensors (DiskSpace); null: nothing is on disk.
   DiskTensors* disk() const { return disk_.get(); }
   bool is_on_disk(const at::Tensor& flat) const { return disk_ && disk_->has(flat); }
   // Returns `flat` or, if it is on disk, its values in new memory. Throws RunError if the disk fails.

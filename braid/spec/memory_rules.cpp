@@ -29,82 +29,73 @@ bool has_narrow_states(const View& at) { return at.spec.optimizer.state_dtype !=
 
 std::vector<CrossRule> memory_rules() {
   return {
-    {{"memory.recompute"},
-     known_words,
-     [](const View& at) {
-       return cat(
-           "must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one "
-           "of them per stage, separated by commas, or \"auto\": ",
-           recompute_faults(at.spec.memory));
-     }},
-        {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
-         [](const View& at) {
-           const int entries = static_cast<int>(recompute_entries(at.spec.memory).size()), stages = num_stages(at.spec);
-           return !known_words(at) || entries == 1 || stages == 0 || entries == stages;
-         },
-         [](const View& at) {
-           const int stages = num_stages(at.spec);
-           return cat("must have one entry for all stages or one for each of ", stages);
-         }},
-        {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks", "pipeline.partition", "model.layers",
-          "model.family"},
-         [](const View& at) { return missing(at).empty(); },
-         [](const View& at) { return cat("must list blocks that stages have, from 0, not ", missing(at)); }},
-        {{"memory.optimizer", "train.device"},
-         [](const View& at) {
-           return at.spec.memory.optimizer != Tier::Disk || at.spec.train.device == DeviceKind::Cpu;
-         },
-         [](const View&) {
-           return std::string("needs train.device = \"cpu\": updates of states on disk are on the host");
-         }},
-        {{"memory.gradients", "memory.optimizer"},
-         [](const View& at) {
-           return at.spec.memory.gradients != Tier::Disk || at.spec.memory.optimizer == Tier::Disk;
-         },
-         [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update reads both together"); }},
-        {{"memory.parameters", "memory.optimizer"},
-         [](const View& at) {
-           return at.spec.memory.parameters != Tier::Disk || at.spec.memory.optimizer == Tier::Disk;
-         },
-         [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update writes both together"); }},
-        {{"optimizer.state_dtype", "train.dtype"},
-         [](const View& at) { return !has_narrow_states(at) || at.spec.train.dtype != DType::Float64; },
-         [](const View&) {
-           return std::string("must be \"float32\" when train.dtype is \"float64\", whose states are float64");
-         }},
-    {
-      {"optimizer.state_dtype", "train.device"},
-          [](const View& at) { return !has_narrow_states(at) || at.spec.train.device == DeviceKind::Cpu; },
-          [](const View&) {
-            return std::string("needs train.device = \"cpu\": updates of 16-bit states are not built for devices yet");
-            {{"memory.gradients", "memory.parameters", "sync.zero", "mesh.batch_shares"},
-             [](const View& at) {
-               const MemorySpec& memory = at.spec.memory;
-               const bool by_microbatch = memory.gradients == Tier::Disk || memory.parameters == Tier::Disk;
-               return !by_microbatch || num_shards(at.spec) == 1 || has_equal_shares(at.spec.mesh);
-             },
-             [](const View&) {
-               return std::string(
-                   "needs sync.zero = 0 or equal mesh.batch_shares: data ranks move shards together for each "
-                   "microbatch");
-             }},
-                {{"memory.parameters", "sync.zero", "pipeline.schedule"},
-                 [](const View& at) {
-                   const ScheduleTraits* const traits = traits_of(at.spec.pipeline);
-                   const bool mirrored = traits && traits->placement == schedule::StagePlacement::Mirrored;
-                   return at.spec.memory.parameters != Tier::Disk || num_shards(at.spec) == 1 || !mirrored;
-                 },
-                 [](const View&) {
-                   return std::string(
-                       "needs sync.zero = 0 with a mirrored pipeline: the two ranks of a stage gather shards in "
-                       "different orders");
-                 }},
-                {{"memory.paths"},
-                 [](const View& at) {
-                   return std::ranges::find(at.spec.memory.paths, "") == at.spec.memory.paths.end();
-                 },
-                 [](const View&) { return std::string("must not hold an empty path"); }},
-          };
-    }
+      {{"memory.recompute"},
+       known_words,
+       [](const View& at) {
+         return cat(
+             "must be \"none\", \"selective\", \"full\", \"every:K\" with K from 1 to 4096 or \"blocks:LIST\", or one "
+             "of them per stage, separated by commas, or \"auto\": ",
+             recompute_faults(at.spec.memory));
+       }},
+      {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
+       [](const View& at) {
+         const int entries = static_cast<int>(recompute_entries(at.spec.memory).size()), stages = num_stages(at.spec);
+         return !known_words(at) || entries == 1 || stages == 0 || entries == stages;
+       },
+       [](const View& at) {
+         const int stages = num_stages(at.spec);
+         return cat("must have one entry for all stages or one for each of ", stages);
+       }},
+      {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks", "pipeline.partition", "model.layers",
+        "model.family"},
+       [](const View& at) { return missing(at).empty(); },
+       [](const View& at) { return cat("must list blocks that stages have, from 0, not ", missing(at)); }},
+      {{"memory.optimizer", "train.device"},
+       [](const View& at) { return at.spec.memory.optimizer != Tier::Disk || at.spec.train.device == DeviceKind::Cpu; },
+       [](const View&) {
+         return std::string("needs train.device = \"cpu\": updates of states on disk are on the host");
+       }},
+      {{"memory.gradients", "memory.optimizer"},
+       [](const View& at) { return at.spec.memory.gradients != Tier::Disk || at.spec.memory.optimizer == Tier::Disk; },
+       [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update reads both together"); }},
+      {{"memory.parameters", "memory.optimizer"},
+       [](const View& at) { return at.spec.memory.parameters != Tier::Disk || at.spec.memory.optimizer == Tier::Disk; },
+       [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update writes both together"); }},
+      {{"optimizer.state_dtype", "train.dtype"},
+       [](const View& at) { return !has_narrow_states(at) || at.spec.train.dtype != DType::Float64; },
+       [](const View&) {
+         return std::string("must be \"float32\" when train.dtype is \"float64\", whose states are float64");
+       }},
+      {{"optimizer.state_dtype", "train.device"},
+       [](const View& at) { return !has_narrow_states(at) || at.spec.train.device == DeviceKind::Cpu; },
+       [](const View&) {
+         return std::string("needs train.device = \"cpu\": updates of 16-bit states are not built for devices yet");
+       }},
+      {{"memory.gradients", "memory.parameters", "sync.zero", "mesh.batch_shares"},
+       [](const View& at) {
+         const MemorySpec& memory = at.spec.memory;
+         const bool by_microbatch = memory.gradients == Tier::Disk || memory.parameters == Tier::Disk;
+         return !by_microbatch || num_shards(at.spec) == 1 || has_equal_shares(at.spec.mesh);
+       },
+       [](const View&) {
+         return std::string(
+             "needs sync.zero = 0 or equal mesh.batch_shares: data ranks move shards together for each microbatch");
+       }},
+      {{"memory.parameters", "sync.zero", "pipeline.schedule"},
+       [](const View& at) {
+         const ScheduleTraits* const traits = traits_of(at.spec.pipeline);
+         const bool mirrored = traits && traits->placement == schedule::StagePlacement::Mirrored;
+         return at.spec.memory.parameters != Tier::Disk || num_shards(at.spec) == 1 || !mirrored;
+       },
+       [](const View&) {
+         return std::string(
+             "needs sync.zero = 0 with a mirrored pipeline: the two ranks of a stage gather shards in different "
+             "orders");
+       }},
+      {{"memory.paths"},
+       [](const View& at) { return std::ranges::find(at.spec.memory.paths, "") == at.spec.memory.paths.end(); },
+       [](const View&) { return std::string("must not hold an empty path"); }},
+  };
+}
 
-  }  // namespace braid::spec
+}  // namespace braid::spec

@@ -93,6 +93,8 @@ param::Sharding sharding_of(const RunSpec& spec, const Groups& groups) {
   return sharding;
 }
 
+namespace {
+
 param::Kept kept(Tier tier) { return tier == Tier::Disk ? param::Kept::OnDisk : param::Kept::InMemory; }
 
 // Returns the space of what the run has on disk. train.out may not be there yet.
@@ -114,6 +116,8 @@ std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbat
   space.chunk_bytes = std::llround(std::ldexp(spec.memory.chunk_mb, 20));
   return space;
 }
+
+}  // namespace
 
 at::ScalarType scalar_type(DType dtype) {
   switch (dtype) {

@@ -280,6 +280,27 @@ TEST(BadRun, ExpertsThatArePlanned) {
       limits);
 }
 
+TEST(BadRun, TiersOnDisk) {
+  expect_complaints({
+      {"", {"memory.optimizer=disk", "memory.gradients=disk", "memory.parameters=disk"}, "accepted"},
+      {"",
+       {"memory.gradients=disk"},
+       "memory.gradients = \"disk\": needs memory.optimizer = \"disk\": the update reads both together"},
+      {"",
+       {"memory.parameters=disk", "memory.optimizer=resident"},
+       "memory.parameters = \"disk\": needs memory.optimizer = \"disk\": the update writes both together"},
+      {"",
+       {"memory.optimizer=disk", "memory.gradients=disk", "sync.zero=1", "mesh.data=2", "mesh.batch_shares=[3, 1]"},
+       "memory.gradients = \"disk\": needs sync.zero = 0 or equal mesh.batch_shares: data ranks move shards together "
+       "for each microbatch"},
+      {"",
+       {"memory.optimizer=disk", "memory.parameters=disk", "sync.zero=1", "mesh.data=2", "mesh.pipe=2",
+        "pipeline.schedule=dualpipe"},
+       "memory.parameters = \"disk\": needs sync.zero = 0 with a mirrored pipeline: the two ranks of a stage gather "
+       "shards in different orders"},
+  });
+}
+
 TEST(BadRun, TypesOfOptimizerStates) {
   expect_complaints({
       {"", {"optimizer.state_dtype=bfloat16", "train.dtype=bfloat16"}, "accepted"},

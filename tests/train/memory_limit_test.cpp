@@ -67,83 +67,84 @@ TEST(MemoryLimit, GradientsAndParametersFollowWhereThatIsNotEnough) {
   EXPECT_EQ(tiers_within(1.01 * gib_of(all)), (std::vector{Tier::Disk, Tier::Disk, Tier::Disk}));
   const RunSpec kept = run_spec({"memory.gradients=resident", "memory.parameters=resident"});
   EXPECT_NE(refusal(kept, 1.01 * gib_of(gradients)).find("; with memory.gradients=disk it holds "), std::string::npos);
-  TEST(MemoryLimit, AutomaticRecomputationIsNoneWithoutALimit) {
-    const RunSpec open = run_spec({"memory.recompute=auto"});
-    EXPECT_EQ(within_memory_limit(open, host_limits()), run_spec());
-    EXPECT_EQ(told_of_memory(open, run_spec()), std::vector<std::string>());
-  }
+}
 
-  TEST(MemoryLimit, AutomaticRecomputationIsTheFastestThatFits) {
-    const std::vector<std::string> layout{"memory.optimizer=resident", "train.batch=16", "model.context=256"};
-    const auto with = [&](const char* policy) {
-      std::vector<std::string> all = layout;
-      all.push_back(cat("memory.recompute=", policy));
-      return run_spec(all);
-    };
-    EXPECT_EQ(limited(with("auto"), 1.001 * gib_of(with("none"))).memory.recompute, "none");
-    const double below = 0.999 * gib_of(with("none"));
-    const RunSpec chosen = limited(with("auto"), below);
-    EXPECT_NE(chosen.memory.recompute, "none");
-    EXPECT_LE(gib_of(chosen), below);
-    EXPECT_EQ(limited(chosen, below), chosen) << "the text is what a user may write";
-    RunSpec asked = with("auto");
-    asked.memory.limit_gb = 1;
-    EXPECT_EQ(told_of_memory(asked, chosen)[0],
-              cat("memory.recompute = \"", chosen.memory.recompute, "\": the fastest that memory.limit_gb = 1 allows"));
-  }
+TEST(MemoryLimit, AutomaticRecomputationIsNoneWithoutALimit) {
+  const RunSpec open = run_spec({"memory.recompute=auto"});
+  EXPECT_EQ(within_memory_limit(open, host_limits()), run_spec());
+  EXPECT_EQ(told_of_memory(open, run_spec()), std::vector<std::string>());
+}
 
-  // To recompute little takes less time than to move the states of a step with few tokens, and more than to move those
-  // of a step with many.
-  TEST(MemoryLimit, TierAndRecomputationAreChosenTogether) {
-    const RunSpec few = run_spec({"memory.optimizer=resident"});
-    RunSpec chosen = limited(run_spec({"memory.recompute=auto"}), 0.997 * gib_of(few));
-    EXPECT_EQ(chosen.memory.optimizer, Tier::Resident);
-    EXPECT_NE(chosen.memory.recompute, "none");
-    const std::vector<std::string> many{"model.context=512", "train.batch=32", "train.microbatch=32",
-                                        "memory.optimizer=resident"};
-    const double limit = 0.95 * gib_of(run_spec(many));
-    EXPECT_EQ(limited(run_spec({many[0], many[1], many[2], "memory.recompute=auto"}), limit).memory.optimizer,
-              Tier::Disk);
-  }
+TEST(MemoryLimit, AutomaticRecomputationIsTheFastestThatFits) {
+  const std::vector<std::string> layout{"memory.optimizer=resident", "train.batch=16", "model.context=256"};
+  const auto with = [&](const char* policy) {
+    std::vector<std::string> all = layout;
+    all.push_back(cat("memory.recompute=", policy));
+    return run_spec(all);
+  };
+  EXPECT_EQ(limited(with("auto"), 1.001 * gib_of(with("none"))).memory.recompute, "none");
+  const double below = 0.999 * gib_of(with("none"));
+  const RunSpec chosen = limited(with("auto"), below);
+  EXPECT_NE(chosen.memory.recompute, "none");
+  EXPECT_LE(gib_of(chosen), below);
+  EXPECT_EQ(limited(chosen, below), chosen) << "the text is what a user may write";
+  RunSpec asked = with("auto");
+  asked.memory.limit_gb = 1;
+  EXPECT_EQ(told_of_memory(asked, chosen)[0],
+            cat("memory.recompute = \"", chosen.memory.recompute, "\": the fastest that memory.limit_gb = 1 allows"));
+}
 
-  TEST(MemoryLimit, CopiesForCheckpointsCount) {
-    const RunSpec plain = run_spec({"memory.optimizer=resident"});
-    const RunSpec async = run_spec({"memory.optimizer=resident", "checkpoint.async=true"});
-    EXPECT_NE(refusal(async, 1.01 * gib_of(plain)).find("snapshots "), std::string::npos);
-  }
+// To recompute little takes less time than to move the states of a step with few tokens, and more than to move those
+// of a step with many.
+TEST(MemoryLimit, TierAndRecomputationAreChosenTogether) {
+  const RunSpec few = run_spec({"memory.optimizer=resident"});
+  RunSpec chosen = limited(run_spec({"memory.recompute=auto"}), 0.997 * gib_of(few));
+  EXPECT_EQ(chosen.memory.optimizer, Tier::Resident);
+  EXPECT_NE(chosen.memory.recompute, "none");
+  const std::vector<std::string> many{"model.context=512", "train.batch=32", "train.microbatch=32",
+                                      "memory.optimizer=resident"};
+  const double limit = 0.95 * gib_of(run_spec(many));
+  EXPECT_EQ(limited(run_spec({many[0], many[1], many[2], "memory.recompute=auto"}), limit).memory.optimizer,
+            Tier::Disk);
+}
 
-  TEST(MemoryLimit, SmallStatesStayInMemoryWhereChunksWouldNeedMore) {
-    const RunSpec resident = run_spec({"memory.optimizer=resident", "memory.chunk_mb=64"});
-    const RunSpec disk = run_spec({"memory.optimizer=disk", "memory.chunk_mb=64"});
-    ASSERT_LT(gib_of(resident), gib_of(disk));
-    const double limit = 0.99 * gib_of(resident);
-    EXPECT_EQ(refusal(run_spec({"memory.chunk_mb=64"}), limit), refusal(resident, limit));
-  }
+TEST(MemoryLimit, CopiesForCheckpointsCount) {
+  const RunSpec plain = run_spec({"memory.optimizer=resident"});
+  const RunSpec async = run_spec({"memory.optimizer=resident", "checkpoint.async=true"});
+  EXPECT_NE(refusal(async, 1.01 * gib_of(plain)).find("snapshots "), std::string::npos);
+}
 
-  TEST(MemoryLimit, WhatDoesNotFitIsRefusedWithTheBytesAndWithChangesThatFit) {
-    const std::string said = refusal(run_spec(), 0.9 * gib_of(run_spec({"memory.optimizer=disk"})));
-    EXPECT_NE(said.find("memory.limit_gb = "), said.npos) << said;
-    EXPECT_NE(said.find("must hold what a rank needs: the fullest would hold "), said.npos) << said;
-    EXPECT_NE(said.find("gradients "), said.npos) << said;
-    EXPECT_NE(said.find("; with "), said.npos) << said;
-    EXPECT_NE(said.find("a step takes "), said.npos) << said;
-    const RunSpec resident = run_spec({"memory.optimizer=resident"});
-    EXPECT_NE(refusal(resident, 0.99 * gib_of(resident)).find("; with memory.optimizer=disk it holds "), said.npos);
-  }
+TEST(MemoryLimit, SmallStatesStayInMemoryWhereChunksWouldNeedMore) {
+  const RunSpec resident = run_spec({"memory.optimizer=resident", "memory.chunk_mb=64"});
+  const RunSpec disk = run_spec({"memory.optimizer=disk", "memory.chunk_mb=64"});
+  ASSERT_LT(gib_of(resident), gib_of(disk));
+  const double limit = 0.99 * gib_of(resident);
+  EXPECT_EQ(refusal(run_spec({"memory.chunk_mb=64"}), limit), refusal(resident, limit));
+}
 
-  TEST(MemoryLimit, WhatNothingMakesFitSaysSo) {
-    EXPECT_NE(
-        refusal(run_spec(), 0.001).find("; no tier, recomputation, ZeRO stage or smaller microbatch makes it fit"),
-        std::string::npos);
-  }
+TEST(MemoryLimit, WhatDoesNotFitIsRefusedWithTheBytesAndWithChangesThatFit) {
+  const std::string said = refusal(run_spec(), 0.9 * gib_of(run_spec({"memory.optimizer=disk"})));
+  EXPECT_NE(said.find("memory.limit_gb = "), said.npos) << said;
+  EXPECT_NE(said.find("must hold what a rank needs: the fullest would hold "), said.npos) << said;
+  EXPECT_NE(said.find("gradients "), said.npos) << said;
+  EXPECT_NE(said.find("; with "), said.npos) << said;
+  EXPECT_NE(said.find("a step takes "), said.npos) << said;
+  const RunSpec resident = run_spec({"memory.optimizer=resident"});
+  EXPECT_NE(refusal(resident, 0.99 * gib_of(resident)).find("; with memory.optimizer=disk it holds "), said.npos);
+}
 
-  // Updates of whole matrices cannot be on disk, so "auto" does not put them there.
-  TEST(MemoryLimit, AutoIsADiskOnlyWhereTheRunAllowsOne) {
-    const RunSpec muon = run_spec({"optimizer.kind=muon"});
-    const std::string said = refusal(muon, 0.99 * gib_of(muon));
-    EXPECT_NE(said.find("must hold what a rank needs"), said.npos) << said;
-    EXPECT_EQ(said.find("memory.optimizer"), said.npos) << said;
-  }
+TEST(MemoryLimit, WhatNothingMakesFitSaysSo) {
+  EXPECT_NE(refusal(run_spec(), 0.001).find("; no tier, recomputation, ZeRO stage or smaller microbatch makes it fit"),
+            std::string::npos);
+}
+
+// Updates of whole matrices cannot be on disk, so "auto" does not put them there.
+TEST(MemoryLimit, AutoIsADiskOnlyWhereTheRunAllowsOne) {
+  const RunSpec muon = run_spec({"optimizer.kind=muon"});
+  const std::string said = refusal(muon, 0.99 * gib_of(muon));
+  EXPECT_NE(said.find("must hold what a rank needs"), said.npos) << said;
+  EXPECT_EQ(said.find("memory.optimizer"), said.npos) << said;
+}
 
 }  // namespace
 }  // namespace braid::train::memory_limit_test
