@@ -123,7 +123,8 @@ TEST(MemoryLimit, SmallStatesStayInMemoryWhereChunksWouldNeedMore) {
 }
 
 TEST(MemoryLimit, WhatDoesNotFitIsRefusedWithTheBytesAndWithChangesThatFit) {
-  const std::string said = refusal(run_spec(), 0.9 * gib_of(run_spec({"memory.optimizer=disk"})));
+  const RunSpec some = run_spec({"memory.gradients=resident", "memory.parameters=resident"});
+  const std::string said = refusal(some, 0.9 * gib_of(run_spec({"memory.optimizer=disk"})));
   EXPECT_NE(said.find("memory.limit_gb = "), said.npos) << said;
   EXPECT_NE(said.find("must hold what a rank needs: the fullest would hold "), said.npos) << said;
   EXPECT_NE(said.find("gradients "), said.npos) << said;
