@@ -193,6 +193,8 @@ const std::vector<Combination>& combinations() {
       {DiskParameters, Compression, NotBuilt, "sums of gradients by unit are uncompressed"},
       {NarrowStates, HostOptimizer, NotBuilt, "updates of 16-bit states are not built for devices yet"},
       {NarrowStates, DiskOptimizer, NotBuilt, "chunks of 16-bit states are not built yet"},
+      {NarrowStates, DiskGradients, NotBuilt, "chunks of 16-bit states are not built yet"},
+      {NarrowStates, DiskParameters, NotBuilt, "chunks of 16-bit states are not built yet"},
       {NarrowStates, MatrixUpdates, NotBuilt, "momenta of whole matrices are float32"},
       {NarrowStates, ParameterServers, Refused, "the servers have the optimizer's states, in the type of masters"},
       {UnequalShares, TablePipeline, Refused, "a table of actions has one number of microbatches"},

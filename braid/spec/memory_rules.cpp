@@ -71,7 +71,7 @@ std::vector<CrossRule> memory_rules() {
        [](const View&) {
          return std::string("needs train.device = \"cpu\": updates of 16-bit states are not built for devices yet");
        }},
-      {{"memory.gradients", "memory.parameters", "sync.zero", "mesh.batch_shares"},
+      {{"sync.zero", "memory.gradients", "memory.parameters", "mesh.batch_shares"},
        [](const View& at) {
          const MemorySpec& memory = at.spec.memory;
          const bool by_microbatch = memory.gradients == Tier::Disk || memory.parameters == Tier::Disk;
@@ -79,9 +79,10 @@ std::vector<CrossRule> memory_rules() {
        },
        [](const View&) {
          return std::string(
-             "needs sync.zero = 0 or equal mesh.batch_shares: data ranks move shards together for each microbatch");
+             "must be 0 where gradients or parameters are on disk and mesh.batch_shares are not equal: data ranks move "
+             "shards together for each microbatch");
        }},
-      {{"memory.parameters", "sync.zero", "pipeline.schedule"},
+      {{"sync.zero", "memory.parameters", "pipeline.schedule"},
        [](const View& at) {
          const ScheduleTraits* const traits = traits_of(at.spec.pipeline);
          const bool mirrored = traits && traits->placement == schedule::StagePlacement::Mirrored;
@@ -89,8 +90,9 @@ std::vector<CrossRule> memory_rules() {
        },
        [](const View&) {
          return std::string(
-             "needs sync.zero = 0 with a mirrored pipeline: the two ranks of a stage gather shards in different "
-             "orders");
+             "must be 0 where parameters are on disk in a bidirectional pipeline: the two ranks of a stage gather "
+             "shards "
+             "in different orders");
        }},
       {{"memory.paths"},
        [](const View& at) { return std::ranges::find(at.spec.memory.paths, "") == at.spec.memory.paths.end(); },

@@ -290,14 +290,15 @@ TEST(BadRun, TiersOnDisk) {
        {"memory.parameters=disk", "memory.optimizer=resident"},
        "memory.parameters = \"disk\": needs memory.optimizer = \"disk\": the update writes both together"},
       {"",
-       {"memory.optimizer=disk", "memory.gradients=disk", "sync.zero=1", "mesh.data=2", "mesh.batch_shares=[3, 1]"},
-       "memory.gradients = \"disk\": needs sync.zero = 0 or equal mesh.batch_shares: data ranks move shards together "
-       "for each microbatch"},
+       {"memory.optimizer=disk", "memory.gradients=disk", "sync.zero=1", "mesh.data=2", "train.batch=16",
+        "mesh.batch_shares=[3, 1]"},
+       "sync.zero = 1: must be 0 where gradients or parameters are on disk and mesh.batch_shares are not equal: data "
+       "ranks move shards together for each microbatch; nearest valid is 0"},
       {"",
        {"memory.optimizer=disk", "memory.parameters=disk", "sync.zero=1", "mesh.data=2", "mesh.pipe=2",
         "pipeline.schedule=dualpipe"},
-       "memory.parameters = \"disk\": needs sync.zero = 0 with a mirrored pipeline: the two ranks of a stage gather "
-       "shards in different orders"},
+       "sync.zero = 1: must be 0 where parameters are on disk in a bidirectional pipeline: the two ranks of a stage "
+       "gather shards in different orders; nearest valid is 0"},
   });
 }
 
