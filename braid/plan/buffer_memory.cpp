@@ -45,8 +45,7 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
   const double of_weight = is_resident(spec.memory.parameters) ? 0 : bytes.weights;
   const double of_gradient = is_resident(spec.memory.gradients) ? 0 : bytes.gradients;
   const ParameterSum block = in_units(run, share.block);
-  const double table =
-      std::min(static_cast<double>(layout.vocab) * spec.model.width / layout.tensor, share.ends.count);
+  const double table = std::min(static_cast<double>(layout.vocab) * spec.model.width / layout.tensor, share.ends.count);
   const bool two_tables = layout.pipe == 1 && spec.model.output_weights == OutputWeights::Untied;
   const double end = share.ends.all() - (two_tables ? table : 0);
   const ActivationBytes x(spec, layout);

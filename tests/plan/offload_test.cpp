@@ -66,7 +66,8 @@ TEST(Offload, MovesOfPassesThatComputationDoesNotHideCount) {
   RunSpec resident = run;
   resident.memory.gradients = resident.memory.parameters = Tier::Resident;
   const Prediction kept = predict_run(resident, node());
-  const auto weights = static_cast<double>(kept.memory[0].parameters), sums = static_cast<double>(kept.memory[0].gradients);
+  const auto weights = static_cast<double>(kept.memory[0].parameters),
+             sums = static_cast<double>(kept.memory[0].gradients);
   const double m = 16;
   const double moves = m * (2 * weights / 6e9 + sums / 4e9) + (m - 1) * sums / 6e9;
   const double exposed = known.seconds.data - kept.seconds.data;
