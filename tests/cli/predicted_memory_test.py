@@ -50,15 +50,13 @@ BOTH = [*GRADIENTS, 'memory.parameters="disk"']
 LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"]]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
+LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
+            ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
         [*GRADIENTS, "mesh.data=2", "sync.zero=2"], [*BOTH, "mesh.tensor=2"],
         [*PARAMETERS, "train.microbatch=16", 'memory.recompute="full"'],
-LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
-            ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
-if os.environ.get("BRAID_FULL"):
-    LAYOUTS += [
         *[[f'memory.recompute="blocks:{blocks}"', *more] for blocks in ("0-1", "3", "1-2/2", "0-2/3") for more in (
             [], LLAMA, GEMMA2, ["model.dropout=0.1"], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], FIRST_HALF,
             ['train.dtype="bfloat16"', "train.batch=4"], ["mesh.context=2"])],
