@@ -63,9 +63,10 @@ with tempfile.TemporaryDirectory() as place:
     for wrong in [["model.heads=0", "model.kv_heads=0"], ["mesh.pipe=2", "pipeline.partition=1.5,2.5"], ["mesh.tensor=4", "model.ffn=130"]]:
         done = subprocess.run([PROGRAM, "train", "run.toml", *wrong, "train.out=wrong"], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 2, f"{wrong}: {done.returncode} {done.stderr}"
-    listed = json.loads(braid(folder, "model", "run.toml", "mesh.tensor=2", "--json"))
-    sums = [each["op"] for each in listed["collectives"] if each["op"].startswith("blocks.")]
-    assert len(sums) == 2, f"attention and feed-forward layer share a sum in each direction, but: {sums}"
+    for reduction, count, how in [("fast", 2, "share a sum"), ("reproducible", 4, "have sums of their own")]:
+        listed = json.loads(braid(folder, "model", "run.toml", "mesh.tensor=2", f"train.reduction={reduction}", "--json"))
+        sums = [each["op"] for each in listed["collectives"] if each["op"].startswith("blocks.")]
+        assert len(sums) == count, f"{reduction}: attention and feed-forward layer {how} in each direction, but: {sums}"
     for layout in NEAR:
         assert json.loads(braid(folder, "verify", "run.toml", *layout, "--shrink", "--json"))["verdict"] == "equal", layout
     assert braid(folder, "sample", "0", "--tokens", "8", "--prompt", "the ")
