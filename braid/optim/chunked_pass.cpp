@@ -10,7 +10,6 @@
 #include "braid/param/memory_account.h"
 
 namespace braid::optim {
-
 namespace {
 
 int64_t largest_element(const std::vector<PassTensor>& tensors) {

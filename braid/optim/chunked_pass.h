@@ -26,7 +26,7 @@ struct Chunk {
   std::vector<std::byte*> memory;  // of each tensor, in the order of the pass
 };
 
-// What a pass does with a tensor: gradients are read, rounded weights are written, states are both.
+// The access of a pass to a tensor: it reads gradients, writes rounded weights, and does both with states.
 enum class Access { Read, Write, Update };
 
 struct PassTensor {

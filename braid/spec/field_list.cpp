@@ -155,8 +155,8 @@ std::vector<Field> memory_fields() {
           "What backward computes again in place of keeping it: \"none\"; \"selective\", the attention core and the "
           "outputs of norms and activations; \"full\", all but the inputs of transformer blocks; \"every:K\", all but "
           "every K-th of these inputs; \"blocks:LIST\", all but the inputs of the blocks in LIST, as in "
-          "\"blocks:0-3+7\". "
-          "One for all stages, or one per stage, as in \"full,none\". \"auto\" is the fastest that memory.limit_gb "
+          "\"blocks:0-3+7\". One for all stages, or one per stage, as in \"full,none\". \"auto\" is the fastest that "
+          "memory.limit_gb "
           "allows: docs/memory.md."),
       memory<&MemorySpec::limit_gb>(
           "memory.limit_gb", from(0),
@@ -169,17 +169,14 @@ std::vector<Field> memory_fields() {
           "unless memory.limit_gb is less than that needs."),
       memory<&MemorySpec::gradients>(
           "memory.gradients", one_of<Tier>(),
-          "Where the sums of gradients are while no block adds to them: resident or on disk (host is not trained); "
-          "\"auto\" is as for memory.optimizer."),
+          "Where sums of gradients are while no block adds to them; values as of memory.optimizer."),
       memory<&MemorySpec::parameters>(
           "memory.parameters", one_of<Tier>(),
-          "Where weights are while their block does not run: resident or on disk (host is not trained); \"auto\" is as "
-          "for memory.optimizer."),
+          "Where weights are while their block does not run; values as of memory.optimizer."),
       memory<&MemorySpec::paths>("memory.paths", Anything{},
                                  "Folders for what is on disk, in stripes of 4 MiB; empty is train.out."),
       memory<&MemorySpec::chunk_mb>("memory.chunk_mb", more_than(0),
-                                    "What an update moves of each state between memory and disk at a time, in MiB "
-                                    "(2^20 bytes)."),
+                                    "What an update moves of each state at a time, in MiB (2^20 bytes)."),
   };
 }
 

@@ -61,7 +61,7 @@ TEST(Bfloat16, EveryValueIsItsOwnStochasticRounding) {
   EXPECT_TRUE(std::isnan(widen(narrow_randomly(from_bits(0x7f800001), 0))));
 }
 
-// Of all 65536 random numbers, so many round up as the lower bits say: the mean is exactly the value.
+// The number that the lower bits form counts the random numbers, of 65536, that round up: the mean is the value.
 TEST(Bfloat16, StochasticRoundingHasTheValueAsItsMean) {
   for (const uint32_t bits : {0x3f800001u, 0x3f804000u, 0xbf80ffffu, 0x3fff8000u, 0x00001234u, 0x80000001u}) {
     uint32_t ups = 0;
