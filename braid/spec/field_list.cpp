@@ -158,10 +158,8 @@ std::vector<Field> memory_fields() {
           "\"blocks:0-3+7\". One for all stages, or one per stage, as in \"full,none\". \"auto\" is the fastest that "
           "memory.limit_gb "
           "allows: docs/memory.md."),
-      memory<&MemorySpec::limit_gb>(
-          "memory.limit_gb", from(0),
-          "What a rank may hold of parameters, gradients, optimizer states and activations, in GiB "
-          "(2^30 bytes): docs/memory.md; 0: no limit."),
+      memory<&MemorySpec::limit_gb>("memory.limit_gb", from(0),
+                                    "What a rank may hold, in GiB (2^30 bytes): docs/memory.md; 0: no limit."),
       memory<&MemorySpec::optimizer>(
           "memory.optimizer", one_of<Tier>(),
           "Where the optimizer's states, float32 masters among them, are between updates: in the device's memory "

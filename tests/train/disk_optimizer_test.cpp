@@ -4,13 +4,12 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <mutex>
 
 #include "braid/base/errors.h"
 #include "braid/disk/mapping.h"
-#include "braid/spec/describe.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
+#include "tests/train/resumed_tiers.h"
 
 namespace braid::train::disk_optimizer_test {
 namespace {
@@ -157,30 +156,10 @@ TEST_F(DiskOptimizer, WithoutStatesOpensNoDisk) {
 }
 
 TEST_F(DiskOptimizer, ResumesWhereStatesAreInMemoryAndTheOtherWayRound) {
-  RunSpec resident = spec_of({.data = 2}, 1);
-  resident.train.dtype = DType::BFloat16;
-  resident.train.steps = 4;
-  resident.data.paths = {"text"};  // for the configuration that a checkpoint holds; never opened
-  resident.data.tokenizer = "made-up";
-  const RunSpec disk = on_disk(resident);
-  const auto trained = [&](const RunSpec& spec, const std::string& from, const std::string& to) {
-    std::map<std::string, at::Tensor> params;
-    std::mutex lock;
-    on_every_rank(spec, [&](Trainer& trainer) {
-      if (!from.empty()) trainer.load(path(from));
-      while (trainer.num_steps() < 2) trainer.step();
-      if (!to.empty()) trainer.save(path(to), spec::to_toml(spec));
-      while (trainer.num_steps() < 4) trainer.step();
-      const std::scoped_lock hold(lock);
-      collect(trainer, params, Held::Masters);
-    });
-    return params;
-  };
-  const auto want = trained(resident, "", "resident");
-  EXPECT_TRUE(same_bits(trained(disk, "", "disk"), want));
-  EXPECT_TRUE(same_bits(trained(disk, "resident", ""), want));
-  EXPECT_TRUE(same_bits(trained(resident, "disk", ""), want));
-  EXPECT_TRUE(same_bits(trained(disk, "disk", ""), want));
+  RunSpec spec = spec_of({.data = 2}, 1);
+  spec.train.dtype = DType::BFloat16;
+  expect_resumes_between_tiers(
+      spec, [&](const RunSpec& run) { return on_disk(run); }, [&](const std::string& name) { return path(name); });
 }
 
 }  // namespace
