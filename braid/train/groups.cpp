@@ -5,6 +5,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 
 namespace braid::train {
 namespace {
@@ -49,6 +50,7 @@ Groups::Groups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_layout, 
                Reduction reduction)
     : mesh(the_mesh), at(the_mesh.coords(the_world.rank())), layout(the_layout), world(the_world) {
   check(world.size() == mesh.num_ranks(), "a world has one rank per place of its mesh");
+  const comm::CallName name("groups of ranks");
   const bool apart = reduction == Reduction::Fast && shards > 1;
   all_replicas_ = replica_group(mesh, layout, world, apart ? shards / mesh.size(mesh::Axis::Context) : 0);
   Communicator& all = *all_replicas_;
@@ -63,6 +65,7 @@ Groups::Groups(const mesh::DeviceMesh& the_mesh, const StageLayout& the_layout, 
 Communicator& Groups::over(mesh::AxisSet axes) const {
   const auto made = std::ranges::find(over_, axes, &decltype(over_)::value_type::first);
   if (made != over_.end()) return *made->second;
+  const comm::CallName name("groups of ranks");
   auto group = world.split(mesh.peers(world.rank(), axes).front(), world.rank(), name_of(axes));
   return *over_.emplace_back(axes, std::move(group)).second;
 }

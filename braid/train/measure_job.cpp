@@ -8,6 +8,7 @@
 #include "braid/base/median.h"
 #include "braid/base/text.h"
 #include "braid/comm/agree.h"
+#include "braid/comm/op_name.h"
 #include "braid/nn/kernels/product_bf16.h"
 
 namespace braid::train {
@@ -49,6 +50,7 @@ void measure_cluster_rates(HostSpeed& speed, Communicator& host) {
 
 MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder,
                            ClusterRates rates) {
+  const comm::CallName name("rates of the machine");
   MeasuredRank rank;
   rank.links = measured_links(world, host_of_rank);
   rank.sums = measured_sums(world, host_of_rank);

@@ -11,6 +11,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/comm/agree.h"
+#include "braid/comm/op_name.h"
 #include "braid/nn/kernels/product.h"
 #include "braid/param/memory_account.h"
 #include "braid/train/measuring.h"
@@ -89,6 +90,7 @@ PeakFlops peak_of_type(at::ScalarType dtype, at::Device device, Communicator& wo
 
 PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world) {
   const c10::AutoGradMode no_grad(false);
+  const comm::CallName name("rate of products");
   if (device.is_cpu() && !kernels::multiplies_on_cpu(dtype)) return peak_of_type(at::kFloat, device, world);
   const PeakFlops peak = peak_of_type(dtype, device, world);
   if (device.is_cuda() || at::elementSize(dtype) >= at::elementSize(at::kFloat)) return peak;

@@ -9,6 +9,7 @@
 #include "braid/base/host_facts.h"
 #include "braid/ckpt/exchange.h"
 #include "braid/comm/agree.h"
+#include "braid/comm/op_name.h"
 #include "braid/nn/kernels/product_bf16.h"
 #include "braid/plan/rank_shards.h"
 #include "braid/train/compute_device.h"
@@ -63,6 +64,7 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
 }
 
 plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator& world) {
+  const comm::CallName name("rates of the machine");
   const at::Device device = compute_device(spec);
   const int num_all_hosts = num_hosts(hosts);
   hosts.resize(static_cast<size_t>(world.size()));  // of the mesh

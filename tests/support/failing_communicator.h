@@ -16,8 +16,10 @@ struct CallCount {
   int calls = 0;
   int fails_after = -1;  // this many
   std::function<void()> fail = nullptr;
+  std::function<void()> called = nullptr;  // at each call
 
   void add() {
+    if (called) called();
     if (++calls == fails_after) fail();
   }
 };

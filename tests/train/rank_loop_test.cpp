@@ -87,6 +87,53 @@ class Unforeseen final : public RunObserver {
   std::vector<std::string> choices;
 };
 
+class Silent final : public RunObserver {
+ public:
+  void on_start(const RunStart&) override {}
+  void on_step(const StepReport&) override {}
+  void on_prediction(const plan::Prediction&) override { ++num_predictions; }
+  void on_evaluation(const Evaluation&) override {}
+  void on_checkpoint(int64_t, const std::string&) override {}
+
+  int num_predictions = 0;
+};
+
+class CallsOfARun : public ScratchFolder {};
+
+// An error of a run names the op of the call that a rank was in.
+TEST_F(CallsOfARun, HaveNames) {
+  RunStart start;
+  start.spec = tiny_spec(2, 96);
+  start.spec.model.layers = 2;
+  start.spec.model.width = 128;  // worth measuring
+  start.spec.mesh.tensor = 2;
+  start.spec.train.batch *= 2;
+  start.spec.train.steps = 4;
+  start.spec.train.save_every = 2;
+  start.spec.train.eval_sequences = 2;
+  start.spec.train.out = folder_;
+  const data::Corpus corpus = tiny_corpus();
+  EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
+  Silent observer;
+  ckpt::CheckpointReading none("");
+  const std::vector<std::string> choices;
+  const RunControls controls{[] { return false; }};
+  const SharedByRanks shared{start, corpus, choices, evaluated, observer, none, controls};
+  run_ranks(2, [&](Communicator& world) {
+    CallCount count;
+    std::vector<int> unnamed;
+    count.called = [&] {
+      if (comm::CallName::current().text().empty()) unnamed.push_back(count.calls);
+    };
+    FailingCommunicator counting(world, count);
+    Trainer trainer(start.spec, corpus, counting);
+    RankLoop(shared, trainer, counting).run();
+    EXPECT_EQ(unnamed, std::vector<int>());
+    EXPECT_GT(count.calls, 100);
+  });
+  EXPECT_EQ(observer.num_predictions, 1);
+}
+
 class Prospects : public ScratchFolder {};
 
 TEST_F(Prospects, WhereTheyCannotBeMeasuredTheRunGoesOn) {
