@@ -27,7 +27,7 @@ struct Gated : Function<Gated<kForward, kBackward>> {
   // The activation, which is recomputed with Keep::Selected.
   static Activation of(const at::Tensor& gate_up, Keep keep) {
     Activation y = Gated::apply(gate_up);
-    if (keep == Keep::Selected) y.again = [x = gate_up.detach()] { return kForward(x); };
+    if (keep == Keep::Selected) y.again = [x = SavedTensor(gate_up)] { return kForward(x.tensor()); };
     return y;
   }
 };
@@ -67,7 +67,7 @@ Activation bias_gelu(const at::Tensor& h_btf, const GradTarget& bias, Keep keep,
   const at::Tensor& bias_f = bias.param.param->data;
   Activation y = BiasGelu::apply(h_btf, bias_f, GeluCall{bias, form});
   if (keep == Keep::Selected) {
-    y.again = [h = h_btf.detach(), b = bias_f.detach(), form] { return kernels::bias_gelu(h, b, form); };
+    y.again = [h = SavedTensor(h_btf), b = bias_f.detach(), form] { return kernels::bias_gelu(h.tensor(), b, form); };
   }
   return y;
 }

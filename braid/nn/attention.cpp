@@ -207,13 +207,13 @@ at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
 // product or that of the core. The core's backward then frees it.
 class SecondRun {
  public:
-  SecondRun(at::Tensor qkv_btf, CoreCall call) : qkv_btf_(std::move(qkv_btf)), call_(std::move(call)) {}
+  SecondRun(const at::Tensor& qkv_btf, CoreCall call) : saved_(qkv_btf), call_(std::move(call)) {}
 
   at::Tensor output() {
     if (!y_btf_.defined()) {
-      check(qkv_btf_.defined(), "the backward of an attention core that is run again runs once");
+      check(saved_.has_value(), "the backward of an attention core that is run again runs once");
       const c10::AutoGradMode grad(true);
-      qkv_btf_.requires_grad_(true);
+      qkv_btf_ = std::exchange(saved_, std::nullopt)->tensor().detach().requires_grad_(true);
       y_btf_ = attend(qkv_btf_, call_);
     }
     return y_btf_.detach();
@@ -226,7 +226,8 @@ class SecondRun {
   }
 
  private:
-  at::Tensor qkv_btf_, y_btf_;
+  std::optional<SavedTensor> saved_;
+  at::Tensor qkv_btf_, y_btf_;  // of the run, until the core's backward
   CoreCall call_;
 };
 
@@ -252,13 +253,17 @@ namespace {
 Activation kept_core(const at::Tensor& qkv_btf, const CoreCall& call) {
   if (call.keep == Keep::Everything && call.memory == CoreMemory::KeyHeads) {
     // Backward keeps the output of each call, so the joined ones are not kept.
-    std::vector<at::Tensor> y = attention_of_each(qkv_btf, call);
-    const at::Tensor joined = at::cat(y);
-    for (at::Tensor& each : y) each = each.detach();
-    return {joined, [y = std::move(y)] { return at::cat(y); }};
+    const std::vector<at::Tensor> y = attention_of_each(qkv_btf, call);
+    const std::vector<SavedTensor> kept(y.begin(), y.end());
+    const auto again = [kept] {
+      std::vector<at::Tensor> parts;
+      for (const SavedTensor& each : kept) parts.push_back(each.tensor());
+      return at::cat(parts);
+    };
+    return {at::cat(y), again};
   }
   if (call.keep == Keep::Everything) return attend(qkv_btf, call);
-  const auto second = std::make_shared<SecondRun>(qkv_btf.detach(), call);
+  const auto second = std::make_shared<SecondRun>(qkv_btf, call);
   return {RunTwice::apply(qkv_btf, call, second), [second] { return second->output(); }};
 }
 
@@ -271,8 +276,8 @@ Activation grouped_core(const at::Tensor& qkv_btf, const CoreCall& call) {
   if (call.documents_bt.defined()) of_groups.documents_bt = call.documents_bt.repeat_interleave(call.kv_heads, 0);
   const HeadGroups outputs{call.kv_heads, width, {each}};
   const Activation y = kept_core(group_heads(qkv_btf, {call.kv_heads, width, {each, 1, 1}}), of_groups);
-  const auto again = [outputs, value = y.again ? at::Tensor() : y.value.detach(), of_copy = y.again] {
-    return ungroup_heads(of_copy ? of_copy() : value, outputs);
+  const auto again = [outputs, value = SavedTensor(y.again ? at::Tensor() : y.value), of_copy = y.again] {
+    return ungroup_heads(of_copy ? of_copy() : value.tensor(), outputs);
   };
   return {ungroup_heads(y.value, outputs), again};
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "braid/layout/tensor_sums.h"
+#include "braid/nn/kept.h"
 #include "braid/nn/regions.h"
 #include "braid/nn/token_regions.h"
 
@@ -61,7 +62,7 @@ int CallList::input_of(const model::Op& op) {
       frame[y] = sums ? gather_tokens(from, *tensor, sum, queue) : all_tokens(from.value, *tensor);
       return;
     }
-    const auto narrow = [value = from.value.detach()] { return value; };
+    const auto narrow = [value = SavedTensor(from.value)] { return value.tensor(); };
     frame[y] = {copy_to(from.value, *tensor, sum, queue),
                 sum == type || from.again ? from.again : Activation::Again(narrow)};
   };

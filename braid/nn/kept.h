@@ -3,7 +3,9 @@
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/saved_variable.h>
 
+#include <memory>
 #include <utility>
 
 namespace braid::nn {
@@ -12,6 +14,20 @@ template <class T>
 struct Kept : torch::CustomClassHolder {
   explicit Kept(T v) : value(std::move(v)) {}
   T value;
+};
+
+// A tensor that a function keeps until backward calls it. Autograd saves it like the tensors of save_for_backward, so it
+// moves to disk where they do (saved_graph.h).
+class SavedTensor {
+ public:
+  explicit SavedTensor(const at::Tensor& tensor)
+      : saved_(std::make_shared<const torch::autograd::SavedVariable>(tensor.defined() ? tensor.detach() : tensor,
+                                                                      /*is_output=*/false)) {}
+  // Returns the tensor without a graph.
+  at::Tensor tensor() const { return saved_->unpack(); }
+
+ private:
+  std::shared_ptr<const torch::autograd::SavedVariable> saved_;
 };
 
 // Keeps `value` for kept(). One value per Function.

@@ -17,6 +17,7 @@
 #include "braid/model/shape.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/regions.h"
+#include "braid/nn/saved_graph.h"
 
 namespace braid::nn {
 namespace {
@@ -84,9 +85,13 @@ struct Opaque : Function<Opaque> {
     const c10::AutoGradMode grad(needs_gradients);
     const at::Tensor y = call.function->forward(leaves[0], {leaves.begin() + 1, leaves.end()});
     check_output(y, x, call);
-    if (needs_gradients)
-      keep(ctx, OpaqueState{call.params, std::move(leaves), y, comm::CallName::current().backward()});
     const at::Tensor out = y.detach();
+    if (needs_gradients) {
+      const bool moves = SavedGraph::moves_here() && y.requires_grad();
+      if (moves) free_leaf(leaves[0]);
+      keep(ctx, OpaqueState{call.params, std::move(leaves), moves ? root_like(y) : y,
+                            comm::CallName::current().backward()});
+    }
     return call.memory == OpaqueMemory::Own ? out.clone(at::MemoryFormat::Contiguous) : out.contiguous();
   }
 

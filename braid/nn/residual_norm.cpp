@@ -77,8 +77,8 @@ Residual apply(const at::Tensor& residual, const std::optional<at::Tensor>& bran
   const auto trained = any_trained({call.norm.weight, call.norm.bias, call.branch_bias});
   variable_list out = JoinNorm::apply(residual, branch, trained, call);
   if (call.norm.keep == Keep::Everything) return {std::move(out[0]), std::move(out[1])};
-  const auto again = [sum = out[0].detach(), params = params_of(call.norm)] {
-    return kernels::norm_forward({sum.contiguous(), {}, {}}, params).y;
+  const auto again = [sum = SavedTensor(out[0]), params = params_of(call.norm)] {
+    return kernels::norm_forward({sum.tensor().contiguous(), {}, {}}, params).y;
   };
   return {std::move(out[0]), {std::move(out[1]), again}};
 }

@@ -118,6 +118,7 @@ void Segments::after_backward(const Segment& segment) const {
 void Segments::run_again(size_t segment, Passage& passage) const {
   const c10::AutoGradMode grad(true);
   Passage::Ends& ends = passage.ends_[segment];
+  if (ends.moved && ends.moved->has_input()) ends.input = ends.moved->input();
   if (ends.input.defined()) ends.input.requires_grad_(passes_gradient(segment));
   Auxiliaries handed_in;
   ends.output = run_within(plan_[segment], ends.input, handing_in(passage.microbatch_, handed_in));
@@ -131,11 +132,19 @@ void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) co
   Passage::Ends& ends = passage.ends_.emplace_back();
   if (x_btc.defined() && has_backward(segment)) ends.input = x_btc = x_btc.detach();
   if (keeps_graph && ends.input.defined()) ends.input.requires_grad_(passes_gradient(segment));
+  std::optional<SavedGraph::Scope> saving;
+  if (keeps_in_space(segment)) {
+    space_->next_part();
+    ends.moved = std::make_unique<SavedGraph>(space_);
+    if (keeps_graph) saving.emplace(*ends.moved, ends.input);
+    if (!keeps_graph && ends.input.defined()) ends.moved->move_input(ends.input);
+  }
   Auxiliaries handed_in;
   x_btc = run(plan_[segment], std::move(x_btc), handing_in(passage.microbatch_, handed_in));
   report(handed_in, passage.handed_in_);
   if (!keeps_graph) return;
-  ends.output = x_btc;
+  ends.output = ends.moved ? root_like(x_btc) : x_btc;
+  if (ends.moved && ends.input.defined()) free_leaf(ends.input);
   ends.losses = std::move(handed_in.losses);
 }
 
@@ -146,6 +155,16 @@ at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
   at::Tensor x = x_btc;
   for (size_t i = 0; i < plan_.size(); ++i) run_first(i, passage, x);
   return x;
+}
+
+void Segments::start_in(const Passage& passage, size_t segment) {
+  if (const auto& moved = passage.ends_[segment].moved) moved->start_in();
+}
+
+void Segments::prefetch(const Passage& passage) const {
+  const param::MemoryScope scope(param::MemoryCategory::Activations);
+  check(!passage.ends_.empty(), "what is read back has passed");
+  start_in(passage, passage.ends_.size() - 1);
 }
 
 void Segments::recompute(Passage& passage) const {
@@ -180,8 +199,10 @@ at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights
     const size_t last = passage.ends_.size() - 1;
     if (!has_backward(last)) return {};
     before_backward(plan_[last]);
+    start_in(passage, last);
+    if (last > 0) start_in(passage, last - 1);
     if (!passage.ends_[last].output.defined()) run_again(last, passage);
-    const Passage::Ends ends = std::move(passage.ends_[last]);
+    Passage::Ends ends = std::move(passage.ends_[last]);
     passage.ends_.pop_back();
     backward_from(ends, passage.microbatch_, dy);
     check(!weight_grads_.defers(), "a reduction runs the weight gradients that wait for it");

@@ -18,7 +18,9 @@
 #include <vector>
 
 #include "braid/nn/block.h"
+#include "braid/nn/saved_graph.h"
 #include "braid/param/memory_account.h"
+#include "braid/param/swap_space.h"
 #include "braid/spec/recompute.h"
 
 namespace braid::nn {
@@ -88,6 +90,7 @@ class Passage {
   struct Ends {
     at::Tensor input, output;           // output: has a graph; undefined while there is no graph
     std::vector<AuxiliaryLoss> losses;  // auxiliary losses of the same graph
+    std::unique_ptr<SavedGraph> moved;  // null: all of it is in memory
   };
   Microbatch microbatch_;
   std::vector<Ends> ends_;  // by segment
@@ -104,14 +107,24 @@ class Segments {
            int last_in_backward = kToInput);
 
   void set_hooks(BlockHooks hooks) { hooks_ = std::move(hooks); }
+  // From now on, what forward keeps of segments that end by block `end` is in `space` until backward. Backward reads a
+  // segment while the one after it runs.
+  void keep_in(std::shared_ptr<param::SwapSpace> space, int end) {
+    space_ = std::move(space);
+    end_in_space_ = end;
+  }
 
   // Returns the stage's output. `passage` is new; x_btc is undefined if the first block computes it from tokens. With
   // gradients disabled nothing is kept, and no backward may follow. The output has a graph only if the last segment
-  // keeps its graph; backward needs no part of it from the caller.
+  // keeps its graph; backward needs no part of it from the caller. Throws RunError if the disk of keep_in() fails, as
+  // the other methods do.
   at::Tensor forward(const at::Tensor& x_btc, Passage& passage) const;
 
   // Recomputes, ahead of backward, the last of the segments that keep only their input. A second call does nothing.
   void recompute(Passage& passage) const;
+
+  // Starts to read what backward needs first, if it is on disk. REQUIRES: the microbatch has passed.
+  void prefetch(const Passage& passage) const;
 
   // Returns the gradient of forward's input, undefined if that input was or if backward ends before it. dy: the
   // gradient of forward's output. The gradient of an auxiliary loss is its coefficient times the microbatch's
@@ -124,6 +137,8 @@ class Segments {
   at::Tensor run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
   void run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const;
   void run_again(size_t segment, Passage& passage) const;
+  bool keeps_in_space(size_t segment) const { return space_ && has_backward(segment) && plan_[segment].end <= end_in_space_; }
+  static void start_in(const Passage& passage, size_t segment);
   static void backward_from(const Passage::Ends& ends, const Microbatch& microbatch, const at::Tensor& dy);
   bool has_backward(size_t segment) const { return plan_[segment].end > last_in_backward_; }
   bool passes_gradient(size_t segment) const { return plan_[segment].begin > last_in_backward_; }
@@ -135,6 +150,8 @@ class Segments {
   param::WeightGradQueue& weight_grads_;
   int last_in_backward_;
   BlockHooks hooks_;
+  std::shared_ptr<param::SwapSpace> space_;  // null: memory
+  int end_in_space_ = 0;
 };
 
 }  // namespace braid::nn

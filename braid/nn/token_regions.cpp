@@ -98,10 +98,10 @@ struct ScatterSum : Function<ScatterSum> {
 Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums,
                          param::WeightGradQueue* weight_grads) {
   const CopyRegion copy{{&group}, x_btc.value.scalar_type(), weight_grads};
-  const auto start_again = [part = x_btc.again ? at::Tensor() : x_btc.value.detach(), part_again = x_btc.again,
+  const auto start_again = [part = SavedTensor(x_btc.again ? at::Tensor() : x_btc.value), part_again = x_btc.again,
                             region = copy.region] {
     const comm::CallName calls(region.name);
-    const auto gather = std::make_shared<TokenGather>(part_again ? part_again() : part, *region.group);
+    const auto gather = std::make_shared<TokenGather>(part_again ? part_again() : part.tensor(), *region.group);
     return [gather] { return gather->finish(); };
   };
   Activation tokens(GatherTokens::apply(x_btc.value, copy, sums), [start_again] { return start_again()(); });

@@ -160,6 +160,11 @@ std::optional<int> accounted_rank() {
   return rank < 0 ? std::nullopt : std::optional(rank);
 }
 
+std::optional<MemoryCategory> category_of(const c10::DataPtr& memory) {
+  if (memory.get_deleter() != &free_tagged || memory.get() == nullptr) return std::nullopt;
+  return (static_cast<const Header*>(memory.get()) - 1)->tag.category;
+}
+
 MemoryScope::MemoryScope(MemoryCategory category) : before_(this_thread().category) {
   this_thread().category = category;
 }

@@ -2,6 +2,8 @@
 // another thread frees a block, its bytes are subtracted from the rank that allocated it.
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -46,6 +48,9 @@ void install_memory_accounting();
 void account_memory_to(int rank);
 // Returns the rank for which this thread's allocations are counted, if any.
 std::optional<int> accounted_rank();
+
+// Returns the category of memory that the accounting allocator has made; nothing for other memory.
+std::optional<MemoryCategory> category_of(const c10::DataPtr& memory);
 
 // A scope that sets the category of this thread's allocations. Scopes nest. The default category is Other.
 class MemoryScope {

@@ -148,6 +148,7 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
   needs("memory.optimizer", spec.memory.optimizer);
   needs("memory.gradients", spec.memory.gradients);
   needs("memory.parameters", spec.memory.parameters);
+  needs("memory.activations", spec.memory.activations);
   if (spec.model.vocab <= 0) found.push_back({"model.vocab", "0", "must be given to be planned", ""});
   return found;
 }

@@ -34,6 +34,8 @@ enum class Feature {
   DiskGradients,         // memory.gradients "disk"
   HostParameters,        // memory.parameters "host"
   DiskParameters,        // memory.parameters "disk"
+  HostActivations,       // memory.activations "host"
+  DiskActivations,       // memory.activations "disk"
   Data,                  // mesh.data > 1
   UnequalShares,         // mesh.batch_shares is not "equal"
   Context,               // mesh.context > 1

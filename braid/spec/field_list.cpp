@@ -156,8 +156,7 @@ std::vector<Field> memory_fields() {
           "outputs of norms and activations; \"full\", all but the inputs of transformer blocks; \"every:K\", all but "
           "every K-th of these inputs; \"blocks:LIST\", all but the inputs of the blocks in LIST, as in "
           "\"blocks:0-3+7\". One for all stages, or one per stage, as in \"full,none\". \"auto\" is the fastest that "
-          "memory.limit_gb "
-          "allows: docs/memory.md."),
+          "memory.limit_gb allows: docs/memory.md."),
       memory<&MemorySpec::limit_gb>("memory.limit_gb", from(0),
                                     "What a rank may hold, in GiB (2^30 bytes): docs/memory.md; 0: no limit."),
       memory<&MemorySpec::optimizer>(
@@ -171,6 +170,9 @@ std::vector<Field> memory_fields() {
       memory<&MemorySpec::parameters>(
           "memory.parameters", one_of<Tier>(),
           "Where weights are while their block does not run; values as of memory.optimizer."),
+      memory<&MemorySpec::activations>(
+          "memory.activations", one_of<Tier>(),
+          "Where a block's activations are from forward to backward; values as of memory.optimizer."),
       memory<&MemorySpec::paths>("memory.paths", Anything{},
                                  "Folders for what is on disk, in stripes of 4 MiB; empty is train.out."),
       memory<&MemorySpec::chunk_mb>("memory.chunk_mb", more_than(0),

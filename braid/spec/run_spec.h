@@ -39,6 +39,7 @@ struct MemorySpec {
   Tier optimizer = Tier::Auto;          // the optimizer's states, with float32 masters of 16-bit weights
   Tier gradients = Tier::Auto;          // sums of gradients over microbatches
   Tier parameters = Tier::Auto;         // weights of blocks, while no block runs with them
+  Tier activations = Tier::Auto;        // what forward keeps for backward
   std::vector<std::string> paths = {};  // folders of what is on disk, in stripes; empty: train.out
   double chunk_mb = 4;                  // of each state, in 2^20 bytes: moved by an update at a time
 

@@ -2,8 +2,6 @@
 #include "braid/train/rank_model.h"
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <span>
@@ -13,11 +11,11 @@
 #include "braid/layout/frozen.h"
 #include "braid/layout/parameters.h"
 #include "braid/model/families.h"
-#include "braid/optim/element_rule.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/sync/copies_sink.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/disk_spaces.h"
 
 namespace braid::train {
 namespace {
@@ -93,32 +91,6 @@ param::Sharding sharding_of(const RunSpec& spec, const Groups& groups) {
   return sharding;
 }
 
-namespace {
-
-param::Kept kept(Tier tier) { return tier == Tier::Disk ? param::Kept::OnDisk : param::Kept::InMemory; }
-
-// Returns the space of what the run has on disk. train.out may not be there yet.
-std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbatches) {
-  if (spec.memory.optimizer != Tier::Disk) return std::nullopt;
-  param::DiskSpace space;
-  space.parameters = kept(spec.memory.parameters);
-  space.gradients = kept(spec.memory.gradients);
-  space.num_microbatches = num_microbatches;
-  space.place.folders = spec.memory.paths;
-  space.place.checksums = disk::Checksums::On;
-  if (spec.memory.paths.empty()) {
-    std::filesystem::create_directories(spec.train.out);
-    space.place.folders = {spec.train.out};
-    space.place.key = "train.out";
-  }
-  space.num_states = optim::element_rule(spec.optimizer).num_states();
-  space.place.depth = kChunksInMemory * (space.num_states + 3);  // with masters, gradients and rounded weights
-  space.chunk_bytes = std::llround(std::ldexp(spec.memory.chunk_mb, 20));
-  return space;
-}
-
-}  // namespace
-
 at::ScalarType scalar_type(DType dtype) {
   switch (dtype) {
     case DType::Float64:
@@ -166,6 +138,7 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
       mine, param::StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec, groups),
                                 disk_space(spec, num_microbatches)});
   make_sink();
+  activations_ = swap_space(spec);
   if (spec.mesh.context > 1) context_ = ContextRanks(spec, groups.over({mesh::Axis::Context}));
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);
 }
@@ -220,9 +193,10 @@ void RankModel::build(const RunSpec& spec, int index) {
   const int embedding = is_first(index) ? 1 : 0, head = is_last(index) ? 1 : 0;
   const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;
   auto plan = nn::plan_segments(policy, {embedding, middle, head});
-  if (store_->shards_parameters()) plan = nn::block_by_block(plan);
+  if (store_->shards_parameters() || activations_) plan = nn::block_by_block(plan);
   const int last = last_in_backward(index);
   stage.segments = std::make_unique<nn::Segments>(stage.blocks, nn::cut_before(plan, last), *stage.weight_grads, last);
+  if (activations_) stage.segments->keep_in(activations_, embedding + middle);
 }
 
 int RankModel::first_block(int stage) const {

@@ -33,6 +33,7 @@ class RankModel {
   const nn::Segments& segments(int stage) const { return *stages_.at(stage).segments; }
 
   param::ParamStore& params() { return *store_; }
+  const param::SwapSpace* activations_on_disk() const { return activations_.get(); }  // null: in memory
   param::GradSink& sink() { return *sink_; }
   param::UnitSink* unit_sink() { return unit_sink_; }  // the sink of sharded gradients; null if they are whole
   // Returns the stage of each block of the store.
@@ -75,6 +76,7 @@ class RankModel {
   ModelLayers layers_;
   layout::AuxiliarySpec auxiliaries_;
   std::unique_ptr<param::ParamStore> store_;
+  std::shared_ptr<param::SwapSpace> activations_;  // of activations on disk; else null
   std::unique_ptr<param::GradSink> sink_;
   param::UnitSink* unit_sink_ = nullptr;
   ContextRanks context_;

@@ -127,7 +127,7 @@ const std::vector<Switch> kSwitches = {
 // There is no option for them: modules say themselves what of this they are.
 const std::vector<spec::Feature> kNotOffered = {
     DocumentAttention, LossScaling,    SelectiveRecompute, Experts,       HostOptimizer, DiskOptimizer, HostGradients,
-    DiskGradients,     HostParameters, DiskParameters,     UnequalShares, Context,       Expert,        Tensor,
+    DiskGradients,     HostParameters, DiskParameters,     HostActivations, DiskActivations, UnequalShares, Context,       Expert,        Tensor,
     SequenceParallel,  CopiedKeyHeads, Reproducible,       RatesByName,   NarrowStates,  ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.

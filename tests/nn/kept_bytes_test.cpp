@@ -38,6 +38,7 @@ struct StageOfBlocks {
   WeightPass weights = WeightPass::AtOnce;
   int in_flight = 1;  // microbatches before the first backward
   int ranks = 1;      // tensor ranks, which split the tokens between their products
+  std::shared_ptr<param::SwapSpace> space = nullptr;  // of what is kept; null: memory
 };
 
 struct Bytes {
@@ -66,7 +67,9 @@ Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
   const RankContext rank{tensor, queue, kept_by_layers(policy), tokens};
   Segments::Blocks blocks;
   for (int i = 0; i <= of.layers; ++i) blocks.push_back(model_block(run.model, {i}, store, rank));
-  Segments segments(blocks, plan_segments(policy, {1, of.layers, 0}), queue);
+  const std::vector<Segment> plan = plan_segments(policy, {1, of.layers, 0});
+  Segments segments(blocks, of.space ? block_by_block(plan) : plan, queue);
+  if (of.space) segments.keep_in(of.space, of.layers + 1);
   sink->begin_step(of.in_flight);
 
   Bytes bytes;
@@ -76,8 +79,9 @@ Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
     // The output goes to the next stage; what of it stays is the graph's.
     segments.forward({}, passages.emplace_back(stages_microbatch(run, micro)));
   }
+  for (int part = 0; of.space && part < 2; ++part) of.space->next_part();  // the copies are written
   bytes.kept = now();
-  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext / of.ranks, of.model.width}).to(at::kFloat);
+  const at::Tensor dy = formula_tensor("dy", {kSequences, of.model.context / of.ranks, of.model.width}).to(at::kFloat);
   for (Passage& passage : passages) segments.backward(std::move(passage), dy, of.weights);
   bytes.waiting = now();
   queue.run_all();
@@ -97,6 +101,22 @@ Bytes bytes_of(const StageOfBlocks& of) {
     if (tensor.rank() == 0) bytes = own;
   });
   return bytes;
+}
+
+// With this many tokens even a table of a number a token has a block of the disk. The runs of a window have less each.
+TEST(KeptBytes, AreOnDiskWhereTheyAreToBe) {
+  DrawnModels models;
+  for (int i = 0; i < 20; ++i) {
+    ModelSpec model = models.draw(1);
+    model.context = 512;
+    model.window = 0;
+    for (const std::string recompute : {"none", "selective", "full"}) {
+      const auto space = std::make_shared<param::SwapSpace>(disk::Options{.folders = {"."}, .bytes = 64 << 20});
+      const Bytes bytes = bytes_of({.model = model, .layers = 2, .recompute = recompute, .space = space});
+      EXPECT_LT(bytes.kept, disk::kBlockBytes) << recompute << " " << model.family << " " << i;
+      EXPECT_EQ(bytes.left, 0);
+    }
+  }
 }
 
 int64_t kept_bytes(const char* recompute, int layers, int in_flight = 1) {

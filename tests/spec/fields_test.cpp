@@ -40,9 +40,9 @@ TEST(Fields, CoverEveryMember) {
                                 start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum,
                                 servers, servers_on, consistency, staleness, push_every, pull_every] = run.sync;
   EXPECT_EQ(num_fields("sync"), 22);
-  [[maybe_unused]] const auto& [recompute, limit_gb, optimizer_tier, gradients_tier, parameters_tier, tier_paths,
-                                chunk_mb] = run.memory;
-  EXPECT_EQ(num_fields("memory"), 7);
+  [[maybe_unused]] const auto& [recompute, limit_gb, optimizer_tier, gradients_tier, parameters_tier,
+                                activations_tier, tier_paths, chunk_mb] = run.memory;
+  EXPECT_EQ(num_fields("memory"), 8);
   [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
                                 eps, decay, clip, groups, state_dtype] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 15);
@@ -55,7 +55,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 33u + 8 + 11 + 6 + 22 + 7 + 15 + 29 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 11 + 6 + 22 + 8 + 15 + 29 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

@@ -71,6 +71,8 @@ const Switch kSwitches[] = {
     {HostParameters, [](RunSpec& spec) { spec.memory.parameters = Tier::Host; }},
     {DiskParameters,
      [](RunSpec& spec) { spec.memory.optimizer = spec.memory.parameters = Tier::Disk, spec.memory.paths = {"."}; }},
+    {HostActivations, [](RunSpec& spec) { spec.memory.activations = Tier::Host; }},
+    {DiskActivations, [](RunSpec& spec) { spec.memory.activations = Tier::Disk, spec.memory.paths = {"."}; }},
     {Tensor, [](RunSpec& spec) { spec.mesh.tensor = 2; }},
     {CopiedKeyHeads,
      [](RunSpec& spec) { spec.mesh.tensor = 2, spec.model.family = ModelFamily::Llama, spec.model.kv_heads = 1; }},

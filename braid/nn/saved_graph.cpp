@@ -1,0 +1,150 @@
+#include "braid/nn/saved_graph.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "braid/base/errors.h"
+#include "braid/param/memory_account.h"
+
+namespace braid::nn {
+namespace {
+
+// Memory smaller than this stays.
+constexpr size_t kLeastBytes = disk::kBlockBytes;
+
+SavedGraph*& graph_of_thread() {
+  thread_local SavedGraph* graph = nullptr;
+  return graph;
+}
+
+}  // namespace
+
+// A view of memory that was moved.
+class MovedTensor {
+ public:
+  MovedTensor(std::shared_ptr<param::Swapped> memory, const at::Tensor& tensor)
+      : memory_(std::move(memory)),
+        sizes_(tensor.sizes().vec()),
+        strides_(tensor.strides().vec()),
+        offset_(tensor.storage_offset()),
+        options_(tensor.options()) {}
+
+  at::Tensor tensor() const {
+    const c10::AutoGradMode no_grad(false);
+    return at::empty({0}, options_).set_(memory_->memory(), offset_, sizes_, strides_);
+  }
+
+ private:
+  const std::shared_ptr<param::Swapped> memory_;
+  const std::vector<int64_t> sizes_, strides_;
+  const int64_t offset_;
+  const at::TensorOptions options_;
+};
+
+class MovingHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit MovingHooks(SavedGraph& graph) : graph_(graph) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    if (auto memory = graph_.out(tensor)) {
+      moved_ = std::make_unique<MovedTensor>(std::move(memory), tensor);
+    } else {
+      kept_ = tensor.detach();  // an output that holds its graph would keep itself
+    }
+  }
+  at::Tensor call_unpack_hook() override { return moved_ ? moved_->tensor() : kept_; }
+
+ private:
+  SavedGraph& graph_;  // used only while its scope is there
+  std::unique_ptr<MovedTensor> moved_;
+  at::Tensor kept_;
+};
+
+namespace {
+
+class MovingEngine final : public torch::autograd::Engine {
+ public:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    SavedGraph* const graph = graph_of_thread();
+    return graph ? std::make_unique<MovingHooks>(*graph) : nullptr;
+  }
+};
+
+// Never destroyed, like LibTorch's own engine: threads may still use it.
+torch::autograd::Engine& moving_engine() {
+  static auto* const engine = new MovingEngine;
+  return *engine;
+}
+
+}  // namespace
+
+SavedGraph::Scope::Scope(SavedGraph& graph, const at::Tensor& input)
+    : before_(std::exchange(graph_of_thread(), &graph)) {
+  torch::autograd::set_default_engine_stub(moving_engine);
+  if (input.defined()) graph.input_memory_ = input.storage().unsafeGetStorageImpl();
+}
+
+SavedGraph::Scope::~Scope() {
+  graph_of_thread()->input_memory_ = nullptr;
+  graph_of_thread() = before_;
+}
+
+bool SavedGraph::moves_here() { return graph_of_thread() != nullptr; }
+
+bool SavedGraph::moves(const at::Tensor& tensor) const {
+  if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided) return false;
+  const c10::Storage& memory = tensor.storage();
+  if (memory.nbytes() < kLeastBytes) return false;
+  return memory.unsafeGetStorageImpl() == input_memory_ ||
+         param::category_of(memory.data_ptr()) == param::MemoryCategory::Activations;
+}
+
+std::shared_ptr<param::Swapped> SavedGraph::out(const at::Tensor& tensor) {
+  if (!moves(tensor)) return nullptr;
+  const Contents contents{c10::weak_intrusive_ptr(tensor.storage().getWeakStorageImpl()), tensor._version()};
+  std::weak_ptr<param::Swapped>& saved = saved_[contents];
+  std::shared_ptr<param::Swapped> memory = saved.lock();
+  if (!memory) saved = memory = space_->out(tensor.storage());
+  return memory;
+}
+
+void SavedGraph::move_input(at::Tensor& input) {
+  const at::Tensor moved = std::exchange(input, {});
+  input_memory_ = moved.storage().unsafeGetStorageImpl();
+  if (auto memory = out(moved)) {
+    input_ = std::make_shared<const MovedTensor>(std::move(memory), moved);
+  } else {
+    input = moved;
+  }
+  input_memory_ = nullptr;
+}
+
+at::Tensor SavedGraph::input() { return std::exchange(input_, nullptr)->tensor(); }
+
+void SavedGraph::start_in() {
+  for (const auto& [contents, saved] : saved_) {
+    if (const auto memory = saved.lock()) memory->start_in();
+  }
+}
+
+namespace {
+
+// Returns a tensor whose elements share one.
+at::Tensor shape_of(const at::Tensor& tensor) {
+  const c10::AutoGradMode no_grad(false);
+  return at::zeros({}, tensor.options().requires_grad(false)).expand(tensor.sizes()).detach();
+}
+
+}  // namespace
+
+at::Tensor root_like(const at::Tensor& output) {
+  return torch::autograd::make_variable(shape_of(output), torch::autograd::impl::gradient_edge(output));
+}
+
+void free_leaf(const at::Tensor& leaf) { leaf.set_data(shape_of(leaf)); }
+
+}  // namespace braid::nn

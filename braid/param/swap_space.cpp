@@ -1,0 +1,77 @@
+// Steps repeat the sizes of their tensors, so a free place is used again by memory of its size alone.
+#include "braid/param/swap_space.h"
+
+#include <cstring>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/param/block_memory.h"
+
+namespace braid::param {
+namespace {
+
+int64_t on_blocks(size_t bytes) {
+  const auto all = static_cast<int64_t>(bytes);
+  return (all + disk::kBlockBytes - 1) / disk::kBlockBytes * disk::kBlockBytes;
+}
+
+}  // namespace
+
+SwapSpace::SwapSpace(const disk::Options& place) : capacity_(place.bytes), disk_(disk::open(place)) {}
+
+SwapSpace::~SwapSpace() { disk_->drain(); }
+
+std::shared_ptr<Swapped> SwapSpace::out(const c10::Storage& memory) {
+  const int64_t bytes = on_blocks(memory.nbytes());
+  std::vector<int64_t>& free = free_[bytes];
+  if (free.empty() && used_ + bytes > capacity_) return nullptr;
+  const at::Tensor copy = empty_on_blocks(bytes, at::kByte);
+  const std::span<std::byte> to = bytes_of(copy);
+  std::memcpy(to.data(), memory.data(), memory.nbytes());
+  std::memset(to.data() + memory.nbytes(), 0, to.size() - memory.nbytes());
+  int64_t offset = used_;
+  if (free.empty()) {
+    used_ += bytes;
+  } else {
+    offset = free.back();
+    free.pop_back();
+  }
+  copies_.push_back({disk_->write(offset, to), copy});
+  return std::shared_ptr<Swapped>(new Swapped(shared_from_this(), offset, bytes, copy));
+}
+
+void SwapSpace::finish_oldest() {
+  disk_->wait(copies_.front().written);
+  copies_.pop_front();
+}
+
+void SwapSpace::next_part() {
+  for (; num_of_last_part_ > 0; --num_of_last_part_) finish_oldest();
+  num_of_last_part_ = copies_.size();
+}
+
+Swapped::Swapped(std::shared_ptr<SwapSpace> space, int64_t offset, int64_t bytes, const at::Tensor& copy)
+    : space_(std::move(space)), offset_(offset), bytes_(bytes), copy_(copy.getIntrusivePtr()) {}
+
+Swapped::~Swapped() {
+  if (reading_.id != 0) space_->disk_->drain();  // the memory belongs to the read
+  space_->free_[bytes_].push_back(offset_);
+}
+
+void Swapped::start_in() {
+  if (memory_.defined()) return;
+  if (auto copy = copy_.lock()) {
+    memory_ = at::Tensor(std::move(copy));
+    return;
+  }
+  memory_ = empty_on_blocks(bytes_, at::kByte);
+  reading_ = space_->disk_->read(offset_, bytes_of(memory_));
+}
+
+c10::Storage Swapped::memory() {
+  start_in();
+  space_->disk_->wait(std::exchange(reading_, {}));
+  return memory_.storage();
+}
+
+}  // namespace braid::param

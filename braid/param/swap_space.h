@@ -1,0 +1,83 @@
+// Memory that moves to a disk and comes back: activations between forward and backward. The memory of a tensor is
+// written once, however many views of it are kept, and read once.
+//
+//   const std::shared_ptr<Swapped> kept = space->out(tensor.storage());   // copied; the caller lets go of the tensor
+//   ...
+//   kept->start_in();                                                     // ahead of its use
+//   use(kept->memory());
+//   kept.reset();                                                         // frees the memory and the place on disk
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "braid/disk/disk.h"
+
+namespace braid::param {
+
+class Swapped;
+
+// One thread at a time calls a space and the memory that it holds.
+class SwapSpace : public std::enable_shared_from_this<SwapSpace> {
+ public:
+  // Opens a space of `place.bytes`. Throws ConfigError with all that is wrong with the folders.
+  explicit SwapSpace(const disk::Options& place);
+  ~SwapSpace();
+  SwapSpace(const SwapSpace&) = delete;
+
+  // Starts to write a copy of the memory; returns null if the space has no room for it. Throws RunError if the disk
+  // fails, as the methods of Swapped do. REQUIRES: memory of the CPU; this is in a shared_ptr.
+  std::shared_ptr<Swapped> out(const c10::Storage& memory);
+
+  // Frees the copies that were made before the last call, once they are written. A caller that calls this between the
+  // parts of its work holds the copies of two parts at most.
+  void next_part();
+
+  int64_t bytes_written() const { return disk_->bytes_written(); }
+  int64_t bytes_read() const { return disk_->bytes_read(); }
+
+ private:
+  friend class Swapped;
+  struct Copy {
+    disk::Ticket written;
+    at::Tensor memory;
+  };
+  void finish_oldest();
+
+  const int64_t capacity_;
+  std::unique_ptr<disk::Disk> disk_;
+  std::deque<Copy> copies_;  // oldest first
+  size_t num_of_last_part_ = 0;
+  int64_t used_ = 0;                              // bytes from the beginning that were ever used
+  std::map<int64_t, std::vector<int64_t>> free_;  // offsets of free places by their bytes
+};
+
+// Memory that was moved to a disk.
+class Swapped {
+ public:
+  ~Swapped();
+  Swapped(const Swapped&) = delete;
+
+  // Starts to read the memory, unless it is in memory or being read. Memory whose copy is still there is not read.
+  void start_in();
+  // Returns the memory, once it is read.
+  c10::Storage memory();
+
+ private:
+  friend class SwapSpace;
+  Swapped(std::shared_ptr<SwapSpace> space, int64_t offset, int64_t bytes, const at::Tensor& copy);
+
+  const std::shared_ptr<SwapSpace> space_;
+  const int64_t offset_, bytes_;                   // on disk
+  c10::weak_intrusive_ptr<c10::TensorImpl> copy_;  // until it is written
+  at::Tensor memory_;
+  disk::Ticket reading_;
+};
+
+}  // namespace braid::param

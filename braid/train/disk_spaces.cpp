@@ -1,0 +1,61 @@
+#include "braid/train/disk_spaces.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "braid/optim/element_rule.h"
+#include "braid/plan/nominal_cluster.h"
+
+namespace braid::train {
+namespace {
+
+constexpr int kMovesUnderWay = 64;  // more than a block has tensors
+constexpr int64_t kLeastSwapSpace = int64_t{16} << 20;
+
+param::Kept kept(Tier tier) { return tier == Tier::Disk ? param::Kept::OnDisk : param::Kept::InMemory; }
+
+// Returns the folders of what the run has on disk.
+disk::Options disk_place(const RunSpec& spec) {
+  disk::Options place;
+  place.folders = spec.memory.paths;
+  place.checksums = disk::Checksums::On;
+  if (spec.memory.paths.empty()) {
+    std::filesystem::create_directories(spec.train.out);
+    place.folders = {spec.train.out};
+    place.key = "train.out";
+  }
+  return place;
+}
+
+}  // namespace
+
+std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbatches) {
+  if (spec.memory.optimizer != Tier::Disk) return std::nullopt;
+  param::DiskSpace space;
+  space.parameters = kept(spec.memory.parameters);
+  space.gradients = kept(spec.memory.gradients);
+  space.num_microbatches = num_microbatches;
+  space.place = disk_place(spec);
+  space.num_states = optim::element_rule(spec.optimizer).num_states();
+  space.place.depth = kChunksInMemory * (space.num_states + 3);  // with masters, gradients and rounded weights
+  space.chunk_bytes = std::llround(std::ldexp(spec.memory.chunk_mb, 20));
+  return space;
+}
+
+std::shared_ptr<param::SwapSpace> swap_space(RunSpec spec) {
+  if (spec.memory.activations != Tier::Disk) return nullptr;
+  disk::Options place = disk_place(spec);
+  place.depth = kMovesUnderWay;
+  spec.memory.activations = Tier::Resident;
+  auto prediction = plan::nominal_prediction(spec);
+  if (!prediction) {  // a schedule that is a file; GPipe keeps the most
+    spec.pipeline.schedule = "gpipe";
+    spec.pipeline.chunks = 1;
+    prediction = plan::nominal_prediction(spec);
+  }
+  const int64_t most = prediction ? prediction->fullest().activations : 0;
+  place.bytes = most + most / 4 + kLeastSwapSpace;
+  return std::make_shared<param::SwapSpace>(place);
+}
+
+}  // namespace braid::train
