@@ -201,6 +201,7 @@ at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights
     before_backward(plan_[last]);
     start_in(passage, last);
     if (last > 0) start_in(passage, last - 1);
+    if (space_) space_->next_part();
     if (!passage.ends_[last].output.defined()) run_again(last, passage);
     Passage::Ends ends = std::move(passage.ends_[last]);
     passage.ends_.pop_back();

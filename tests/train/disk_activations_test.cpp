@@ -117,7 +117,7 @@ int64_t most_activations(const RunSpec& spec) {
 
 TEST_F(DiskActivations, HoldTwoBlocksHoweverManyThereAre) {
   RunSpec few = spec_of({});
-  few.model.context = 512;  // every tensor has a block of the disk
+  few.model.context = 256;  // every tensor has a block of the disk
   few.train.microbatch = 8;
   RunSpec many = few;
   few.model.layers = 3;
