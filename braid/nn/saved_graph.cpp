@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 
@@ -126,6 +128,11 @@ void SavedGraph::move_input(at::Tensor& input) {
 at::Tensor SavedGraph::input() { return std::exchange(input_, nullptr)->tensor(); }
 
 void SavedGraph::start_in() {
+  const auto is_in_memory = [](const auto& entry) {
+    const auto memory = entry.second.lock();
+    return !memory || memory->is_in_memory();
+  };
+  if (!std::ranges::all_of(saved_, is_in_memory)) space_->finish();
   for (const auto& [contents, saved] : saved_) {
     if (const auto memory = saved.lock()) memory->start_in();
   }

@@ -43,7 +43,8 @@ class SavedGraph {
   // Returns the tensor that was moved, once. REQUIRES: has_input().
   at::Tensor input();
 
-  // Starts to read what is on disk.
+  // Starts to read what is on disk. Copies of other parts that are still written are freed first, unless some of this one
+  // are among them.
   void start_in();
 
  private:

@@ -50,6 +50,11 @@ void SwapSpace::next_part() {
   num_of_last_part_ = copies_.size();
 }
 
+void SwapSpace::finish() {
+  while (!copies_.empty()) finish_oldest();
+  num_of_last_part_ = 0;
+}
+
 Swapped::Swapped(std::shared_ptr<SwapSpace> space, int64_t offset, int64_t bytes, const at::Tensor& copy)
     : space_(std::move(space)), offset_(offset), bytes_(bytes), copy_(copy.getIntrusivePtr()) {}
 

@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "braid/disk/disk.h"
@@ -38,7 +39,10 @@ class SwapSpace : public std::enable_shared_from_this<SwapSpace> {
   // Frees the copies that were made before the last call, once they are written. A caller that calls this between the
   // parts of its work holds the copies of two parts at most.
   void next_part();
+  // Frees all copies, once they are written.
+  void finish();
 
+  std::vector<std::string> notes() const { return disk_->notes(); }  // as of Disk
   int64_t bytes_written() const { return disk_->bytes_written(); }
   int64_t bytes_read() const { return disk_->bytes_read(); }
 
@@ -64,6 +68,8 @@ class Swapped {
   ~Swapped();
   Swapped(const Swapped&) = delete;
 
+  // Returns false if start_in() would read the disk.
+  bool is_in_memory() const { return memory_.defined() || !copy_.expired(); }
   // Starts to read the memory, unless it is in memory or being read. Memory whose copy is still there is not read.
   void start_in();
   // Returns the memory, once it is read.

@@ -28,8 +28,8 @@ double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
          std::max(ranks * bytes.written / cluster.disk.write_bytes_per_second, out);
 }
 
-// Returns the seconds that the passes of a microbatch wait for weights and gradients that are moved block by block
-// while other blocks compute. `held` is what this rank has of them.
+// Returns the seconds that the passes of a microbatch wait for weights, gradients and activations that are moved block
+// by block while other blocks compute. `held` is what this rank has of weights and gradients.
 double moves_of_passes(const PlannedRun& run, const RankShare& share, const StateBytes& held) {
   const MemorySpec& tiers = run.spec.memory;
   const double m = run.layout.microbatches;
@@ -37,7 +37,9 @@ double moves_of_passes(const PlannedRun& run, const RankShare& share, const Stat
   const double sums = move_seconds(run, tiers.gradients, {(m - 1) / m * held.gradients, held.gradients});
   const double forward = share.passes.forward.total();
   const double backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
-  return std::max(weights - forward, 0.0) + std::max(weights + sums - backward, 0.0);
+  const double out = move_seconds(run, tiers.activations, {.written = share.moved_activations});
+  const double in = move_seconds(run, tiers.activations, {.read = share.moved_activations});
+  return std::max(weights + out - forward, 0.0) + std::max(weights + sums + in - backward, 0.0);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct RankShare {
   ParameterSum ends;       // those outside of blocks
   ParameterSum both_uses;  // the tied table if the rank has both of its uses, else nothing
   StagePasses passes;      // of one microbatch, on average
+  double moved_activations = 0;  // bytes of a microbatch that move to their tier and back
   size_t devices = 0;      // kind of the rank's devices: index into Cluster::devices
 
   bool operator==(const RankShare&) const = default;

@@ -91,6 +91,7 @@ std::optional<Fitting> fitting(Candidate candidate, const RunSpec& given, int64_
                                const std::function<bool(const RunSpec&)>& is_legal) {
   std::optional<Prediction> prediction;
   if (candidate.spec.memory.recompute == spec::kAutoRecompute) {
+    if (!is_resident(candidate.spec.memory.activations)) return std::nullopt;  // they are not recomputed as well
     const auto found = fastest_recompute(candidate.spec, limit, is_legal);
     if (!found) return std::nullopt;
     prediction = found->prediction;
@@ -121,8 +122,14 @@ const std::vector<std::vector<DiskTier>>& disk_tiers() {
   constexpr DiskTier kOptimizer{"memory.optimizer=disk", &MemorySpec::optimizer};
   constexpr DiskTier kGradients{"memory.gradients=disk", &MemorySpec::gradients};
   constexpr DiskTier kParameters{"memory.parameters=disk", &MemorySpec::parameters};
-  static const std::vector<std::vector<DiskTier>> kSets = {
-      {kOptimizer}, {kOptimizer, kGradients}, {kOptimizer, kParameters}, {kOptimizer, kGradients, kParameters}};
+  constexpr DiskTier kActivations{"memory.activations=disk", &MemorySpec::activations};
+  static const std::vector<std::vector<DiskTier>> kSets = {{kOptimizer},
+                                                           {kActivations},
+                                                           {kOptimizer, kActivations},
+                                                           {kOptimizer, kGradients},
+                                                           {kOptimizer, kParameters},
+                                                           {kOptimizer, kGradients, kParameters},
+                                                           {kOptimizer, kGradients, kParameters, kActivations}};
   return kSets;
 }
 

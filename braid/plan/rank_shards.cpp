@@ -6,6 +6,7 @@
 
 #include "braid/plan/activation_memory.h"
 #include "braid/plan/braid_memory.h"
+#include "braid/plan/moved_activations.h"
 #include "braid/plan/torchtitan.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/rank_hosts.h"
@@ -63,11 +64,14 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       const double constant = constant_bytes(spec, layout, load);
       StageLoad keeping = load;  // a weight-gradient pass recomputes no block
       if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
+      const MovedActivations moved = moved_activations(spec, tensors, load);
+      const double always = constant + moved.at_a_time;
       all[i] = {
           passes[i],
           parameters,
-          {kept_bytes(tensors, load), pending_kept_bytes(tensors, load),
-           working_most_bytes(run, tensors, load) + constant, working_most_bytes(run, tensors, keeping) + constant}};
+          {kept_bytes(tensors, load) - moved.all, pending_kept_bytes(tensors, load),
+           working_most_bytes(run, tensors, load) + always, working_most_bytes(run, tensors, keeping) + always},
+          moved.all};
       continue;
     }
     if (is_torchtitan(formulas)) {
@@ -101,6 +105,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     share.ends += end_parameters(parts, layout.stages[stage]);
     share.devices = layout.stages[stage].devices;
     share.blocks += layout.stages[stage].blocks;
+    share.moved_activations += stages[stage].moved_activations;
     share.passes.forward += share_of_passes * passes.forward;
     share.passes.input_grad += share_of_passes * passes.input_grad;
     share.passes.weight_grad += share_of_passes * passes.weight_grad;

@@ -39,9 +39,11 @@ struct Resolved {
 };
 
 // Returns the run with the fastest policies of recomputation that fit, if they are to be chosen; nothing if it cannot
-// be predicted.
+// be predicted. Blocks whose activations are on disk are not recomputed.
 std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit,
                                        const std::function<bool(const RunSpec&)>& is_legal) {
+  const bool is_open = spec.memory.recompute == spec::kAutoRecompute;
+  if (is_open && !is_resident(spec.memory.activations)) spec.memory.recompute = "none";
   if (spec.memory.recompute != spec::kAutoRecompute) {
     auto prediction = plan::nominal_prediction(spec);
     return prediction ? std::optional(Resolved{std::move(spec), std::move(*prediction)}) : std::nullopt;
@@ -52,14 +54,12 @@ std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit,
   return Resolved{std::move(spec), std::move(found->prediction)};
 }
 
-// Returns true if the states are better on disk: memory has no room for them, or the recomputation that makes room
-// takes longer than the disk. Small states need less memory than the chunks of their updates.
-bool is_better(const Resolved& on_disk, const Resolved& resident, int64_t limit) {
-  const bool fits = on_disk.prediction.most_bytes() <= limit, fits_here = resident.prediction.most_bytes() <= limit;
-  const bool recomputes_less = on_disk.spec.memory.recompute != resident.spec.memory.recompute &&
-                               on_disk.prediction.step_seconds() < resident.prediction.step_seconds();
-  if (fits && fits_here) return recomputes_less;
-  return !fits_here && on_disk.prediction.most_bytes() < resident.prediction.most_bytes();
+// Returns true if a tier on disk is better: without it the run does not fit, or is slower because of the recomputation or
+// the other tiers that it needs then. Small states need less memory than the chunks of their updates.
+bool is_better(const Resolved& on_disk, const Resolved& other, int64_t limit) {
+  const bool fits = on_disk.prediction.most_bytes() <= limit, fits_here = other.prediction.most_bytes() <= limit;
+  if (fits && fits_here) return on_disk.prediction.step_seconds() < other.prediction.step_seconds();
+  return !fits_here && on_disk.prediction.most_bytes() < other.prediction.most_bytes();
 }
 
 }  // namespace
@@ -106,6 +106,7 @@ std::vector<std::string> told_of_memory(const RunSpec& given, const RunSpec& cho
   if (chosen.memory.optimizer != Tier::Resident) tell("memory.optimizer");
   if (chosen.memory.gradients != Tier::Resident) tell("memory.gradients");
   if (chosen.memory.parameters != Tier::Resident) tell("memory.parameters");
+  if (chosen.memory.activations != Tier::Resident) tell("memory.activations");
   return told;
 }
 

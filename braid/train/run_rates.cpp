@@ -93,7 +93,8 @@ plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Commun
   cluster.devices.front() = std::move(group);
   cluster.node = measured_link(hosts, true, device, world);
   cluster.network = measured_link(hosts, false, device, world);
-  if (spec.memory.optimizer == Tier::Disk && world.rank() == 0) {
+  const bool moves = spec.memory.optimizer == Tier::Disk || spec.memory.activations == Tier::Disk;
+  if (moves && world.rank() == 0) {
     const DiskSpeed speed = measured_disk(spec.memory.paths.empty() ? spec.train.out : spec.memory.paths.front());
     cluster.disk = {speed.read_bytes_per_second, speed.write_bytes_per_second};
   }

@@ -91,6 +91,8 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
   }
   if (param::DiskTensors* const states = model_->params().disk()) {
     for (const std::string& note : states->disk().notes()) choices_.push_back(note);
+  } else if (const param::SwapSpace* const activations = model_->activations_on_disk()) {
+    for (const std::string& note : activations->notes()) choices_.push_back(note);
   }
   if (spec::updates_early(spec_) && model_->params().disk()) {
     early_update_ = std::make_unique<EarlyUpdate>(*model_, *optimizer_);
