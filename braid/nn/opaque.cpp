@@ -89,8 +89,8 @@ struct Opaque : Function<Opaque> {
     if (needs_gradients) {
       const bool moves = SavedGraph::moves_here() && y.requires_grad();
       if (moves) free_leaf(leaves[0]);
-      keep(ctx, OpaqueState{call.params, std::move(leaves), moves ? root_like(y) : y,
-                            comm::CallName::current().backward()});
+      keep(ctx,
+           OpaqueState{call.params, std::move(leaves), moves ? root_like(y) : y, comm::CallName::current().backward()});
     }
     return call.memory == OpaqueMemory::Own ? out.clone(at::MemoryFormat::Contiguous) : out.contiguous();
   }

@@ -16,8 +16,8 @@
 
 namespace braid::nn {
 
-// What one segment saves of one microbatch. Tensors that are small, are no activations, or find no room on the disk stay
-// in memory.
+// What one segment saves of one microbatch. Tensors that are small, are no activations, or find no room on the disk
+// stay in memory.
 class SavedGraph {
  public:
   explicit SavedGraph(std::shared_ptr<param::SwapSpace> space) : space_(std::move(space)) {}
@@ -43,8 +43,8 @@ class SavedGraph {
   // Returns the tensor that was moved, once. REQUIRES: has_input().
   at::Tensor input();
 
-  // Starts to read what is on disk. Copies of other parts that are still written are freed first, unless some of this one
-  // are among them.
+  // Starts to read what is on disk. Copies of other parts that are still written are freed first, unless some of this
+  // one are among them.
   void start_in();
 
  private:
@@ -54,7 +54,8 @@ class SavedGraph {
     c10::weak_intrusive_ptr<c10::StorageImpl> memory;
     int64_t version;
     bool operator<(const Contents& other) const {
-      return std::pair(memory._unsafe_get_target(), version) < std::pair(other.memory._unsafe_get_target(), other.version);
+      return std::pair(memory._unsafe_get_target(), version) <
+             std::pair(other.memory._unsafe_get_target(), other.version);
     }
   };
   std::shared_ptr<param::Swapped> out(const at::Tensor& tensor);

@@ -137,7 +137,9 @@ class Segments {
   at::Tensor run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
   void run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const;
   void run_again(size_t segment, Passage& passage) const;
-  bool keeps_in_space(size_t segment) const { return space_ && has_backward(segment) && plan_[segment].end <= end_in_space_; }
+  bool keeps_in_space(size_t segment) const {
+    return space_ && has_backward(segment) && plan_[segment].end <= end_in_space_;
+  }
   static void start_in(const Passage& passage, size_t segment);
   static void backward_from(const Passage::Ends& ends, const Microbatch& microbatch, const at::Tensor& dy);
   bool has_backward(size_t segment) const { return plan_[segment].end > last_in_backward_; }

@@ -21,13 +21,13 @@ double offload_seconds(const PlannedRun& run, const StateBytes& held);
 // The part of the model that one pipeline rank has: the sums over all its stages.
 struct RankShare {
   StageParameters parameters;
-  double blocks = 0;       // number of blocks
-  StageParameters block;   // parameters of one block
-  ParameterSum ends;       // those outside of blocks
-  ParameterSum both_uses;  // the tied table if the rank has both of its uses, else nothing
-  StagePasses passes;      // of one microbatch, on average
+  double blocks = 0;             // number of blocks
+  StageParameters block;         // parameters of one block
+  ParameterSum ends;             // those outside of blocks
+  ParameterSum both_uses;        // the tied table if the rank has both of its uses, else nothing
+  StagePasses passes;            // of one microbatch, on average
   double moved_activations = 0;  // bytes of a microbatch that move to their tier and back
-  size_t devices = 0;      // kind of the rank's devices: index into Cluster::devices
+  size_t devices = 0;            // kind of the rank's devices: index into Cluster::devices
 
   bool operator==(const RankShare&) const = default;
 };

@@ -66,12 +66,11 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
       const MovedActivations moved = moved_activations(spec, tensors, load);
       const double always = constant + moved.at_a_time;
-      all[i] = {
-          passes[i],
-          parameters,
-          {kept_bytes(tensors, load) - moved.all, pending_kept_bytes(tensors, load),
-           working_most_bytes(run, tensors, load) + always, working_most_bytes(run, tensors, keeping) + always},
-          moved.all};
+      all[i] = {passes[i],
+                parameters,
+                {kept_bytes(tensors, load) - moved.all, pending_kept_bytes(tensors, load),
+                 working_most_bytes(run, tensors, load) + always, working_most_bytes(run, tensors, keeping) + always},
+                moved.all};
       continue;
     }
     if (is_torchtitan(formulas)) {

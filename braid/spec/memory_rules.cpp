@@ -56,7 +56,9 @@ std::vector<CrossRule> memory_rules() {
          return std::string("needs train.device = \"cpu\": updates of states on disk are on the host");
        }},
       {{"memory.activations", "train.device"},
-       [](const View& at) { return at.spec.memory.activations != Tier::Disk || at.spec.train.device == DeviceKind::Cpu; },
+       [](const View& at) {
+         return at.spec.memory.activations != Tier::Disk || at.spec.train.device == DeviceKind::Cpu;
+       },
        [](const View&) { return std::string("needs train.device = \"cpu\": the disk is written from host memory"); }},
       {{"memory.gradients", "memory.optimizer"},
        [](const View& at) { return at.spec.memory.gradients != Tier::Disk || at.spec.memory.optimizer == Tier::Disk; },

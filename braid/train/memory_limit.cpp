@@ -54,8 +54,8 @@ std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit,
   return Resolved{std::move(spec), std::move(found->prediction)};
 }
 
-// Returns true if a tier on disk is better: without it the run does not fit, or is slower because of the recomputation or
-// the other tiers that it needs then. Small states need less memory than the chunks of their updates.
+// Returns true if a tier on disk is better: without it the run does not fit, or is slower because of the recomputation
+// or the other tiers that it needs then. Small states need less memory than the chunks of their updates.
 bool is_better(const Resolved& on_disk, const Resolved& other, int64_t limit) {
   const bool fits = on_disk.prediction.most_bytes() <= limit, fits_here = other.prediction.most_bytes() <= limit;
   if (fits && fits_here) return on_disk.prediction.step_seconds() < other.prediction.step_seconds();

@@ -36,8 +36,8 @@ struct StageOfBlocks {
   int layers = 1;
   std::string recompute = "none";
   WeightPass weights = WeightPass::AtOnce;
-  int in_flight = 1;  // microbatches before the first backward
-  int ranks = 1;      // tensor ranks, which split the tokens between their products
+  int in_flight = 1;                                  // microbatches before the first backward
+  int ranks = 1;                                      // tensor ranks, which split the tokens between their products
   std::shared_ptr<param::SwapSpace> space = nullptr;  // of what is kept; null: memory
 };
 
