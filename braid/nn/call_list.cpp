@@ -62,9 +62,9 @@ int CallList::input_of(const model::Op& op) {
       frame[y] = sums ? gather_tokens(from, *tensor, sum, queue) : all_tokens(from.value, *tensor);
       return;
     }
-    const auto narrow = [value = SavedTensor(from.value)] { return value.tensor(); };
-    frame[y] = {copy_to(from.value, *tensor, sum, queue),
-                sum == type || from.again ? from.again : Activation::Again(narrow)};
+    Activation::Again again = from.again;
+    if (sum != type && !again) again = [narrow = SavedTensor(from.value)] { return narrow.tensor(); };
+    frame[y] = {copy_to(from.value, *tensor, sum, queue), std::move(again)};
   };
   calls_.push_back({run, {x, copy->second}, op_});
   return copy->second;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "braid/plan/braid_memory.h"
+#include "braid/plan/moved_activations.h"
 
 namespace braid::plan {
 namespace {
@@ -55,12 +56,16 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
     for (const auto& segment : recomputed_segments(stage.recompute, static_cast<int>(std::ceil(stage.blocks)))) {
       at_once = std::max(at_once, segment.segment);
     }
-    const double kept = kept_bytes(x, stage) / std::max(stage.blocks, 1.0);
+    const bool frees = is_resident(spec.memory.activations);  // as backward goes on; others come and go
+    const double kept = frees ? kept_bytes(x, stage) / std::max(stage.blocks, 1.0) : 0;
     const WorkingBytes working = working_bytes_at(run, x, stage);
     const double in_block =
         working.in_block + (at_once + 1) * of_weight * block.all() + units_of_blocks(of_gradient * block.count, kept);
     const double in_head = working.in_head + of_weight * end;
-    most = std::max(most, std::max(in_block, in_head) - std::max(working.in_block, working.in_head));
+    const double forward = moved_activations(spec, x, stage).forward;
+    const double in_forward = forward + 2 * of_weight * block.all();
+    most = std::max(most,
+                    std::max({in_block, in_head, in_forward}) - std::max({working.in_block, working.in_head, forward}));
   }
   const bool adds = layout.microbatches > 1;
   const double chunks = adds && of_gradient > 0 ? 2 * std::ldexp(spec.memory.chunk_mb, 20) : 0;

@@ -8,6 +8,9 @@
 namespace braid::plan {
 namespace {
 
+// Copies of tensors begin at blocks of the disk and fill them, and two segments have no more tensors than this.
+constexpr double kBlockOfDisk = 4096, kTensors = 48;
+
 // Returns the most that a block keeps, or the input of recomputed blocks.
 double most_of_segment(const ActivationBytes& x, const StageLoad& load) {
   if (load.recompute.is_by_segments()) {
@@ -40,8 +43,12 @@ double most_of_segment(const ActivationBytes& x, const StageLoad& load) {
 MovedActivations moved_activations(const RunSpec& spec, const ActivationBytes& x, const StageLoad& load) {
   if (is_resident(spec.memory.activations)) return {};
   const double stays = load.head ? head_kept_bytes(x, load.recompute.keeps) : 0;
-  const double all = kept_bytes(x, load) - stays;
-  return {all, std::min(all, 2 * most_of_segment(x, load))};
+  const double all = kept_bytes(x, load) - stays, two = 2 * most_of_segment(x, load);
+  const double at_a_time = spec.mesh.pipe > 1 ? two : std::min(all, two);  // one microbatch may follow another
+  // Behind the last product: the block's input, the sum with the first branch, the product's input and output. In the
+  // activation: its input in place of the product's output.
+  const double forward = std::max(x.activated + 3 * x.hidden, x.inner + 2 * x.hidden) + x.gathered;
+  return {all, at_a_time + kTensors * kBlockOfDisk, load.recompute.is_by_segments() ? 0 : forward - stays};
 }
 
 }  // namespace braid::plan

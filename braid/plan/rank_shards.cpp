@@ -65,11 +65,11 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       StageLoad keeping = load;  // a weight-gradient pass recomputes no block
       if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
       const MovedActivations moved = moved_activations(spec, tensors, load);
-      const double always = constant + moved.at_a_time;
+      const double working = std::max(working_most_bytes(run, tensors, load), moved.forward);
       all[i] = {passes[i],
                 parameters,
                 {kept_bytes(tensors, load) - moved.all, pending_kept_bytes(tensors, load),
-                 working_most_bytes(run, tensors, load) + always, working_most_bytes(run, tensors, keeping) + always},
+                 working + moved.at_a_time + constant, working_most_bytes(run, tensors, keeping) + constant},
                 moved.all};
       continue;
     }

@@ -48,12 +48,20 @@ LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "me
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
 LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"]]
+ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
+LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
             ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
+        *[[*ACTIVATIONS, *more] for more in (
+            [], GEMMA2, DISK, ["model.layers=8"], ["mesh.pipe=2"], ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
+            ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], SPLIT, ["mesh.context=2"], FIRST_HALF, ["model.dropout=0.1"],
+            ['memory.recompute="full"'], ['memory.recompute="selective"'], ['memory.recompute="blocks:0+2-3/2"'],
+            ['train.dtype="bfloat16"', "train.batch=4"], ['train.reduction="reproducible"'],
+            ["model.layers=1", "model.vocab=40000"])],
         GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
         [*GRADIENTS, "mesh.data=2", "sync.zero=2"], [*BOTH, "mesh.tensor=2"],
         [*PARAMETERS, "train.microbatch=16", 'memory.recompute="full"'],
