@@ -23,8 +23,9 @@ double sum_of(const std::vector<at::Tensor>& losses) {
 
 }  // namespace
 
-LayerExecutor::LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss)
-    : stages_(stages), last_stage_(num_stages - 1), loss_function_(std::move(loss)) {}
+LayerExecutor::LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss,
+                             const ActivationsOnDisk* activations)
+    : stages_(stages), last_stage_(num_stages - 1), loss_function_(std::move(loss)), activations_(activations) {}
 
 void LayerExecutor::begin_step(ModuleStep step) {
   step_ = std::move(step);
@@ -57,6 +58,7 @@ void LayerExecutor::forward(int stage, int micro) {
   MicrobatchContext context = step_.context;
   context.micro += micro;
   stages_.at(stage).listeners().begin_microbatch(context);
+  const auto on_disk = saving(stage, flight);
   Tensors outputs = run_stage(stage, micro, flight);
   if (stage < last_stage_) {
     check_outputs(stage, micro, outputs);
@@ -67,6 +69,16 @@ void LayerExecutor::forward(int stage, int micro) {
     results_[micro] = std::move(outputs);
     in_flight_.erase({stage, micro});
   }
+}
+
+// Returns a scope in which the stage's activations go to disk; null if they stay in memory.
+std::unique_ptr<ActivationsOnDisk::Forward> LayerExecutor::saving(int stage, const InFlight& flight) const {
+  if (!activations_ || !trains()) return nullptr;
+  Tensors stays = stages_.at(stage).parameters();
+  for (const Tensors& more : {stages_.at(stage).buffers(), flight.inputs}) {
+    stays.insert(stays.end(), more.begin(), more.end());
+  }
+  return std::unique_ptr<ActivationsOnDisk::Forward>(new ActivationsOnDisk::Forward(activations_->forward(stays)));
 }
 
 Tensors LayerExecutor::run_stage(int stage, int micro, InFlight& flight) {

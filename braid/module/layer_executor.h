@@ -6,9 +6,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "braid/module/activations_on_disk.h"
 #include "braid/module/loss_function.h"
 #include "braid/module/minibatch_split.h"
 #include "braid/module/shape_trace.h"
@@ -28,8 +30,10 @@ struct ModuleStep {
 
 class LayerExecutor final : public pipe::StageExecutor {
  public:
-  // `stages` are this rank's stages by number, of `num_stages` in all. They outlive this.
-  LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss);
+  // `stages` are this rank's stages by number, of `num_stages` in all. They outlive this, as do `activations` unless
+  // null.
+  LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss,
+                const ActivationsOnDisk* activations);
 
   void begin_step(ModuleStep step);
   // Called before a microbatch's backward on a stage, and after the stage's last backward of the step. May be empty.
@@ -62,6 +66,7 @@ class LayerExecutor final : public pipe::StageExecutor {
   bool trains() const { return step_.context.purpose == ForwardPurpose::Training; }
   const StageShapes& shapes(int stage, int micro) const { return step_.shapes->at(step_.split.kind(micro)).at(stage); }
   Tensors part(const Tensors& whole, int micro) const;
+  std::unique_ptr<ActivationsOnDisk::Forward> saving(int stage, const InFlight& flight) const;
   Tensors run_stage(int stage, int micro, InFlight& flight);
   void take_loss(InFlight& flight, int micro, const Tensors& outputs);
   void check_outputs(int stage, int micro, const Tensors& outputs) const;
@@ -69,6 +74,7 @@ class LayerExecutor final : public pipe::StageExecutor {
   const std::map<int, LayerStage>& stages_;
   int last_stage_;
   LossFunction loss_function_;
+  const ActivationsOnDisk* activations_;
   ModuleStep step_;
   std::map<std::pair<int, int>, InFlight> in_flight_;  // by (stage, microbatch)
   std::vector<at::Tensor> losses_, auxiliary_losses_;  // weighted

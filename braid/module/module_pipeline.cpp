@@ -98,7 +98,7 @@ class ModulePipeline::State {
         replica_(layers_, stages_, options_.data, options_.sync),
         book_(stages_, schedule_, pipe),
         counted_(agreed_to_count()),
-        executor_(stages_, schedule_.num_stages, options_.loss),
+        executor_(stages_, schedule_.num_stages, options_.loss, options_.activations),
         runtime_(schedule_, pipe, executor_) {
     executor_.on_backward = [this](int stage) { replica_.begin_backward(stage); };
     executor_.on_reduce = [this](int stage) { replica_.reduce(stage); };

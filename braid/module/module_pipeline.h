@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/module/activations_on_disk.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/loss_function.h"
 #include "braid/module/savable_model.h"
@@ -56,6 +57,9 @@ class ModulePipeline : public modules::SavableModel {
     Communicator* data = nullptr;   // ranks that hold the same stages; null: this rank alone, no sync
     SyncSpec sync = {};             // all-reduce with its options, sync.zero = 1, local-sgd or diloco
     int64_t first_step = 0;         // number of the first step, if training resumes
+    // Keeps what autograd saves on disk, and outlives this; null: in memory. What passes from stage to stage stays
+    // there.
+    const ActivationsOnDisk* activations = nullptr;
     Communicator* world = nullptr;  // all ranks of all replicas, for save() and load(); null: those of `pipe`
   };
 

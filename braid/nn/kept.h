@@ -17,7 +17,7 @@ struct Kept : torch::CustomClassHolder {
 };
 
 // A tensor that a function keeps until backward calls it. Autograd saves it like the tensors of save_for_backward, so
-// it moves to disk where they do (saved_graph.h).
+// it moves to disk where they do (param/saved_graph.h).
 class SavedTensor {
  public:
   explicit SavedTensor(const at::Tensor& tensor)

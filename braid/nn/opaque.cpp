@@ -17,7 +17,7 @@
 #include "braid/model/shape.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/regions.h"
-#include "braid/nn/saved_graph.h"
+#include "braid/param/saved_graph.h"
 
 namespace braid::nn {
 namespace {
@@ -87,10 +87,10 @@ struct Opaque : Function<Opaque> {
     check_output(y, x, call);
     const at::Tensor out = y.detach();
     if (needs_gradients) {
-      const bool moves = SavedGraph::moves_here() && y.requires_grad();
-      if (moves) free_leaf(leaves[0]);
-      keep(ctx,
-           OpaqueState{call.params, std::move(leaves), moves ? root_like(y) : y, comm::CallName::current().backward()});
+      const bool moves = param::SavedGraph::moves_here() && y.requires_grad();
+      if (moves) param::free_leaf(leaves[0]);
+      keep(ctx, OpaqueState{call.params, std::move(leaves), moves ? param::root_like(y) : y,
+                            comm::CallName::current().backward()});
     }
     return call.memory == OpaqueMemory::Own ? out.clone(at::MemoryFormat::Contiguous) : out.contiguous();
   }

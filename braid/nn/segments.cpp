@@ -78,6 +78,15 @@ void report(const Auxiliaries& of_segment, Auxiliaries& all) {
   for (const AuxiliaryCount& count : of_segment.counts) all.counts.push_back({count.name, count.numbers.detach()});
 }
 
+// Returns what moves to disk of a segment with this input, which may have come from another rank.
+param::SavedGraph::Moves moving(const at::Tensor& input) {
+  const c10::StorageImpl* const of_input = input.defined() ? input.storage().unsafeGetStorageImpl() : nullptr;
+  return [of_input](const c10::Storage& memory) {
+    return memory.unsafeGetStorageImpl() == of_input ||
+           param::category_of(memory.data_ptr()) == param::MemoryCategory::Activations;
+  };
+}
+
 }  // namespace
 
 Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, param::WeightGradQueue& weight_grads,
@@ -132,19 +141,19 @@ void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) co
   Passage::Ends& ends = passage.ends_.emplace_back();
   if (x_btc.defined() && has_backward(segment)) ends.input = x_btc = x_btc.detach();
   if (keeps_graph && ends.input.defined()) ends.input.requires_grad_(passes_gradient(segment));
-  std::optional<SavedGraph::Scope> saving;
+  std::optional<param::SavedGraph::Scope> saving;
   if (keeps_in_space(segment)) {
     space_->next_part();
-    ends.moved = std::make_unique<SavedGraph>(space_);
-    if (keeps_graph) saving.emplace(*ends.moved, ends.input);
+    ends.moved = std::make_unique<param::SavedGraph>(space_, moving(ends.input));
+    if (keeps_graph) saving.emplace(*ends.moved);
     if (!keeps_graph && ends.input.defined()) ends.moved->move_input(ends.input);
   }
   Auxiliaries handed_in;
   x_btc = run(plan_[segment], std::move(x_btc), handing_in(passage.microbatch_, handed_in));
   report(handed_in, passage.handed_in_);
   if (!keeps_graph) return;
-  ends.output = ends.moved ? root_like(x_btc) : x_btc;
-  if (ends.moved && ends.input.defined()) free_leaf(ends.input);
+  ends.output = ends.moved ? param::root_like(x_btc) : x_btc;
+  if (ends.moved && ends.input.defined()) param::free_leaf(ends.input);
   ends.losses = std::move(handed_in.losses);
 }
 
@@ -159,12 +168,6 @@ at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
 
 void Segments::start_in(const Passage& passage, size_t segment) {
   if (const auto& moved = passage.ends_[segment].moved) moved->start_in();
-}
-
-void Segments::prefetch(const Passage& passage) const {
-  const param::MemoryScope scope(param::MemoryCategory::Activations);
-  check(!passage.ends_.empty(), "what is read back has passed");
-  start_in(passage, passage.ends_.size() - 1);
 }
 
 void Segments::recompute(Passage& passage) const {

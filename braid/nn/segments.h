@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "braid/nn/block.h"
-#include "braid/nn/saved_graph.h"
 #include "braid/param/memory_account.h"
+#include "braid/param/saved_graph.h"
 #include "braid/param/swap_space.h"
 #include "braid/spec/recompute.h"
 
@@ -88,9 +88,9 @@ class Passage {
  private:
   friend class Segments;
   struct Ends {
-    at::Tensor input, output;           // output: has a graph; undefined while there is no graph
-    std::vector<AuxiliaryLoss> losses;  // auxiliary losses of the same graph
-    std::unique_ptr<SavedGraph> moved;  // null: all of it is in memory
+    at::Tensor input, output;                  // output: has a graph; undefined while there is no graph
+    std::vector<AuxiliaryLoss> losses;         // auxiliary losses of the same graph
+    std::unique_ptr<param::SavedGraph> moved;  // null: all of it is in memory
   };
   Microbatch microbatch_;
   std::vector<Ends> ends_;  // by segment
@@ -122,9 +122,6 @@ class Segments {
 
   // Recomputes, ahead of backward, the last of the segments that keep only their input. A second call does nothing.
   void recompute(Passage& passage) const;
-
-  // Starts to read what backward needs first, if it is on disk. REQUIRES: the microbatch has passed.
-  void prefetch(const Passage& passage) const;
 
   // Returns the gradient of forward's input, undefined if that input was or if backward ends before it. dy: the
   // gradient of forward's output. The gradient of an auxiliary loss is its coefficient times the microbatch's

@@ -17,14 +17,14 @@ int64_t on_blocks(size_t bytes) {
 
 }  // namespace
 
-SwapSpace::SwapSpace(const disk::Options& place) : capacity_(place.bytes), disk_(disk::open(place)) {}
+SwapSpace::SwapSpace(const SwapOptions& options) : options_(options), disk_(disk::open(options.place)) {}
 
 SwapSpace::~SwapSpace() { disk_->drain(); }
 
-std::shared_ptr<Swapped> SwapSpace::out(const c10::Storage& memory) {
+std::shared_ptr<Swapped> SwapSpace::out(const c10::Storage& memory, const std::shared_ptr<Swapped>& before) {
   const int64_t bytes = on_blocks(memory.nbytes());
   std::vector<int64_t>& free = free_[bytes];
-  if (free.empty() && used_ + bytes > capacity_) return nullptr;
+  if (free.empty() && used_ + bytes > options_.place.bytes) return nullptr;
   const at::Tensor copy = empty_on_blocks(bytes, at::kByte);
   const std::span<std::byte> to = bytes_of(copy);
   std::memcpy(to.data(), memory.data(), memory.nbytes());
@@ -36,27 +36,37 @@ std::shared_ptr<Swapped> SwapSpace::out(const c10::Storage& memory) {
     offset = free.back();
     free.pop_back();
   }
+  std::shared_ptr<Swapped> swapped(new Swapped(shared_from_this(), offset, copy, before));
   copies_.push_back({disk_->write(offset, to), copy});
-  return std::shared_ptr<Swapped>(new Swapped(shared_from_this(), offset, bytes, copy));
+  bytes_copied_ += bytes;
+  bytes_written_ += bytes;
+  while (options_.most_copied >= 0 && bytes_copied_ > options_.most_copied) finish_oldest();
+  return swapped;
 }
 
 void SwapSpace::finish_oldest() {
   disk_->wait(copies_.front().written);
+  bytes_copied_ -= static_cast<int64_t>(copies_.front().memory.nbytes());
   copies_.pop_front();
+  if (num_of_last_part_ > 0) --num_of_last_part_;
 }
 
 void SwapSpace::next_part() {
-  for (; num_of_last_part_ > 0; --num_of_last_part_) finish_oldest();
+  while (num_of_last_part_ > 0) finish_oldest();
   num_of_last_part_ = copies_.size();
 }
 
 void SwapSpace::finish() {
   while (!copies_.empty()) finish_oldest();
-  num_of_last_part_ = 0;
 }
 
-Swapped::Swapped(std::shared_ptr<SwapSpace> space, int64_t offset, int64_t bytes, const at::Tensor& copy)
-    : space_(std::move(space)), offset_(offset), bytes_(bytes), copy_(copy.getIntrusivePtr()) {}
+Swapped::Swapped(std::shared_ptr<SwapSpace> space, int64_t offset, const at::Tensor& copy,
+                 std::weak_ptr<Swapped> before)
+    : space_(std::move(space)),
+      offset_(offset),
+      bytes_(static_cast<int64_t>(copy.nbytes())),
+      copy_(copy.getIntrusivePtr()),
+      before_(std::move(before)) {}
 
 Swapped::~Swapped() {
   if (reading_.id != 0) space_->disk_->drain();  // the memory belongs to the read
@@ -71,10 +81,16 @@ void Swapped::start_in() {
   }
   memory_ = empty_on_blocks(bytes_, at::kByte);
   reading_ = space_->disk_->read(offset_, bytes_of(memory_));
+  space_->bytes_read_ += bytes_;
 }
 
 c10::Storage Swapped::memory() {
   start_in();
+  int64_t ahead = space_->options_.ahead;
+  for (auto next = before_.lock(); next && ahead > 0; next = next->before_.lock()) {
+    next->start_in();
+    ahead -= next->bytes_;
+  }
   space_->disk_->wait(std::exchange(reading_, {}));
   return memory_.storage();
 }

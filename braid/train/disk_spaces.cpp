@@ -55,7 +55,7 @@ std::shared_ptr<param::SwapSpace> swap_space(RunSpec spec) {
   }
   const int64_t most = prediction ? prediction->fullest().activations : 0;
   place.bytes = most + most / 4 + kLeastSwapSpace;
-  return std::make_shared<param::SwapSpace>(place);
+  return std::make_shared<param::SwapSpace>(param::SwapOptions{.place = place});
 }
 
 }  // namespace braid::train

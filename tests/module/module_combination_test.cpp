@@ -29,7 +29,7 @@ struct Asked {
   ServerOptimizer servers;
   Schedule schedule = schedule::one_f_one_b(2, 4);
   at::ScalarType type = at::kDouble;
-  bool ties = false, drops = false, clips = false;
+  bool ties = false, drops = false, clips = false, moves = false;
 };
 
 // Eight layers, two for each of four stages, of which the first two may be one module.
@@ -64,11 +64,13 @@ void train_pipeline(const Asked& asked, int num_replicas) {
   run_ranks(2 * num_replicas, [&](Communicator& world) {
     const int replica = world.rank() / 2;
     const auto pipe = world.split(replica, 0, "pipe"), peers = world.split(2 + world.rank() % 2, 0, "data");
+    const ActivationsOnDisk activations({.folders = {"."}, .bytes = 1 << 20});
     ModulePipeline pipeline(lists[static_cast<size_t>(replica)], *pipe,
                             {.schedule = asked.schedule,
                              .loss = mean_square,
                              .data = num_replicas > 1 ? peers.get() : nullptr,
-                             .sync = asked.sync});
+                             .sync = asked.sync,
+                             .activations = asked.moves ? &activations : nullptr});
     const at::Tensor rows = at::ones({8, 4}, asked.type);
     pipeline.step({rows}, {rows});
     pipeline.update([] {});
@@ -121,14 +123,18 @@ const std::vector<Switch> kSwitches = {
     {LocalUpdates, "replication", [](Asked& asked) { asked.sync.replication = ReplicationKind::LocalSgd; }, kReplicas},
     {ParameterServers, "replication", [](Asked& asked) { asked.sync.replication = ReplicationKind::ParameterServer; },
      kReplicas},
+    {DiskActivations, "activations", [](Asked& asked) { asked.moves = true; }, kPipes},
     {MatrixUpdates, "kind", [](Asked& asked) { asked.servers.kind = OptimizerKind::Muon; }, kParallel},
 };
 
 // There is no option for them: modules say themselves what of this they are.
-const std::vector<spec::Feature> kNotOffered = {
-    DocumentAttention, LossScaling,    SelectiveRecompute, Experts,       HostOptimizer, DiskOptimizer, HostGradients,
-    DiskGradients,     HostParameters, DiskParameters,     HostActivations, DiskActivations, UnequalShares, Context,       Expert,        Tensor,
-    SequenceParallel,  CopiedKeyHeads, Reproducible,       RatesByName,   NarrowStates,  ProcessRanks};
+const std::vector<spec::Feature> kNotOffered = {DocumentAttention, LossScaling,     SelectiveRecompute,
+                                                Experts,           HostOptimizer,   DiskOptimizer,
+                                                HostGradients,     DiskGradients,   HostParameters,
+                                                DiskParameters,    HostActivations, UnequalShares,
+                                                Context,           Expert,          Tensor,
+                                                SequenceParallel,  CopiedKeyHeads,  Reproducible,
+                                                RatesByName,       NarrowStates,    ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
 std::vector<std::string> reasons(const std::vector<spec::Feature>& on) {

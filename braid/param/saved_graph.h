@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -14,19 +15,22 @@
 
 #include "braid/param/swap_space.h"
 
-namespace braid::nn {
+namespace braid::param {
 
 // What one segment saves of one microbatch. Tensors that are small, are no activations, or find no room on the disk
 // stay in memory.
 class SavedGraph {
  public:
-  explicit SavedGraph(std::shared_ptr<param::SwapSpace> space) : space_(std::move(space)) {}
+  // Returns true for memory that moves. Parameters do not: they are there in any case.
+  using Moves = std::function<bool(const c10::Storage&)>;
+
+  SavedGraph(std::shared_ptr<SwapSpace> space, Moves moves) : space_(std::move(space)), moves_(std::move(moves)) {}
 
   // A scope in which what autograd saves on this thread belongs to `graph`.
   class Scope {
    public:
-    // `input` is saved like an activation. REQUIRES: `graph` outlives this.
-    Scope(SavedGraph& graph, const at::Tensor& input);
+    // REQUIRES: `graph` outlives this.
+    explicit Scope(SavedGraph& graph);
     ~Scope();
     Scope(const Scope&) = delete;
 
@@ -58,12 +62,13 @@ class SavedGraph {
              std::pair(other.memory._unsafe_get_target(), other.version);
     }
   };
-  std::shared_ptr<param::Swapped> out(const at::Tensor& tensor);
+  std::shared_ptr<Swapped> out(const at::Tensor& tensor);
   bool moves(const at::Tensor& tensor) const;
 
-  const std::shared_ptr<param::SwapSpace> space_;
-  c10::StorageImpl* input_memory_ = nullptr;  // compared only
-  std::map<Contents, std::weak_ptr<param::Swapped>> saved_;
+  const std::shared_ptr<SwapSpace> space_;
+  const Moves moves_;
+  std::weak_ptr<Swapped> last_;
+  std::map<Contents, std::weak_ptr<Swapped>> saved_;
   std::shared_ptr<const class MovedTensor> input_;
 };
 
@@ -72,4 +77,4 @@ at::Tensor root_like(const at::Tensor& output);
 // Lets go of the memory of a leaf of a graph. Its gradient can still be accumulated.
 void free_leaf(const at::Tensor& leaf);
 
-}  // namespace braid::nn
+}  // namespace braid::param

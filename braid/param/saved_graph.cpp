@@ -1,4 +1,4 @@
-#include "braid/nn/saved_graph.h"
+#include "braid/param/saved_graph.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -9,10 +9,7 @@
 
 #include <algorithm>
 
-#include "braid/base/errors.h"
-#include "braid/param/memory_account.h"
-
-namespace braid::nn {
+namespace braid::param {
 namespace {
 
 // Memory smaller than this stays.
@@ -28,7 +25,7 @@ SavedGraph*& graph_of_thread() {
 // A view of memory that was moved.
 class MovedTensor {
  public:
-  MovedTensor(std::shared_ptr<param::Swapped> memory, const at::Tensor& tensor)
+  MovedTensor(std::shared_ptr<Swapped> memory, const at::Tensor& tensor)
       : memory_(std::move(memory)),
         sizes_(tensor.sizes().vec()),
         strides_(tensor.strides().vec()),
@@ -41,7 +38,7 @@ class MovedTensor {
   }
 
  private:
-  const std::shared_ptr<param::Swapped> memory_;
+  const std::shared_ptr<Swapped> memory_;
   const std::vector<int64_t> sizes_, strides_;
   const int64_t offset_;
   const at::TensorOptions options_;
@@ -84,45 +81,39 @@ torch::autograd::Engine& moving_engine() {
 
 }  // namespace
 
-SavedGraph::Scope::Scope(SavedGraph& graph, const at::Tensor& input)
-    : before_(std::exchange(graph_of_thread(), &graph)) {
+SavedGraph::Scope::Scope(SavedGraph& graph) : before_(std::exchange(graph_of_thread(), &graph)) {
   torch::autograd::set_default_engine_stub(moving_engine);
-  if (input.defined()) graph.input_memory_ = input.storage().unsafeGetStorageImpl();
 }
 
-SavedGraph::Scope::~Scope() {
-  graph_of_thread()->input_memory_ = nullptr;
-  graph_of_thread() = before_;
-}
+SavedGraph::Scope::~Scope() { graph_of_thread() = before_; }
 
 bool SavedGraph::moves_here() { return graph_of_thread() != nullptr; }
 
 bool SavedGraph::moves(const at::Tensor& tensor) const {
   if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided) return false;
   const c10::Storage& memory = tensor.storage();
-  if (memory.nbytes() < kLeastBytes) return false;
-  return memory.unsafeGetStorageImpl() == input_memory_ ||
-         param::category_of(memory.data_ptr()) == param::MemoryCategory::Activations;
+  return memory.nbytes() >= kLeastBytes && moves_(memory);
 }
 
-std::shared_ptr<param::Swapped> SavedGraph::out(const at::Tensor& tensor) {
+std::shared_ptr<Swapped> SavedGraph::out(const at::Tensor& tensor) {
   if (!moves(tensor)) return nullptr;
   const Contents contents{c10::weak_intrusive_ptr(tensor.storage().getWeakStorageImpl()), tensor._version()};
-  std::weak_ptr<param::Swapped>& saved = saved_[contents];
-  std::shared_ptr<param::Swapped> memory = saved.lock();
-  if (!memory) saved = memory = space_->out(tensor.storage());
+  std::weak_ptr<Swapped>& saved = saved_[contents];
+  std::shared_ptr<Swapped> memory = saved.lock();
+  if (memory) return memory;
+  memory = space_->out(tensor.storage(), last_.lock());
+  saved = memory;
+  if (memory) last_ = memory;
   return memory;
 }
 
 void SavedGraph::move_input(at::Tensor& input) {
   const at::Tensor moved = std::exchange(input, {});
-  input_memory_ = moved.storage().unsafeGetStorageImpl();
   if (auto memory = out(moved)) {
     input_ = std::make_shared<const MovedTensor>(std::move(memory), moved);
   } else {
     input = moved;
   }
-  input_memory_ = nullptr;
 }
 
 at::Tensor SavedGraph::input() { return std::exchange(input_, nullptr)->tensor(); }
@@ -154,4 +145,4 @@ at::Tensor root_like(const at::Tensor& output) {
 
 void free_leaf(const at::Tensor& leaf) { leaf.set_data(shape_of(leaf)); }
 
-}  // namespace braid::nn
+}  // namespace braid::param
