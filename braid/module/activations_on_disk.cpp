@@ -5,14 +5,10 @@
 namespace braid {
 namespace {
 
-constexpr int kTransfersUnderWay = 64;
-
 param::SwapOptions swap_options(const ActivationsOnDisk::Options& options) {
   disk::Options place;
   place.folders = options.folders;
   place.bytes = options.bytes;
-  place.depth = kTransfersUnderWay;
-  place.checksums = disk::Checksums::On;
   place.key = "activations.folders";
   return {place, options.window_bytes, options.window_bytes};
 }

@@ -10,6 +10,14 @@
 namespace braid::param {
 namespace {
 
+constexpr int kTransfers = 64;  // under way at once: more than a block of a model has tensors
+
+disk::Options with_checksums(disk::Options place) {
+  place.depth = kTransfers;
+  place.checksums = disk::Checksums::On;
+  return place;
+}
+
 int64_t on_blocks(size_t bytes) {
   const auto all = static_cast<int64_t>(bytes);
   return (all + disk::kBlockBytes - 1) / disk::kBlockBytes * disk::kBlockBytes;
@@ -17,7 +25,8 @@ int64_t on_blocks(size_t bytes) {
 
 }  // namespace
 
-SwapSpace::SwapSpace(const SwapOptions& options) : options_(options), disk_(disk::open(options.place)) {}
+SwapSpace::SwapSpace(const SwapOptions& options)
+    : options_(options), disk_(disk::open(with_checksums(options.place))) {}
 
 SwapSpace::~SwapSpace() { disk_->drain(); }
 

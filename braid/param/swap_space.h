@@ -25,7 +25,7 @@ namespace braid::param {
 class Swapped;
 
 struct SwapOptions {
-  disk::Options place;       // of `place.bytes`
+  disk::Options place;       // with `bytes`; the space chooses its depth, and checksums
   int64_t most_copied = -1;  // bytes of copies that are not written yet; -1: next_part() bounds them
   int64_t ahead = 0;         // bytes to read ahead where memory comes back in the order opposite to that of out()
 };

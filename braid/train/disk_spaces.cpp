@@ -9,7 +9,6 @@
 namespace braid::train {
 namespace {
 
-constexpr int kMovesUnderWay = 64;  // more than a block has tensors
 constexpr int64_t kLeastSwapSpace = int64_t{16} << 20;
 
 param::Kept kept(Tier tier) { return tier == Tier::Disk ? param::Kept::OnDisk : param::Kept::InMemory; }
@@ -45,7 +44,6 @@ std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbat
 std::shared_ptr<param::SwapSpace> swap_space(RunSpec spec) {
   if (spec.memory.activations != Tier::Disk) return nullptr;
   disk::Options place = disk_place(spec);
-  place.depth = kMovesUnderWay;
   spec.memory.activations = Tier::Resident;
   auto prediction = plan::nominal_prediction(spec);
   if (!prediction) {  // a schedule that is a file; GPipe keeps the most

@@ -111,7 +111,8 @@ TEST(KeptBytes, AreOnDiskWhereTheyAreToBe) {
     model.context = 512;
     model.window = 0;
     for (const std::string recompute : {"none", "selective", "full"}) {
-      const auto space = std::make_shared<param::SwapSpace>(param::SwapOptions{.place = {.folders = {"."}, .bytes = 64 << 20}});
+      const auto space =
+          std::make_shared<param::SwapSpace>(param::SwapOptions{.place = {.folders = {"."}, .bytes = 64 << 20}});
       const Bytes bytes = bytes_of({.model = model, .layers = 2, .recompute = recompute, .space = space});
       EXPECT_LT(bytes.kept, disk::kBlockBytes) << recompute << " " << model.family << " " << i;
       EXPECT_EQ(bytes.left, 0);

@@ -40,8 +40,8 @@ TEST(Fields, CoverEveryMember) {
                                 start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum,
                                 servers, servers_on, consistency, staleness, push_every, pull_every] = run.sync;
   EXPECT_EQ(num_fields("sync"), 22);
-  [[maybe_unused]] const auto& [recompute, limit_gb, optimizer_tier, gradients_tier, parameters_tier,
-                                activations_tier, tier_paths, chunk_mb] = run.memory;
+  [[maybe_unused]] const auto& [recompute, limit_gb, optimizer_tier, gradients_tier, parameters_tier, activations_tier,
+                                tier_paths, chunk_mb] = run.memory;
   EXPECT_EQ(num_fields("memory"), 8);
   [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
                                 eps, decay, clip, groups, state_dtype] = run.optimizer;
