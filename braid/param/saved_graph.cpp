@@ -91,6 +91,7 @@ bool SavedGraph::moves_here() { return graph_of_thread() != nullptr; }
 
 bool SavedGraph::moves(const at::Tensor& tensor) const {
   if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided) return false;
+  if (tensor.is_conj() || tensor.is_neg()) return false;  // their memory alone does not say what they are
   const c10::Storage& memory = tensor.storage();
   return memory.nbytes() >= kLeastBytes && moves_(memory);
 }

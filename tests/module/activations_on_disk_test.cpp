@@ -101,6 +101,22 @@ TEST_F(UserActivations, WhatFindsNoRoomStaysInMemory) {
   EXPECT_LE(disk.bytes_written(), kRows * 8 * 22 * 22 * 4 + 4096);
 }
 
+TEST_F(UserActivations, ConjugateViewsKeepTheirValues) {
+  const ActivationsOnDisk disk({.folders = {"."}, .bytes = 64 << 20}), nowhere({.folders = {"."}});
+  const auto gradient = [&](bool moves) {
+    torch::manual_seed(2);
+    const at::Tensor z = torch::randn({64, 64}, at::kComplexDouble).requires_grad_(true);
+    at::Tensor loss;
+    {
+      const auto saving = (moves ? disk : nowhere).forward({});
+      loss = torch::real(z.exp().conj().matmul(z.sin())).square().sum();
+    }
+    loss.backward();
+    return z.grad();
+  };
+  EXPECT_TRUE(gradient(true).equal(gradient(false)));
+}
+
 TEST_F(UserActivations, ParametersDoNotMove) {
   const ActivationsOnDisk disk({.folders = {"."}, .bytes = 64 << 20});
   const Linear wide(64, 64);
