@@ -83,7 +83,9 @@ struct Opaque : Function<Opaque> {
       leaves.push_back(read.data.detach().requires_grad_(needs_gradients && read.is_trained()));
     }
     const c10::AutoGradMode grad(needs_gradients);
-    const at::Tensor y = call.function->forward(leaves[0], {leaves.begin() + 1, leaves.end()});
+    // The function may hold its input longer than the leaf is whole.
+    const at::Tensor input = param::SavedGraph::moves_here() ? leaves[0].view_as(leaves[0]) : leaves[0];
+    const at::Tensor y = call.function->forward(input, {leaves.begin() + 1, leaves.end()});
     check_output(y, x, call);
     const at::Tensor out = y.detach();
     if (needs_gradients) {

@@ -146,6 +146,8 @@ void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) co
     space_->next_part();
     ends.moved = std::make_unique<param::SavedGraph>(space_, moving(ends.input));
     if (keeps_graph) saving.emplace(*ends.moved);
+    if (keeps_graph && x_btc.defined())
+      x_btc = x_btc.view_as(x_btc);  // a block may hold it longer than the leaf is whole
     if (!keeps_graph && ends.input.defined()) ends.moved->move_input(ends.input);
   }
   Auxiliaries handed_in;

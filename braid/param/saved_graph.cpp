@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <algorithm>
+#include "braid/base/errors.h"
 
 namespace braid::param {
 namespace {
@@ -53,14 +53,20 @@ class MovingHooks final : public torch::autograd::SavedVariableHooks {
       moved_ = std::make_unique<MovedTensor>(std::move(memory), tensor);
     } else {
       kept_ = tensor.detach();  // an output that holds its graph would keep itself
+      version_ = kept_._version();
     }
   }
-  at::Tensor call_unpack_hook() override { return moved_ ? moved_->tensor() : kept_; }
+  at::Tensor call_unpack_hook() override {
+    if (moved_) return moved_->tensor();
+    if (kept_._version() != version_) throw RunError("a tensor that backward needs was changed in place");
+    return kept_;
+  }
 
  private:
   SavedGraph& graph_;  // used only while its scope is there
   std::unique_ptr<MovedTensor> moved_;
   at::Tensor kept_;
+  int64_t version_ = 0;
 };
 
 namespace {
@@ -82,7 +88,11 @@ torch::autograd::Engine& moving_engine() {
 }  // namespace
 
 SavedGraph::Scope::Scope(SavedGraph& graph) : before_(std::exchange(graph_of_thread(), &graph)) {
-  torch::autograd::set_default_engine_stub(moving_engine);
+  static const bool installed = [] {
+    torch::autograd::set_default_engine_stub(moving_engine);
+    return true;
+  }();
+  check(installed, "the engine has hooks");
 }
 
 SavedGraph::Scope::~Scope() { graph_of_thread() = before_; }
@@ -120,11 +130,17 @@ void SavedGraph::move_input(at::Tensor& input) {
 at::Tensor SavedGraph::input() { return std::exchange(input_, nullptr)->tensor(); }
 
 void SavedGraph::start_in() {
-  const auto is_in_memory = [](const auto& entry) {
-    const auto memory = entry.second.lock();
-    return !memory || memory->is_in_memory();
-  };
-  if (!std::ranges::all_of(saved_, is_in_memory)) space_->finish();
+  bool reads = false;
+  for (const auto& [contents, saved] : saved_) {
+    const auto memory = saved.lock();
+    if (!memory) continue;
+    if (memory->is_in_memory()) {
+      memory->start_in();
+    } else {
+      reads = true;
+    }
+  }
+  if (reads) space_->finish();
   for (const auto& [contents, saved] : saved_) {
     if (const auto memory = saved.lock()) memory->start_in();
   }

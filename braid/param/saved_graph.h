@@ -47,8 +47,8 @@ class SavedGraph {
   // Returns the tensor that was moved, once. REQUIRES: has_input().
   at::Tensor input();
 
-  // Starts to read what is on disk. Copies of other parts that are still written are freed first, unless some of this
-  // one are among them.
+  // Starts to read what is on disk, after the copies of other graphs are written and freed. Copies of this one are used
+  // as they are.
   void start_in();
 
  private:

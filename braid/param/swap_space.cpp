@@ -1,7 +1,9 @@
-// Steps repeat the sizes of their tensors, so a free place is used again by memory of its size alone.
+// Memory goes to the first free place that is large enough; free places that touch become one.
 #include "braid/param/swap_space.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -25,28 +27,46 @@ int64_t on_blocks(size_t bytes) {
 
 }  // namespace
 
-SwapSpace::SwapSpace(const SwapOptions& options)
-    : options_(options), disk_(disk::open(with_checksums(options.place))) {}
+SwapSpace::SwapSpace(const SwapOptions& options) : options_(options), disk_(disk::open(with_checksums(options.place))) {
+  const int64_t bytes = options.place.bytes / disk::kBlockBytes * disk::kBlockBytes;
+  if (bytes > 0) free_[0] = bytes;
+}
 
 SwapSpace::~SwapSpace() { disk_->drain(); }
 
+std::optional<int64_t> SwapSpace::take(int64_t bytes) {
+  const auto place = std::ranges::find_if(free_, [&](const auto& each) { return each.second >= bytes; });
+  if (place == free_.end()) return std::nullopt;
+  const auto [offset, all] = *place;
+  free_.erase(place);
+  if (all > bytes) free_[offset + bytes] = all - bytes;
+  return offset;
+}
+
+void SwapSpace::give_back(int64_t offset, int64_t bytes) {
+  auto next = free_.upper_bound(offset);
+  if (next != free_.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin() && std::prev(next)->first + std::prev(next)->second == offset) {
+    std::prev(next)->second += bytes;
+  } else {
+    free_[offset] = bytes;
+  }
+}
+
 std::shared_ptr<Swapped> SwapSpace::out(const c10::Storage& memory, const std::shared_ptr<Swapped>& before) {
   const int64_t bytes = on_blocks(memory.nbytes());
-  std::vector<int64_t>& free = free_[bytes];
-  if (free.empty() && used_ + bytes > options_.place.bytes) return nullptr;
+  const std::optional<int64_t> offset = take(bytes);
+  if (!offset) return nullptr;
   const at::Tensor copy = empty_on_blocks(bytes, at::kByte);
   const std::span<std::byte> to = bytes_of(copy);
   std::memcpy(to.data(), memory.data(), memory.nbytes());
   std::memset(to.data() + memory.nbytes(), 0, to.size() - memory.nbytes());
-  int64_t offset = used_;
-  if (free.empty()) {
-    used_ += bytes;
-  } else {
-    offset = free.back();
-    free.pop_back();
-  }
-  std::shared_ptr<Swapped> swapped(new Swapped(shared_from_this(), offset, copy, before));
-  copies_.push_back({disk_->write(offset, to), copy});
+  std::shared_ptr<Swapped> swapped(new Swapped(shared_from_this(), *offset, copy, before));
+  swapped->writing_ = disk_->write(*offset, to);
+  copies_.push_back({swapped->writing_, copy});
   bytes_copied_ += bytes;
   bytes_written_ += bytes;
   while (options_.most_copied >= 0 && bytes_copied_ > options_.most_copied) finish_oldest();
@@ -79,7 +99,7 @@ Swapped::Swapped(std::shared_ptr<SwapSpace> space, int64_t offset, const at::Ten
 
 Swapped::~Swapped() {
   if (reading_.id != 0) space_->disk_->drain();  // the memory belongs to the read
-  space_->free_[bytes_].push_back(offset_);
+  space_->give_back(offset_, bytes_);
 }
 
 void Swapped::start_in() {
@@ -100,6 +120,7 @@ c10::Storage Swapped::memory() {
     next->start_in();
     ahead -= next->bytes_;
   }
+  space_->disk_->wait(std::exchange(writing_, {}));
   space_->disk_->wait(std::exchange(reading_, {}));
   return memory_.storage();
 }

@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,14 +62,15 @@ class SwapSpace : public std::enable_shared_from_this<SwapSpace> {
     at::Tensor memory;
   };
   void finish_oldest();
+  std::optional<int64_t> take(int64_t bytes);
+  void give_back(int64_t offset, int64_t bytes);
 
   const SwapOptions options_;
   std::unique_ptr<disk::Disk> disk_;
   std::deque<Copy> copies_;  // oldest first
   size_t num_of_last_part_ = 0;
   int64_t bytes_copied_ = 0, bytes_written_ = 0, bytes_read_ = 0;
-  int64_t used_ = 0;                              // bytes from the beginning that were ever used
-  std::map<int64_t, std::vector<int64_t>> free_;  // offsets of free places by their bytes
+  std::map<int64_t, int64_t> free_;  // bytes of free places by offset; none touches the next
 };
 
 // Memory that was moved to a disk.
@@ -81,7 +83,8 @@ class Swapped {
   bool is_in_memory() const { return memory_.defined() || !copy_.expired(); }
   // Starts to read the memory, unless it is in memory or being read. Memory whose copy is still there is not read.
   void start_in();
-  // Returns the memory, once it is read. Starts to read SwapOptions::ahead bytes of what is needed after it.
+  // Returns the memory once no transfer uses it; the caller may change it. Starts to read SwapOptions::ahead bytes of
+  // what is needed after it.
   c10::Storage memory();
 
  private:
@@ -93,7 +96,7 @@ class Swapped {
   c10::weak_intrusive_ptr<c10::TensorImpl> copy_;  // until it is written
   const std::weak_ptr<Swapped> before_;
   at::Tensor memory_;
-  disk::Ticket reading_;
+  disk::Ticket writing_, reading_;
 };
 
 }  // namespace braid::param

@@ -8,7 +8,7 @@
 namespace braid::plan {
 namespace {
 
-// Copies of tensors begin at blocks of the disk and fill them, and two segments have no more tensors than this.
+// Copies of tensors begin at blocks of the disk and fill them. Two segments have about as many tensors as this.
 constexpr double kBlockOfDisk = 4096, kTensors = 48;
 
 // Returns the most that a block keeps, or the input of recomputed blocks.

@@ -4,12 +4,13 @@
 #include <filesystem>
 
 #include "braid/optim/element_rule.h"
+#include "braid/param/memory_account.h"
 #include "braid/plan/nominal_cluster.h"
 
 namespace braid::train {
 namespace {
 
-constexpr int64_t kLeastSwapSpace = int64_t{16} << 20;
+constexpr int64_t kLeastSwapSpace = int64_t{16} << 20;  // small tensors of many sizes leave gaps
 
 param::Kept kept(Tier tier) { return tier == Tier::Disk ? param::Kept::OnDisk : param::Kept::InMemory; }
 
@@ -41,9 +42,8 @@ std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbat
   return space;
 }
 
-std::shared_ptr<param::SwapSpace> swap_space(RunSpec spec) {
-  if (spec.memory.activations != Tier::Disk) return nullptr;
-  disk::Options place = disk_place(spec);
+int64_t swap_bytes(RunSpec spec) {
+  if (spec.memory.activations != Tier::Disk) return 0;
   spec.memory.activations = Tier::Resident;
   auto prediction = plan::nominal_prediction(spec);
   if (!prediction) {  // a schedule that is a file; GPipe keeps the most
@@ -52,8 +52,16 @@ std::shared_ptr<param::SwapSpace> swap_space(RunSpec spec) {
     prediction = plan::nominal_prediction(spec);
   }
   const int64_t most = prediction ? prediction->fullest().activations : 0;
-  place.bytes = most + most / 4 + kLeastSwapSpace;
-  return std::make_shared<param::SwapSpace>(param::SwapOptions{.place = place});
+  return most + most / 4 + kLeastSwapSpace;
+}
+
+std::shared_ptr<param::SwapSpace> swap_space(const RunSpec& spec) {
+  const int64_t bytes = swap_bytes(spec);
+  if (bytes == 0) return nullptr;
+  param::install_memory_accounting();  // says which memory is activations
+  param::SwapOptions options{.place = disk_place(spec)};
+  options.place.bytes = bytes;
+  return std::make_shared<param::SwapSpace>(options);
 }
 
 }  // namespace braid::train

@@ -1,6 +1,8 @@
 // Activations on disk: the bits of training in memory on every layout, and what memory holds between the passes.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
 #include "tests/train/layout_run.h"
@@ -36,6 +38,12 @@ void expect_same_bits(const RunSpec& spec) {
   EXPECT_EQ(got.losses, want.losses);
   EXPECT_EQ(got.grad_norms, want.grad_norms);
   EXPECT_TRUE(same_bits(got.params, want.params));
+  std::atomic<int64_t> written = 0;
+  on_every_rank(on_disk(spec), [&](Trainer& trainer) {
+    trainer.step();
+    written += trainer.model().activations_on_disk()->bytes_written();
+  });
+  EXPECT_GT(written, 0);
 }
 
 TEST_F(DiskActivations, HaveTheBitsOfMemoryForEveryFamilyAndRecomputation) {
@@ -109,7 +117,7 @@ int64_t most_activations(const RunSpec& spec) {
     const param::SwapSpace* const space = trainer.model().activations_on_disk();
     if (space) {
       EXPECT_GT(space->bytes_written(), 0);
-      EXPECT_LE(space->bytes_read(), space->bytes_written());
+      EXPECT_GT(space->bytes_read(), 0);
     }
   });
   return most;

@@ -19,6 +19,7 @@
 #include "braid/spec/partition.h"
 #include "braid/spec/problems.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/disk_spaces.h"
 #include "braid/train/run.h"
 
 namespace braid::cli {
@@ -58,6 +59,7 @@ std::optional<HostMemoryUse> predicted_use(const RunSpec& spec, const RunRoom& r
   // The prediction puts all ranks on one node, so its offloaded bytes are those of all ranks.
   int64_t& offloaded = spec.memory.optimizer == Tier::Disk ? use.on_disk : use.offloaded;
   offloaded = prediction.offloaded_bytes / mesh.num_ranks() * ranks_of_mesh;
+  use.on_disk += train::swap_bytes(spec) * ranks_of_mesh;
   return use;
 }
 
@@ -151,7 +153,7 @@ int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
 
 // Adds what is wrong with the folders of scratch files. Returns the bytes of those in the run's folder.
 int64_t add_scratch_problems(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
-  if (spec.memory.optimizer != Tier::Disk) return 0;
+  if (spec.memory.optimizer != Tier::Disk && spec.memory.activations != Tier::Disk) return 0;
   const std::optional<HostMemoryUse> use = predicted_use(spec, room);
   if (!use) return 0;
   disk::Options scratch{.folders = spec.memory.paths, .bytes = use->on_disk};
