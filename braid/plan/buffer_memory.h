@@ -6,13 +6,18 @@
 namespace braid::plan {
 
 // Returns the bytes of a rank's exchange buffers under ZeRO 2 and 3, which stay allocated from microbatch to
-// microbatch, and of the units of gradients and weights that are moved between tiers, which are freed after their use.
+// microbatch, and of the units of gradients that are moved between tiers, which are freed after their use.
 // Only sharded and moved parameters count. A table is an embedding's weight. Under ZeRO the buffers hold:
 //
 //   gradients to be reduce-scattered          those of three blocks' parameters and of each use of a table
 //   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
 //                                             those of the stages that sync.zero_gather "stage" keeps gathered
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
+
+// Returns the bytes of weights on other tiers that a rank has in memory when it holds most: the units in use and the
+// next ones. Of those on disk, as many units stay between uses as memory.limit_gb leaves space for, if all else than
+// parameters takes `beside` bytes (sync/unit_residency.h).
+double read_weight_bytes(const PlannedRun& run, const RankShare& share, double beside);
 
 // Returns the bytes of a rank's gradients under train.reduction "reproducible". A tree adds the m microbatches of an
 // update (param/grad_sink.h). It keeps log2(m) + 1 gradients of each use of a parameter, whole under every sync.zero.

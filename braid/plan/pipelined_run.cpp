@@ -244,6 +244,11 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     most_on_host = std::max(most_on_host, bytes_on(Tier::Host, spec_.memory, all));
     most_on_disk = std::max(most_on_disk, bytes_on(Tier::Disk, spec_.memory, all));
   }
+  for (int rank = 0; rank < layout.pipe; ++rank) {
+    RankMemory& memory = prediction.memory[rank];
+    memory.parameters +=
+        static_cast<int64_t>(read_weight_bytes(run, replica.shares[rank], static_cast<double>(memory.total())));
+  }
   const double most_offloaded = most_on_host > 0 ? most_on_host : most_on_disk;
   prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);
   if (most_on_host > 0) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
