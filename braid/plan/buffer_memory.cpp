@@ -100,17 +100,18 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   return moved + (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered * bytes.weights : 0);
 }
 
-double read_weight_bytes(const PlannedRun& run, const RankShare& share, double beside) {
+MovedWeights moved_weights(const PlannedRun& run, const RankShare& share, double beside) {
   const MemorySpec& memory = run.spec.memory;
-  if (is_resident(memory.parameters) || run.formulas != FormulaSet::Braid || share.blocks == 0) return 0;
+  if (is_resident(memory.parameters) || run.formulas != FormulaSet::Braid || share.blocks == 0) return {};
   const double of_weight = state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).weights;
   const double each_use = moved_unit_bytes(run, share, of_weight) - moved_unit_bytes(run, share, 0);
-  if (memory.parameters != Tier::Disk || memory.limit_gb == 0) return each_use;
+  if (memory.parameters != Tier::Disk || memory.limit_gb == 0) return {each_use};
   const double block = of_weight * in_units(run, share.block).all(), end = of_weight * end_in_use(run, share);
   const double left = static_cast<double>(bytes_for_parameters(limit_bytes(memory), static_cast<int64_t>(beside)));
-  if (left < block + std::max(block, end)) return each_use;
+  if (left < block + std::max(block, end)) return {each_use};
   const double all = of_weight * in_units(run, share.parameters).all();
-  return std::min(all, end + std::floor((left - end) / block) * block);
+  const double held = std::min(all, end + std::floor((left - end) / block) * block);
+  return {held, std::max(held == all ? all : held - 2 * block, 0.0) / all};
 }
 
 double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {

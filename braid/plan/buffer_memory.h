@@ -14,10 +14,14 @@ namespace braid::plan {
 //                                             those of the stages that sync.zero_gather "stage" keeps gathered
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
-// Returns the bytes of weights on other tiers that a rank has in memory when it holds most: the units in use and the
-// next ones. Of those on disk, as many units stay between uses as memory.limit_gb leaves space for, if all else than
-// parameters takes `beside` bytes (sync/unit_residency.h).
-double read_weight_bytes(const PlannedRun& run, const RankShare& share, double beside);
+// Weights of a rank on other tiers.
+struct MovedWeights {
+  double in_memory = 0;  // bytes when the rank holds most: the units in use, the next ones, and those that stay
+  double kept = 0;       // fraction of all that stays between uses
+};
+// Returns the weights of a rank all of whose other memory takes `beside` bytes. Weights on disk stay between uses as
+// far as memory.limit_gb leaves space (sync/unit_residency.h).
+MovedWeights moved_weights(const PlannedRun& run, const RankShare& share, double beside);
 
 // Returns the bytes of a rank's gradients under train.reduction "reproducible". A tree adds the m microbatches of an
 // update (param/grad_sink.h). It keeps log2(m) + 1 gradients of each use of a parameter, whole under every sync.zero.

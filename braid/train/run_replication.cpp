@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "braid/nn/kernels/product_bf16.h"
 #include "braid/plan/nominal_cluster.h"
 #include "braid/sync/make_replication.h"
 
@@ -11,7 +12,9 @@ namespace {
 
 sync::ParameterMemory parameter_memory(const RunSpec& spec, int pipe_rank) {
   if (spec.memory.parameters != Tier::Disk || spec.memory.limit_gb == 0) return {};
-  const auto prediction = plan::nominal_prediction(spec);
+  plan::Cluster cluster = plan::nominal_cluster(spec);
+  cluster.devices.front().bfloat16_products = kernels::has_product_bf16();
+  const auto prediction = plan::nominal_prediction(spec, cluster);
   if (!prediction) return {limit_bytes(spec.memory)};
   const plan::RankMemory& memory = prediction->memory[pipe_rank];
   return {limit_bytes(spec.memory), memory.total() - memory.parameters};
