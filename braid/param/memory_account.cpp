@@ -184,9 +184,7 @@ MemoryUse memory_use(int rank) {
   return use;
 }
 
-int64_t peak_beside_parameters(int rank) {
-  return gauges(rank).beside_parameters.peak.load(std::memory_order_relaxed);
-}
+int64_t peak_beside_parameters(int rank) { return gauges(rank).beside_parameters.peak.load(std::memory_order_relaxed); }
 
 std::string account_text(int rank) { return text_of(gauges(rank)); }
 

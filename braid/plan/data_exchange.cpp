@@ -29,8 +29,8 @@ double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
 }
 
 // Returns the seconds that the passes of a microbatch wait for weights and gradients that are moved block by block
-// while other blocks compute, in the mean. `held` is what this rank has of them. The weights that are kept are read once
-// in a step, the others for each pass.
+// while other blocks compute, in the mean. `held` is what this rank has of them. The weights that are kept are read
+// once in a step, the others for each pass.
 double moves_of_passes(const PlannedRun& run, const RankShare& share, const StateBytes& held, double kept_weights) {
   const MemorySpec& tiers = run.spec.memory;
   const double m = run.layout.microbatches;

@@ -1,7 +1,7 @@
 // Decides which units of parameters on disk stay in memory between their uses in a step, where memory.limit_gb leaves
 // space for them. The first step is traced, and each unit is read for each of its uses. Then the ranks agree on the
-// space, and later steps follow a table of moves (moves/residency.h), if it reads less. No unit stays between steps: the
-// update changes them on disk.
+// space, and later steps follow a table of moves (moves/residency.h), if it reads less. No unit stays between steps:
+// the update changes them on disk.
 //
 //   space = 98 % of the limit - peak of everything but parameters, as predicted or in the traced step
 #pragma once
