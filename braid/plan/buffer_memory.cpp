@@ -30,9 +30,10 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
 }
 
 // Returns what blocks j = 0, 1, 2 before the last of a stage add to its most: a unit of gradients more each, which is
-// computed, summed over ranks or written, while what the blocks before kept is freed.
-double units_of_blocks(double gradient, double kept) {
-  return std::max({gradient, 2 * gradient - kept, 3 * gradient - 2 * kept});
+// computed, summed over ranks or written, while what the blocks before kept is freed. Until the first of them ends, the
+// unit `written` of the microbatch before is being written.
+double units_of_blocks(double gradient, double kept, double written) {
+  return std::max({gradient + written, 2 * gradient - kept, 3 * gradient - 2 * kept});
 }
 
 double table_of(const PlannedRun& run, const RankShare& share) {
@@ -47,9 +48,9 @@ double end_in_use(const PlannedRun& run, const RankShare& share) {
 
 // Returns the units that a rank holds beside the most activations of a stage, in the head or in a block, if the weights
 // among them have `of_weight` bytes of an element. Weights: those of the blocks that run and of the next one, or of the
-// end of the model that runs. Gradients: those of blocks, of a table that the head has completed or whose second use is
-// to come, and of the table of the microbatch before, which is being written. Two chunks are added to a sum on disk at
-// a time.
+// end of the model that runs and of the next block. Gradients: those of blocks, of a table that the head has completed
+// or whose second use is to come, and of the table of the microbatch before, which is being written. Two chunks are
+// added to a sum on disk at a time.
 double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of_weight) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
@@ -57,6 +58,8 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of
   const ParameterSum block = in_units(run, share.block);
   const double table = table_of(run, share);
   const double end = end_in_use(run, share);
+  const bool adds = layout.microbatches > 1;
+  const double written = adds ? of_gradient * table : 0;
   const ActivationBytes x(spec, layout);
   double most = 0;
   for (const StageLoad& stage : layout.stages) {
@@ -66,14 +69,14 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of
     }
     const double kept = kept_bytes(x, stage) / std::max(stage.blocks, 1.0);
     const WorkingBytes working = working_bytes_at(run, x, stage);
-    const double in_block =
-        working.in_block + (at_once + 1) * of_weight * block.all() + units_of_blocks(of_gradient * block.count, kept);
-    const double in_head = working.in_head + of_weight * end;
+    const double in_block = working.in_block + (at_once + 1) * of_weight * block.all() +
+                            units_of_blocks(of_gradient * block.count, kept, written);
+    const double next = x.whole_logits ? block.all() : 0;  // in backward; chunks of logits are gone then
+    const double in_head = working.in_head + of_weight * (end + next) + written;
     most = std::max(most, std::max(in_block, in_head) - std::max(working.in_block, working.in_head));
   }
-  const bool adds = layout.microbatches > 1;
   const double chunks = adds && of_gradient > 0 ? 2 * std::ldexp(spec.memory.chunk_mb, 20) : 0;
-  return most + (adds ? 2 : 1) * of_gradient * table + chunks;
+  return most + of_gradient * table + chunks;
 }
 
 }  // namespace

@@ -47,13 +47,14 @@ LAYOUTS += [DISK, [*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bf
 LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "mesh.pipe=2", "checkpoint.async=true"]]
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
-LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"]]
+LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  # some parameters stay
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
             ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
+        [*BOTH, "memory.limit_gb=0.05", "mesh.data=2", "sync.zero=3"], [*BOTH, "memory.limit_gb=0.05", "mesh.pipe=2"],
         GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
         [*GRADIENTS, "mesh.data=2", "sync.zero=2"], [*BOTH, "mesh.tensor=2"],
         [*PARAMETERS, "train.microbatch=16", 'memory.recompute="full"'],
