@@ -10,6 +10,7 @@
 namespace braid::train {
 namespace {
 
+// Returns the limit of a rank that reads parameters from disk, and its predicted peak of all else.
 sync::ParameterMemory parameter_memory(const RunSpec& spec, int pipe_rank) {
   if (spec.memory.parameters != Tier::Disk || spec.memory.limit_gb == 0) return {};
   plan::Cluster cluster = plan::nominal_cluster(spec);
