@@ -43,7 +43,7 @@ endif()
 
 # The components below braid::core and braid::torch, each after those that it links.
 set(core_components base schedule model spec mesh layout plan data tokenize)
-set(torch_components device control disk comm launch param optim sync pipe ckpt module)
+set(torch_components device control disk moves comm launch param optim sync pipe ckpt module)
 
 # Installs braid::NAME with its headers: braid-NAME.cmake declares it, pkg-config knows it as PACKAGE.
 function(braid_install_library name package)

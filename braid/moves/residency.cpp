@@ -102,6 +102,13 @@ Moves Residency::clear() {
   return moves;
 }
 
+void Residency::plan_with(const Request& request) {
+  check(table_ && bytes_held_ == 0, "a table is replaced between steps");
+  request_ = request;
+  table_ = plan(planned(), request_);
+  follows_ = false;
+}
+
 void Residency::load(int chunk, Moves& moves) {
   held_[chunk] = true;
   bytes_held_ += trace_.chunks[chunk].bytes;

@@ -60,9 +60,14 @@ class Residency {
   // alone. The next begin_step() loads what the table begins with. REQUIRES: all uses have ended.
   Moves clear();
 
+  // Makes the table of the last step that ended for another request. REQUIRES: a step has ended; nothing is held.
+  void plan_with(const Request& request);
+
   bool holds(int chunk) const { return held_[chunk]; }  // in memory, or being loaded
   bool follows_table() const { return follows_; }       // false while a step is traced
   const std::optional<Table>& table() const { return table_; }
+  // Returns the step of the table; without uses if there is none.
+  Trace planned() const { return {trace_.chunks, planned_}; }
   int64_t bytes_held() const { return bytes_held_; }
   int64_t bytes_loaded() const { return bytes_loaded_; }  // since the start
 

@@ -37,6 +37,10 @@ at::Tensor empty_on_blocks(int64_t length, at::ScalarType type) {
                                    std::nullopt);
 }
 
+int64_t bytes_on_blocks(const at::Tensor& flat) {
+  return static_cast<int64_t>(flat.nbytes()) + (flat.numel() > 0 ? disk::kBlockBytes : 0);
+}
+
 std::span<std::byte> bytes_of(const at::Tensor& flat) {
   return {static_cast<std::byte*>(flat.mutable_data_ptr()), flat.nbytes()};
 }

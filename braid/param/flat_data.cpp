@@ -9,7 +9,6 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/param/block_memory.h"
-#include "braid/param/memory_account.h"
 #include "braid/param/releasable.h"
 
 namespace braid::param {
@@ -54,7 +53,8 @@ FlatLayout lay_out(std::vector<Parameter>& params, const std::vector<int>& block
 
 // Makes the views of sharded parameters unit by unit, so that no two units have memory at once.
 FlatData::FlatData(std::vector<Parameter>& params, const FlatLayout& layout, const Sharding& sharding,
-                   const at::TensorOptions& options, DiskTensors* disk) {
+                   const at::TensorOptions& options, DiskTensors* disk)
+    : units_are_(disk ? MemoryCategory::Parameters : MemoryCategory::Communication) {
   const bool is_sharded = sharding.what == Sharded::Parameters;
   const int64_t held = is_sharded ? layout.num_elements / sharding.parts : layout.num_elements;
   const at::ScalarType type = c10::typeMetaToScalarType(options.dtype());
@@ -84,7 +84,7 @@ FlatData::FlatData(std::vector<Parameter>& params, const FlatLayout& layout, con
 }
 
 void FlatData::allocate_unit(int number) {
-  const MemoryScope scope(MemoryCategory::Communication);
+  const MemoryScope scope(units_are_);
   restore_memory(units_[number].data);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braid/param/disk_tensors.h"
+#include "braid/param/memory_account.h"
 #include "braid/param/parameter.h"
 #include "braid/param/sharding.h"
 
@@ -64,6 +65,7 @@ class FlatData {
     std::string why_released;
   };
   at::Tensor flat_;
+  MemoryCategory units_are_;  // Communication if they are gathered from memory, Parameters if they are read from disk
   std::vector<Unit> units_;
   std::vector<HeldRange> held_;
 };

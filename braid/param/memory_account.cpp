@@ -35,7 +35,7 @@ struct Gauge {
 
 struct alignas(64) RankGauges {
   std::array<Gauge, kNumMemoryCategories> categories;
-  Gauge total;
+  Gauge total, beside_parameters;
   std::atomic<int64_t> limit{kNoLimit};
 };
 
@@ -65,6 +65,7 @@ struct alignas(64) Header {
     RankGauges& rank = gauges(tag.rank);
     rank.categories[static_cast<int>(tag.category)].add(change);
     rank.total.add(change);
+    if (tag.category != MemoryCategory::Parameters) rank.beside_parameters.add(change);
   }
 };
 
@@ -188,12 +189,15 @@ MemoryUse memory_use(int rank) {
   return use;
 }
 
+int64_t peak_beside_parameters(int rank) { return gauges(rank).beside_parameters.peak.load(std::memory_order_relaxed); }
+
 std::string account_text(int rank) { return text_of(gauges(rank)); }
 
 void reset_memory_peak(int rank) {
   RankGauges& of = gauges(rank);
   for (Gauge& gauge : of.categories) gauge.reset_peak();
   of.total.reset_peak();
+  of.beside_parameters.reset_peak();
 }
 
 }  // namespace braid::param

@@ -68,6 +68,8 @@ class MemoryScope {
 void limit_memory(int rank, int64_t bytes);
 
 MemoryUse memory_use(int rank);
+// Returns the peak of all categories but Parameters since reset_memory_peak.
+int64_t peak_beside_parameters(int rank);
 // Describes what a rank holds now, by category: "3.0 MiB (gradients 3.0 MiB)".
 std::string account_text(int rank);
 void reset_memory_peak(int rank);  // sets the peaks to the bytes in use now

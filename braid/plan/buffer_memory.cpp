@@ -31,24 +31,36 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
 }
 
 // Returns what blocks j = 0, 1, 2 before the last of a stage add to its most: a unit of gradients more each, which is
-// computed, summed over ranks or written, while what the blocks before kept is freed.
-double units_of_blocks(double gradient, double kept) {
-  return std::max({gradient, 2 * gradient - kept, 3 * gradient - 2 * kept});
+// computed, summed over ranks or written, while what the blocks before kept is freed. Until the first of them ends, the
+// unit `written` of the microbatch before is being written.
+double units_of_blocks(double gradient, double kept, double written) {
+  return std::max({gradient + written, 2 * gradient - kept, 3 * gradient - 2 * kept});
 }
 
-// Returns the units that a rank holds beside the most activations of a stage, in the head or in a block. Weights: those
-// of the blocks that run and of the next one, or of the end of the model that runs. Gradients: those of blocks, of a
-// table that the head has completed or whose second use is to come, and of the table of the microbatch before, which is
-// being written. Two chunks are added to a sum on disk at a time.
-double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
+double table_of(const PlannedRun& run, const RankShare& share) {
+  return std::min(static_cast<double>(run.layout.vocab) * run.spec.model.width / run.layout.tensor, share.ends.count);
+}
+
+// Returns the parameters of embedding and head that are used at once.
+double end_in_use(const PlannedRun& run, const RankShare& share) {
+  const bool two_tables = run.layout.pipe == 1 && run.spec.model.output_weights == OutputWeights::Untied;
+  return share.ends.all() - (two_tables ? table_of(run, share) : 0);
+}
+
+// Returns the units that a rank holds beside the most activations of a stage, in the head or in a block, if the weights
+// among them have `of_weight` bytes of an element. Weights: those of the blocks that run and of the next one, or of the
+// end of the model that runs and of the next block. Gradients: those of blocks, of a table that the head has completed
+// or whose second use is to come, and of the table of the microbatch before, which is being written. Two chunks are
+// added to a sum on disk at a time.
+double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of_weight) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const double of_weight = is_resident(spec.memory.parameters) ? 0 : bytes.weights;
   const double of_gradient = is_resident(spec.memory.gradients) ? 0 : bytes.gradients;
   const ParameterSum block = in_units(run, share.block);
-  const double table = std::min(static_cast<double>(layout.vocab) * spec.model.width / layout.tensor, share.ends.count);
-  const bool two_tables = layout.pipe == 1 && spec.model.output_weights == OutputWeights::Untied;
-  const double end = share.ends.all() - (two_tables ? table : 0);
+  const double table = table_of(run, share);
+  const double end = end_in_use(run, share);
+  const bool adds = layout.microbatches > 1;
+  const double written = adds ? of_gradient * table : 0;
   const ActivationBytes x(spec, layout);
   double most = 0;
   for (const StageLoad& stage : layout.stages) {
@@ -59,17 +71,17 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
     const bool frees = is_resident(spec.memory.activations);  // as backward goes on; others come and go
     const double kept = frees ? kept_bytes(x, stage) / std::max(stage.blocks, 1.0) : 0;
     const WorkingBytes working = working_bytes_at(run, x, stage);
-    const double in_block =
-        working.in_block + (at_once + 1) * of_weight * block.all() + units_of_blocks(of_gradient * block.count, kept);
-    const double in_head = working.in_head + of_weight * end;
+    const double in_block = working.in_block + (at_once + 1) * of_weight * block.all() +
+                            units_of_blocks(of_gradient * block.count, kept, written);
+    const double next = x.whole_logits ? block.all() : 0;  // in backward; chunks of logits are gone then
+    const double in_head = working.in_head + of_weight * (end + next) + written;
     const double forward = moved_activations(spec, x, stage).forward;
     const double in_forward = forward + 2 * of_weight * block.all();
     most = std::max(most,
                     std::max({in_block, in_head, in_forward}) - std::max({working.in_block, working.in_head, forward}));
   }
-  const bool adds = layout.microbatches > 1;
   const double chunks = adds && of_gradient > 0 ? 2 * std::ldexp(spec.memory.chunk_mb, 20) : 0;
-  return most + (adds ? 2 : 1) * of_gradient * table + chunks;
+  return most + of_gradient * table + chunks;
 }
 
 }  // namespace
@@ -79,11 +91,11 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const ParameterSum all = in_units(run, share.parameters);
   if (all.all() == 0 || share.blocks == 0) return summed_copies_bytes(run, share);
   const bool moves_gradients = !is_resident(spec.memory.gradients),
-             moves_weights = !is_resident(spec.memory.parameters);
+             moves_weights = !is_resident(spec.memory.parameters), moves = moves_gradients || moves_weights;
   const bool sums_units = spec.sync.zero >= 2 && spec.train.reduction == Reduction::Fast && !moves_gradients;
   const bool gathers = spec.sync.zero == 3 && !moves_weights;
-  const double moved = moves_gradients || moves_weights ? moved_unit_bytes(run, share) : 0;
-  if (!sums_units && !gathers) return moved > 0 ? moved : summed_copies_bytes(run, share);
+  const double moved = moves ? moved_unit_bytes(run, share, 0) : 0;
+  if (!sums_units && !gathers) return moves ? moved : summed_copies_bytes(run, share);
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
   const ParameterSum block = in_units(run, share.block), ends = in_units(run, {.shared = share.ends});
   const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
@@ -94,6 +106,20 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
                               ? stages
                               : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
   return moved + (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered * bytes.weights : 0);
+}
+
+MovedWeights moved_weights(const PlannedRun& run, const RankShare& share, double beside) {
+  const MemorySpec& memory = run.spec.memory;
+  if (is_resident(memory.parameters) || run.formulas != FormulaSet::Braid || share.blocks == 0) return {};
+  const double of_weight = state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).weights;
+  const double each_use = moved_unit_bytes(run, share, of_weight) - moved_unit_bytes(run, share, 0);
+  if (memory.parameters != Tier::Disk || memory.limit_gb == 0) return {each_use};
+  const double block = of_weight * in_units(run, share.block).all(), end = of_weight * end_in_use(run, share);
+  const double left = static_cast<double>(bytes_for_parameters(limit_bytes(memory), static_cast<int64_t>(beside)));
+  if (left < block + std::max(block, end)) return {each_use};
+  const double all = of_weight * in_units(run, share.parameters).all();
+  const double held = std::min(all, end + std::floor((left - end) / block) * block);
+  return {held, std::max(held == all ? all : held - 2 * block, 0.0) / all};
 }
 
 double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {

@@ -29,11 +29,13 @@ double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
 }
 
 // Returns the seconds that the passes of a microbatch wait for weights, gradients and activations that are moved block
-// by block while other blocks compute. `held` is what this rank has of weights and gradients.
-double moves_of_passes(const PlannedRun& run, const RankShare& share, const StateBytes& held) {
+// by block while other blocks compute, in the mean. `held` is what this rank has of weights and gradients. The weights
+// that are kept are read once in a step, the others for each pass.
+double moves_of_passes(const PlannedRun& run, const RankShare& share, const StateBytes& held, double kept_weights) {
   const MemorySpec& tiers = run.spec.memory;
   const double m = run.layout.microbatches;
-  const double weights = move_seconds(run, tiers.parameters, {.read = held.weights + held.frozen});
+  const double read = 1 - kept_weights * (2 * m - 1) / (2 * m);
+  const double weights = move_seconds(run, tiers.parameters, {.read = read * (held.weights + held.frozen)});
   const double sums = move_seconds(run, tiers.gradients, {(m - 1) / m * held.gradients, held.gradients});
   const double forward = share.passes.forward.total();
   const double backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
@@ -168,7 +170,7 @@ int num_updates(const PlannedRun& run) {
   return std::max(run.layout.microbatches / group, 1);
 }
 
-double data_seconds(const PlannedRun& run, const RankShare& share) {
+double data_seconds(const PlannedRun& run, const RankShare& share, double kept_weights) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const int zero = spec.sync.zero;
   Exchange x;
@@ -183,8 +185,8 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
                        weights - unread_bytes(part, spec)});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
-  const double moves =
-      layout.microbatches * moves_of_passes(run, share, held_bytes(spec, layout, formulas, share.parameters));
+  const StateBytes held = held_bytes(spec, layout, formulas, share.parameters);
+  const double moves = layout.microbatches * moves_of_passes(run, share, held, kept_weights);
   if (x.parts.empty()) return moves;
   x.forward = share.passes.forward.total();
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();

@@ -64,7 +64,9 @@ int num_updates(const PlannedRun& run);
 // The last bucket is never hidden: one block's part of the exchange. On a single CPU host (DeviceGroup::shared_cores)
 // nothing overlaps, because exchanges occupy the cores that compute. Experts are exchanged after all other parameters,
 // over the ranks that hold copies of them.
-double data_seconds(const PlannedRun& run, const RankShare& share);
+//
+// `kept_weights` is the fraction of offloaded weights that stays between its uses in a step. The rest is read for each.
+double data_seconds(const PlannedRun& run, const RankShare& share, double kept_weights = 0);
 
 // Returns the seconds of the optimizer's step. It writes weights, accesses gradients three times (norm, update,
 // zeroing), and reads and writes optimizer states. With ZeRO a rank updates only its shard. The gradient norm is

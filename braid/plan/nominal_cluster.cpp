@@ -1,6 +1,7 @@
 #include "braid/plan/nominal_cluster.h"
 
 #include <exception>
+#include <utility>
 
 #include "braid/plan/predict_run.h"
 #include "braid/spec/partition.h"
@@ -25,8 +26,12 @@ Cluster nominal_cluster(const RunSpec& spec) {
 }
 
 std::optional<Prediction> nominal_prediction(RunSpec spec) {
-  if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
   const Cluster cluster = nominal_cluster(spec);
+  return nominal_prediction(std::move(spec), cluster);
+}
+
+std::optional<Prediction> nominal_prediction(RunSpec spec, const Cluster& cluster) {
+  if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
   if (!prediction_problems(spec, cluster).empty()) return std::nullopt;
   try {
     return predict_run(spec, cluster);

@@ -16,5 +16,7 @@ Cluster nominal_cluster(const RunSpec& spec);
 // Returns the prediction of a run on its nominal cluster, a measured partition taken as an even one. Returns nothing if
 // the run cannot be predicted, for example because its schedule is a file; the run itself may still be possible.
 std::optional<Prediction> nominal_prediction(RunSpec spec);
+// The same on `cluster`.
+std::optional<Prediction> nominal_prediction(RunSpec spec, const Cluster& cluster);
 
 }  // namespace braid::plan

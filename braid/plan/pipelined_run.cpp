@@ -199,14 +199,17 @@ StepSeconds PipelinedRun::pipeline_seconds(const Replica& replica, const Pipelin
   return seconds;
 }
 
-void PipelinedRun::add_exchanges(const Replica& replica, StepSeconds& seconds) const {
+void PipelinedRun::add_exchanges(const Replica& replica, Prediction& prediction) const {
+  StepSeconds& seconds = prediction.seconds;
   const PlannedRun run = planned(replica);
   const int updates = num_updates(run);
   const double crowd = std::max(ranks_per_core(run), 1.0);
   for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
     if (replica.repeats[rank]) continue;
     const RankShare& share = replica.shares[rank];
-    seconds.data = std::max(seconds.data, updates * data_seconds(run, share));
+    const RankMemory& memory = prediction.memory[rank];
+    const double kept = moved_weights(run, share, static_cast<double>(memory.total() - memory.parameters)).kept;
+    seconds.data = std::max(seconds.data, updates * data_seconds(run, share, kept));
     seconds.optimizer = std::max(seconds.optimizer, updates * (crowd * optimizer_seconds(run, share)));
   }
   seconds.data += tied_seconds(run, last_rank(replica.layout, traits_));
@@ -244,6 +247,11 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
     most_on_host = std::max(most_on_host, bytes_on(Tier::Host, spec_.memory, all));
     most_on_disk = std::max(most_on_disk, bytes_on(Tier::Disk, spec_.memory, all));
   }
+  for (int rank = 0; rank < layout.pipe; ++rank) {
+    RankMemory& memory = prediction.memory[rank];
+    memory.parameters +=
+        static_cast<int64_t>(moved_weights(run, replica.shares[rank], static_cast<double>(memory.total())).in_memory);
+  }
   const double most_offloaded = most_on_host > 0 ? most_on_host : most_on_disk;
   prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);
   if (most_on_host > 0) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
@@ -255,8 +263,8 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   Prediction prediction;
   for (const Replica& replica : replicas_) {
     Prediction one = replica.pipelined;
-    add_exchanges(replica, one.seconds);
     add_states(replica, one);
+    add_exchanges(replica, one);
     prediction = prediction.memory.empty() ? std::move(one) : of_both_replicas(std::move(prediction), std::move(one));
   }
   const PlannedRun run = planned(replicas_.front());

@@ -59,7 +59,7 @@ class PipelinedRun {
   PlannedRun planned(const Replica& replica) const { return {spec_, cluster_, formulas_, replica.layout, rates_}; }
   void add_replica(RunLayout layout, const PredictOptions& options);
   StepSeconds pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const;
-  void add_exchanges(const Replica& replica, StepSeconds& seconds) const;
+  void add_exchanges(const Replica& replica, Prediction& prediction) const;  // after add_states()
   void add_states(const Replica& replica, Prediction& prediction) const;
 
   RunSpec spec_;

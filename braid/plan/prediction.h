@@ -10,7 +10,7 @@ namespace braid::plan {
 // The predicted peak memory of a rank in bytes, by category. The values are those of the moment when their sum is
 // largest.
 struct RankMemory {
-  int64_t parameters = 0;  // weights in the type in which the model computes
+  int64_t parameters = 0;  // weights in the type in which the model computes; of those on disk, what is in memory
   int64_t gradients = 0;
   int64_t moments = 0;        // all states of the optimizer, with float32 masters of 16-bit weights
   int64_t activations = 0;    // saved for backward, and working memory of backward

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -45,6 +46,13 @@ struct MemorySpec {
 
   bool operator==(const MemorySpec&) const = default;
 };
+
+// Returns memory.limit_gb in bytes.
+inline int64_t limit_bytes(const MemorySpec& memory) { return std::llround(std::ldexp(memory.limit_gb, 30)); }
+
+// Returns the bytes that a rank's limit leaves for parameters on disk to stay in memory during a step, beside all else
+// that it holds. 2 % of the limit stay free, since a peak may be predicted that much too low.
+constexpr int64_t bytes_for_parameters(int64_t limit, int64_t beside) { return limit - limit / 50 - beside; }
 
 // The [checkpoint] section: how checkpoints are written, and which of them are kept.
 struct CheckpointSpec {

@@ -48,8 +48,9 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const Replic
   }
   if (store.sharding().what != param::Sharded::Nothing) {
     check_one_group(store, "sharding");
+    BlockOrder order{std::move(parts.stage_of_block), std::move(parts.runs_backward)};
     return std::make_unique<Zero>(store, parts.unit_sink, groups,
-                                  BlockOrder{std::move(parts.stage_of_block), std::move(parts.runs_backward)});
+                                  ZeroOptions{std::move(order), parts.parameter_memory});
   }
   if (spec.replication == ReplicationKind::LocalSgd || spec.replication == ReplicationKind::DiLoCo) {
     check_one_group(store, "averaging of weights");

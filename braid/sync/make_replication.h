@@ -11,16 +11,18 @@
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/bucketed_all_reduce.h"
+#include "braid/sync/unit_residency.h"
 
 namespace braid::sync {
 
 struct ReplicationParts {
   param::ParamStore& store;
-  param::UnitSink* unit_sink = nullptr;  // sink of gradients that the store shards; else null
-  std::vector<int> stage_of_block = {};  // by block of the store: its stage, whose blocks run in sequence
-  std::vector<char> runs_backward = {};  // by block of the store: 1 if backward runs it; empty: it runs all
-  int ranks_per_replica = 1;             // neighbours in groups.replicas; 2 if stages are mirrored
-  int model_part = 0;                    // distinguishes ranks that hold different parts of a parameter
+  param::UnitSink* unit_sink = nullptr;   // sink of gradients that the store shards; else null
+  std::vector<int> stage_of_block = {};   // by block of the store: its stage, whose blocks run in sequence
+  std::vector<char> runs_backward = {};   // by block of the store: 1 if backward runs it; empty: it runs all
+  ParameterMemory parameter_memory = {};  // of parameters on disk
+  int ranks_per_replica = 1;              // neighbours in groups.replicas; 2 if stages are mirrored
+  int model_part = 0;                     // distinguishes ranks that hold different parts of a parameter
   uint64_t seed = 0;
   std::vector<SumGroup> sum_groups = {};  // of parameters split along one of kSampleAxes; reducers are null
   OptimizerSpec optimizer = {};           // optimizer of parameter servers

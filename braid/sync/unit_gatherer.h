@@ -4,26 +4,31 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/comm/op_name.h"
 #include "braid/param/param_store.h"
+#include "braid/sync/unit_residency.h"
 
 namespace braid::sync {
 
 class UnitGatherer {
  public:
-  // Both arguments outlive this. REQUIRES: `store` shards parameters.
-  UnitGatherer(param::ParamStore& store, Communicator& shards);
+  // `store` and `shards` outlive this. REQUIRES: `store` shards parameters.
+  UnitGatherer(param::ParamStore& store, Communicator& shards, const ParameterMemory& memory = {});
   ~UnitGatherer();
 
   // Collective: all ranks of the group call these methods in the same order. They throw CommError, and RunError if the
   // disk fails.
-  void prefetch(int block);  // starts to gather the block; call drop() if it is not acquired later
-  void acquire(int block);   // blocks until the block is whole
-  void release(int block);   // called once per acquire(); the last call frees the block
-  void drop();               // frees blocks that were prefetched but not acquired
+  std::optional<std::string> begin_step();  // returns the decision on units that stay in memory, once
+  void prefetch(int block);                 // starts to gather the block, unless UnitResidency decides when
+  void acquire(int block);                  // blocks until the block is whole
+  void release(int block);                  // called once per acquire(); the last call frees a block that does not stay
+  void end_step();                          // frees all blocks, those that were prefetched but not acquired too
 
   int64_t bytes_sent() const { return bytes_sent_; }
 
@@ -37,6 +42,8 @@ class UnitGatherer {
     Work work = {};
     comm::OpName name = {};  // of the gather
   };
+  void run(const moves::Moves& moves);
+  void start_due();
   void start(int unit);
   void gather(int unit, const at::Tensor& own);
   void wait_for_disk(int unit);
@@ -45,8 +52,11 @@ class UnitGatherer {
 
   param::ParamStore& store_;
   Communicator& shards_;
+  UnitResidency residency_;
   std::vector<Unit> units_;
+  std::deque<int> due_;  // units that may be read from disk now
   int64_t bytes_sent_ = 0;
+  int64_t bytes_read_ = 0;  // from disk in this step
 };
 
 // Returns "gradients of blocks.0.ln_1.weight ..": the first parameter stands for its unit.

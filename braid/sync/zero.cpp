@@ -18,12 +18,12 @@ int BlockOrder::next(int block, param::Phase phase) const {
   return runs ? next : -1;
 }
 
-Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, BlockOrder order)
-    : store_(store), groups_(groups), order_(std::move(order)) {
+Zero::Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, ZeroOptions options)
+    : store_(store), groups_(groups), order_(std::move(options.order)) {
   check(groups.shards.size() == store.sharding().parts && groups.shards.rank() == store.sharding().part,
         "the ranks that shard a copy are the parts of the store, in order");
   check((sink != nullptr) == store.shards_gradients(), "sharded gradients come unit by unit");
-  if (store.shards_parameters()) gatherer_.emplace(store, groups.shards);
+  if (store.shards_parameters()) gatherer_.emplace(store, groups.shards, options.memory);
   sink ? void(sums_.emplace(store, *sink, groups)) : plan_pieces();
 }
 
@@ -50,6 +50,12 @@ void Zero::plan_pieces() {
           {u, begin, begin + store_.units()[u].length(), 1, 1, {}, comm::OpName(cat("another use of ", param.name))});
     }
   }
+}
+
+void Zero::begin_step(int64_t) {
+  if (!gatherer_) return;
+  const std::optional<std::string> decision = gatherer_->begin_step();
+  if (decision && on_choice) on_choice(*decision);
 }
 
 void Zero::acquire(int block, param::Phase phase) {
@@ -87,7 +93,7 @@ void Zero::finish() {
   flush();
   sums_ ? sums_->finish() : finish_pieces();
   bytes_sent_ += add_tied_uses(store_, groups_.tied);
-  if (gatherer_) gatherer_->drop();
+  if (gatherer_) gatherer_->end_step();
 }
 
 void Zero::finish_pieces() {

@@ -39,12 +39,18 @@ struct BlockOrder {
   int next(int block, param::Phase phase) const;
 };
 
+struct ZeroOptions {
+  BlockOrder order;             // of the blocks of the store
+  ParameterMemory memory = {};  // of parameters on disk
+};
+
 class Zero final : public Replication {
  public:
   // `store`, `sink` and the members of `groups` outlive this. `sink` receives the gradients that the store shards; null
-  // if it shards none. `order` is that of the blocks of the store.
-  Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, BlockOrder order);
+  // if it shards none.
+  Zero(param::ParamStore& store, param::UnitSink* sink, ReplicaGroups groups, ZeroOptions options);
 
+  void begin_step(int64_t step) override;
   void acquire(int block, param::Phase phase) override;
   void release(int block, param::Phase phase) override;
   void ready(const param::Parameter& param) override;

@@ -68,7 +68,7 @@ RunSpec within_memory_limit(const RunSpec& given, const spec::HostLimits& limits
   RunSpec keeping = given;
   if (given.memory.recompute == spec::kAutoRecompute) keeping.memory.recompute = "none";
   if (given.memory.limit_gb == 0) return keeping;
-  const auto limit = std::llround(std::ldexp(given.memory.limit_gb, 30));
+  const int64_t limit = limit_bytes(given.memory);
   const auto is_legal = [&](const RunSpec& spec) { return spec::problems(spec, limits).empty(); };
   RunSpec resident = given;
   for (const plan::DiskTier& each : plan::disk_tiers().back()) {

@@ -124,7 +124,7 @@ RunEnd train_on(const SharedByRanks& shared, const RunWorld& world) {
 RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   const RunSpec& spec = shared.start.spec;
   param::account_memory_to(world.rank());
-  param::limit_memory(world.rank(), std::llround(std::ldexp(spec.memory.limit_gb, 30)));
+  param::limit_memory(world.rank(), limit_bytes(spec.memory));
   param::reset_memory_peak(world.rank());
   enter_device(spec);
   if (comm::RankActivity* activity = world.activity()) activity->begin_storage("start");

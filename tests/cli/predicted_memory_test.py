@@ -47,7 +47,7 @@ LAYOUTS += [DISK, [*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bf
 LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "mesh.pipe=2", "checkpoint.async=true"]]
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
-LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"]]
+LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  # some parameters stay
 ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
@@ -62,6 +62,7 @@ if os.environ.get("BRAID_FULL"):
             ['memory.recompute="full"'], ['memory.recompute="selective"'], ['memory.recompute="blocks:0+2-3/2"'],
             ['train.dtype="bfloat16"', "train.batch=4"], ['train.reduction="reproducible"'],
             ["model.layers=1", "model.vocab=40000"])],
+        [*BOTH, "memory.limit_gb=0.05", "mesh.data=2", "sync.zero=3"], [*BOTH, "memory.limit_gb=0.05", "mesh.pipe=2"],
         GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
         [*GRADIENTS, "mesh.data=2", "sync.zero=2"], [*BOTH, "mesh.tensor=2"],
         [*PARAMETERS, "train.microbatch=16", 'memory.recompute="full"'],

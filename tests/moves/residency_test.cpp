@@ -112,6 +112,23 @@ TEST(Residency, StepThatDiffersIsTraced) {
   EXPECT_EQ(residency.table()->uses_per_step, 3);
 }
 
+TEST(Residency, TableIsMadeAnewForAnotherRequest) {
+  const Trace trace = small_trace(4);
+  Residency residency(trace.chunks, {1000});
+  Memory traced(trace.chunks, 1000);
+  run_step(residency, traced, trace.uses);
+  traced.run(residency.clear());
+  const Request request{20, Policy::NextUse, StepEnd::Drop};
+  residency.plan_with(request);
+  EXPECT_EQ(residency.planned().uses, trace.uses);
+  Memory memory(trace.chunks, request.capacity);
+  for (int step = 0; step < 3; ++step) {
+    run_step(residency, memory, trace.uses);
+    memory.run(residency.clear());
+    EXPECT_DOUBLE_EQ(memory.take_loaded(), loaded_bytes(trace, plan(trace, request)));
+  }
+}
+
 // Steps with drawn changes: whatever differs, every use finds its chunks and memory keeps its capacity.
 TEST(Residency, AnyStepRuns) {
   Dice dice(7);

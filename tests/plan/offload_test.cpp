@@ -1,6 +1,9 @@
 // The optimizer's states on the host or its disk: what leaves the device, and what that takes.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "braid/layout/parameters.h"
 #include "braid/plan/cluster_presets.h"
 #include "braid/plan/data_exchange.h"
 #include "braid/plan/predict_run.h"
@@ -49,7 +52,8 @@ TEST(Offload, MovesGradientsAndParametersToo) {
   RunSpec there = here;
   there.memory.gradients = there.memory.parameters = Tier::Disk;
   const Prediction moved = predict_run(there, node());
-  EXPECT_EQ(moved.memory[0].parameters, 0);
+  EXPECT_GT(moved.memory[0].parameters, 0);
+  EXPECT_LT(moved.memory[0].parameters, kept.memory[0].parameters);
   EXPECT_EQ(moved.memory[0].gradients, 0);
   EXPECT_EQ(moved.memory[0].activations, kept.memory[0].activations);
   EXPECT_EQ(moved.offloaded_bytes - kept.offloaded_bytes, 8 * (kept.memory[0].parameters + kept.memory[0].gradients));
@@ -74,6 +78,31 @@ TEST(Offload, MovesOfPassesThatComputationDoesNotHideCount) {
   EXPECT_LE(exposed, moves);
   EXPECT_GE(exposed, moves - known.seconds.compute);
   EXPECT_GT(exposed, 0);
+}
+
+// Weights stay between uses in the memory that a limit leaves, and are then read once in a step.
+TEST(Offload, WeightsStayWhereTheLimitLeavesMemory) {
+  RunSpec run = run_to(Tier::Disk);
+  run.mesh.data = 1;
+  run.memory.gradients = run.memory.parameters = Tier::Disk;
+  const Prediction each_use = predict_run(run, node());
+  const double all = 2 * static_cast<double>(layout::count_params(run.model));
+  const double least = static_cast<double>(each_use.most_bytes());
+  double seconds = each_use.seconds.data;
+  for (const double part : {0.5, 1.1}) {
+    run.memory.limit_gb = std::ldexp((least + part * all) / 0.98, -30);
+    const Prediction kept = predict_run(run, node());
+    RankMemory memory = each_use.memory[0];
+    memory.parameters = kept.memory[0].parameters;
+    EXPECT_EQ(kept.memory[0], memory);
+    EXPECT_GT(memory.parameters, each_use.memory[0].parameters);
+    EXPECT_LE(static_cast<double>(memory.total()), least + part * all);
+    EXPECT_LT(kept.seconds.data, seconds);
+    seconds = kept.seconds.data;
+  }
+  EXPECT_NEAR(static_cast<double>(predict_run(run, node()).memory[0].parameters), all, 0.01 * all);
+  run.memory.limit_gb = std::ldexp(least, -30);  // less than the margin of a limit
+  EXPECT_EQ(predict_run(run, node()).memory, each_use.memory);
 }
 
 // 12 bytes of each parameter each way: over each device's own link at once, or all of a node one way after the other.

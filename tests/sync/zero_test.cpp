@@ -54,7 +54,7 @@ struct Rank {
     } else {
       sink = reduction == Reduction::Fast ? param::accumulating_sink(store) : param::tree_sink(store);
     }
-    zero.emplace(store, unit_sink, ReplicaGroups{world, *shards, *copies, *alone}, BlockOrder{{0, 0, 0}});
+    zero.emplace(store, unit_sink, ReplicaGroups{world, *shards, *copies, *alone}, ZeroOptions{{{0, 0, 0}}});
     sink->on_ready = [this](const param::Parameter& param) { zero->ready(param); };
   }
 
