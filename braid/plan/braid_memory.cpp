@@ -133,12 +133,19 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
       element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
   logits = element * rows * static_cast<double>(layout.vocab) / t;
   // In reproducible mode the limit is that of all ranks' columns (nn/language_head.h).
-  const double ranks = spec.train.reduction == Reduction::Reproducible ? t : 1;
+  const bool by_value = account.sums == layout::TensorSums::ByValue;
+  const double ranks = by_value ? t : 1;
   whole_logits = logits * ranks <= kMostLogits;
-  if (sums_wide(spec)) head_everything += rows * model.width * (kSingle - element);
+  if (by_value && layout.tensor > 1 && element < kSingle) {
+    widened = kSingle * layout.tokens * model.width;
+    head_everything += rows * model.width * (kSingle - element);
+  }
+  head_product = {rows, static_cast<double>(model.width), static_cast<double>(layout.vocab) / t};
   const double number = std::max(kSingle, element);
   if (whole_logits) logits += rows * (kTargetNumbers * number + kTokenBytes / 2);
-  if (!whole_logits) logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
+  if (whole_logits) return;
+  logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
+  head_product.rows = logits / (element * head_product.outputs);
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {

@@ -3,6 +3,7 @@
 
 #include "braid/plan/context_memory.h"
 #include "braid/plan/data_exchange.h"
+#include "braid/plan/product_copies.h"
 
 namespace braid::plan {
 
@@ -28,6 +29,7 @@ struct ActivationBytes {
   double hidden, qkv, heads, inner, activated;
   double all_tokens;      // the hidden state of all tokens; `hidden` has a rank's between products
   double gathered = 0;    // the same under sequence parallelism, else 0
+  double widened = 0;     // the same of all tokens in float32, if tensor ranks sum narrower types in it, else 0
   double exchanged = 0;   // in the order in which ranks exchange it, if sequences are not in that order
   double inner_sums = 0;  // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
   ContextMemory context;
@@ -40,6 +42,7 @@ struct ActivationBytes {
   double head_everything, head_selected;  // what the head keeps beside the logits
   double logits;                          // all logits, or one chunk of them
   bool whole_logits;
+  LayerProduct head_product;  // of the logits that are there at a time
 };
 
 // Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "braid/plan/block_work.h"
+#include "braid/plan/block_sizes.h"
+#include "braid/plan/product_copies.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
@@ -11,30 +12,29 @@ namespace {
 
 using Keeps = spec::Recompute::Keeps;
 
-constexpr double kSingleBytes = 4;
-
-// Returns the bytes that a weight gradient's product copies on CPUs if its factors, the layer's input and the gradient
-// of its output, have 16 bits. Both are copied to float32. If the CPU has bfloat16 products, only the input is copied,
-// in its own type (nn/kernels/product_bf16.h).
-double copied_factors(const PlannedRun& run, double input, double output) {
-  const DType type = run.spec.train.dtype;
-  const std::vector<DeviceGroup>& kinds = run.cluster.devices;
-  const double element = element_bytes(type);
-  if (element >= kSingleBytes || !kinds.front().shared_cores) return 0;
-  if (type == DType::BFloat16 && std::ranges::all_of(kinds, &DeviceGroup::bfloat16_products)) return input;
-  return (input + output) / element * kSingleBytes;
+// Returns true if full backwards leave weight gradients until the sum of their layer's input gradient travels.
+bool defers_to_sums(const PlannedRun& run) {
+  return run.layout.tensor > 1 && run.spec.mesh.tensor_overlap != OverlapChoice::Off;
 }
+
+// The products of a block on a rank.
+struct BlockProducts {
+  BlockProducts(const RunSpec& spec, const RunLayout& layout) {
+    const BlockSizes z(spec.model, layout.tensor);
+    const double n = layout.tokens, t = layout.tensor;
+    first = {n, z.h, (z.q + 2 * z.kv) / t};
+    behind_attention = {n, z.q / t, z.h};
+    up = {n * z.k, z.h, (z.gated ? 2 : 1) * z.f / t};
+    down = {n * z.k, z.f / t, z.h};
+  }
+  LayerProduct first, behind_attention, up, down;
+};
 
 }  // namespace
 
 bool waits_in_a_line(const PlannedRun& run) {
   const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
   return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
-}
-
-bool sums_wide(const RunSpec& spec) {
-  return spec.train.reduction == Reduction::Reproducible && spec.mesh.tensor > 1 &&
-         element_bytes(spec.train.dtype) < kSingleBytes;
 }
 
 double head_kept_bytes(const ActivationBytes& x, Keeps keeps) {
@@ -53,9 +53,9 @@ double block_working_bytes(const PlannedRun& run, const ActivationBytes& x, cons
   const bool own_graph = place.own_graph || run.spec.sync.zero == 3 || !is_resident(run.spec.memory.parameters);
   const bool takes_place = x.ends_in_norm && !own_graph;
   const double coming = place.gradient_is_ours && !takes_place ? x.hidden : 0;
-  const double rows = x.routed > 0 ? x.routed : x.all_tokens;  // input rows of the products
-  const double copied_feed = std::max(trained.up ? copied_factors(run, rows, x.inner) : 0,
-                                      trained.down ? copied_factors(run, x.activated, rows) : 0);
+  const BlockProducts products(run.spec, run.layout);
+  const double copied_feed = std::max(backward_copies(run, products.up, {.of_weight = trained.up}),
+                                      backward_copies(run, products.down, {.of_weight = trained.down}));
   const double sums = trained.down ? 0 : x.inner_sums;  // else they take the place of that product's input
   const double activated = selected || !trained.down ? 0 : x.activated;
   const double feed = std::max(x.activated + again_feed + 2 * x.routed + copied_feed + sums + x.gathered,
@@ -67,7 +67,7 @@ double block_working_bytes(const PlannedRun& run, const ActivationBytes& x, cons
   // LibTorch makes the gradients of queries, keys and values apart, and copies them together. Capped attention does
   // not.
   const double gradients = (run.spec.model.attention_cap > 0 ? 1 : 2) * x.qkv;
-  const double copied = trained.qkv ? copied_factors(run, x.all_tokens, x.qkv) : 0;
+  const double copied = backward_copies(run, products.first, {.of_weight = trained.qkv});
   const double around_first = x.gathered > 0 ? 2 * x.gathered + x.exchanged + x.qkv : 0;
   const double behind_last = x.heads + again_attention + x.gathered;
   // In reproducible mode the output's heads are copied for the weight pass (nn/head_groups.h).
@@ -78,7 +78,7 @@ double block_working_bytes(const PlannedRun& run, const ActivationBytes& x, cons
   const double dropped =
       run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient behind the mask, beside the incoming one
   // Then the input's gradient and the output's are float32, beside the rounded ones.
-  return coming + dropped + std::max(feed, attention) + (sums_wide(run.spec) ? 3 * x.all_tokens : 0);
+  return coming + dropped + std::max(feed, attention) + 1.5 * x.widened;
 }
 
 double head_pending_bytes(const ActivationBytes& x) {
@@ -91,8 +91,8 @@ double head_working_bytes(const PlannedRun& run, const ActivationBytes& x, const
       x.picks_rows && !x.whole_logits ? x.all_tokens : 0;  // an argument while chunks are computed
   const double head = (x.of_logits.of_input ? x.all_tokens : 0) + again + last_output +
                       (x.whole_logits ? 0 : x.logits) +
-                      (x.of_logits.of_weight ? copied_factors(run, x.all_tokens, x.logits) : 0);
-  const double freed = waits_in_a_line(run) ? 0 : x.all_tokens + x.logits;
+                      backward_copies(run, x.head_product, x.of_logits);
+  const double freed = waits_in_a_line(run) || defers_to_sums(run) ? 0 : x.all_tokens + x.logits;
   const double scattered = x.gathered > 0 && x.of_logits.of_input ? x.gathered + x.exchanged + x.hidden - freed : 0;
   return std::max(head, scattered);
 }

@@ -26,7 +26,4 @@ double head_pending_bytes(const ActivationBytes& tensors);
 // Returns true if weight gradients have a separate pass, and no rank has a second stage whose forward hides the wait.
 bool waits_in_a_line(const PlannedRun& run);
 
-// Returns true if tensor ranks sum 16-bit types in float32.
-bool sums_wide(const RunSpec& spec);
-
 }  // namespace braid::plan
