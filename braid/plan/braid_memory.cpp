@@ -68,12 +68,11 @@ double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
   return element_bytes(spec.train.dtype) * layout.tokens * spec.model.width / ranks;
 }
 
-// Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
-// wait with gathered inputs and gradients, beside the gradient that the stage returns. 0 without sequence parallelism,
-// where what waits is no more than what was kept.
+// Returns the bytes at the end of a separate pass of input gradients beyond what the stage kept before it: its products
+// wait with their inputs and gradients, beside the gradient that the stage returns.
 double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  if (x.gathered == 0 || !spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
-  return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.hidden;
+  if (!spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
+  return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.before_product();
 }
 
 // The borders of a rank's stages with those of other ranks.
@@ -128,24 +127,27 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   ends_in_norm = account.ends_in_norm;
   of_logits = account.of_logits;
   embedding_runs_backward = account.positions.runs_backward;
-  head_selected = element * account.last_norm.selected.elements.at(layout.extents);
-  head_everything =
-      element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
+  const double loss_input = element * account.loss_input.at(layout.extents);
+  head_selected = element * account.last_norm.selected.elements.at(layout.extents) + loss_input;
+  head_everything = element * account.last_norm.everything.elements.at(layout.extents) + loss_input;
   logits = element * rows * static_cast<double>(layout.vocab) / t;
   // In reproducible mode the limit is that of all ranks' columns (nn/language_head.h).
   const bool by_value = account.sums == layout::TensorSums::ByValue;
   const double ranks = by_value ? t : 1;
   whole_logits = logits * ranks <= kMostLogits;
-  if (by_value && layout.tensor > 1 && element < kSingle) {
-    widened = kSingle * layout.tokens * model.width;
-    head_everything += rows * model.width * (kSingle - element);
-  }
+  if (by_value && layout.tensor > 1 && element < kSingle) widened = kSingle * layout.tokens * model.width;
   head_product = {rows, static_cast<double>(model.width), static_cast<double>(layout.vocab) / t};
   const double number = std::max(kSingle, element);
   if (whole_logits) logits += rows * (kTargetNumbers * number + kTokenBytes / 2);
   if (whole_logits) return;
+  if (widened > 0) head_everything += widened - all_tokens;
   logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
   head_product.rows = logits / (element * head_product.outputs);
+}
+
+double ActivationBytes::before_product() const {
+  const double wider = widened > 0 ? widened / all_tokens : 1;
+  return wider * (gathered > 0 ? gathered + exchanged + hidden : all_tokens);
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
@@ -167,13 +169,14 @@ double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 }
 
 WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  const double of_head = load.head ? head_working_bytes(run, x, load) : 0;
+  const double of_head = load.head ? head_working_bytes(run, x) : 0;
   if (load.recompute.is_by_segments()) {
     return {.in_block = chain_memory(stage_chain(run, x, load), segments_of(load)).working, .in_head = of_head};
   }
   const Keeps keeps = load.recompute.keeps;
   const double skipped = skipped_blocks(x, load);
-  const double in_head = load.head ? head_kept_bytes(x, keeps) : 0;
+  const double waits = waits_in_a_line(run) ? head_pending_bytes(x) : 0;
+  const double in_head = load.head ? head_kept_bytes(x, keeps) - waits : 0;  // freed when blocks run
   const BlockPlace last{.keeps = keeps, .kind = static_cast<size_t>(load.last_kind), .gradient_is_ours = load.head};
   double block = load.blocks > skipped ? block_working_bytes(run, x, last) : 0;
   if (skipped > 0) block = std::max(block, forward_bytes(x, load) - kept_bytes(x, load) + in_head);

@@ -43,6 +43,11 @@ struct ActivationBytes {
   double logits;                          // all logits, or one chunk of them
   bool whole_logits;
   LayerProduct head_product;  // of the logits that are there at a time
+
+  // Returns the bytes of the gradient of a product's output between the sum over tensor ranks and the product.
+  double behind_product() const { return widened > 0 ? widened + all_tokens : gathered; }
+  // Returns the bytes of the gradient of a product's input, with those of its sum over tensor ranks.
+  double before_product() const;
 };
 
 // Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an

@@ -15,7 +15,7 @@ struct BlockPlace {
 // Returns the most bytes that the backward of a block holds beside what is kept or recomputed.
 double block_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const BlockPlace& place);
 // Returns the same of the head's backward. REQUIRES: the stage has the head.
-double head_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
+double head_working_bytes(const PlannedRun& run, const ActivationBytes& tensors);
 // Returns the most bytes that the forward of a block holds if nothing of it is kept.
 double forward_bytes(const ActivationBytes& tensors, const StageLoad& load);
 // Returns the bytes that the head keeps of a microbatch.

@@ -41,12 +41,9 @@ RecomputeChain stage_chain(const PlannedRun& run, const ActivationBytes& x, cons
     chain.blocks[i].at_border = pending + block_working_bytes(run, x, place);
     for (size_t part = block.first; part < block.last; ++part) pending += splits ? x.parts[part].pending : 0;
   }
-  if (load.head) chain.head_working = head_working_bytes(run, x, load);
+  if (load.head) chain.head_working = head_working_bytes(run, x);
   if (chain.first > 0) chain.least = forward_bytes(x, load);
-  // Products that wait for the weight gradients, with gathered inputs and gradients.
-  if (x.gathered > 0 && splits) {
-    chain.least = std::max(chain.least, pending_kept_bytes(x, load) + x.hidden);
-  }
+  if (splits) chain.least = std::max(chain.least, pending_kept_bytes(x, load) + x.before_product());
   return chain;
 }
 
