@@ -33,12 +33,36 @@ double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& 
   return element_bytes(spec.train.dtype) * kept.elements.at(layout.extents) + kSingle * kept.floats.at(layout.extents);
 }
 
+// Returns the number of stretches of rows whose sums a gradient of a vector is made of (nn/kernels/parallel_rows.h).
+double stretches_of(double rows) { return std::ceil(rows / std::max(16.0, rows / 64)); }
+
+// Returns the sums of the gradient of the bias in front of an activation.
+double inner_bias_sums(const RunSpec& spec, const RunLayout& layout) {
+  const BlockSizes z(spec.model, layout.tensor);
+  return z.gated ? 0 : kSingle * stretches_of(layout.tokens) * z.f / layout.tensor;
+}
+
+// Returns the sums that wait for the weight-gradient pass in place of gradients: of norms, unless they have the parts
+// of reproducible sums, and of the bias in front of an activation.
+double pending_sums(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
+  const bool by_value = layout.account->sums == layout::TensorSums::ByValue;
+  const double own_tokens = layout.tokens / (spec.mesh.sequence_parallel ? layout.tensor : 1);
+  double sums = 0;
+  for (const layout::ParamCount& param : part.params) {
+    const bool of_norm = param.op == model::OpKind::LayerNorm || param.op == model::OpKind::RmsNorm;
+    if (!of_norm || by_value || param.trained == model::Trained::No) continue;
+    sums += kSingle * stretches_of(own_tokens) * param.rows.at(layout.extents.all);
+  }
+  const bool activates = part.products.size() > 1 && part.attention_flops.at(layout.extents.all) == 0;
+  return sums + (activates ? inner_bias_sums(spec, layout) : 0);
+}
+
 PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
   const double masks = part.masked.at(layout.extents);
   const bool attends = part.attention_flops.at(layout.extents.all) > 0 && part.attends_backward;
   const double moved = attends ? context_memory(spec, layout).kept : 0;
   return {bytes_of(part.everything, spec, layout) + masks + moved, bytes_of(part.selected, spec, layout) + masks,
-          bytes_of(part.pending, spec, layout),
+          bytes_of(part.pending, spec, layout) + pending_sums(part, spec, layout),
           part.runs_backward ? 0 : 1 / static_cast<double>(layout.account->parts_of_layer())};
 }
 
@@ -114,7 +138,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
   inner = g * activated;
-  if (!z.gated) inner_sums = kSingle * std::ceil(layout.tokens / std::max(16.0, layout.tokens / 64)) * z.f / t;
+  inner_sums = inner_bias_sums(spec, layout);
   if (z.experts > 0) {
     routed = hidden * z.k;
     chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
@@ -179,6 +203,8 @@ WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& x, c
   const double in_head = load.head ? head_kept_bytes(x, keeps) - waits : 0;  // freed when blocks run
   const BlockPlace last{.keeps = keeps, .kind = static_cast<size_t>(load.last_kind), .gradient_is_ours = load.head};
   double block = load.blocks > skipped ? block_working_bytes(run, x, last) : 0;
+  // The last block's output stays beside the head's input if each block has a graph of its own.
+  if (load.head && has_own_graphs(run) && !x.ends_in_norm) block += x.hidden;
   if (skipped > 0) block = std::max(block, forward_bytes(x, load) - kept_bytes(x, load) + in_head);
   return {.in_block = std::max(waiting_at_end(run, x, load), block - in_head), .in_head = of_head};
 }

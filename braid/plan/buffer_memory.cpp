@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "braid/plan/braid_memory.h"
+#include "braid/plan/moved_units.h"
 
 namespace braid::plan {
 namespace {
@@ -27,44 +27,6 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
   if (run.layout.tensor <= model::num_kv_heads(model) || share.blocks == 0 || !adds) return 0;
   const double gradient = state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).gradients;
   return gradient * 2 * model::head_width(model) * model.width;
-}
-
-// Returns what blocks j = 0, 1, 2 before the last of a stage add to its most: a unit of gradients more each, which is
-// computed, summed over ranks or written, while what the blocks before kept is freed.
-double units_of_blocks(double gradient, double kept) {
-  return std::max({gradient, 2 * gradient - kept, 3 * gradient - 2 * kept});
-}
-
-// Returns the units that a rank holds beside the most activations of a stage, in the head or in a block. Weights: those
-// of the blocks that run and of the next one, or of the end of the model that runs. Gradients: those of blocks, of a
-// table that the head has completed or whose second use is to come, and of the table of the microbatch before, which is
-// being written. Two chunks are added to a sum on disk at a time.
-double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
-  const auto& [spec, cluster, formulas, layout, rates] = run;
-  const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const double of_weight = is_resident(spec.memory.parameters) ? 0 : bytes.weights;
-  const double of_gradient = is_resident(spec.memory.gradients) ? 0 : bytes.gradients;
-  const ParameterSum block = in_units(run, share.block);
-  const double table = std::min(static_cast<double>(layout.vocab) * spec.model.width / layout.tensor, share.ends.count);
-  const bool two_tables = layout.pipe == 1 && spec.model.output_weights == OutputWeights::Untied;
-  const double end = share.ends.all() - (two_tables ? table : 0);
-  const ActivationBytes x(spec, layout);
-  double most = 0;
-  for (const StageLoad& stage : layout.stages) {
-    int at_once = 1;  // blocks that are recomputed together
-    for (const auto& segment : recomputed_segments(stage.recompute, static_cast<int>(std::ceil(stage.blocks)))) {
-      at_once = std::max(at_once, segment.segment);
-    }
-    const double kept = kept_bytes(x, stage) / std::max(stage.blocks, 1.0);
-    const WorkingBytes working = working_bytes_at(run, x, stage);
-    const double in_block =
-        working.in_block + (at_once + 1) * of_weight * block.all() + units_of_blocks(of_gradient * block.count, kept);
-    const double in_head = working.in_head + of_weight * end;
-    most = std::max(most, std::max(in_block, in_head) - std::max(working.in_block, working.in_head));
-  }
-  const bool adds = layout.microbatches > 1;
-  const double chunks = adds && of_gradient > 0 ? 2 * std::ldexp(spec.memory.chunk_mb, 20) : 0;
-  return most + (adds ? 2 : 1) * of_gradient * table + chunks;
 }
 
 }  // namespace

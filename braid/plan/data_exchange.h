@@ -22,6 +22,8 @@ double offload_seconds(const PlannedRun& run, const StateBytes& held);
 struct RankShare {
   StageParameters parameters;
   double blocks = 0;       // number of blocks
+  bool embedding = false;  // true if it has the embedding
+  bool head = false;
   StageParameters block;   // parameters of one block
   ParameterSum ends;       // those outside of blocks
   ParameterSum both_uses;  // the tied table if the rank has both of its uses, else nothing

@@ -61,6 +61,10 @@ double attention_bytes(const PlannedRun& run, const ActivationBytes& x, TrainedM
 
 }  // namespace
 
+bool has_own_graphs(const PlannedRun& run) {
+  return run.spec.sync.zero == 3 || !is_resident(run.spec.memory.parameters);
+}
+
 bool waits_in_a_line(const PlannedRun& run) {
   const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
   return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
@@ -75,7 +79,7 @@ double block_working_bytes(const PlannedRun& run, const ActivationBytes& x, cons
   const bool selected = place.keeps == Keeps::Selected;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
   // Where blocks have graphs of their own, their outputs stay until then.
-  const bool own_graph = place.own_graph || run.spec.sync.zero == 3 || !is_resident(run.spec.memory.parameters);
+  const bool own_graph = place.own_graph || has_own_graphs(run);
   const bool takes_place = x.ends_in_norm && !own_graph;
   const double coming = place.gradient_is_ours && !takes_place ? x.hidden : 0;
   const double dropped =

@@ -101,6 +101,8 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     share.ends += end_parameters(parts, layout.stages[stage]);
     share.devices = layout.stages[stage].devices;
     share.blocks += layout.stages[stage].blocks;
+    share.embedding |= layout.stages[stage].embedding;
+    share.head |= layout.stages[stage].head;
     share.passes.forward += share_of_passes * passes.forward;
     share.passes.input_grad += share_of_passes * passes.input_grad;
     share.passes.weight_grad += share_of_passes * passes.weight_grad;
