@@ -203,8 +203,7 @@ WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& x, c
   const double in_head = load.head ? head_kept_bytes(x, keeps) - waits : 0;  // freed when blocks run
   const BlockPlace last{.keeps = keeps, .kind = static_cast<size_t>(load.last_kind), .gradient_is_ours = load.head};
   double block = load.blocks > skipped ? block_working_bytes(run, x, last) : 0;
-  // The last block's output stays beside the head's input if each block has a graph of its own.
-  if (load.head && has_own_graphs(run) && !x.ends_in_norm) block += x.hidden;
+  if (output_stays(run, x, load)) block += x.hidden;
   if (skipped > 0) block = std::max(block, forward_bytes(x, load) - kept_bytes(x, load) + in_head);
   return {.in_block = std::max(waiting_at_end(run, x, load), block - in_head), .in_head = of_head};
 }

@@ -36,6 +36,12 @@ UnitBytes units_of(const PlannedRun& run, const RankShare& share, double element
   return units;
 }
 
+// Returns the bytes that the stage frees with a block.
+double kept_by_block(const ActivationBytes& x, StageLoad stage) {
+  stage.embedding = stage.head = false;
+  return (kept_bytes(x, stage) - x.hidden) / std::max(stage.blocks, 1.0);
+}
+
 // Two units that wait to be written, the later first.
 using Waiting = std::array<double, 2>;
 
@@ -59,25 +65,33 @@ struct GradientBytes {
   double at_begin = 0, in_head = 0, in_block = 0;
 };
 
-GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const StageLoad& stage, double kept) {
+// Returns the bytes of the chunks by which a unit is added to its sum on disk.
+double chunk_bytes(const PlannedRun& run, double unit) {
+  if (run.layout.microbatches == 1 || unit == 0) return 0;
+  return 2 * (std::min(std::ldexp(run.spec.memory.chunk_mb, 20), unit) + static_cast<double>(chunk_alignment(0)));
+}
+
+// In the last microbatch a unit is added when the next one has a complete gradient. That is the head's table, and a
+// block's last product, unless a bias or a norm behind them comes first: then fewer activations are there.
+GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const ActivationBytes& x,
+                           const StageLoad& stage) {
   const double element = is_resident(run.spec.memory.gradients)
                              ? 0
                              : state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).gradients;
   const UnitBytes units = units_of(run, share, element, [](const ParameterSum& sum) { return sum.count; });
-  Waiting waiting = waiting_at_begin(run, share, units);
-  if (run.spec.train.reduction == Reduction::Reproducible) waiting[1] = 0;
-  const bool adds = run.layout.microbatches > 1;
-  const double chunks = adds && element > 0 ? 2 * (std::ldexp(run.spec.memory.chunk_mb, 20) +
-                                                   static_cast<double>(chunk_alignment(0)))
-                                            : 0;
-  const bool both = share.head && share.embedding;
-  GradientBytes bytes{.at_begin = waiting[0] + waiting[1]};
-  bytes.in_head = bytes.at_begin + units.head + units.tied + chunks;
-  if (stage.head) waiting = {units.head, both ? waiting[0] : units.tied};
-  if (run.spec.train.reduction == Reduction::Reproducible) waiting[1] = 0;
-  bytes.in_block = (both ? units.tied : 0) + std::max({units.block + waiting[0] + waiting[1],
-                                                       2 * units.block + waiting[0] - kept,
-                                                       3 * units.block - 2 * kept});
+  const bool is_fast = run.spec.train.reduction == Reduction::Fast;
+  const bool both = share.head && share.embedding, is_tied = units.tied > 0;
+  const double chunks = chunk_bytes(run, units.most());
+  const Waiting begin = waiting_at_begin(run, share, units);
+  const Waiting waiting = stage.head ? Waiting{units.head, both ? begin[0] : units.tied} : begin;
+  const double third = is_fast ? 1 : 0;  // a unit that is written while another is in flight
+  GradientBytes bytes{.at_begin = begin[0] + third * begin[1]};
+  bytes.in_head =
+      bytes.at_begin + units.head + units.tied + (is_tied ? std::max(0.0, chunks - x.all_tokens - x.logits) : chunks);
+  const double kept = kept_by_block(x, stage);
+  bytes.in_block = (both ? units.tied : 0) + (x.inner_sums > 0 ? std::max(0.0, chunks - x.activated) : chunks) +
+                   std::max({units.block + waiting[0] + third * waiting[1], 2 * units.block + waiting[0] - kept,
+                             3 * units.block - 2 * kept});
   return bytes;
 }
 
@@ -98,16 +112,18 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share) {
                                : state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).weights;
   const UnitBytes weights = units_of(run, share, of_weight, [](const ParameterSum& sum) { return sum.all(); });
   const ActivationBytes x(run.spec, run.layout);
-  const bool splits = spec::traits_of(run.spec.pipeline)->splits_backward;
+  const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
+  const bool splits = schedule.splits_backward && schedule.placement != schedule::StagePlacement::Mirrored;
   double most = 0;
   for (const StageLoad& stage : run.layout.stages) {
     if ((stage.embedding && !share.embedding) || (stage.head && !share.head)) continue;
-    const double kept = kept_bytes(x, stage) / std::max(stage.blocks, 1.0);
     const WorkingBytes working = working_bytes_at(run, x, stage);
-    const GradientBytes gradients = gradients_of(run, share, stage, kept);
+    const GradientBytes gradients = gradients_of(run, share, x, stage);
     const int at_once = most_at_once(stage);
-    const double blocks = std::min(at_once + 1.0, std::ceil(stage.blocks)) * weights.block;
-    const double in_block = working.in_block + blocks + (splits ? gradients.at_begin : gradients.in_block);
+    const bool has_next = at_once < stage.blocks;
+    const double next = has_next ? weights.block : stage.embedding ? weights.embedding + weights.tied : 0;
+    const double in_block = working.in_block + std::min<double>(at_once, std::ceil(stage.blocks)) * weights.block +
+                            next + (splits ? gradients.at_begin : gradients.in_block);
     const double in_head = working.in_head + weights.head + weights.tied + weights.block +
                            (splits ? gradients.at_begin : gradients.in_head);
     const double in_weight_pass = splits ? std::max(gradients.in_block, stage.head ? gradients.in_head : 0) : 0;

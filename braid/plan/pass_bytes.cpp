@@ -12,6 +12,11 @@ namespace {
 
 using Keeps = spec::Recompute::Keeps;
 
+// Returns true if each block has a graph of its own, as blocks have whose weights are gathered for them.
+bool has_own_graphs(const PlannedRun& run) {
+  return run.spec.sync.zero == 3 || !is_resident(run.spec.memory.parameters);
+}
+
 // Returns true if full backwards leave weight gradients until the sum of their layer's input gradient travels.
 bool defers_to_sums(const PlannedRun& run) {
   return run.layout.tensor > 1 && run.spec.mesh.tensor_overlap != OverlapChoice::Off;
@@ -51,8 +56,7 @@ double attention_bytes(const PlannedRun& run, const ActivationBytes& x, TrainedM
   // Attention of widened types repeats its forward.
   const double single = 4 / element_bytes(run.spec.train.dtype);
   const double gradients = multiplies_widened(run) ? single * 2 * (x.qkv + x.heads) : x.qkv;
-  const double core =
-      std::max(x.heads + gradients, x.context.working) + again + (copies_outputs ? x.heads : 0);
+  const double core = std::max(x.heads + gradients, x.context.working) + again + (copies_outputs ? x.heads : 0);
   const double last = x.behind_product() + x.heads + again + backward_copies(run, products.behind_attention);
   const double first = x.before_product() + (trained.qkv ? x.gathered + (selected ? x.hidden : 0) : 0) +
                        backward_copies(run, products.first, {.of_weight = trained.qkv});
@@ -61,8 +65,8 @@ double attention_bytes(const PlannedRun& run, const ActivationBytes& x, TrainedM
 
 }  // namespace
 
-bool has_own_graphs(const PlannedRun& run) {
-  return run.spec.sync.zero == 3 || !is_resident(run.spec.memory.parameters);
+bool output_stays(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+  return load.head && has_own_graphs(run) && !x.ends_in_norm;
 }
 
 bool waits_in_a_line(const PlannedRun& run) {

@@ -23,8 +23,9 @@ double head_kept_bytes(const ActivationBytes& tensors, spec::Recompute::Keeps ke
 // Returns the part of pending_kept_bytes() that is the head's.
 double head_pending_bytes(const ActivationBytes& tensors);
 
-// Returns true if each block has a graph of its own, as blocks have whose weights are gathered for them.
-bool has_own_graphs(const PlannedRun& run);
+// Returns true if the last block's output stays when the head has run backward, which had it as its input: where each
+// block has a graph of its own because its weights are gathered for it.
+bool output_stays(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns true if weight gradients have a separate pass, and no rank has a second stage whose forward hides the wait.
 bool waits_in_a_line(const PlannedRun& run);

@@ -17,8 +17,9 @@ bool multiplies_widened(const PlannedRun& run);
 // Returns the most bytes of copies that backward of the layer has at one time. With n rows, i inputs, o outputs and
 // float32 copies, p of them those of a panel of the weight:
 //
-//   gradient of the input    4 (n o + p + n i)    in reproducible mode 4 (n o + p): results are rounded as they are made
-//   gradient of the weight   4 (n o + n i)        if the CPU has bfloat16 products, 2 n i: the input in another order
+//   gradient of the input    4 (n o + p + n i)    in reproducible mode 4 (n o + p): results are rounded as they are
+//   made gradient of the weight   4 (n o + n i)        if the CPU has bfloat16 products, 2 n i: the input in another
+//   order
 double backward_copies(const PlannedRun& run, const LayerProduct& layer, layout::ProductGradients gradients = {});
 
 }  // namespace braid::plan
