@@ -79,19 +79,19 @@ GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const 
                              ? 0
                              : state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).gradients;
   const UnitBytes units = units_of(run, share, element, [](const ParameterSum& sum) { return sum.count; });
-  const bool is_fast = run.spec.train.reduction == Reduction::Fast;
-  const bool both = share.head && share.embedding, is_tied = units.tied > 0;
-  const double chunks = chunk_bytes(run, units.most());
+  const bool is_fast = run.spec.train.reduction == Reduction::Fast, both = share.head && share.embedding;
   const Waiting begin = waiting_at_begin(run, share, units);
   const Waiting waiting = stage.head ? Waiting{units.head, both ? begin[0] : units.tied} : begin;
   const double third = is_fast ? 1 : 0;  // a unit that is written while another is in flight
   GradientBytes bytes{.at_begin = begin[0] + third * begin[1]};
-  bytes.in_head =
-      bytes.at_begin + units.head + units.tied + (is_tied ? std::max(0.0, chunks - x.all_tokens - x.logits) : chunks);
-  const double kept = kept_by_block(x, stage);
-  bytes.in_block = (both ? units.tied : 0) + (x.inner_sums > 0 ? std::max(0.0, chunks - x.activated) : chunks) +
-                   std::max({units.block + waiting[0] + third * waiting[1], 2 * units.block + waiting[0] - kept,
-                             3 * units.block - 2 * kept});
+  const auto adding = [&](double unit, double freed) { return std::max(0.0, chunk_bytes(run, unit) - freed); };
+  const double in_head = units.tied > 0 ? x.all_tokens + x.logits : 0, in_block = x.inner_sums > 0 ? x.activated : 0;
+  bytes.in_head = bytes.at_begin + units.head + units.tied + adding(begin[0], in_head);
+  const double block = units.block, kept = kept_by_block(x, stage);
+  bytes.in_block =
+      (both ? units.tied : 0) + std::max({block + waiting[0] + third * waiting[1] + adding(waiting[0], in_block),
+                                          2 * block + waiting[0] - kept + adding(block, in_block),
+                                          3 * block - 2 * kept + adding(block, in_block)});
   return bytes;
 }
 
