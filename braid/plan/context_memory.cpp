@@ -37,8 +37,9 @@ ContextMemory context_memory(const RunSpec& spec, const RunLayout& layout) {
   const double element = element_bytes(spec.train.dtype), of_row = element * layout.tokens / layout.tensor;
   const double most = spec::most_exchanged_heads(spec), q = most * of_row * z.q, kv = most * of_row * z.kv;
   const double more = (1 - 1 / most) * (q + 2 * kv);  // than equal parts of the heads
-  const double working = ring_working(q, kv, std::max(1.0, element_bytes(DType::Float32) / element), spec);
-  return {q + more, q + 2 * kv, most > 1 ? std::max(working, q + 2 * (q + 2 * kv)) : working};
+  double working = ring_working(q, kv, std::max(1.0, element_bytes(DType::Float32) / element), spec);
+  if (working > 0 && spec::exchange_ranks(spec) > 1) working += q / most;  // the gradient before it moves to its heads
+  return {q + more, 2 * q + 2 * kv, most > 1 ? std::max(working, q + 2 * (q + 2 * kv)) : working};
 }
 
 }  // namespace braid::plan
