@@ -53,8 +53,11 @@ double pending_sums(const layout::PartAccount& part, const RunSpec& spec, const 
     if (!of_norm || by_value || param.trained == model::Trained::No) continue;
     sums += kSingle * stretches_of(own_tokens) * param.rows.at(layout.extents.all);
   }
+  const auto is_trained_bias = [](const layout::ParamCount& param) {
+    return param.op == model::OpKind::Bias && param.trained != model::Trained::No;
+  };
   const bool activates = part.products.size() > 1 && part.attention_flops.at(layout.extents.all) == 0;
-  return sums + (activates ? inner_bias_sums(spec, layout) : 0);
+  return sums + (activates && std::ranges::any_of(part.params, is_trained_bias) ? inner_bias_sums(spec, layout) : 0);
 }
 
 PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "braid/plan/braid_memory.h"
 #include "braid/plan/moved_units.h"
 
 namespace braid::plan {
@@ -29,6 +30,38 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
   return gradient * 2 * model::head_width(model) * model.width;
 }
 
+// Returns the parameters that are gathered while blocks run: those that run together, and those of the next part.
+double gathered_by_blocks(const StageLoad& stage, const ParameterSum& block, const ParameterSum& ends) {
+  double most = stage.blocks > 1 ? 2 * block.all() : block.all() + (stage.embedding ? ends.all() : 0);
+  for (const auto& segment : recomputed_segments(stage.recompute, static_cast<int>(std::ceil(stage.blocks)))) {
+    const double next = segment.begin > 0 ? block.all() : stage.embedding ? ends.all() : 0;
+    most = std::max(most, segment.segment * block.all() + next);
+  }
+  return most;
+}
+
+// Returns the bytes of the weights that a rank has gathered, in addition to its most activations, and of the last
+// block's output, which stays beside the head's input because blocks have graphs of their own.
+double gathered_weight_bytes(const PlannedRun& run, const RankShare& share) {
+  const ParameterSum block = in_units(run, share.block), ends = in_units(run, {.shared = share.ends});
+  const double all = in_units(run, share.parameters).all();
+  const double element = state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).weights;
+  if (run.spec.sync.zero_gather == GatherUnit::Stage) {
+    return element * std::min(1.0, static_cast<double>(kMostStagesGathered) / run.layout.chunks) * all;
+  }
+  const ActivationBytes x(run.spec, run.layout);
+  double most = 0;
+  for (const StageLoad& stage : run.layout.stages) {
+    if ((stage.embedding && !share.embedding) || (stage.head && !share.head)) continue;
+    const WorkingBytes working = working_bytes_at(run, x, stage);
+    const double output = stage.head && !x.ends_in_norm ? x.hidden : 0;
+    const double in_block = working.in_block + output + element * std::min(gathered_by_blocks(stage, block, ends), all);
+    const double in_head = working.in_head + element * std::min(block.all() + ends.all(), all);
+    most = std::max(most, std::max(in_block, stage.head ? in_head : 0) - std::max(working.in_block, working.in_head));
+  }
+  return most;
+}
+
 }  // namespace
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
@@ -46,11 +79,7 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends.count);
   const double gradients = std::min(3 * block.count, all.count - ends.count) + ends.count + (uses - 1) * tied;
-  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all.all();
-  const double gathered = spec.sync.zero_gather == GatherUnit::Stage
-                              ? stages
-                              : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
-  return moved + (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered * bytes.weights : 0);
+  return moved + (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered_weight_bytes(run, share) : 0);
 }
 
 double tree_gradient_bytes(const PlannedRun& run, const RankShare& share) {

@@ -39,7 +39,9 @@ ContextMemory context_memory(const RunSpec& spec, const RunLayout& layout) {
   const double more = (1 - 1 / most) * (q + 2 * kv);  // than equal parts of the heads
   double working = ring_working(q, kv, std::max(1.0, element_bytes(DType::Float32) / element), spec);
   if (working > 0 && spec::exchange_ranks(spec) > 1) working += q / most;  // the gradient before it moves to its heads
-  return {q + more, 2 * q + 2 * kv, most > 1 ? std::max(working, q + 2 * (q + 2 * kv)) : working};
+  // Gradients of exchanged queries, keys and values are copied on their way back.
+  if (spec::exchange_ranks(spec) > 1) working = std::max(working, q + 2 * (q + 2 * kv));
+  return {q + more, 2 * q + 2 * kv, working};
 }
 
 }  // namespace braid::plan

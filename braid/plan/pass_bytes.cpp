@@ -12,11 +12,6 @@ namespace {
 
 using Keeps = spec::Recompute::Keeps;
 
-// Returns true if each block has a graph of its own, as blocks have whose weights are gathered for them.
-bool has_own_graphs(const PlannedRun& run) {
-  return run.spec.sync.zero == 3 || !is_resident(run.spec.memory.parameters);
-}
-
 // Returns true if full backwards leave weight gradients until the sum of their layer's input gradient travels.
 bool defers_to_sums(const PlannedRun& run) {
   return run.layout.tensor > 1 && run.spec.mesh.tensor_overlap != OverlapChoice::Off;
@@ -66,7 +61,7 @@ double attention_bytes(const PlannedRun& run, const ActivationBytes& x, TrainedM
 }  // namespace
 
 bool output_stays(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  return load.head && has_own_graphs(run) && !x.ends_in_norm;
+  return load.head && !is_resident(run.spec.memory.parameters) && !x.ends_in_norm;
 }
 
 bool waits_in_a_line(const PlannedRun& run) {
@@ -83,7 +78,7 @@ double block_working_bytes(const PlannedRun& run, const ActivationBytes& x, cons
   const bool selected = place.keeps == Keeps::Selected;
   // A gradient from another stage counts as communication. Behind a norm it takes the place of the norm's input.
   // Where blocks have graphs of their own, their outputs stay until then.
-  const bool own_graph = place.own_graph || has_own_graphs(run);
+  const bool own_graph = place.own_graph || run.spec.sync.zero == 3 || !is_resident(run.spec.memory.parameters);
   const bool takes_place = x.ends_in_norm && !own_graph;
   const double coming = place.gradient_is_ours && !takes_place ? x.hidden : 0;
   const double dropped =

@@ -24,7 +24,7 @@ double head_kept_bytes(const ActivationBytes& tensors, spec::Recompute::Keeps ke
 double head_pending_bytes(const ActivationBytes& tensors);
 
 // Returns true if the last block's output stays when the head has run backward, which had it as its input: where each
-// block has a graph of its own because its weights are gathered for it.
+// block has a graph of its own because its weights come from another tier. ZeRO 3 counts it with its buffers.
 bool output_stays(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns true if weight gradients have a separate pass, and no rank has a second stage whose forward hides the wait.
