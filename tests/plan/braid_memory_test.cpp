@@ -31,7 +31,7 @@ TEST(BraidMemory, ProductsOfNarrowTypesCopyTheirFactors) {
   // The gradient of the activation's output, of 4 h.
   EXPECT_EQ(working({device}, DType::BFloat16), 4 * 2);
   EXPECT_EQ(working({cores}, DType::Float32), 4 * 4);
-  // And the gradient, of h or 4 h, the weight, of 4 h, and the input's gradient in float32; or the input once more, 4 h.
+  // And the gradient, of h or 4 h, the weight, of 4 h, and the input's gradient in float32; or the input again, 4 h.
   EXPECT_EQ(working({cores}, DType::BFloat16), 4 * 2 + 9 * 4);
   EXPECT_EQ(working({with_products}, DType::BFloat16), 4 * 2 + 4 * 2);
   EXPECT_EQ(working({with_products}, DType::Float16), 4 * 2 + 9 * 4);
