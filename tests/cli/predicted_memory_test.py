@@ -52,7 +52,7 @@ ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
             ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
-REPRODUCIBLE, HALF = ['train.reduction="reproducible"'], ['train.dtype="float16"', "train.batch=8"]
+REPRODUCIBLE, HALF = ['train.reduction="reproducible"'], ['train.dtype="float16"']
 RING_OF_PAIRS = ["mesh.context=4", 'mesh.context_parallel="ulysses-ring"', "mesh.ulysses_ranks=2"]
 FIRST_BLOCK = frozen("w?e.*", "blocks.0.*")
 LAYOUTS += [[*LLAMA, *SPLIT, *REPRODUCIBLE], HALF, [*GRADIENTS, *FIRST_BLOCK],
