@@ -33,12 +33,39 @@ double bytes_of(const layout::Kept& kept, const RunSpec& spec, const RunLayout& 
   return element_bytes(spec.train.dtype) * kept.elements.at(layout.extents) + kSingle * kept.floats.at(layout.extents);
 }
 
+// Returns the number of stretches of rows whose sums a gradient of a vector is made of (nn/kernels/parallel_rows.h).
+double stretches_of(double rows) { return std::ceil(rows / std::max(16.0, rows / 64)); }
+
+// Returns the sums of the gradient of the bias in front of an activation.
+double inner_bias_sums(const RunSpec& spec, const RunLayout& layout) {
+  const BlockSizes z(spec.model, layout.tensor);
+  return z.gated ? 0 : kSingle * stretches_of(layout.tokens) * z.f / layout.tensor;
+}
+
+// Returns the sums that wait for the weight-gradient pass in place of gradients: of norms, unless they have the parts
+// of reproducible sums, and of the bias in front of an activation.
+double pending_sums(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
+  const bool by_value = layout.account->sums == layout::TensorSums::ByValue;
+  const double own_tokens = layout.tokens / (spec.mesh.sequence_parallel ? layout.tensor : 1);
+  double sums = 0;
+  for (const layout::ParamCount& param : part.params) {
+    const bool of_norm = param.op == model::OpKind::LayerNorm || param.op == model::OpKind::RmsNorm;
+    if (!of_norm || by_value || param.trained == model::Trained::No) continue;
+    sums += kSingle * stretches_of(own_tokens) * param.rows.at(layout.extents.all);
+  }
+  const auto is_trained_bias = [](const layout::ParamCount& param) {
+    return param.op == model::OpKind::Bias && param.trained != model::Trained::No;
+  };
+  const bool activates = part.products.size() > 1 && part.attention_flops.at(layout.extents.all) == 0;
+  return sums + (activates && std::ranges::any_of(part.params, is_trained_bias) ? inner_bias_sums(spec, layout) : 0);
+}
+
 PartBytes bytes_of_part(const layout::PartAccount& part, const RunSpec& spec, const RunLayout& layout) {
   const double masks = part.masked.at(layout.extents);
   const bool attends = part.attention_flops.at(layout.extents.all) > 0 && part.attends_backward;
   const double moved = attends ? context_memory(spec, layout).kept : 0;
   return {bytes_of(part.everything, spec, layout) + masks + moved, bytes_of(part.selected, spec, layout) + masks,
-          bytes_of(part.pending, spec, layout),
+          bytes_of(part.pending, spec, layout) + pending_sums(part, spec, layout),
           part.runs_backward ? 0 : 1 / static_cast<double>(layout.account->parts_of_layer())};
 }
 
@@ -68,12 +95,11 @@ double hidden_bytes(const RunSpec& spec, const RunLayout& layout) {
   return element_bytes(spec.train.dtype) * layout.tokens * spec.model.width / ranks;
 }
 
-// Returns the bytes at the end of a pass of input gradients beyond what the stage kept before it: its products then
-// wait with gathered inputs and gradients, beside the gradient that the stage returns. 0 without sequence parallelism,
-// where what waits is no more than what was kept.
+// Returns the bytes at the end of a separate pass of input gradients beyond what the stage kept before it: its products
+// wait with their inputs and gradients, beside the gradient that the stage returns.
 double waiting_at_end(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  if (x.gathered == 0 || !spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
-  return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.hidden;
+  if (!spec::traits_of(run.spec.pipeline)->splits_backward) return 0;
+  return pending_kept_bytes(x, load) - kept_bytes(x, load) + x.before_product();
 }
 
 // The borders of a rank's stages with those of other ranks.
@@ -115,7 +141,7 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   heads = of_row * z.q / t;
   activated = of_row * z.k * z.f / t;
   inner = g * activated;
-  if (!z.gated) inner_sums = kSingle * std::ceil(layout.tokens / std::max(16.0, layout.tokens / 64)) * z.f / t;
+  inner_sums = inner_bias_sums(spec, layout);
   if (z.experts > 0) {
     routed = hidden * z.k;
     chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
@@ -128,17 +154,27 @@ ActivationBytes::ActivationBytes(const RunSpec& spec, const RunLayout& layout) {
   ends_in_norm = account.ends_in_norm;
   of_logits = account.of_logits;
   embedding_runs_backward = account.positions.runs_backward;
-  head_selected = element * account.last_norm.selected.elements.at(layout.extents);
-  head_everything =
-      element * (account.last_norm.everything.elements.at(layout.extents) + account.loss_input.at(layout.extents));
+  const double loss_input = element * account.loss_input.at(layout.extents);
+  head_selected = element * account.last_norm.selected.elements.at(layout.extents) + loss_input;
+  head_everything = element * account.last_norm.everything.elements.at(layout.extents) + loss_input;
   logits = element * rows * static_cast<double>(layout.vocab) / t;
   // In reproducible mode the limit is that of all ranks' columns (nn/language_head.h).
-  const double ranks = spec.train.reduction == Reduction::Reproducible ? t : 1;
+  const bool by_value = account.sums == layout::TensorSums::ByValue;
+  const double ranks = by_value ? t : 1;
   whole_logits = logits * ranks <= kMostLogits;
-  if (sums_wide(spec)) head_everything += rows * model.width * (kSingle - element);
+  if (by_value && layout.tensor > 1 && element < kSingle) widened = kSingle * layout.tokens * model.width;
+  head_product = {rows, static_cast<double>(model.width), static_cast<double>(layout.vocab) / t};
   const double number = std::max(kSingle, element);
   if (whole_logits) logits += rows * (kTargetNumbers * number + kTokenBytes / 2);
-  if (!whole_logits) logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
+  if (whole_logits) return;
+  if (widened > 0) head_everything += widened - all_tokens;
+  logits = chunk_of_logits(rows, logits * ranks / rows) / ranks;
+  head_product.rows = logits / (element * head_product.outputs);
+}
+
+double ActivationBytes::before_product() const {
+  const double wider = widened > 0 ? widened / all_tokens : 1;
+  return wider * (gathered > 0 ? gathered + exchanged + hidden : all_tokens);
 }
 
 double kept_bytes(const ActivationBytes& x, const StageLoad& load) {
@@ -160,15 +196,17 @@ double pending_kept_bytes(const ActivationBytes& x, const StageLoad& load) {
 }
 
 WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
-  const double of_head = load.head ? head_working_bytes(run, x, load) : 0;
+  const double of_head = load.head ? head_working_bytes(run, x) : 0;
   if (load.recompute.is_by_segments()) {
     return {.in_block = chain_memory(stage_chain(run, x, load), segments_of(load)).working, .in_head = of_head};
   }
   const Keeps keeps = load.recompute.keeps;
   const double skipped = skipped_blocks(x, load);
-  const double in_head = load.head ? head_kept_bytes(x, keeps) : 0;
+  const double waits = waits_in_a_line(run) ? head_pending_bytes(x) : 0;
+  const double in_head = load.head ? head_kept_bytes(x, keeps) - waits : 0;  // freed when blocks run
   const BlockPlace last{.keeps = keeps, .kind = static_cast<size_t>(load.last_kind), .gradient_is_ours = load.head};
   double block = load.blocks > skipped ? block_working_bytes(run, x, last) : 0;
+  if (output_stays(run, x, load)) block += x.hidden;
   if (skipped > 0) block = std::max(block, forward_bytes(x, load) - kept_bytes(x, load) + in_head);
   return {.in_block = std::max(waiting_at_end(run, x, load), block - in_head), .in_head = of_head};
 }

@@ -3,6 +3,7 @@
 
 #include "braid/plan/context_memory.h"
 #include "braid/plan/data_exchange.h"
+#include "braid/plan/product_copies.h"
 
 namespace braid::plan {
 
@@ -28,6 +29,7 @@ struct ActivationBytes {
   double hidden, qkv, heads, inner, activated;
   double all_tokens;      // the hidden state of all tokens; `hidden` has a rank's between products
   double gathered = 0;    // the same under sequence parallelism, else 0
+  double widened = 0;     // the same of all tokens in float32, if tensor ranks sum narrower types in it, else 0
   double exchanged = 0;   // in the order in which ranks exchange it, if sequences are not in that order
   double inner_sums = 0;  // partial sums of the gradient of the inner bias (nn/kernels/parallel_rows.h)
   ContextMemory context;
@@ -40,6 +42,12 @@ struct ActivationBytes {
   double head_everything, head_selected;  // what the head keeps beside the logits
   double logits;                          // all logits, or one chunk of them
   bool whole_logits;
+  LayerProduct head_product;  // of the logits that are there at a time
+
+  // Returns the bytes of the gradient of a product's output between the sum over tensor ranks and the product.
+  double behind_product() const { return widened > 0 ? widened + all_tokens : gathered; }
+  // Returns the bytes of the gradient of a product's input, with those of its sum over tensor ranks.
+  double before_product() const;
 };
 
 // Returns the bytes that a stage keeps of one microbatch on a rank until its backward. With n tokens, e bytes of an
@@ -63,9 +71,9 @@ struct ActivationBytes {
 //                                                  e n q/t            recomputed
 //
 // A stage without the head also keeps its output, e n h, until the output's gradient arrives. Dropout of the embedding
-// keeps a mask, n h, and its norm, if it has one, e n h. The head keeps the inputs of its ops, the loss's input
-// (recomputed under "selective") and the logits, of the picked tokens alone if it picks some: with one norm, 2 e n h.
-// In chunks it keeps no logits, but the gradient of the loss's input.
+// keeps a mask, n h, and its norm, if it has one, e n h. The head keeps the inputs of its ops, the loss's input and the
+// logits, of the picked tokens alone if it picks some: with one norm, 2 e n h. In chunks it keeps no logits, but the
+// gradient of the loss's input.
 //
 // Under full recompute a stage keeps only the input of each segment, e n h, and the tensors of the head. The first
 // segment of the stage with the embedding begins at the tokens, which are not counted here; computed again, it holds
@@ -82,8 +90,8 @@ struct ActivationBytes {
 double kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the bytes that a stage keeps of one microbatch between its input-gradient pass and a separate weight-gradient
-// pass: each product's input and the gradient of its output. The gradient of the up product's output overwrites the
-// activation's input.
+// pass: each product's input and the gradient of its output, and sums of the gradients of norms and of the bias in
+// front of the activation. The gradient of the up product's output overwrites the activation's input.
 double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load);
 
 // Returns the most bytes that one pass of the stage holds in addition to the kept_bytes() of all microbatches in
@@ -98,8 +106,8 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 // one the gradient of the gathered input and that input, which is copied into order if there are several sequences.
 // If backward does not run all layers, it may be what the forward of a layer holds that keeps nothing.
 //
-// Recomputed tensors are added to these (stage_chain.h). On CPUs the products of weight gradients also copy 16-bit
-// factors.
+// Recomputed tensors are added to these (stage_chain.h). On CPUs products also copy 16-bit factors
+// (product_copies.h).
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 // The same while a block is in backward, and while the head runs.
 struct WorkingBytes {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "braid/plan/braid_memory.h"
-#include "braid/plan/moved_activations.h"
+#include "braid/plan/moved_units.h"
 
 namespace braid::plan {
 namespace {
@@ -30,13 +30,6 @@ double summed_copies_bytes(const PlannedRun& run, const RankShare& share) {
   return gradient * 2 * model::head_width(model) * model.width;
 }
 
-// Returns what blocks j = 0, 1, 2 before the last of a stage add to its most: a unit of gradients more each, which is
-// computed, summed over ranks or written, while what the blocks before kept is freed. Until the first of them ends, the
-// unit `written` of the microbatch before is being written.
-double units_of_blocks(double gradient, double kept, double written) {
-  return std::max({gradient + written, 2 * gradient - kept, 3 * gradient - 2 * kept});
-}
-
 double table_of(const PlannedRun& run, const RankShare& share) {
   return std::min(static_cast<double>(run.layout.vocab) * run.spec.model.width / run.layout.tensor, share.ends.count);
 }
@@ -47,41 +40,36 @@ double end_in_use(const PlannedRun& run, const RankShare& share) {
   return share.ends.all() - (two_tables ? table_of(run, share) : 0);
 }
 
-// Returns the units that a rank holds beside the most activations of a stage, in the head or in a block, if the weights
-// among them have `of_weight` bytes of an element. Weights: those of the blocks that run and of the next one, or of the
-// end of the model that runs and of the next block. Gradients: those of blocks, of a table that the head has completed
-// or whose second use is to come, and of the table of the microbatch before, which is being written. Two chunks are
-// added to a sum on disk at a time.
-double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of_weight) {
-  const auto& [spec, cluster, formulas, layout, rates] = run;
-  const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const double of_gradient = is_resident(spec.memory.gradients) ? 0 : bytes.gradients;
-  const ParameterSum block = in_units(run, share.block);
-  const double table = table_of(run, share);
-  const double end = end_in_use(run, share);
-  const bool adds = layout.microbatches > 1;
-  const double written = adds ? of_gradient * table : 0;
-  const ActivationBytes x(spec, layout);
-  double most = 0;
-  for (const StageLoad& stage : layout.stages) {
-    int at_once = 1;  // blocks that are recomputed together
-    for (const auto& segment : recomputed_segments(stage.recompute, static_cast<int>(std::ceil(stage.blocks)))) {
-      at_once = std::max(at_once, segment.segment);
-    }
-    const bool frees = is_resident(spec.memory.activations);  // as backward goes on; others come and go
-    const double kept = frees ? kept_bytes(x, stage) / std::max(stage.blocks, 1.0) : 0;
-    const WorkingBytes working = working_bytes_at(run, x, stage);
-    const double in_block = working.in_block + (at_once + 1) * of_weight * block.all() +
-                            units_of_blocks(of_gradient * block.count, kept, written);
-    const double next = x.whole_logits ? block.all() : 0;  // in backward; chunks of logits are gone then
-    const double in_head = working.in_head + of_weight * (end + next) + written;
-    const double forward = moved_activations(spec, x, stage).forward;
-    const double in_forward = forward + 2 * of_weight * block.all();
-    most = std::max(most,
-                    std::max({in_block, in_head, in_forward}) - std::max({working.in_block, working.in_head, forward}));
+// Returns the parameters that are gathered while blocks run: those that run together, and those of the next part.
+double gathered_by_blocks(const StageLoad& stage, const ParameterSum& block, const ParameterSum& ends) {
+  double most = stage.blocks > 1 ? 2 * block.all() : block.all() + (stage.embedding ? ends.all() : 0);
+  for (const auto& segment : recomputed_segments(stage.recompute, static_cast<int>(std::ceil(stage.blocks)))) {
+    const double next = segment.begin > 0 ? block.all() : stage.embedding ? ends.all() : 0;
+    most = std::max(most, segment.segment * block.all() + next);
   }
-  const double chunks = adds && of_gradient > 0 ? 2 * std::ldexp(spec.memory.chunk_mb, 20) : 0;
-  return most + of_gradient * table + chunks;
+  return most;
+}
+
+// Returns the bytes of the weights that a rank has gathered, in addition to its most activations, and of the last
+// block's output, which stays beside the head's input because blocks have graphs of their own.
+double gathered_weight_bytes(const PlannedRun& run, const RankShare& share) {
+  const ParameterSum block = in_units(run, share.block), ends = in_units(run, {.shared = share.ends});
+  const double all = in_units(run, share.parameters).all();
+  const double element = state_bytes(run.spec.train.dtype, run.formulas, {.count = 1}).weights;
+  if (run.spec.sync.zero_gather == GatherUnit::Stage) {
+    return element * std::min(1.0, static_cast<double>(kMostStagesGathered) / run.layout.chunks) * all;
+  }
+  const ActivationBytes x(run.spec, run.layout);
+  double most = 0;
+  for (const StageLoad& stage : run.layout.stages) {
+    if ((stage.embedding && !share.embedding) || (stage.head && !share.head)) continue;
+    const WorkingBytes working = working_bytes_at(run, x, stage);
+    const double output = stage.head && !x.ends_in_norm ? x.hidden : 0;
+    const double in_block = working.in_block + output + element * std::min(gathered_by_blocks(stage, block, ends), all);
+    const double in_head = working.in_head + element * std::min(block.all() + ends.all(), all);
+    most = std::max(most, std::max(in_block, stage.head ? in_head : 0) - std::max(working.in_block, working.in_head));
+  }
+  return most;
 }
 
 }  // namespace
@@ -101,11 +89,7 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const double uses = layout.pipe == 1 ? 2 : 1;  // number of uses of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends.count);
   const double gradients = std::min(3 * block.count, all.count - ends.count) + ends.count + (uses - 1) * tied;
-  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all.all();
-  const double gathered = spec.sync.zero_gather == GatherUnit::Stage
-                              ? stages
-                              : std::min(2 * block.all(), all.all() - ends.all()) + ends.all();
-  return moved + (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered * bytes.weights : 0);
+  return moved + (sums_units ? gradients * bytes.gradients : 0) + (gathers ? gathered_weight_bytes(run, share) : 0);
 }
 
 MovedWeights moved_weights(const PlannedRun& run, const RankShare& share, double beside) {

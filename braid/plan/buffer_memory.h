@@ -10,8 +10,8 @@ namespace braid::plan {
 // Only sharded and moved parameters count. A table is an embedding's weight. Under ZeRO the buffers hold:
 //
 //   gradients to be reduce-scattered          those of three blocks' parameters and of each use of a table
-//   weights, under ZeRO 3 only                those of the running block, of the next one, of embedding and head; or
-//                                             those of the stages that sync.zero_gather "stage" keeps gathered
+//   weights, under ZeRO 3 only                those of the running blocks and of the part that runs next; or those of
+//                                             the stages that sync.zero_gather "stage" keeps gathered
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
 // Weights of a rank on other tiers.

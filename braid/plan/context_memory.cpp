@@ -8,6 +8,9 @@
 //   keys and values of other ranks                               2 kv (n = 2), 4 kv; gathered 2 n kv; + 2 w kv if w > 1
 //   their gradients: so far, on the way, own                     6 w kv; gathered 2 n w kv
 //   the gradients of a block: half the queries, keys, values     w (q / 2 + kv)
+//
+// Ranks that exchange tokens for heads also have the gradient of the outputs before its exchange, q. Without a ring
+// they have it after the exchange, and the gradients of queries, keys and values twice: q + 2 (q + 2 kv).
 #include "braid/plan/context_memory.h"
 
 #include <algorithm>
@@ -37,8 +40,11 @@ ContextMemory context_memory(const RunSpec& spec, const RunLayout& layout) {
   const double element = element_bytes(spec.train.dtype), of_row = element * layout.tokens / layout.tensor;
   const double most = spec::most_exchanged_heads(spec), q = most * of_row * z.q, kv = most * of_row * z.kv;
   const double more = (1 - 1 / most) * (q + 2 * kv);  // than equal parts of the heads
-  const double working = ring_working(q, kv, std::max(1.0, element_bytes(DType::Float32) / element), spec);
-  return {q + more, q + 2 * kv, most > 1 ? std::max(working, q + 2 * (q + 2 * kv)) : working};
+  double working = ring_working(q, kv, std::max(1.0, element_bytes(DType::Float32) / element), spec);
+  if (working > 0 && spec::exchange_ranks(spec) > 1) working += q / most;  // the gradient before it moves to its heads
+  // Gradients of exchanged queries, keys and values are copied on their way back.
+  if (spec::exchange_ranks(spec) > 1) working = std::max(working, q + 2 * (q + 2 * kv));
+  return {q + more, 2 * q + 2 * kv, working};
 }
 
 }  // namespace braid::plan

@@ -21,7 +21,9 @@ double offload_seconds(const PlannedRun& run, const StateBytes& held);
 // The part of the model that one pipeline rank has: the sums over all its stages.
 struct RankShare {
   StageParameters parameters;
-  double blocks = 0;             // number of blocks
+  double blocks = 0;       // number of blocks
+  bool embedding = false;  // true if it has the embedding
+  bool head = false;
   StageParameters block;         // parameters of one block
   ParameterSum ends;             // those outside of blocks
   ParameterSum both_uses;        // the tied table if the rank has both of its uses, else nothing

@@ -124,7 +124,9 @@ void try_options(std::vector<StagesOfRank> ranks, const Prediction& none, int64_
     for (size_t i = 0; i < ranks.size(); ++i) {
       double most = 0;
       for (const int rank : ranks[i].ranks) {
-        most = std::max(most, static_cast<double>(prediction->memory[rank].activations));
+        const RankMemory& without = none.memory[rank];
+        const int64_t bytes = prediction->memory[rank].total() - (without.total() - without.activations);
+        most = std::max(most, static_cast<double>(bytes));
       }
       ranks[i].correction = most - chosen[i]->bytes;
     }
@@ -151,7 +153,10 @@ std::optional<RecomputePlan> fastest_recompute(const RunSpec& spec, int64_t limi
   const std::vector<DeviceRates> rates = rates_of(keeping, cluster);
   const std::vector<StagesOfRank> ranks = stages_of_ranks({keeping, cluster, FormulaSet::Braid, layout, rates});
   try_options(ranks, *none, limit, tried);
-  const bool are_exact = std::ranges::all_of(ranks, [](const auto& own) { return own.stages.size() == 1; }) &&
+  // Buffers of gathered weights depend on the blocks that run together.
+  const bool gathers = spec.sync.zero == 3 || !is_resident(spec.memory.parameters);
+  const bool are_exact = !gathers &&
+                         std::ranges::all_of(ranks, [](const auto& own) { return own.stages.size() == 1; }) &&
                          !spec::traits_of(spec.pipeline)->splits_backward;
   if (!are_exact || !tried.fits())
     try_fixed(spec::stage_blocks(keeping, static_cast<int>(layout.stages.size())), tried);

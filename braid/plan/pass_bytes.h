@@ -15,7 +15,7 @@ struct BlockPlace {
 // Returns the most bytes that the backward of a block holds beside what is kept or recomputed.
 double block_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const BlockPlace& place);
 // Returns the same of the head's backward. REQUIRES: the stage has the head.
-double head_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
+double head_working_bytes(const PlannedRun& run, const ActivationBytes& tensors);
 // Returns the most bytes that the forward of a block holds if nothing of it is kept.
 double forward_bytes(const ActivationBytes& tensors, const StageLoad& load);
 // Returns the bytes that the head keeps of a microbatch.
@@ -23,10 +23,11 @@ double head_kept_bytes(const ActivationBytes& tensors, spec::Recompute::Keeps ke
 // Returns the part of pending_kept_bytes() that is the head's.
 double head_pending_bytes(const ActivationBytes& tensors);
 
+// Returns true if the last block's output stays when the head has run backward, which had it as its input: where each
+// block has a graph of its own because its weights come from another tier. ZeRO 3 counts it with its buffers.
+bool output_stays(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
+
 // Returns true if weight gradients have a separate pass, and no rank has a second stage whose forward hides the wait.
 bool waits_in_a_line(const PlannedRun& run);
-
-// Returns true if tensor ranks sum 16-bit types in float32.
-bool sums_wide(const RunSpec& spec);
 
 }  // namespace braid::plan

@@ -66,10 +66,16 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
       const MovedActivations moved = moved_activations(spec, tensors, load);
       const double working = std::max(working_most_bytes(run, tensors, load), moved.forward);
+      const double pending = pending_kept_bytes(tensors, load);
+      double in_pass = working + moved.at_a_time;
+      if (moved.all > 0 && spec::traits_of(spec.pipeline)->splits_backward) {
+        // The first block of the stage runs while the weight gradients of all others wait.
+        in_pass = std::max(in_pass, (1 - 1 / std::max(load.blocks, 1.0)) * pending + moved.at_a_time / 2 + working);
+      }
       all[i] = {passes[i],
                 parameters,
-                {kept_bytes(tensors, load) - moved.all, pending_kept_bytes(tensors, load),
-                 working + moved.at_a_time + constant, working_most_bytes(run, tensors, keeping) + constant},
+                {kept_bytes(tensors, load) - moved.all, pending, in_pass + constant,
+                 working_most_bytes(run, tensors, keeping) + constant},
                 moved.all};
       continue;
     }
@@ -105,6 +111,8 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     share.devices = layout.stages[stage].devices;
     share.blocks += layout.stages[stage].blocks;
     share.moved_activations += stages[stage].moved_activations;
+    share.embedding |= layout.stages[stage].embedding;
+    share.head |= layout.stages[stage].head;
     share.passes.forward += share_of_passes * passes.forward;
     share.passes.input_grad += share_of_passes * passes.input_grad;
     share.passes.weight_grad += share_of_passes * passes.weight_grad;

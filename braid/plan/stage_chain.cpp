@@ -36,17 +36,15 @@ RecomputeChain stage_chain(const PlannedRun& run, const ActivationBytes& x, cons
     const PlacedBlock& block = load.order[static_cast<size_t>(chain.first) + i];
     const bool is_last = i + 1 == chain.blocks.size();
     BlockPlace place{.kind = block.first / parts, .gradient_is_ours = load.head || !is_last};
-    chain.blocks[i].working = pending + block_working_bytes(run, x, place);
+    const bool stays = is_last && output_stays(run, x, load);
+    chain.blocks[i].working = pending + block_working_bytes(run, x, place) + (stays ? x.hidden : 0);
     place.own_graph = true;
     chain.blocks[i].at_border = pending + block_working_bytes(run, x, place);
     for (size_t part = block.first; part < block.last; ++part) pending += splits ? x.parts[part].pending : 0;
   }
-  if (load.head) chain.head_working = head_working_bytes(run, x, load);
+  if (load.head) chain.head_working = head_working_bytes(run, x);
   if (chain.first > 0) chain.least = forward_bytes(x, load);
-  // Products that wait for the weight gradients, with gathered inputs and gradients.
-  if (x.gathered > 0 && splits) {
-    chain.least = std::max(chain.least, pending_kept_bytes(x, load) + x.hidden);
-  }
+  if (splits) chain.least = std::max(chain.least, pending_kept_bytes(x, load) + x.before_product());
   return chain;
 }
 

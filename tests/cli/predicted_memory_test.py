@@ -54,6 +54,11 @@ ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
             ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
+REPRODUCIBLE, HALF = ['train.reduction="reproducible"'], ['train.dtype="float16"']
+RING_OF_PAIRS = ["mesh.context=4", 'mesh.context_parallel="ulysses-ring"', "mesh.ulysses_ranks=2"]
+FIRST_BLOCK = frozen("w?e.*", "blocks.0.*")
+LAYOUTS += [[*LLAMA, *SPLIT, *REPRODUCIBLE], HALF, [*GRADIENTS, *FIRST_BLOCK],
+            [*BOTH, "mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"]]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         *[[*ACTIVATIONS, *more] for more in (
@@ -63,6 +68,21 @@ if os.environ.get("BRAID_FULL"):
             ['train.dtype="bfloat16"', "train.batch=4"], ['train.reduction="reproducible"'],
             ["model.layers=1", "model.vocab=40000"])],
         [*BOTH, "memory.limit_gb=0.05", "mesh.data=2", "sync.zero=3"], [*BOTH, "memory.limit_gb=0.05", "mesh.pipe=2"],
+        *[[*SPLIT, *REPRODUCIBLE, *more] for more in (
+            [], [*LLAMA, "mesh.tensor=4"], [*LLAMA, "model.width=256", "model.context=256"], ['memory.recompute="selective"'],
+            [*LLAMA, 'memory.recompute="selective"'], [*LLAMA, 'train.dtype="bfloat16"'], [*LLAMA, *HALF], [*LLAMA, "train.batch=32"],
+            [*LLAMA, "train.microbatch=1"], [*LLAMA, "mesh.data=2", "sync.zero=3"], [*LLAMA, "mesh.pipe=2"])],
+        *[[*HALF, *more] for more in (
+            LLAMA, GEMMA2, REPRODUCIBLE, ['memory.recompute="selective"'], ['memory.recompute="full"'], ["mesh.pipe=2"], SPLIT,
+            ["mesh.tensor=2"], ["mesh.data=2", "sync.zero=3"], FIRST_HALF, ["model.dropout=0.1"],
+            ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'])],
+        *[[f"model.heads={heads}", *more, f'memory.recompute="{recompute}"'] for heads in (3, 4) for recompute in ("none", "selective")
+          for more in (RING_OF_PAIRS, ["mesh.context=2", 'mesh.context_parallel="ulysses"'], [*RING_OF_PAIRS, 'train.dtype="bfloat16"'])],
+        *[[*tiers, *more] for tiers in (GRADIENTS, PARAMETERS, BOTH) for more in (
+            LLAMA, FIRST_BLOCK, FIRST_HALF, ['memory.recompute="selective"'], ['memory.recompute="full"'], ["mesh.pipe=2"],
+            ['memory.recompute="blocks:0-1"'], ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"],
+            ["mesh.pipe=2", 'pipeline.schedule="dualpipe"'], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], REPRODUCIBLE,
+            ['model.output_weights="untied"'], ['train.dtype="bfloat16"', "train.batch=4"], [*LLAMA, 'memory.recompute="full"'])],
         GRADIENTS, BOTH, [*BOTH, "mesh.data=2", "sync.zero=3", 'train.reduction="reproducible"'], [*BOTH, "mesh.pipe=2"],
         [*GRADIENTS, "mesh.data=2", "sync.zero=2"], [*BOTH, "mesh.tensor=2"],
         [*PARAMETERS, "train.microbatch=16", 'memory.recompute="full"'],

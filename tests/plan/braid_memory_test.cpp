@@ -26,16 +26,16 @@ double working(const std::vector<DeviceGroup>& kinds, DType type, double dropout
          (kTokens * kWidth);
 }
 
-TEST(BraidMemory, ProductsOfWeightGradientsCopyNarrowFactors) {
+TEST(BraidMemory, ProductsOfNarrowTypesCopyTheirFactors) {
   const DeviceGroup device, cores{.shared_cores = true}, with_products{.shared_cores = true, .bfloat16_products = true};
   // The gradient of the activation's output, of 4 h.
   EXPECT_EQ(working({device}, DType::BFloat16), 4 * 2);
   EXPECT_EQ(working({cores}, DType::Float32), 4 * 4);
-  // And both factors of the product before it or behind it in float32, h and 4 h; or its input once more, 4 h.
-  EXPECT_EQ(working({cores}, DType::BFloat16), 4 * 2 + 5 * 4);
+  // And the gradient, of h or 4 h, the weight, of 4 h, and the input's gradient in float32; or the input again, 4 h.
+  EXPECT_EQ(working({cores}, DType::BFloat16), 4 * 2 + 9 * 4);
   EXPECT_EQ(working({with_products}, DType::BFloat16), 4 * 2 + 4 * 2);
-  EXPECT_EQ(working({with_products}, DType::Float16), 4 * 2 + 5 * 4);
-  EXPECT_EQ(working({with_products, cores}, DType::BFloat16), 4 * 2 + 5 * 4);
+  EXPECT_EQ(working({with_products}, DType::Float16), 4 * 2 + 9 * 4);
+  EXPECT_EQ(working({with_products, cores}, DType::BFloat16), 4 * 2 + 9 * 4);
 }
 
 TEST(BraidMemory, TheFirstSegmentHoldsWhatTheEmbeddingKeepsWhenItIsComputedAgain) {

@@ -184,8 +184,9 @@ TEST(Experts, NoBuffersAreForWhatNoRanksShare) {
   const auto buffers = [&] { return predict_run(run, a100_nodes(8)).memory[0].communication; };
   const double attention = 4 * 1024 * 1024 + 2 * 1024, router = 8 * 1024, block = attention + router;
   const double ends = 2 * 1024 * 1024 + 1024;
-  // Gradients of both blocks in float32 and weights in bfloat16.
-  EXPECT_EQ(buffers(), static_cast<int64_t>((4 + 2) * (2 * block + ends)));
+  // Gradients of both blocks and both ends in float32, weights of two blocks in bfloat16, and the last block's output.
+  const double output = 2.0 * 256 * 1024;
+  EXPECT_EQ(buffers(), static_cast<int64_t>(4 * (2 * block + ends) + 2 * 2 * block + output));
   run.mesh = {.data = 8};
   run.sync.zero_group = 1;
   EXPECT_EQ(buffers(), 0);

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "braid/base/errors.h"
+#include "braid/layout/product_panels.h"
 #include "braid/nn/kernels/math_type.h"
 #include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/product_bf16.h"
@@ -214,13 +215,11 @@ at::Tensor readable(const at::Tensor& x) {
   return rows || columns ? x : x.contiguous();
 }
 
-constexpr int64_t kWidenedElements = int64_t{1} << 22;  // elements of b that are widened at a time: 16 MiB
-
 // Multiplies types without products of their own as float32. Each panel of columns of b gives whole columns of out.
 void product_of_widened(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const InnerParts& parts,
                         const at::Tensor& bias, double beta) {
   const at::Tensor wide_a = a.to(at::kFloat);
-  const int64_t columns = std::max<int64_t>(1, kWidenedElements / std::max<int64_t>(1, b.size(0)));
+  const int64_t columns = std::max<int64_t>(1, layout::kPanelElements / std::max<int64_t>(1, b.size(0)));
   for (int64_t begin = 0; begin < b.size(1); begin += columns) {
     const int64_t count = std::min(columns, b.size(1) - begin);
     product_in_parts(out.narrow(1, begin, count), wide_a, b.narrow(1, begin, count).to(at::kFloat), parts,

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/layout/product_panels.h"
 #include "braid/nn/kernels/generation_rows.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
@@ -62,7 +63,7 @@ void product_on_bf16(const at::Tensor& slot_oi, const at::Tensor& dy_no, const a
   product_bf16(call);
 }
 
-constexpr int64_t kPanelElements = int64_t{1} << 22;  // elements of a panel of b: 16 MiB in float32
+using layout::kPanelElements;
 
 at::Tensor widened(const at::Tensor& x) { return x.to(at::kFloat); }
 
