@@ -9,8 +9,8 @@
 //   their gradients: so far, on the way, own                     6 w kv; gathered 2 n w kv
 //   the gradients of a block: half the queries, keys, values     w (q / 2 + kv)
 //
-// Ranks that exchange tokens for heads also have the gradient of the outputs before its exchange, q. Without a ring they
-// have it after the exchange, and the gradients of queries, keys and values twice: q + 2 (q + 2 kv).
+// Ranks that exchange tokens for heads also have the gradient of the outputs before its exchange, q. Without a ring
+// they have it after the exchange, and the gradients of queries, keys and values twice: q + 2 (q + 2 kv).
 #include "braid/plan/context_memory.h"
 
 #include <algorithm>
