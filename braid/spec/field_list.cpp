@@ -155,8 +155,7 @@ std::vector<Field> memory_fields() {
           "What backward computes again in place of keeping it: \"none\"; \"selective\", the attention core and the "
           "outputs of norms and activations; \"full\", all but the inputs of transformer blocks; \"every:K\", all but "
           "every K-th of these inputs; \"blocks:LIST\", all but the inputs of the blocks in LIST, as in "
-          "\"blocks:0-3+7\". One for all stages, or one per stage, as in \"full,none\". \"auto\" is the fastest that "
-          "memory.limit_gb allows: docs/memory.md."),
+          "\"blocks:0-3+7\". One for all stages, or one per stage (\"full,none\"). \"auto\": docs/memory.md."),
       memory<&MemorySpec::limit_gb>("memory.limit_gb", from(0),
                                     "What a rank may hold, in GiB (2^30 bytes): docs/memory.md; 0: no limit."),
       memory<&MemorySpec::optimizer>(
