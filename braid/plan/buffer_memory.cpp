@@ -64,7 +64,7 @@ double gathered_weight_bytes(const PlannedRun& run, const RankShare& share) {
   for (const StageLoad& stage : run.layout.stages) {
     if ((stage.embedding && !share.embedding) || (stage.head && !share.head)) continue;
     const WorkingBytes working = working_bytes_at(run, x, stage);
-    const double output = stage.head && !x.ends_in_norm ? x.hidden : 0;
+    const double output = stage.head ? x.hidden : 0;
     const double in_block = working.in_block + output + element * std::min(gathered_by_blocks(stage, block, ends), all);
     const double in_head = working.in_head + element * std::min(block.all() + ends.all(), all);
     most = std::max(most, std::max(in_block, stage.head ? in_head : 0) - std::max(working.in_block, working.in_head));

@@ -5,7 +5,7 @@ import unittest
 from predicted_memory_test import SHAPE
 from tiny_run import TinyRun
 
-KEPT = [*SHAPE, "memory.optimizer=resident", "train.save_every=2", 'train.reduction="reproducible"']
+KEPT = [*SHAPE, "memory.optimizer=resident", "memory.activations=resident", "train.save_every=2", 'train.reduction="reproducible"']
 
 
 class AutomaticRecompute(TinyRun):
