@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <mutex>
+
 #include "braid/base/errors.h"
 
 namespace braid::param {
@@ -88,11 +90,8 @@ torch::autograd::Engine& moving_engine() {
 }  // namespace
 
 SavedGraph::Scope::Scope(SavedGraph& graph) : before_(std::exchange(graph_of_thread(), &graph)) {
-  static const bool installed = [] {
-    torch::autograd::set_default_engine_stub(moving_engine);
-    return true;
-  }();
-  check(installed, "the engine has hooks");
+  static std::once_flag installed;
+  std::call_once(installed, [] { torch::autograd::set_default_engine_stub(moving_engine); });
 }
 
 SavedGraph::Scope::~Scope() { graph_of_thread() = before_; }

@@ -1,5 +1,5 @@
-// Activations on disk. What autograd saves of a segment's forward moves to a swap space (param/swap_space.h), and comes
-// back before the segment's backward (vDNN, Rhu et al. 2016; GeePS, Cui et al. 2016; ZeRO-Infinity, Rajbhandari et al.
+// Activations on disk. The tensors that autograd saves in a forward move to a swap space (param/swap_space.h) and come
+// back before the backward (vDNN, Rhu et al. 2016; GeePS, Cui et al. 2016; ZeRO-Infinity, Rajbhandari et al.
 // 2021, section 5.1). Autograd calls a pair of hooks for each tensor that it saves: PyTorch's saved-tensor hooks, which
 // C++ has for a whole graph only through the engine, so this file installs an engine that has them.
 #pragma once
@@ -17,8 +17,8 @@
 
 namespace braid::param {
 
-// What one segment saves of one microbatch. Tensors that are small, are no activations, or find no room on the disk
-// stay in memory.
+// The tensors that autograd saves in one forward, such as that of a segment for one microbatch. A tensor stays in
+// memory if it is small, is no activation, or finds no room on the disk.
 class SavedGraph {
  public:
   // Returns true for memory that moves. Parameters do not: they are there in any case.

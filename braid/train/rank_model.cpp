@@ -143,6 +143,11 @@ RankModel::RankModel(const RunSpec& spec, const Groups& groups, const nn::ModelM
   for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);
 }
 
+std::vector<std::string> RankModel::disk_notes() const {
+  if (param::DiskTensors* const tensors = store_->disk()) return tensors->disk().notes();
+  return activations_ ? activations_->notes() : std::vector<std::string>();
+}
+
 void RankModel::make_sink() {
   if (store_->shards_gradients()) {
     auto sink = std::make_unique<param::UnitSink>(*store_);

@@ -34,6 +34,8 @@ class RankModel {
 
   param::ParamStore& params() { return *store_; }
   const param::SwapSpace* activations_on_disk() const { return activations_.get(); }  // null: in memory
+  // Returns sentences for the user about slower ways to use the disk (disk/disk.h); empty without a disk.
+  std::vector<std::string> disk_notes() const;
   param::GradSink& sink() { return *sink_; }
   param::UnitSink* unit_sink() { return unit_sink_; }  // the sink of sharded gradients; null if they are whole
   // Returns the stage of each block of the store.

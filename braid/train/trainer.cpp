@@ -89,11 +89,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
     evaluation_ = std::make_unique<Pass>(*this, corpus, schedule::forward_only(schedule, schedule.num_microbatches),
                                          ExecutorMode::Evaluation);
   }
-  if (param::DiskTensors* const states = model_->params().disk()) {
-    for (const std::string& note : states->disk().notes()) choices_.push_back(note);
-  } else if (const param::SwapSpace* const activations = model_->activations_on_disk()) {
-    for (const std::string& note : activations->notes()) choices_.push_back(note);
-  }
+  for (const std::string& note : model_->disk_notes()) choices_.push_back(note);
   if (spec::updates_early(spec_) && model_->params().disk()) {
     early_update_ = std::make_unique<EarlyUpdate>(*model_, *optimizer_);
     model_->sink().on_ready = [this, report = model_->sink().on_ready](const param::Parameter& param) {

@@ -16,6 +16,20 @@
 namespace braid::train::rank_loop_test {
 namespace {
 
+// The inputs of a loop that trains the run `start` on tiny_corpus(). Both arguments outlive this.
+struct LoopInputs {
+  LoopInputs(const RunStart& start, RunObserver& observer)
+      : evaluated(start.spec, corpus.validation, std::vector<int>(19, 1)), shared{start,    corpus, choices, evaluated,
+                                                                                  observer, none,   controls} {}
+
+  const data::Corpus corpus = tiny_corpus();
+  EvaluatedText evaluated;
+  ckpt::CheckpointReading none{""};
+  const std::vector<std::string> choices;
+  const RunControls controls{[] { return false; }};
+  const SharedByRanks shared;
+};
+
 // Flips a bit of rank 0's weights when it has heard of step 3.
 class Damage final : public RunObserver {
  public:
@@ -45,19 +59,14 @@ TEST_F(ComparedReplicas, EveryFewStepsAndBeforeASave) {
   start.spec.train.save_every = 2;
   start.spec.train.check_replicas = 2;
   start.spec.train.out = folder_;
-  const data::Corpus corpus = tiny_corpus();
-  EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
   Damage observer;
-  ckpt::CheckpointReading none("");
-  const std::vector<std::string> choices;
-  const RunControls controls{[] { return false; }};
-  const SharedByRanks shared{start, corpus, choices, evaluated, observer, none, controls};
+  const LoopInputs inputs(start, observer);
   const auto run = [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    Trainer trainer(start.spec, corpus, world);
+    Trainer trainer(start.spec, inputs.corpus, world);
     if (world.rank() == 0) observer.trainer = &trainer;
-    RankLoop(shared, trainer, world).run();
+    RankLoop(inputs.shared, trainer, world).run();
   };
   try {
     run_ranks(3, run);
@@ -112,13 +121,8 @@ TEST_F(CallsOfARun, HaveNames) {
   start.spec.train.save_every = 2;
   start.spec.train.eval_sequences = 2;
   start.spec.train.out = folder_;
-  const data::Corpus corpus = tiny_corpus();
-  EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
   Silent observer;
-  ckpt::CheckpointReading none("");
-  const std::vector<std::string> choices;
-  const RunControls controls{[] { return false; }};
-  const SharedByRanks shared{start, corpus, choices, evaluated, observer, none, controls};
+  const LoopInputs inputs(start, observer);
   run_ranks(2, [&](Communicator& world) {
     CallCount count;
     std::vector<int> unnamed;
@@ -126,8 +130,8 @@ TEST_F(CallsOfARun, HaveNames) {
       if (comm::CallName::current().text().empty()) unnamed.push_back(count.calls);
     };
     FailingCommunicator counting(world, count);
-    Trainer trainer(start.spec, corpus, counting);
-    RankLoop(shared, trainer, counting).run();
+    Trainer trainer(start.spec, inputs.corpus, counting);
+    RankLoop(inputs.shared, trainer, counting).run();
     EXPECT_EQ(unnamed, std::vector<int>());
     EXPECT_GT(count.calls, 100);
   });
@@ -143,17 +147,12 @@ TEST_F(Prospects, WhereTheyCannotBeMeasuredTheRunGoesOn) {
   start.spec.model.width = 128;  // worth measuring
   start.spec.train.eval_sequences = 2;
   start.spec.train.out = folder_;
-  const data::Corpus corpus = tiny_corpus();
-  EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
   Unforeseen observer;
-  ckpt::CheckpointReading none("");
-  const std::vector<std::string> choices;
-  const RunControls controls{[] { return false; }};
-  const SharedByRanks shared{start, corpus, choices, evaluated, observer, none, controls};
+  const LoopInputs inputs(start, observer);
   run_ranks(1, [&](Communicator& world) {
     FailingCommunicator failing(world, observer.count);
-    Trainer trainer(start.spec, corpus, failing);
-    RankLoop(shared, trainer, failing).run();
+    Trainer trainer(start.spec, inputs.corpus, failing);
+    RankLoop(inputs.shared, trainer, failing).run();
   });
   EXPECT_EQ(observer.num_steps, start.spec.train.steps);
   EXPECT_EQ(observer.choices, std::vector<std::string>{"no prediction: there is no memory for it"});
