@@ -69,6 +69,7 @@ struct Linear : Function<Linear> {
     }
     if (call.weight.param->is_trained()) {
       const at::Tensor x_ni = again ? rows(std::exchange(again, nullptr)()) : saved[0];
+      start_again = nullptr;  // frees its tensor, which the graph's node would keep until the weight-gradient pass
       check(x_ni.defined(), "the backward of a product whose input is made again runs once");
       push_product({call.queue, call.weight, call.micro}, dy_no, x_ni);
     }

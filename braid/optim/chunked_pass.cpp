@@ -48,8 +48,9 @@ ChunkedPass::ChunkedPass(param::DiskTensors& disk, std::vector<PassTensor> tenso
 
 ChunkedPass::~ChunkedPass() { disk_.drain(); }
 
-void ChunkedPass::begin(Update update) {
+void ChunkedPass::begin(PassMode mode, Update update) {
   check(next_ < 0, "one pass at a time");
+  mode_ = mode;
   update_ = std::move(update);
   final_from_ = length_;
   next_ = (length_ + chunk_ - 1) / chunk_ - 1;
@@ -65,6 +66,12 @@ void ChunkedPass::finish() {
   advance(0);
   for (Slot& slot : slots_) wait_for(slot.writes);
   update_ = nullptr;
+}
+
+void ChunkedPass::keep() {
+  for (const PassTensor& tensor : tensors_) {
+    if (tensor.spare.defined()) tensors_on_.swap(tensor.flat, tensor.spare);
+  }
 }
 
 void ChunkedPass::update_next() {
@@ -83,20 +90,26 @@ void ChunkedPass::begin_reading(int64_t number) {
   slot.chunk.begin = number * chunk_;
   slot.chunk.end = std::min(length_, slot.chunk.begin + chunk_);
   read(slot, Access::Update);
+  if (mode_ == PassMode::Again || mode_ == PassMode::Undo) read(slot, Access::Backup);
   slot.lacks_what_is_read = slot.chunk.begin < final_from_;
   if (!slot.lacks_what_is_read) read(slot, Access::Read);
 }
 
 void ChunkedPass::read(Slot& slot, Access access) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].access == access) slot.reads.push_back(disk_.read(place(slot, i), bytes_of(slot, i)));
+    if (tensors_[i].access != access) continue;
+    slot.reads.push_back(disk_.read(place(slot, tensors_[i].flat), bytes_of(slot, i)));
   }
 }
 
 void ChunkedPass::begin_writing(Slot& slot) {
+  if (mode_ == PassMode::Undo) return;
+  const bool speculates = mode_ == PassMode::Speculative;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].access == Access::Read) continue;
-    slot.writes.push_back(disk_.write(place(slot, i), bytes_of(slot, i)));
+    const auto& [flat, access, spare] = tensors_[i];
+    if (access == Access::Read || (access == Access::Backup && !speculates)) continue;
+    const at::Tensor& to = speculates && access != Access::Backup ? spare : flat;
+    slot.writes.push_back(disk_.write(place(slot, to), bytes_of(slot, i)));
   }
 }
 
@@ -105,8 +118,7 @@ void ChunkedPass::wait_for(std::vector<disk::Ticket>& tickets) {
   tickets.clear();
 }
 
-int64_t ChunkedPass::place(const Slot& slot, size_t tensor) const {
-  const at::Tensor& flat = tensors_[tensor].flat;
+int64_t ChunkedPass::place(const Slot& slot, const at::Tensor& flat) const {
   return tensors_on_.offset(flat) + slot.chunk.begin * flat.element_size();
 }
 

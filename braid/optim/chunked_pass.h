@@ -26,13 +26,19 @@ struct Chunk {
   std::vector<std::byte*> memory;  // of each tensor, in the order of the pass
 };
 
-// The access of a pass to a tensor: it reads gradients, writes rounded weights, and does both with states.
-enum class Access { Read, Write, Update };
+// The access of a pass to a tensor: it reads gradients, writes rounded weights, and does both with states. Backup: the
+// tensor has the values from before the pass of weights in memory.
+enum class Access { Read, Write, Update, Backup };
 
 struct PassTensor {
   at::Tensor flat;
   Access access = Access::Update;
+  at::Tensor spare = {};  // for PassMode::Speculative, of what is written; like `flat`
 };
+
+// InPlace: what is written replaces the values that were read. Speculative: it goes to spares, and backups are written.
+// Again: as InPlace, and backups are read. Undo: updates and backups are read, nothing is written.
+enum class PassMode { InPlace, Speculative, Again, Undo };
 
 class ChunkedPass {
  public:
@@ -45,11 +51,13 @@ class ChunkedPass {
   // A pass is begin(), any number of advance(), and finish(). They throw RunError if the disk fails; then some chunks
   // are updated and some are not, so the run must not go on.
   using Update = std::function<void(const Chunk&)>;  // leaves in memory what is to be written
-  void begin(Update update);
+  void begin(PassMode mode, Update update);
   // Updates the chunks of elements from `from` on, whose tensors of Access::Read are final.
   void advance(int64_t from);
   // Updates all other chunks. Returns once all is written.
   void finish();
+  // Makes the values that a finished speculative pass has written those of the tensors.
+  void keep();
 
  private:
   struct Slot {
@@ -63,7 +71,7 @@ class ChunkedPass {
   void read(Slot& slot, Access access);
   void begin_writing(Slot& slot);
   void wait_for(std::vector<disk::Ticket>& tickets);
-  int64_t place(const Slot& slot, size_t tensor) const;  // on the disk
+  int64_t place(const Slot& slot, const at::Tensor& flat) const;  // on the disk
   std::span<std::byte> bytes_of(const Slot& slot, size_t tensor) const;
 
   param::DiskTensors& tensors_on_;
@@ -72,6 +80,7 @@ class ChunkedPass {
   const int64_t length_, chunk_;  // elements of a tensor, and of a chunk
   at::Tensor memory_;
   std::array<Slot, kChunksInMemory> slots_;
+  PassMode mode_ = PassMode::InPlace;
   Update update_;
   int64_t next_ = -1;       // number of the next chunk to update; -1: none is left
   int64_t final_from_ = 0;  // first element whose tensors of Access::Read are final

@@ -140,6 +140,11 @@ OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>
   return {name, stretches, at::zeros({length}, store.flat_master().options().dtype(type).requires_grad(false))};
 }
 
+// Masters in memory have a backup on a disk with two copies.
+bool ElementPass::backs_up() const {
+  return store_.disk() && store_.disk()->copies() == param::Copies::Two && !store_.is_on_disk(store_.flat_master());
+}
+
 ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store,
                          const ParamFilter& takes)
     : rule_(rule), groups_(groups), store_(store), stretches_(owned_stretches(store, takes)) {
@@ -160,15 +165,21 @@ std::vector<OptimizerState> ElementPass::zero_states() const {
   return states;
 }
 
-// Lists the tensors on disk: states, masters, gradients and rounded data, in this order.
+// Lists the tensors on disk: states, masters or backups of masters in memory, gradients and rounded data, in this
+// order.
 void ElementPass::open_disk(std::span<const OptimizerState> states) {
   std::vector<PassTensor> tensors;
+  param::DiskTensors& disk = *store_.disk();
+  const bool undoes = disk.copies() == param::Copies::Two;
+  const auto like = [&](const at::Tensor& flat) { return disk.zeros(store_.num_owned(), flat.scalar_type()); };
   const auto add = [&](const at::Tensor& flat, Access access) {
     if (!store_.is_on_disk(flat)) return;
     tensors.push_back({flat.narrow(0, 0, store_.num_owned()), access});
+    if (undoes && access != Access::Read) tensors.back().spare = like(flat);
   };
   for (const OptimizerState& state : states) add(state.flat, Access::Update);
   add(store_.flat_master(), Access::Update);
+  if (backs_up()) tensors.push_back({like(store_.flat_master()), Access::Backup});
   add(store_.flat_grads(), Access::Read);
   if (!store_.flat_data().is_same(store_.flat_master())) add(store_.flat_data(), Access::Write);
   on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), std::move(tensors));
@@ -180,6 +191,7 @@ struct ElementPass::Places {
   const T* grad;
   std::array<T*, 2> states;
   void* data;
+  T* backup = nullptr;         // of the master, if it is in memory and its update may be undone
   RoundedStates rounded = {};  // in place of `states`, if they are in bfloat16
 };
 
@@ -214,6 +226,7 @@ ElementPass::Places<T> ElementPass::in_chunk(const StateStretch& stretch, const 
   for (int i = 0; i < rule_.num_states(); ++i)
     places.states[static_cast<size_t>(i)] = reinterpret_cast<T*>(at(sizeof(T)));
   if (store_.is_on_disk(store_.flat_master())) places.master = reinterpret_cast<T*>(at(sizeof(T)));
+  if (backs_up()) places.backup = reinterpret_cast<T*>(at(sizeof(T)));
   if (store_.is_on_disk(store_.flat_grads())) places.grad = reinterpret_cast<const T*>(at(sizeof(T)));
   const at::Tensor& data = store_.flat_data();
   if (!data.is_same(store_.flat_master()) && store_.is_on_disk(data)) places.data = at(data.element_size());
@@ -250,17 +263,35 @@ void ElementPass::run(const OptimizerStep& step, int64_t number, std::span<const
   });
 }
 
-void ElementPass::begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states) {
+void ElementPass::begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states,
+                        PassMode mode) {
   if (stretches_.empty()) return;  // all parameters of the rank are frozen
   if (!on_disk_) open_disk(states);
   with_factors(step, number, [&]<class Factors>(const std::vector<Factors>& of_groups) {
-    on_disk_->begin([this, of_groups](const Chunk& chunk) {
+    on_disk_->begin(mode, [this, of_groups, mode](const Chunk& chunk) {
       for (const StateStretch& stretch : stretches_) {
         const StateStretch part = part_in(stretch, chunk);
-        if (part.length() > 0) update(part, of_groups, in_chunk<typename Factors::Number>(part, chunk));
+        if (part.length() <= 0) continue;
+        const auto places = in_chunk<typename Factors::Number>(part, chunk);
+        if (mode == PassMode::Speculative && places.backup) std::copy_n(places.master, part.length(), places.backup);
+        if (mode == PassMode::Again || mode == PassMode::Undo) restore(part, places);
+        if (mode != PassMode::Undo) update(part, of_groups, places);
       }
     });
   });
+}
+
+// Restores weights in memory, where masters on disk are rounded to data in memory.
+template <class T>
+void ElementPass::restore(const StateStretch& stretch, const Places<T>& places) const {
+  if (places.backup) std::copy_n(places.backup, stretch.length(), places.master);
+  if constexpr (std::is_same_v<T, float>) {
+    if (!store_.is_on_disk(store_.flat_master())) return;
+    const at::ScalarType type = store_.flat_data().scalar_type();
+    const int lanes = static_cast<int>(stretch.length());
+    if (type == at::kBFloat16) round_lanes(static_cast<Bf16*>(places.data), places.master, lanes);
+    if (type == at::kHalf) round_lanes(static_cast<c10::Half*>(places.data), places.master, lanes);
+  }
 }
 
 template <class Factors>

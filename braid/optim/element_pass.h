@@ -39,13 +39,19 @@ class ElementPass {
 
   // The same in parts, if states or masters are on a disk: begin(), any number of advance(), finish(). advance()
   // updates what it can of the elements from `place` of the states on, whose gradients are final. They throw RunError
-  // if the disk fails. REQUIRES: store.disk() is not null.
-  void begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states);
+  // if the disk fails. A finished PassMode::Speculative leaves the old states on disk until keep(), and those of
+  // weights in memory until the next one. PassMode::Undo restores the weights in memory and ignores `step`. REQUIRES:
+  // store.disk() is not null, and has two copies for all modes but PassMode::InPlace.
+  void begin(const OptimizerStep& step, int64_t number, std::span<const OptimizerState> states,
+             PassMode mode = PassMode::InPlace);
   void advance(int64_t place) {
     if (on_disk_) on_disk_->advance(place);
   }
   void finish() {
     if (on_disk_) on_disk_->finish();
+  }
+  void keep() {
+    if (on_disk_) on_disk_->keep();
   }
 
  private:
@@ -61,6 +67,9 @@ class ElementPass {
   template <class Factors>
   void update(const StateStretch& stretch, const std::vector<Factors>& of_groups,
               const Places<typename Factors::Number>& places) const;
+  template <class T>
+  void restore(const StateStretch& stretch, const Places<T>& places) const;
+  bool backs_up() const;
   void open_disk(std::span<const OptimizerState> states);
 
   const ElementRule rule_;

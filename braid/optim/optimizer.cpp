@@ -1,9 +1,11 @@
 // The code that all optimizers share, and the choice of the optimizer.
 #include "braid/optim/optimizer.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "braid/base/errors.h"
 #include "braid/optim/element_pass.h"
 #include "braid/optim/muon.h"
 #include "braid/param/memory_account.h"
@@ -18,21 +20,37 @@ class ElementOptimizer final : public Optimizer {
       : Optimizer(store), groups_(spec, store), pass_(element_rule(spec), groups_, store) {}
 
   bool begin(const OptimizerStep& step) override {
-    begun_ = store_.disk() != nullptr;
-    if (begun_) pass_.begin(step, num_steps() + 1, states());
-    return begun_;
+    if (!store_.disk()) return false;
+    pass_.begin(step, num_steps() + 1, states(), speculates() ? PassMode::Speculative : PassMode::InPlace);
+    begun_ = step;
+    return true;
   }
   void advance(int64_t offset) override { pass_.advance(offset); }
+  void withdraw() override {
+    if (!begun_ || !speculates()) return;
+    pass_.finish();
+    run_again(*begun_, PassMode::Undo);
+    begun_.reset();
+  }
 
  private:
   std::vector<OptimizerState> zero_states() const override { return pass_.zero_states(); }
+  bool speculates() const { return store_.disk()->copies() == param::Copies::Two; }
+  void run_again(const OptimizerStep& step, PassMode mode) {
+    pass_.begin(step, num_steps(), states(), mode);
+    pass_.finish();
+  }
   void update(const OptimizerStep& step) override {
-    std::exchange(begun_, false) ? pass_.finish() : pass_.run(step, num_steps(), states());
+    const std::optional<OptimizerStep> begun = std::exchange(begun_, std::nullopt);
+    if (!begun) return pass_.run(step, num_steps(), states());
+    pass_.finish();
+    if (!speculates()) return check(*begun == step, "the step that was begun is made");
+    *begun == step ? pass_.keep() : run_again(step, PassMode::Again);
   }
 
   const ParameterGroups groups_;
   ElementPass pass_;
-  bool begun_ = false;
+  std::optional<OptimizerStep> begun_;  // in parts
 };
 
 }  // namespace

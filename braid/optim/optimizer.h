@@ -20,6 +20,7 @@ namespace braid::optim {
 struct OptimizerStep {
   double lr = 0;
   double grad_scale = 1;  // factor on every gradient (norm clipping)
+  bool operator==(const OptimizerStep&) const = default;
 };
 
 // Consecutive elements of the flat buffers within one owned range, and their position in an optimizer state.
@@ -54,8 +55,12 @@ class Optimizer {
   // optimizer does not do that. The caller of advance() promises that the gradients of all elements of the flat buffers
   // from `offset` on are final, and that no pass of the step reads their data any more. All throw RunError if the disk
   // fails. REQUIRES: the store is not sharded over ranks.
+  //
+  // If the disk has two copies (param::Copies), the parts are speculative: step() with another OptimizerStep first
+  // undoes them, and withdraw() ends the step with nothing changed. The bits are those of step() alone.
   virtual bool begin(const OptimizerStep& step) { return false; }
   virtual void advance(int64_t offset) {}
+  virtual void withdraw() {}  // does nothing if nothing was begun, or if it was not speculative
 
   int64_t num_steps() const { return num_steps_; }
   void set_num_steps(int64_t steps) { num_steps_ = steps; }  // after loading the states

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/param/block_memory.h"
@@ -24,6 +26,7 @@ disk::Options sized(disk::Options place, int64_t bytes) {
 
 DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
     : chunk_bytes_(std::max(space.chunk_bytes / kChunkAlign, int64_t{1}) * kChunkAlign),
+      copies_(space.copies),
       disk_(disk::open(sized(space.place, bytes))),
       mapped_(*disk_, bytes) {}
 
@@ -32,6 +35,7 @@ at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
   check(bytes % disk::kBlockBytes == 0 && used_ + bytes <= std::ssize(mapped_.bytes()),
         "a tensor fits in the disk's space");
   std::byte* const memory = mapped_.bytes().data() + used_;
+  places_[used_] = used_;
   used_ += bytes;
   return at::from_blob(
       memory, {length}, [self = shared_from_this()](void*) {}, at::TensorOptions(type));
@@ -42,8 +46,23 @@ bool DiskTensors::has(const at::Tensor& flat) const {
   return memory >= mapped_.bytes().data() && memory < mapped_.bytes().data() + mapped_.bytes().size();
 }
 
-int64_t DiskTensors::offset(const at::Tensor& flat) const {
+int64_t DiskTensors::address(const at::Tensor& flat) const {
   return static_cast<const std::byte*>(flat.const_data_ptr()) - mapped_.bytes().data();
+}
+
+int64_t DiskTensors::offset(const at::Tensor& flat) const {
+  const int64_t at = address(flat);
+  const auto& [first, place] = *std::prev(places_.upper_bound(at));
+  return place + at - first;
+}
+
+void DiskTensors::swap(const at::Tensor& a, const at::Tensor& b) {
+  check(a.nbytes() == b.nbytes(), "tensors that exchange their places have one size");
+  std::swap(places_.at(address(a)), places_.at(address(b)));
+  for (const at::Tensor& flat : {a, b}) {
+    const int64_t at = address(flat), bytes = static_cast<int64_t>(flat.nbytes());
+    disk_->map_at(mapped_.bytes().data() + at, places_.at(at), bytes);
+  }
 }
 
 disk::Ticket DiskTensors::read(const at::Tensor& flat, const at::Tensor& memory) {

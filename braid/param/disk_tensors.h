@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "braid/disk/disk.h"
@@ -17,6 +18,9 @@ namespace braid::param {
 // Where tensors are between their uses.
 enum class Kept { InMemory, OnDisk };
 
+// Two: there is space for the values before and after an update, so an update can be undone.
+enum class Copies { One, Two };
+
 // The space of what a rank keeps on disk: the optimizer's states with float32 masters of 16-bit weights, and the
 // parameters and gradients that are Kept::OnDisk.
 struct DiskSpace {
@@ -24,7 +28,8 @@ struct DiskSpace {
   int num_states = 0;       // states of an element, without its master
   int64_t chunk_bytes = 0;  // of each tensor, moved at a time by updates
   Kept parameters = Kept::InMemory, gradients = Kept::InMemory;
-  int num_microbatches = 1;  // of a rank's step; reproducible sums of gradients on disk keep some of theirs there
+  Copies copies = Copies::One;  // of all that updates change
+  int num_microbatches = 1;     // of a rank's step; reproducible sums of gradients on disk keep some of theirs there
 };
 
 class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
@@ -41,6 +46,9 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()
   // see each other once the first has ended.
   int64_t offset(const at::Tensor& flat) const;
+  // Exchanges the places of two tensors: each has the values of the other, at the same address. REQUIRES: zeros() has
+  // returned them; they have equal sizes; no operation on them is under way.
+  void swap(const at::Tensor& a, const at::Tensor& b);
 
   // Start to read `flat` into `memory`, and to write it from there; disk().wait() ends either. The caller keeps
   // `memory`, which begins at a block (block_memory.h), until then. REQUIRES: has(flat); equal sizes, in whole blocks.
@@ -55,12 +63,17 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
 
   disk::Disk& disk() { return *disk_; }
   int64_t chunk_bytes() const { return chunk_bytes_; }
+  Copies copies() const { return copies_; }
 
  private:
+  int64_t address(const at::Tensor& flat) const;  // in the mapping
+
   const int64_t chunk_bytes_;
+  const Copies copies_;
   std::unique_ptr<disk::Disk> disk_;
   disk::Mapping mapped_;
   int64_t used_ = 0;
+  std::map<int64_t, int64_t> places_;  // of tensors on the disk, by the address of their first byte
 };
 
 }  // namespace braid::param

@@ -109,14 +109,18 @@ bool ParamStore::rounds() const { return master_type_ != c10::typeMetaToScalarTy
 // gradients on disk too, if none.
 void ParamStore::open_disk() {
   const auto wide = static_cast<int64_t>(c10::elementSize(master_type_));
-  int64_t bytes = (options_.disk->num_states + int{rounds()}) * num_owned() * wide;
-  if (has_parameters_on_disk()) {
-    const auto size = static_cast<int64_t>(c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())));
-    bytes += size * (num_owned() + frozen_layout_.num_elements / options_.sharding.parts);
-  }
+  const auto size = static_cast<int64_t>(c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())));
+  const int64_t states = (options_.disk->num_states + int{rounds()}) * num_owned() * wide;
+  const int64_t data = has_parameters_on_disk() ? size * num_owned() : 0;
+  int64_t bytes = states + data;
+  if (has_parameters_on_disk()) bytes += size * (frozen_layout_.num_elements / options_.sharding.parts);
   if (has_gradients_on_disk()) bytes += wide * gradient_elements_on_disk();
   if (has_gradients_on_disk() || has_parameters_on_disk()) bytes = std::max(bytes, disk::kBlockBytes);
-  if (bytes > 0) disk_ = std::make_shared<DiskTensors>(*options_.disk, bytes);
+  if (bytes == 0) return;
+  if (options_.disk->copies == Copies::Two) {
+    bytes += states + (rounds() ? data : size * num_owned());  // the old values of weights in memory are on disk, too
+  }
+  disk_ = std::make_shared<DiskTensors>(*options_.disk, bytes);
 }
 
 int64_t ParamStore::gradient_elements_on_disk() const {

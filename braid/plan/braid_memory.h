@@ -109,9 +109,11 @@ double pending_kept_bytes(const ActivationBytes& tensors, const StageLoad& load)
 // Recomputed tensors are added to these (stage_chain.h). On CPUs products also copy 16-bit factors
 // (product_copies.h).
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
-// The same while a block is in backward, and while the head runs.
+// Returns those of a separate weight-gradient pass beyond what waits for it.
+double weight_working_bytes(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
+// The same while a block is in backward, while the head runs, and at the end of a separate pass of input gradients.
 struct WorkingBytes {
-  double in_block = 0, in_head = 0;
+  double in_block = 0, in_head = 0, at_end = 0;
 };
 WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/plan/tier_bytes.h"
 #include "braid/spec/early_updates.h"
 #include "braid/spec/partition.h"
 
@@ -52,7 +53,9 @@ double offload_seconds(const PlannedRun& run, const StateBytes& held) {
   const double states = on(tiers.optimizer, held.optimizer), weights = on(tiers.parameters, held.weights);
   // Weights that are not rounded are the masters, which the update reads too.
   const double masters = held.weights < held.gradients ? 0 : weights;
-  return move_seconds(run, tiers.optimizer, {states + masters + on(tiers.gradients, held.gradients), states + weights});
+  return move_seconds(run, tiers.optimizer,
+                      {.read = states + masters + on(tiers.gradients, held.gradients),
+                       .written = states + weights + backup_bytes(run.spec, held)});
 }
 
 namespace {

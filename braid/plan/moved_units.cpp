@@ -116,7 +116,8 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of
   double most = 0;
   for (const StageLoad& stage : run.layout.stages) {
     if ((stage.embedding && !share.embedding) || (stage.head && !share.head)) continue;
-    const WorkingBytes working = working_bytes_at(run, x, stage);
+    WorkingBytes working = working_bytes_at(run, x, stage);
+    working.in_block = std::max(working.in_block, working.at_end);
     const GradientBytes gradients = gradients_of(run, share, x, stage);
     const int at_once = most_at_once(stage);
     const bool has_next = at_once < stage.blocks;

@@ -244,8 +244,8 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
                                                 parameters.experts.reduced.kept);
     const bool on_host = formulas_ == FormulaSet::Braid && cluster_.devices.front().shared_cores;
     if (on_host) memory.snapshots = static_cast<int64_t>(snapshot_bytes(spec_, layout, parameters));
-    most_on_host = std::max(most_on_host, bytes_on(Tier::Host, spec_.memory, all));
-    most_on_disk = std::max(most_on_disk, bytes_on(Tier::Disk, spec_.memory, all));
+    most_on_host = std::max(most_on_host, bytes_on(Tier::Host, spec_, all));
+    most_on_disk = std::max(most_on_disk, bytes_on(Tier::Disk, spec_, all));
   }
   for (int rank = 0; rank < layout.pipe; ++rank) {
     RankMemory& memory = prediction.memory[rank];

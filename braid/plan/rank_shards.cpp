@@ -75,7 +75,7 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       all[i] = {passes[i],
                 parameters,
                 {kept_bytes(tensors, load) - moved.all, pending, in_pass + constant,
-                 working_most_bytes(run, tensors, keeping) + constant},
+                 weight_working_bytes(run, tensors, keeping) + constant},
                 moved.all};
       continue;
     }

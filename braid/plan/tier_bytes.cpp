@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/spec/early_updates.h"
+
 namespace braid::plan {
 namespace {
 
@@ -11,6 +13,7 @@ double chunk_bytes(const RunSpec& spec, const StateBytes& held) {
   const double element = element_bytes(spec.train.dtype), wide = std::max(element, kFloatBytes);
   double states = num_moments(spec.optimizer, ParameterKind::BlockMatrix) + (element < wide ? 1 : 0);
   const double elements = states > 0 ? held.optimizer / (states * wide) : held.gradients / wide;
+  if (states > 0 && backup_bytes(spec, held) > 0) states += 1;
   if (spec.memory.gradients == Tier::Disk) states += 1;
   if (spec.memory.parameters == Tier::Disk) states += element / wide;
   const double chunk = std::min(std::ldexp(spec.memory.chunk_mb, 20), elements * wide);
@@ -29,9 +32,18 @@ StateBytes in_memory(const RunSpec& spec, const StateBytes& held) {
   return bytes;
 }
 
-double bytes_on(Tier tier, const MemorySpec& spec, const StateBytes& held) {
-  return (spec.optimizer == tier ? held.optimizer : 0) + (spec.gradients == tier ? held.gradients : 0) +
-         (spec.parameters == tier ? held.weights + held.frozen : 0);
+double bytes_on(Tier tier, const RunSpec& run, const StateBytes& held) {
+  const MemorySpec& spec = run.memory;
+  const double states = spec.optimizer == tier ? held.optimizer : 0;
+  const double weights = spec.parameters == tier ? held.weights : 0;
+  const double old = tier == Tier::Disk && spec::speculates(run) ? states + weights + backup_bytes(run, held) : 0;
+  return states + weights + old + (spec.gradients == tier ? held.gradients : 0) +
+         (spec.parameters == tier ? held.frozen : 0);
+}
+
+double backup_bytes(const RunSpec& spec, const StateBytes& held) {
+  const bool rounded = held.weights < held.gradients;
+  return spec::speculates(spec) && !rounded && spec.memory.parameters != Tier::Disk ? held.weights : 0;
 }
 
 }  // namespace braid::plan

@@ -9,7 +9,9 @@ namespace braid::plan {
 // states on disk, and of gradients and weights that their updates move with them, these are kChunksInMemory chunks.
 // Units of weights and gradients in use are in moved_unit_bytes().
 StateBytes in_memory(const RunSpec& spec, const StateBytes& held);
-// Returns the bytes of `held` that are on `tier`.
-double bytes_on(Tier tier, const MemorySpec& spec, const StateBytes& held);
+// Returns the bytes on `tier` of what a rank holds. Speculative updates (spec/early_updates.h) have old copies on disk.
+double bytes_on(Tier tier, const RunSpec& spec, const StateBytes& held);
+// Returns the bytes of the old copy of weights in memory that a speculative update writes to disk.
+double backup_bytes(const RunSpec& spec, const StateBytes& held);
 
 }  // namespace braid::plan

@@ -5,8 +5,12 @@
 
 namespace braid::spec {
 
-// Returns true if optimizer states are on disk, the update does not depend on the gradient norm, and the gradients that
-// a rank computes are final: it has the only copy of its parameters.
+// Returns true if optimizer states are on disk, and the gradients that a rank computes are final: it has the only copy
+// of its parameters.
 bool updates_early(const RunSpec& spec);
+
+// Returns true if the run updates early and its updates depend on the gradient norm, which is known after backward.
+// Then updates are speculative: they are made for gradients that are not clipped, and undone if that was wrong.
+bool speculates(const RunSpec& spec);
 
 }  // namespace braid::spec

@@ -6,6 +6,7 @@
 #include "braid/optim/element_rule.h"
 #include "braid/param/memory_account.h"
 #include "braid/plan/nominal_cluster.h"
+#include "braid/spec/early_updates.h"
 
 namespace braid::train {
 namespace {
@@ -34,6 +35,7 @@ std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbat
   param::DiskSpace space;
   space.parameters = kept(spec.memory.parameters);
   space.gradients = kept(spec.memory.gradients);
+  space.copies = spec::speculates(spec) ? param::Copies::Two : param::Copies::One;
   space.num_microbatches = num_microbatches;
   space.place = disk_place(spec);
   space.num_states = optim::element_rule(spec.optimizer).num_states();

@@ -6,8 +6,8 @@
 
 namespace braid::train {
 
-EarlyUpdate::EarlyUpdate(RankModel& model, optim::Optimizer& optimizer)
-    : store_(model.params()), optimizer_(optimizer) {
+EarlyUpdate::EarlyUpdate(RankModel& model, optim::Optimizer& optimizer, double clip_norm)
+    : store_(model.params()), optimizer_(optimizer), clip_norm_(clip_norm), expects_clipping_(clip_norm > 0) {
   check(model.groups().replicas().replicas.size() == 1, "no other rank adds to the gradients");
   const optim::ParamPlaces places = optim::places_of(model.order());
   for (const param::Parameter& param : store_.params()) {
@@ -15,10 +15,10 @@ EarlyUpdate::EarlyUpdate(RankModel& model, optim::Optimizer& optimizer)
   }
 }
 
-void EarlyUpdate::begin(const optim::OptimizerStep& step) {
+void EarlyUpdate::begin(const optim::OptimizerStep& unclipped) {
   ready_.assign(store_.params().size(), 0);
   first_updated_ = ready_.size();
-  begun_ = optimizer_.begin(step);
+  begun_ = !expects_clipping_ && optimizer_.begin(unclipped);
 }
 
 void EarlyUpdate::ready(const param::Parameter& param) {
@@ -32,5 +32,7 @@ void EarlyUpdate::ready(const param::Parameter& param) {
   }
   if (first_updated_ < before) optimizer_.advance(store_.params()[first_updated_].offset);
 }
+
+void EarlyUpdate::end(double grad_norm) { expects_clipping_ = optim::clip_scale(grad_norm, clip_norm_) < 1; }
 
 }  // namespace braid::train

@@ -264,6 +264,7 @@ void compare_norm(const StepTotals& numbers, const StepParts& parts, int64_t ste
   const bool alike = parts.gradients.gradients() == sync::GradientsOf::AllReplicas;
   const std::string fault = norm_fault(parts.model, numbers.grad_norm, alike ? *groups.step_report : groups.model());
   if (fault.empty()) return;
+  parts.optimizer.withdraw();
   const char* const state = parts.time == UpdateTime::DuringBackward ? kSomeUpdated : "nothing is updated";
   throw RunError(cat("step ", step, ": ", fault, "; ", state, " (train.check)"));
 }
@@ -279,6 +280,7 @@ void finish_step(const StepParts& parts, const RankReport& own, StepReport& repo
   const Judged judged{report.loss, norm_of_all(numbers, parts)};
   report.spike = parts.spikes.spike(judged.loss, judged.norm);
   const StepOutcome outcome = outcome_of(judged, report.spike, parts);
+  if (outcome != StepOutcome::Update) parts.optimizer.withdraw();
   make_update(parts, outcome, {report.learning_rate, optim::clip_scale(numbers.grad_norm, parts.clip_norm) / scale});
   if (outcome == StepOutcome::Overflow) report.spike.clear();
   if (!report.spike.empty() && !judged.finite()) {

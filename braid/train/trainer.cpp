@@ -91,7 +91,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
   }
   for (const std::string& note : model_->disk_notes()) choices_.push_back(note);
   if (spec::updates_early(spec_) && model_->params().disk()) {
-    early_update_ = std::make_unique<EarlyUpdate>(*model_, *optimizer_);
+    early_update_ = std::make_unique<EarlyUpdate>(*model_, *optimizer_, spec_.optimizer.clip_norm);
     model_->sink().on_ready = [this, report = model_->sink().on_ready](const param::Parameter& param) {
       report(param);
       early_update_->ready(param);
@@ -123,9 +123,9 @@ StepParts Trainer::step_parts() {
           spikes_,
           spec_.train.on_spike,
           spec_.optimizer.clip_norm,
-          within          ? UpdateTime::WithinTheStep
-          : early_update_ ? UpdateTime::DuringBackward
-                          : UpdateTime::AtTheEnd,
+          within                                      ? UpdateTime::WithinTheStep
+          : early_update_ && !spec::speculates(spec_) ? UpdateTime::DuringBackward
+                                                      : UpdateTime::AtTheEnd,
           compares ? NormUse::Compare : NormUse::Trust,
           spec::first_microbatches(spec_)};
 }
@@ -152,6 +152,7 @@ StepReport Trainer::step() {
   report.step = num_steps_ + 1;
   report.learning_rate = learning_rate(num_steps_);
   finish_step(step_parts(), own_numbers(), report);
+  if (early_update_) early_update_->end(report.grad_norm);
   norm_is_checked_ = norm_is_checked_ || std::isfinite(report.grad_norm);
   if (losses_) {
     for (const int lost : losses_->read_here(num_steps_)) train_on_share({num_steps_, lost});
@@ -199,7 +200,8 @@ void Trainer::run_program(int64_t batch) {
   replication_->begin_step(num_steps_);
   training_->executor.begin_step(batch, loss_weight());
   begin_gradients(0);
-  if (early_update_) early_update_->begin({learning_rate(num_steps_)});
+  const double loss_scale = loss_scaler_ ? loss_scaler_->scale() : 1;
+  if (early_update_) early_update_->begin({learning_rate(num_steps_), 1 / loss_scale});
   spans_ = training_->runtime.run_step();
   if (!training_->versions.asynchronous()) replication_->finish();
 }
