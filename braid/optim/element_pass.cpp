@@ -145,9 +145,8 @@ ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups,
     : rule_(rule), groups_(groups), store_(store), stretches_(owned_stretches(store, takes)) {
   check(rule.eps > 0, "eps keeps 0 / 0 out of the padding");
   if (rule.states == StateType::BFloat16) {
-    const bool in_memory = store.flat_master().is_cpu() && !store.disk();
-    check(in_memory && store.flat_master().scalar_type() == at::kFloat,
-          "rounded states have float32 masters in memory");
+    check(store.flat_master().is_cpu() && store.flat_master().scalar_type() == at::kFloat,
+          "rounded states have float32 masters on the CPU");
     rounding_.emplace(store);
   }
   if (!store.flat_master().is_cpu()) groups_on_device_ = on_device::bytes(groups.of_blocks(), store);
@@ -165,13 +164,13 @@ void ElementPass::open_disk(std::span<const OptimizerState> states) {
   std::vector<PassTensor> tensors;
   const auto add = [&](const at::Tensor& flat, Access access) {
     if (!store_.is_on_disk(flat)) return;
-    tensors.push_back({flat.narrow(0, 0, store_.num_owned()), access});
+    tensors.push_back({flat, access, param::ParamStore::kAlign * flat.element_size()});
   };
   for (const OptimizerState& state : states) add(state.flat, Access::Update);
   add(store_.flat_master(), Access::Update);
   add(store_.flat_grads(), Access::Read);
   if (!store_.flat_data().is_same(store_.flat_master())) add(store_.flat_data(), Access::Write);
-  on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), std::move(tensors));
+  on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), store_.num_owned(), std::move(tensors));
 }
 
 template <class T>
@@ -211,8 +210,13 @@ ElementPass::Places<T> ElementPass::in_chunk(const StateStretch& stretch, const 
   const auto at = [&](int64_t element_bytes) {
     return chunk.memory[next++] + (stretch.place - chunk.begin) * element_bytes;
   };
-  for (int i = 0; i < rule_.num_states(); ++i)
-    places.states[static_cast<size_t>(i)] = reinterpret_cast<T*>(at(sizeof(T)));
+  for (size_t i = 0; i < rule_.state_names().size(); ++i) {
+    if (rounding_) {
+      places.rounded.at[i] = reinterpret_cast<Bf16*>(at(sizeof(Bf16)));
+    } else {
+      places.states[i] = reinterpret_cast<T*>(at(sizeof(T)));
+    }
+  }
   if (store_.is_on_disk(store_.flat_master())) places.master = reinterpret_cast<T*>(at(sizeof(T)));
   if (store_.is_on_disk(store_.flat_grads())) places.grad = reinterpret_cast<const T*>(at(sizeof(T)));
   const at::Tensor& data = store_.flat_data();
@@ -254,10 +258,13 @@ void ElementPass::begin(const OptimizerStep& step, int64_t number, std::span<con
   if (stretches_.empty()) return;  // all parameters of the rank are frozen
   if (!on_disk_) open_disk(states);
   with_factors(step, number, [&]<class Factors>(const std::vector<Factors>& of_groups) {
-    on_disk_->begin([this, of_groups](const Chunk& chunk) {
+    on_disk_->begin([this, number, of_groups](const Chunk& chunk) {
       for (const StateStretch& stretch : stretches_) {
         const StateStretch part = part_in(stretch, chunk);
-        if (part.length() > 0) update(part, of_groups, in_chunk<typename Factors::Number>(part, chunk));
+        if (part.length() <= 0) continue;
+        auto places = in_chunk<typename Factors::Number>(part, chunk);
+        places.rounded.step = number;
+        update(part, of_groups, places);
       }
     });
   });

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "braid/base/errors.h"
+#include "braid/disk/aligned_buffer.h"
 #include "braid/param/block_memory.h"
 #include "braid/param/memory_account.h"
 
@@ -28,9 +29,8 @@ DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
       mapped_(*disk_, bytes) {}
 
 at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
-  const int64_t bytes = length * static_cast<int64_t>(c10::elementSize(type));
-  check(bytes % disk::kBlockBytes == 0 && used_ + bytes <= std::ssize(mapped_.bytes()),
-        "a tensor fits in the disk's space");
+  const int64_t bytes = disk::whole_blocks(length * static_cast<int64_t>(c10::elementSize(type)));
+  check(used_ + bytes <= std::ssize(mapped_.bytes()), "a tensor fits in the disk's space");
   std::byte* const memory = mapped_.bytes().data() + used_;
   used_ += bytes;
   return at::from_blob(

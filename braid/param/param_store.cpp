@@ -12,6 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/disk/aligned_buffer.h"
 #include "braid/param/collected_parameters.h"
 #include "braid/param/initial_values.h"
 #include "braid/param/memory_account.h"
@@ -109,7 +110,10 @@ bool ParamStore::rounds() const { return master_type_ != c10::typeMetaToScalarTy
 // gradients on disk too, if none.
 void ParamStore::open_disk() {
   const auto wide = static_cast<int64_t>(c10::elementSize(master_type_));
-  int64_t bytes = (options_.disk->num_states + int{rounds()}) * num_owned() * wide;
+  int64_t bytes = int{rounds()} * num_owned() * wide;
+  for (const int64_t of_slice : options_.disk->state_bytes) {
+    bytes += disk::whole_blocks(num_owned() / kSliceAlign * of_slice);
+  }
   if (has_parameters_on_disk()) {
     const auto size = static_cast<int64_t>(c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())));
     bytes += size * (num_owned() + frozen_layout_.num_elements / options_.sharding.parts);

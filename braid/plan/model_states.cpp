@@ -94,9 +94,7 @@ namespace {
 
 double master_bytes(DType type) { return std::max(element_bytes(type), kFloatBytes); }
 
-double moment_bytes(DType type, StateType states) {
-  return states == StateType::BFloat16 ? element_bytes(DType::BFloat16) : master_bytes(type);
-}
+double moment_bytes(DType type, StateType states) { return state_element_bytes(states, master_bytes(type)); }
 
 }  // namespace
 

@@ -51,7 +51,7 @@ LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  
 ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
-LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
+LAYOUTS += [[*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
             ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
 REPRODUCIBLE, HALF = ['train.reduction="reproducible"'], ['train.dtype="float16"']
@@ -160,6 +160,8 @@ if os.environ.get("BRAID_FULL"):
         *[[*ROUNDED, *more] for more in (
             ['optimizer.kind="lion"'], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], FIRST_HALF,
             ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"])],
+        *[[*tiers, *ROUNDED, *more] for tiers in (DISK, GRADIENTS, PARAMETERS, BOTH) for more in (
+            [], ['train.dtype="bfloat16"', "train.batch=4"], ['optimizer.kind="lion"'], ["memory.chunk_mb=4"])],
         *[[*DISK, *more] for more in (
             ["optimizer.clip_norm=0"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.tensor=2"], LLAMA, GEMMA2,
             ["mesh.data=2", "sync.zero=3"], ['memory.recompute="full"'], ['optimizer.kind="lion"'], ["memory.chunk_mb=4"],
