@@ -7,32 +7,41 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/disk/aligned_buffer.h"
+#include "braid/param/flat_data.h"
 #include "braid/param/memory_account.h"
 
 namespace braid::optim {
 namespace {
 
-int64_t largest_element(const std::vector<PassTensor>& tensors) {
-  int64_t largest = 1;
-  for (const PassTensor& tensor : tensors) largest = std::max<int64_t>(largest, tensor.flat.element_size());
-  return largest;
+// Returns the elements of a chunk: so many that a chunk of each tensor is whole blocks, unless it is the only one.
+int64_t elements_of_chunk(int64_t chunk_bytes, int64_t num_elements, const std::vector<PassTensor>& tensors) {
+  int64_t largest = 1, step = 1;  // bytes and slices
+  for (const PassTensor& tensor : tensors) {
+    largest = std::max(largest, tensor.slice_bytes);
+    step = std::max(step, disk::kBlockBytes / std::min(tensor.slice_bytes, disk::kBlockBytes));
+  }
+  const int64_t slices = std::max(chunk_bytes / largest / step, int64_t{1}) * step;
+  return std::min(num_elements, slices * param::kSliceAlign);
+}
+
+int64_t bytes_of_elements(int64_t elements, const PassTensor& tensor) {
+  return elements / param::kSliceAlign * tensor.slice_bytes;
 }
 
 }  // namespace
 
-ChunkedPass::ChunkedPass(param::DiskTensors& disk, std::vector<PassTensor> tensors)
+ChunkedPass::ChunkedPass(param::DiskTensors& disk, int64_t num_elements, std::vector<PassTensor> tensors)
     : tensors_on_(disk),
       disk_(disk.disk()),
       tensors_(std::move(tensors)),
-      length_(tensors_.at(0).flat.numel()),
-      chunk_(std::min(length_, disk.chunk_bytes() / largest_element(tensors_))) {
-  int64_t element_bytes = 0;
-  for (const PassTensor& tensor : tensors_) {
-    check(tensor.flat.numel() == length_, "tensors of a pass have one length");
-    element_bytes += tensor.flat.element_size();
-  }
+      length_(num_elements),
+      chunk_(elements_of_chunk(disk.chunk_bytes(), num_elements, tensors_)) {
+  check(num_elements % param::kSliceAlign == 0, "a pass is over whole slices");
+  int64_t chunk_bytes = 0;
+  for (const PassTensor& tensor : tensors_) chunk_bytes += disk::whole_blocks(bytes_of_elements(chunk_, tensor));
   const param::MemoryScope scope(param::MemoryCategory::Optimizer);
-  const int64_t all_bytes = kChunksInMemory * chunk_ * element_bytes;
+  const int64_t all_bytes = kChunksInMemory * chunk_bytes;
   const int64_t alignment = chunk_alignment(all_bytes);
   memory_ = at::empty({all_bytes + alignment}, at::kByte);
   const auto address = reinterpret_cast<int64_t>(memory_.mutable_data_ptr());
@@ -41,7 +50,7 @@ ChunkedPass::ChunkedPass(param::DiskTensors& disk, std::vector<PassTensor> tenso
   for (Slot& slot : slots_) {
     for (const PassTensor& tensor : tensors_) {
       slot.chunk.memory.push_back(next);
-      next += chunk_ * tensor.flat.element_size();
+      next += disk::whole_blocks(bytes_of_elements(chunk_, tensor));
     }
   }
 }
@@ -98,7 +107,7 @@ void ChunkedPass::begin_reading(int64_t number) {
 void ChunkedPass::read(Slot& slot, Access access) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (tensors_[i].access != access) continue;
-    slot.reads.push_back(disk_.read(place(slot, tensors_[i].flat), bytes_of(slot, i)));
+    slot.reads.push_back(disk_.read(place(slot, i, tensors_[i].flat), bytes_of(slot, i)));
   }
 }
 
@@ -106,10 +115,10 @@ void ChunkedPass::begin_writing(Slot& slot) {
   if (mode_ == PassMode::Undo) return;
   const bool speculates = mode_ == PassMode::Speculative;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const auto& [flat, access, spare] = tensors_[i];
+    const auto& [flat, access, slice_bytes, spare] = tensors_[i];
     if (access == Access::Read || (access == Access::Backup && !speculates)) continue;
     const at::Tensor& to = speculates && access != Access::Backup ? spare : flat;
-    slot.writes.push_back(disk_.write(place(slot, to), bytes_of(slot, i)));
+    slot.writes.push_back(disk_.write(place(slot, i, to), bytes_of(slot, i)));
   }
 }
 
@@ -118,13 +127,15 @@ void ChunkedPass::wait_for(std::vector<disk::Ticket>& tickets) {
   tickets.clear();
 }
 
-int64_t ChunkedPass::place(const Slot& slot, const at::Tensor& flat) const {
-  return tensors_on_.offset(flat) + slot.chunk.begin * flat.element_size();
+int64_t ChunkedPass::place(const Slot& slot, size_t tensor, const at::Tensor& flat) const {
+  return tensors_on_.offset(flat) + bytes_of_elements(slot.chunk.begin, tensors_[tensor]);
 }
 
+// Returns whole blocks. Of the last chunk of small elements, the last block may be half of one.
 std::span<std::byte> ChunkedPass::bytes_of(const Slot& slot, size_t tensor) const {
   const int64_t elements = slot.chunk.end - slot.chunk.begin;
-  return {slot.chunk.memory[tensor], static_cast<size_t>(elements * tensors_[tensor].flat.element_size())};
+  return {slot.chunk.memory[tensor],
+          static_cast<size_t>(disk::whole_blocks(bytes_of_elements(elements, tensors_[tensor])))};
 }
 
 }  // namespace braid::optim

@@ -1,5 +1,6 @@
-// A pass over tensors on a disk, chunk by chunk from the last one to the first, which is the order in which a backward
-// pass completes gradients. While one chunk is updated in memory, the next one is read and the one before is written:
+// A pass over the elements of tensors on a disk, chunk by chunk from the last one to the first, which is the order in
+// which a backward pass completes gradients. The elements may have other sizes in each tensor. While one chunk is
+// updated in memory, the next one is read and the one before is written:
 //
 //   read    3 2 1 0
 //   update    3 2 1 0
@@ -20,7 +21,7 @@
 
 namespace braid::optim {
 
-// A chunk in memory: elements [begin, end) of each tensor.
+// A chunk in memory: what each tensor has of elements [begin, end).
 struct Chunk {
   int64_t begin = 0, end = 0;
   std::vector<std::byte*> memory;  // of each tensor, in the order of the pass
@@ -31,9 +32,10 @@ struct Chunk {
 enum class Access { Read, Write, Update, Backup };
 
 struct PassTensor {
-  at::Tensor flat;
+  at::Tensor flat;  // begins with the pass's elements
   Access access = Access::Update;
-  at::Tensor spare = {};  // for PassMode::Speculative, of what is written; like `flat`
+  int64_t slice_bytes = 0;  // of kSliceAlign elements; a power of two
+  at::Tensor spare = {};    // for PassMode::Speculative, of what is written; like `flat`
 };
 
 // InPlace: what is written replaces the values that were read. Speculative: it goes to spares, and backups are written.
@@ -42,9 +44,10 @@ enum class PassMode { InPlace, Speculative, Again, Undo };
 
 class ChunkedPass {
  public:
-  // Allocates kChunksInMemory chunks of each tensor; the largest elements fill DiskTensors::chunk_bytes(). REQUIRES:
-  // `disk` outlives this; the tensors are on it and have one length.
-  ChunkedPass(param::DiskTensors& disk, std::vector<PassTensor> tensors);
+  // Allocates kChunksInMemory chunks of each tensor. The largest elements fill DiskTensors::chunk_bytes(), or as much
+  // more as makes chunks of all tensors whole blocks. REQUIRES: `disk` outlives this; the tensors are on it;
+  // `num_elements` is a multiple of kSliceAlign.
+  ChunkedPass(param::DiskTensors& disk, int64_t num_elements, std::vector<PassTensor> tensors);
   ~ChunkedPass();
   ChunkedPass(const ChunkedPass&) = delete;
 
@@ -71,13 +74,13 @@ class ChunkedPass {
   void read(Slot& slot, Access access);
   void begin_writing(Slot& slot);
   void wait_for(std::vector<disk::Ticket>& tickets);
-  int64_t place(const Slot& slot, const at::Tensor& flat) const;  // on the disk
+  int64_t place(const Slot& slot, size_t tensor, const at::Tensor& flat) const;  // on the disk
   std::span<std::byte> bytes_of(const Slot& slot, size_t tensor) const;
 
   param::DiskTensors& tensors_on_;
   disk::Disk& disk_;
   const std::vector<PassTensor> tensors_;
-  const int64_t length_, chunk_;  // elements of a tensor, and of a chunk
+  const int64_t length_, chunk_;  // elements of the pass, and of a chunk
   at::Tensor memory_;
   std::array<Slot, kChunksInMemory> slots_;
   PassMode mode_ = PassMode::InPlace;

@@ -150,9 +150,8 @@ ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups,
     : rule_(rule), groups_(groups), store_(store), stretches_(owned_stretches(store, takes)) {
   check(rule.eps > 0, "eps keeps 0 / 0 out of the padding");
   if (rule.states == StateType::BFloat16) {
-    const bool in_memory = store.flat_master().is_cpu() && !store.disk();
-    check(in_memory && store.flat_master().scalar_type() == at::kFloat,
-          "rounded states have float32 masters in memory");
+    check(store.flat_master().is_cpu() && store.flat_master().scalar_type() == at::kFloat,
+          "rounded states have float32 masters on the CPU");
     rounding_.emplace(store);
   }
   if (!store.flat_master().is_cpu()) groups_on_device_ = on_device::bytes(groups.of_blocks(), store);
@@ -171,18 +170,18 @@ void ElementPass::open_disk(std::span<const OptimizerState> states) {
   std::vector<PassTensor> tensors;
   param::DiskTensors& disk = *store_.disk();
   const bool undoes = disk.copies() == param::Copies::Two;
-  const auto like = [&](const at::Tensor& flat) { return disk.zeros(store_.num_owned(), flat.scalar_type()); };
+  const auto like = [&](const at::Tensor& flat) { return disk.zeros(flat.numel(), flat.scalar_type()); };
   const auto add = [&](const at::Tensor& flat, Access access) {
     if (!store_.is_on_disk(flat)) return;
-    tensors.push_back({flat.narrow(0, 0, store_.num_owned()), access});
-    if (undoes && access != Access::Read) tensors.back().spare = like(flat);
+    tensors.push_back({flat, access, param::ParamStore::kAlign * flat.element_size()});
+    if (undoes && (access == Access::Update || access == Access::Write)) tensors.back().spare = like(flat);
   };
   for (const OptimizerState& state : states) add(state.flat, Access::Update);
   add(store_.flat_master(), Access::Update);
-  if (backs_up()) tensors.push_back({like(store_.flat_master()), Access::Backup});
+  if (backs_up()) add(like(store_.flat_master()), Access::Backup);
   add(store_.flat_grads(), Access::Read);
   if (!store_.flat_data().is_same(store_.flat_master())) add(store_.flat_data(), Access::Write);
-  on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), std::move(tensors));
+  on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), store_.num_owned(), std::move(tensors));
 }
 
 template <class T>
@@ -223,8 +222,13 @@ ElementPass::Places<T> ElementPass::in_chunk(const StateStretch& stretch, const 
   const auto at = [&](int64_t element_bytes) {
     return chunk.memory[next++] + (stretch.place - chunk.begin) * element_bytes;
   };
-  for (int i = 0; i < rule_.num_states(); ++i)
-    places.states[static_cast<size_t>(i)] = reinterpret_cast<T*>(at(sizeof(T)));
+  for (size_t i = 0; i < rule_.state_names().size(); ++i) {
+    if (rounding_) {
+      places.rounded.at[i] = reinterpret_cast<Bf16*>(at(sizeof(Bf16)));
+    } else {
+      places.states[i] = reinterpret_cast<T*>(at(sizeof(T)));
+    }
+  }
   if (store_.is_on_disk(store_.flat_master())) places.master = reinterpret_cast<T*>(at(sizeof(T)));
   if (backs_up()) places.backup = reinterpret_cast<T*>(at(sizeof(T)));
   if (store_.is_on_disk(store_.flat_grads())) places.grad = reinterpret_cast<const T*>(at(sizeof(T)));
@@ -268,11 +272,12 @@ void ElementPass::begin(const OptimizerStep& step, int64_t number, std::span<con
   if (stretches_.empty()) return;  // all parameters of the rank are frozen
   if (!on_disk_) open_disk(states);
   with_factors(step, number, [&]<class Factors>(const std::vector<Factors>& of_groups) {
-    on_disk_->begin(mode, [this, of_groups, mode](const Chunk& chunk) {
+    on_disk_->begin(mode, [this, number, of_groups, mode](const Chunk& chunk) {
       for (const StateStretch& stretch : stretches_) {
         const StateStretch part = part_in(stretch, chunk);
         if (part.length() <= 0) continue;
-        const auto places = in_chunk<typename Factors::Number>(part, chunk);
+        auto places = in_chunk<typename Factors::Number>(part, chunk);
+        places.rounded.step = number;
         if (mode == PassMode::Speculative && places.backup) std::copy_n(places.master, part.length(), places.backup);
         if (mode == PassMode::Again || mode == PassMode::Undo) restore(part, places);
         if (mode != PassMode::Undo) update(part, of_groups, places);

@@ -28,7 +28,7 @@ OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>
 
 class ElementPass {
  public:
-  // REQUIRES: `groups` and `store` outlive this. States in bfloat16 are on the CPU, and not on a disk.
+  // REQUIRES: `groups` and `store` outlive this. States in bfloat16 are on the CPU.
   ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store,
               const ParamFilter& takes = {});
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/disk/aligned_buffer.h"
 #include "braid/param/block_memory.h"
 #include "braid/param/memory_account.h"
 
@@ -31,9 +32,8 @@ DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
       mapped_(*disk_, bytes) {}
 
 at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
-  const int64_t bytes = length * static_cast<int64_t>(c10::elementSize(type));
-  check(bytes % disk::kBlockBytes == 0 && used_ + bytes <= std::ssize(mapped_.bytes()),
-        "a tensor fits in the disk's space");
+  const int64_t bytes = disk::whole_blocks(length * static_cast<int64_t>(c10::elementSize(type)));
+  check(used_ + bytes <= std::ssize(mapped_.bytes()), "a tensor fits in the disk's space");
   std::byte* const memory = mapped_.bytes().data() + used_;
   places_[used_] = used_;
   used_ += bytes;
@@ -60,7 +60,7 @@ void DiskTensors::swap(const at::Tensor& a, const at::Tensor& b) {
   check(a.nbytes() == b.nbytes(), "tensors that exchange their places have one size");
   std::swap(places_.at(address(a)), places_.at(address(b)));
   for (const at::Tensor& flat : {a, b}) {
-    const int64_t at = address(flat), bytes = static_cast<int64_t>(flat.nbytes());
+    const int64_t at = address(flat), bytes = disk::whole_blocks(static_cast<int64_t>(flat.nbytes()));
     disk_->map_at(mapped_.bytes().data() + at, places_.at(at), bytes);
   }
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "braid/disk/disk.h"
 #include "braid/disk/mapping.h"
@@ -24,9 +25,9 @@ enum class Copies { One, Two };
 // The space of what a rank keeps on disk: the optimizer's states with float32 masters of 16-bit weights, and the
 // parameters and gradients that are Kept::OnDisk.
 struct DiskSpace {
-  disk::Options place;      // `bytes` is ignored: the store knows its size
-  int num_states = 0;       // states of an element, without its master
-  int64_t chunk_bytes = 0;  // of each tensor, moved at a time by updates
+  disk::Options place;               // `bytes` is ignored: the store knows its size
+  std::vector<int64_t> state_bytes;  // of each tensor of states, without masters, for kSliceAlign elements
+  int64_t chunk_bytes = 0;           // of each tensor, moved at a time by updates
   Kept parameters = Kept::InMemory, gradients = Kept::InMemory;
   Copies copies = Copies::One;  // of all that updates change
   int num_microbatches = 1;     // of a rank's step; reproducible sums of gradients on disk keep some of theirs there
@@ -38,8 +39,8 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   DiskTensors(const DiskSpace& space, int64_t bytes);
   DiskTensors(const DiskTensors&) = delete;
 
-  // Returns a new tensor of zeros, which keeps this alive. REQUIRES: there is space left; this is in a shared_ptr;
-  // `length` elements are whole blocks of the disk.
+  // Returns a new tensor of zeros, which keeps this alive. It begins at a block of the disk, and has whole blocks for
+  // itself. REQUIRES: there is space left; this is in a shared_ptr.
   at::Tensor zeros(int64_t length, at::ScalarType type);
   // Returns true if zeros() has returned the tensor.
   bool has(const at::Tensor& flat) const;

@@ -12,6 +12,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/disk/aligned_buffer.h"
 #include "braid/param/collected_parameters.h"
 #include "braid/param/initial_values.h"
 #include "braid/param/memory_account.h"
@@ -110,7 +111,10 @@ bool ParamStore::rounds() const { return master_type_ != c10::typeMetaToScalarTy
 void ParamStore::open_disk() {
   const auto wide = static_cast<int64_t>(c10::elementSize(master_type_));
   const auto size = static_cast<int64_t>(c10::elementSize(c10::typeMetaToScalarType(options_.data.dtype())));
-  const int64_t states = (options_.disk->num_states + int{rounds()}) * num_owned() * wide;
+  int64_t states = int{rounds()} * num_owned() * wide;
+  for (const int64_t of_slice : options_.disk->state_bytes) {
+    states += disk::whole_blocks(num_owned() / kSliceAlign * of_slice);
+  }
   const int64_t data = has_parameters_on_disk() ? size * num_owned() : 0;
   int64_t bytes = states + data;
   if (has_parameters_on_disk()) bytes += size * (frozen_layout_.num_elements / options_.sharding.parts);

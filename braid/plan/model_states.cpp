@@ -94,9 +94,7 @@ namespace {
 
 double master_bytes(DType type) { return std::max(element_bytes(type), kFloatBytes); }
 
-double moment_bytes(DType type, StateType states) {
-  return states == StateType::BFloat16 ? element_bytes(DType::BFloat16) : master_bytes(type);
-}
+double moment_bytes(DType type, StateType states) { return state_element_bytes(states, master_bytes(type)); }
 
 }  // namespace
 
@@ -184,7 +182,7 @@ double save_bytes(const RunSpec& spec, const ParameterSum& of_rank, RankGroup co
     return std::max(master_bytes(spec) * of_rank.count,
                     master_bytes(spec) * at_save + kAnswerBytes * spec.sync.servers);
   }
-  return master_bytes(spec) * (of_rank.moments + (of_rank.count + of_rank.moments) / servers);
+  return master_bytes(spec) * (of_rank.moments + (of_rank.count + of_rank.moments) / servers) + kAnswerBytes;
 }
 
 double snapshot_bytes(const RunSpec& spec, const RunLayout& layout, const StageParameters& parameters) {

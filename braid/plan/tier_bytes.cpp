@@ -11,13 +11,18 @@ namespace {
 // Returns the bytes of the chunks that an update of optimizer states on disk holds (optim/chunked_pass.h).
 double chunk_bytes(const RunSpec& spec, const StateBytes& held) {
   const double element = element_bytes(spec.train.dtype), wide = std::max(element, kFloatBytes);
-  double states = num_moments(spec.optimizer, ParameterKind::BlockMatrix) + (element < wide ? 1 : 0);
-  const double elements = states > 0 ? held.optimizer / (states * wide) : held.gradients / wide;
-  if (states > 0 && backup_bytes(spec, held) > 0) states += 1;
-  if (spec.memory.gradients == Tier::Disk) states += 1;
-  if (spec.memory.parameters == Tier::Disk) states += element / wide;
-  const double chunk = std::min(std::ldexp(spec.memory.chunk_mb, 20), elements * wide);
-  const double all = states * chunk * kChunksInMemory;
+  const int moments = num_moments(spec.optimizer, ParameterKind::BlockMatrix);
+  const double moment = moments > 0 ? state_element_bytes(spec.optimizer.state_dtype, wide) : 0;
+  const double master = element < wide ? wide : 0;
+  const double backup = backup_bytes(spec, held) > 0 ? wide : 0;
+  const double gradient = spec.memory.gradients == Tier::Disk ? wide : 0;
+  const double weight = spec.memory.parameters == Tier::Disk ? element : 0;
+  const double states = moments * moment + master;
+  if (states + gradient + weight == 0) return 0;
+  const double elements = states > 0 ? held.optimizer / states : held.gradients / wide;
+  const double largest = std::max({moment, master, backup, gradient, weight});
+  const double chunk = std::min(std::ldexp(spec.memory.chunk_mb, 20) / largest, elements);
+  const double all = (states + backup + gradient + weight) * chunk * kChunksInMemory;
   return all == 0 ? 0 : all + static_cast<double>(chunk_alignment(static_cast<int64_t>(all)));
 }
 

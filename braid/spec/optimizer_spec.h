@@ -36,6 +36,11 @@ constexpr auto words(RateSchedule) {
 enum class StateType { Float32, BFloat16 };
 constexpr auto words(StateType) { return std::to_array<std::string_view>({"float32", "bfloat16"}); }
 
+// Returns the bytes of an element of a state. Those of a master are `of_master`.
+constexpr double state_element_bytes(StateType states, double of_master) {
+  return states == StateType::BFloat16 ? 2 : of_master;
+}
+
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::AdamW;
   double lr = 1e-3;

@@ -1,10 +1,13 @@
 #include "braid/train/disk_spaces.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "braid/optim/element_rule.h"
+#include "braid/param/flat_data.h"
 #include "braid/param/memory_account.h"
+#include "braid/plan/block_work.h"
 #include "braid/plan/nominal_cluster.h"
 #include "braid/spec/early_updates.h"
 
@@ -38,8 +41,12 @@ std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbat
   space.copies = spec::speculates(spec) ? param::Copies::Two : param::Copies::One;
   space.num_microbatches = num_microbatches;
   space.place = disk_place(spec);
-  space.num_states = optim::element_rule(spec.optimizer).num_states();
-  space.place.depth = kChunksInMemory * (space.num_states + 3);  // with masters, gradients and rounded weights
+  const double of_master = std::max(plan::element_bytes(spec.train.dtype), double{sizeof(float)});
+  const double of_state = state_element_bytes(spec.optimizer.state_dtype, of_master);
+  const auto num_states = static_cast<size_t>(optim::element_rule(spec.optimizer).num_states());
+  space.state_bytes.assign(num_states, std::llround(of_state * param::kSliceAlign));
+  // With masters, gradients and rounded weights.
+  space.place.depth = kChunksInMemory * (static_cast<int>(space.state_bytes.size()) + 3);
   space.chunk_bytes = std::llround(std::ldexp(spec.memory.chunk_mb, 20));
   return space;
 }

@@ -164,29 +164,33 @@ class Profile {
 
  private:
   // Returns the bytes of a parameter: its data, and the following in the type of the masters: the gradient, the partial
-  // sums of a reproducible step and, unless they are on disk, the optimizer's states and the master if its type is not
-  // that of the data. Adds snapshot_bytes().
+  // sums of a reproducible step and, unless it is on disk, the master if its type is not that of the data. Adds the
+  // optimizer's states, unless they are on disk, and snapshot_bytes().
   int64_t bytes_of(const layout::ParamSpec& param) const {
     const auto data = static_cast<int64_t>(sample_.store().flat_data().element_size());
     const auto master = static_cast<int64_t>(sample_.store().flat_master().element_size());
+    const int64_t elements = mesh::num_elements(param.placement.local_shape), states = state_bytes(param, elements);
+    const bool resident = is_resident(spec_.memory.optimizer);
     int64_t num_masters = 1;
-    if (is_resident(spec_.memory.optimizer)) {
-      num_masters += optim::num_states(spec_.optimizer, param.linear) + (data == master ? 0 : 1);
-    }
+    if (resident && data != master) ++num_masters;
     if (spec_.train.reduction == Reduction::Reproducible) {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;
     }
-    const int64_t elements = mesh::num_elements(param.placement.local_shape);
-    return elements * (data + num_masters * master) +
-           snapshot_bytes(elements, optim::num_states(spec_.optimizer, param.linear));
+    const int64_t masters = elements * master;
+    return elements * data + num_masters * masters + (resident ? states : 0) + snapshot_bytes(masters + states);
+  }
+
+  int64_t state_bytes(const layout::ParamSpec& param, int64_t elements) const {
+    const auto of_master = static_cast<double>(sample_.store().flat_master().element_size());
+    const double of_state = state_element_bytes(spec_.optimizer.state_dtype, of_master);
+    return std::llround(optim::num_states(spec_.optimizer, param.linear) * of_state * static_cast<double>(elements));
   }
 
   // Returns the bytes of masters and states that are copied on the host for a save, sharded across its copies.
-  int64_t snapshot_bytes(int64_t elements, int states) const {
+  int64_t snapshot_bytes(int64_t masters_and_states) const {
     if (!spec_.checkpoint.async || !sample_.store().flat_data().is_cpu()) return 0;
-    return elements * (1 + states) * static_cast<int64_t>(sample_.store().flat_master().element_size()) /
-           (spec_.mesh.data * spec_.mesh.context);
+    return masters_and_states / (spec_.mesh.data * spec_.mesh.context);
   }
 
   const RunSpec& spec_;

@@ -51,7 +51,7 @@ LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  
 ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
-LAYOUTS += [ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
+LAYOUTS += [[*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
             ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
 REPRODUCIBLE, HALF = ['train.reduction="reproducible"'], ['train.dtype="float16"']
@@ -63,8 +63,8 @@ if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
         *[[*ACTIVATIONS, *more] for more in (
             [], GEMMA2, DISK, ["model.layers=8"], ["mesh.pipe=2"], ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
-            ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], SPLIT, ["mesh.context=2"], FIRST_HALF, ["model.dropout=0.1"],
-            ['memory.recompute="full"'], ['memory.recompute="selective"'], ['memory.recompute="blocks:0+2-3/2"'],
+            ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], ["mesh.context=2"], FIRST_HALF, ["model.dropout=0.1"],
+            ['memory.recompute="full"'], ['memory.recompute="blocks:0+2-3/2"'],
             ['train.dtype="bfloat16"', "train.batch=4"], ['train.reduction="reproducible"'],
             ["model.layers=1", "model.vocab=40000"])],
         [*BOTH, "memory.limit_gb=0.05", "mesh.data=2", "sync.zero=3"], [*BOTH, "memory.limit_gb=0.05", "mesh.pipe=2"],
@@ -97,8 +97,8 @@ if os.environ.get("BRAID_FULL"):
             ["mesh.data=2", "sync.zero=1"], ["mesh.pipe=2"], ["mesh.tensor=2"],
             ['memory.recompute="full"'], ['train.dtype="bfloat16"', "train.batch=4"], ["model.dropout=0.1"])],
         *[[*groups, *more] for groups in (FIRST_HALF, NORMS, MATRICES) for more in (
-            ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.pipe=2", 'pipeline.schedule="zb-v"'],
-            ['memory.recompute="selective"'])],
+            ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ['memory.recompute="selective"'])],
+        *[[*groups, "mesh.pipe=2", 'pipeline.schedule="zb-v"'] for groups in (FIRST_HALF, NORMS)],
         ['memory.recompute="selective"'],
         ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
         ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],
@@ -146,8 +146,6 @@ if os.environ.get("BRAID_FULL"):
             ["mesh.pipe=4", 'pipeline.schedule="zb-h1"'])],
         ["mesh.data=4", 'sync.replication="parameter-server"', "sync.servers=2", "sync.push_every=2"],
         ["mesh.data=2", 'sync.replication="parameter-server"', 'optimizer.kind="sgd"', "optimizer.clip_norm=0"],
-        ["mesh.data=2", 'sync.replication="parameter-server"', 'sync.servers_on="own"', 'run.ranks="processes"',
-         "train.batch=4", "train.microbatch=1"],  # the server is the fullest
         *[["mesh.data=2", 'sync.replication="parameter-server"', 'sync.servers_on="own"', 'run.ranks="processes"',
            f"sync.servers={servers}", "train.batch=2", "train.microbatch=1", "train.save_every=1"]
           for servers in (1, 2)],  # a worker is the fullest, at a save
@@ -160,6 +158,8 @@ if os.environ.get("BRAID_FULL"):
         *[[*ROUNDED, *more] for more in (
             ['optimizer.kind="lion"'], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], FIRST_HALF,
             ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"])],
+        *[[*tiers, *ROUNDED, *more] for tiers in (DISK, GRADIENTS, PARAMETERS, BOTH) for more in (
+            [], ['train.dtype="bfloat16"', "train.batch=4"], ['optimizer.kind="lion"'], ["memory.chunk_mb=4"])],
         *[[*DISK, *more] for more in (
             ["optimizer.clip_norm=0"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.tensor=2"], LLAMA, GEMMA2,
             ["mesh.data=2", "sync.zero=3"], ['memory.recompute="full"'], ['optimizer.kind="lion"'], ["memory.chunk_mb=4"],

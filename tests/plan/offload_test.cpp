@@ -45,6 +45,20 @@ TEST(Offload, MovesTheOptimizersStatesAndNothingElse) {
   }
 }
 
+// 4 bytes of a master and 2 of each moment. Masters fill the chunks of 4 MiB.
+TEST(Offload, MovesBFloat16StatesInHalfTheBytes) {
+  const RunSpec wide = run_to(Tier::Disk);
+  RunSpec narrow = wide;
+  narrow.optimizer.state_dtype = StateType::BFloat16;
+  const Prediction all = predict_run(wide, node()), moved = predict_run(narrow, node());
+  EXPECT_EQ(3 * moved.offloaded_bytes, 2 * all.offloaded_bytes);
+  EXPECT_EQ(moved.memory[0].moments, 3 * 2 * (4 << 20) + (2 << 20));
+  EXPECT_NEAR(3 * moved.seconds.optimizer, 2 * all.seconds.optimizer, all.seconds.optimizer / 100);
+  narrow.train.dtype = DType::Float32;  // moments alone, which fill their chunks
+  EXPECT_EQ(2 * predict_run(narrow, node()).offloaded_bytes, moved.offloaded_bytes);
+  EXPECT_EQ(predict_run(narrow, node()).memory[0].moments, 3 * 2 * (4 << 20) + (2 << 20));
+}
+
 // A rank holds the units in use of what is moved. The rest of 2 bytes of a weight and 4 of its gradient is on the tier.
 TEST(Offload, MovesGradientsAndParametersToo) {
   const RunSpec here = run_to(Tier::Disk);

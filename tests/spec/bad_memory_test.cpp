@@ -86,6 +86,9 @@ TEST(BadMemory, TiersOnDisk) {
 TEST(BadMemory, TypesOfOptimizerStates) {
   expect_complaints({
       {"", {"optimizer.state_dtype=bfloat16", "train.dtype=bfloat16"}, "accepted"},
+      {"",
+       {"optimizer.state_dtype=bfloat16", "memory.optimizer=disk", "memory.gradients=disk", "memory.parameters=disk"},
+       "accepted"},
       {"", {"optimizer.state_dtype=float32", "train.dtype=float64"}, "accepted"},
       {"",
        {"optimizer.state_dtype=bfloat16", "train.dtype=float64"},

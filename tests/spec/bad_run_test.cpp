@@ -241,11 +241,6 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
        "memory.optimizer = \"disk\": must be \"auto\" with updates of whole matrices, since a matrix is updated as a "
        "whole, not in chunks; nearest valid is \"auto\""},
       {"",
-       {"optimizer.state_dtype=bfloat16", "memory.optimizer=disk"},
-       "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with optimizer states on disk, since chunks of "
-       "16-bit "
-       "states are not built yet; nearest valid is \"float32\""},
-      {"",
        {"optimizer.state_dtype=bfloat16", "optimizer.kind=muon"},
        "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with updates of whole matrices, since momenta of "
        "whole "

@@ -107,6 +107,23 @@ TEST_F(DiskTiers, HaveTheBitsOfMemoryForEveryOptimizerAndType) {
   }
 }
 
+TEST_F(DiskTiers, HaveTheBitsOfMemoryForBFloat16States) {
+  for (const auto dtype : {DType::Float32, DType::BFloat16}) {
+    for (const double clip_norm : {0.0, 0.1}) {
+      SCOPED_TRACE(cat(dtype, " ", clip_norm));
+      RunSpec spec = spec_of({});
+      spec.optimizer.state_dtype = StateType::BFloat16;
+      spec.optimizer.clip_norm = clip_norm;
+      spec.train.dtype = dtype;
+      expect_same_bits(spec);
+    }
+  }
+  RunSpec spec = spec_of({.data = 2}, 3);
+  spec.optimizer.state_dtype = StateType::BFloat16;
+  spec.train.dtype = DType::BFloat16;
+  expect_same_bits(spec);
+}
+
 // The first stage has no gradients, or no parameters to update.
 TEST_F(DiskTiers, HaveTheBitsOfMemoryWhereAPipelineRankIsFrozen) {
   RunSpec spec = spec_of({.pipe = 2});
