@@ -11,7 +11,7 @@
 namespace braid::plan {
 namespace {
 
-constexpr double kAnswerBytes = 16;  // of a server's answer, before its elements
+constexpr double kAnswerBytes = 64;  // at most, of a server's answer before its elements and of messages beside it
 
 ParameterKind kind_of(const layout::ParamCount& param) {
   if (param.columns.is_one()) return ParameterKind::Vector;
