@@ -76,7 +76,7 @@ void CallList::add(std::vector<int> uses, int out, Call::Run run) {
     const bool scatters = splits_tokens_ && layout::splits_tokens(block_.values[out]);
     const auto sum = [out, scatters, type = type_, tensor = &tensor_](Frame& frame, const Microbatch&) {
       const at::Tensor& part = frame[out].value;
-      frame[out] = (scatters ? scatter_sum(part, *tensor) : reduce_from_(part, *tensor)).to(type);
+      frame[out] = scatters ? scatter_sum(part, *tensor, type) : reduce_from_(part, *tensor).to(type);
     };
     calls_.push_back({sum, {out}, op_});
   }

@@ -82,14 +82,14 @@ struct AllTokens : Function<AllTokens> {
 };
 
 struct ScatterSum : Function<ScatterSum> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, Communicator* group, at::ScalarType type) {
     keep(ctx, Region{group});
-    return scattered(x_btc, {{group}, x_btc.scalar_type(), nullptr});
+    return scattered(x_btc, {{group}, x_btc.scalar_type(), nullptr}).to(type);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& [group, name] = kept<Region>(ctx);
     const comm::CallName calls(name);
-    return {gathered(std::move(grads[0]), *group), {}};
+    return {gathered(std::move(grads[0]), *group), {}, {}};
   }
 };
 
@@ -111,6 +111,8 @@ Activation gather_tokens(const Activation& x_btc, Communicator& group, at::Scala
 
 at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group) { return AllTokens::apply(x_btc, &group); }
 
-at::Tensor scatter_sum(const at::Tensor& x_btc, Communicator& group) { return ScatterSum::apply(x_btc, &group); }
+at::Tensor scatter_sum(const at::Tensor& x_btc, Communicator& group, at::ScalarType type) {
+  return ScatterSum::apply(x_btc, &group, type);
+}
 
 }  // namespace braid::nn

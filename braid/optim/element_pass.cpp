@@ -1,108 +1,19 @@
 // The elementwise update. On the CPU, each stretch is one parallel region over blocks of the flat buffers. AdamW moves
-// 28 bytes of memory per float32 element, 30 with bfloat16 data, and 8 fewer with bfloat16 states.
+// 28 bytes of memory per float32 element, 30 with bfloat16 data, and 8 fewer with bfloat16 states, 12 with int8.
 #include "braid/optim/element_pass.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <array>
 
-#include "braid/base/bfloat16.h"
 #include "braid/base/errors.h"
+#include "braid/mesh/element_blocks.h"
+#include "braid/optim/host_update.h"
 #include "braid/optim/on_device.h"
-#include "braid/optim/stochastic_rounding.h"
 
 namespace braid::optim {
 namespace {
-
-constexpr int64_t kGrain =
-    16 * param::ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
-
-// Stands for the rounded data if the masters are the data themselves: nothing is written.
-struct NoData {};
-
-void round_lanes(NoData*, const void*, int) {}
-void round_lanes(Bf16* __restrict__ data, const float* __restrict__ master, int lanes) {
-#pragma GCC ivdep
-  for (int j = 0; j < lanes; ++j) data[j] = narrow(master[j]);
-}
-void round_lanes(c10::Half* __restrict__ data, const float* __restrict__ master, int lanes) {
-  for (int j = 0; j < lanes; ++j) data[j] = c10::Half(master[j]);
-}
-
-// The loops have a constant length and their memory cannot overlap, so that g++ 12 vectorises them. Local copies of the
-// elements would also show that nothing overlaps, but their 16-byte stores before 32-byte loads defeat store
-// forwarding, which takes three times as long.
-template <class Factors, class T, class Data>
-void update_lanes(const Factors& of_group, const ElementRange<T>& range, Data* data) {
-  constexpr int kLanes = 64;
-  static_assert(param::ParamStore::kAlign % kLanes == 0);
-  const Factors factors = of_group;
-  T* __restrict__ weight = range.weight;
-  const T* __restrict__ grad = range.grad;
-  T* __restrict__ first = range.first;
-  T* __restrict__ second = range.second;
-  for (const T* end = weight + range.count; weight != end;) {
-#pragma GCC ivdep
-    for (int j = 0; j < kLanes; ++j) {
-      if constexpr (Factors::kStates == 0) element_update(weight[j], grad[j], factors);
-      if constexpr (Factors::kStates == 1) element_update(weight[j], grad[j], first[j], factors);
-      if constexpr (Factors::kStates == 2) element_update(weight[j], grad[j], first[j], second[j], factors);
-    }
-    round_lanes(data, weight, kLanes);
-    weight += kLanes, grad += kLanes, data += kLanes;
-    if constexpr (Factors::kStates > 0) first += kLanes;
-    if constexpr (Factors::kStates > 1) second += kLanes;
-  }
-}
-
-// Updates elements whose states are in bfloat16. Each block of states is widened in the cache, updated and rounded.
-template <class Factors, class Data>
-void update_rounded(const Factors& factors, const ElementRange<float>& range, Data* data, RoundedStates states) {
-  constexpr int64_t kBlock = param::ParamStore::kAlign;
-  alignas(64) float wide[2][kBlock];
-  alignas(64) uint32_t words[kBlock];
-  for (int64_t at = 0; at < range.count; at += kBlock, states = states.from(1)) {
-    for (int i = 0; i < Factors::kStates; ++i) widen_block(states.at[i], wide[i]);
-    update_lanes(factors, ElementRange<float>{range.weight + at, range.grad + at, wide[0], wide[1], kBlock}, data + at);
-    states.rounding->draw(states.first_block, states.step, words);
-    for (int i = 0; i < Factors::kStates; ++i) round_block(wide[i], words, i, states.at[i]);
-  }
-}
-
-template <class Factors, class T, class Data>
-void update_part(const Factors& factors, const ElementRange<T>& range, Data* data, const RoundedStates& states) {
-  if constexpr (std::is_same_v<T, float> && Factors::kStates > 0) {
-    if (states.rounding) return update_rounded(factors, range, data, states);
-  }
-  update_lanes(factors, range, data);
-}
-
-template <class T>
-ElementRange<T> part_of(const ElementRange<T>& whole, int64_t begin, int64_t end) {
-  const auto from = [&](T* state) { return state ? state + begin : nullptr; };
-  return {whole.weight + begin, whole.grad + begin, from(whole.first), from(whole.second), end - begin};
-}
-
-// Updates each run of blocks of one parameter group with the factors of that group. The states are `whole`'s, or
-// `rounded` if it holds any.
-template <class Factors, class T, class Data>
-void update_on_host(const ElementRange<T>& whole, Data* data, const uint8_t* group_of_block,
-                    const std::vector<Factors>& of_groups, const RoundedStates& rounded) {
-  constexpr int64_t kAlign = param::ParamStore::kAlign;
-  at::parallel_for(0, whole.count / kAlign, kGrain / kAlign, [&](int64_t block, int64_t last) {
-    while (block < last) {
-      const uint8_t group = group_of_block[block];
-      const uint8_t* const end =
-          std::find_if(group_of_block + block, group_of_block + last, [&](uint8_t other) { return other != group; });
-      const int64_t next = end - group_of_block;
-      const ElementRange<T> part = part_of(whole, block * kAlign, next * kAlign);
-      update_part(of_groups[group], part, data + block * kAlign, rounded.from(block));
-      block = next;
-    }
-  });
-}
 
 // Returns the part of a stretch whose places are in the chunk; its length is 0 or less if there is none.
 StateStretch part_in(const StateStretch& stretch, const Chunk& chunk) {
@@ -136,8 +47,13 @@ std::vector<StateStretch> owned_stretches(const param::ParamStore& store, const 
 OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches,
                         const param::ParamStore& store, at::ScalarType type) {
   const int64_t length = stretches.empty() ? 0 : stretches.back().place + stretches.back().length();
-  if (store.disk()) return {name, stretches, store.disk()->zeros(length, type)};
-  return {name, stretches, at::zeros({length}, store.flat_master().options().dtype(type).requires_grad(false))};
+  const auto zeros = [&](int64_t size, at::ScalarType of) {
+    if (store.disk()) return store.disk()->zeros(size, of);
+    return at::zeros({size}, store.flat_master().options().dtype(of).requires_grad(false));
+  };
+  OptimizerState state{name, stretches, zeros(length, type)};
+  if (type == at::kByte) state.scales = zeros(length / kStateBlock, at::kFloat);
+  return state;
 }
 
 // Masters in memory have a backup on a disk with two copies.
@@ -149,18 +65,27 @@ ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups,
                          const ParamFilter& takes)
     : rule_(rule), groups_(groups), store_(store), stretches_(owned_stretches(store, takes)) {
   check(rule.eps > 0, "eps keeps 0 / 0 out of the padding");
-  if (rule.states == StateType::BFloat16) {
-    check(store.flat_master().is_cpu() && store.flat_master().scalar_type() == at::kFloat,
-          "rounded states have float32 masters on the CPU");
-    rounding_.emplace(store);
+  const bool is_wide = rule.states == StateType::Float32;
+  check(is_wide || (store.flat_master().is_cpu() && store.flat_master().scalar_type() == at::kFloat),
+        "states of fewer bits have float32 masters on the CPU");
+  if (rule.states == StateType::BFloat16) rounding_.emplace(store);
+  for (const param::Parameter& param : store.params()) {
+    check(rule.states != StateType::Int8 || mesh::has_whole_blocks(param.placement, kStateBlock),
+          "states in 8 bits are of whole blocks");
   }
   if (!store.flat_master().is_cpu()) groups_on_device_ = on_device::bytes(groups.of_blocks(), store);
 }
 
 std::vector<OptimizerState> ElementPass::zero_states() const {
   std::vector<OptimizerState> states;
-  const at::ScalarType type = rounding_ ? at::kBFloat16 : store_.flat_master().scalar_type();
-  for (const char* name : rule_.state_names()) states.push_back(zeros_of(name, stretches_, store_, type));
+  at::ScalarType type = store_.flat_master().scalar_type();
+  if (rule_.states == StateType::BFloat16) type = at::kBFloat16;
+  if (rule_.states == StateType::Int8) type = at::kByte;
+  const std::vector<StateSign> signs = rule_.state_signs();
+  for (const char* name : rule_.state_names()) {
+    states.push_back(zeros_of(name, stretches_, store_, type));
+    states.back().sign = signs[states.size() - 1];
+  }
   return states;
 }
 
@@ -171,12 +96,15 @@ void ElementPass::open_disk(std::span<const OptimizerState> states) {
   param::DiskTensors& disk = *store_.disk();
   const bool undoes = disk.copies() == param::Copies::Two;
   const auto like = [&](const at::Tensor& flat) { return disk.zeros(flat.numel(), flat.scalar_type()); };
-  const auto add = [&](const at::Tensor& flat, Access access) {
+  const auto add = [&](const at::Tensor& flat, Access access, int64_t elements_of_slice = param::ParamStore::kAlign) {
     if (!store_.is_on_disk(flat)) return;
-    tensors.push_back({flat, access, param::ParamStore::kAlign * flat.element_size()});
+    tensors.push_back({flat, access, elements_of_slice * flat.element_size()});
     if (undoes && (access == Access::Update || access == Access::Write)) tensors.back().spare = like(flat);
   };
-  for (const OptimizerState& state : states) add(state.flat, Access::Update);
+  for (const OptimizerState& state : states) {
+    add(state.flat, Access::Update);
+    if (state.scales.defined()) add(state.scales, Access::Update, param::ParamStore::kAlign / kStateBlock);
+  }
   add(store_.flat_master(), Access::Update);
   if (backs_up()) add(like(store_.flat_master()), Access::Backup);
   add(store_.flat_grads(), Access::Read);
@@ -190,8 +118,8 @@ struct ElementPass::Places {
   const T* grad;
   std::array<T*, 2> states;
   void* data;
-  T* backup = nullptr;         // of the master, if it is in memory and its update may be undone
-  RoundedStates rounded = {};  // in place of `states`, if they are in bfloat16
+  T* backup = nullptr;       // of the master, if it is in memory and its update may be undone
+  NarrowStates narrow = {};  // in place of `states`, if they have fewer bits
 };
 
 template <class T>
@@ -203,12 +131,21 @@ ElementPass::Places<T> ElementPass::in_memory(const StateStretch& stretch,
                    owned.grad.const_data_ptr<T>() + at,
                    {},
                    static_cast<std::byte*>(owned.data.mutable_data_ptr()) + at * owned.data.element_size()};
-  if (rounding_) places.rounded = {{}, &*rounding_, stretch.begin / param::ParamStore::kAlign};
+  places.narrow.type = rule_.states;
+  places.narrow.rounding = rounding_ ? &*rounding_ : nullptr;
+  places.narrow.first_block = stretch.begin / param::ParamStore::kAlign;
   for (size_t i = 0; i < states.size(); ++i) {
-    if (rounding_) {
-      places.rounded.at[i] = static_cast<Bf16*>(states[i].flat.mutable_data_ptr()) + stretch.place;
-    } else {
-      places.states[i] = states[i].flat.mutable_data_ptr<T>() + stretch.place;
+    const OptimizerState& state = states[i];
+    auto* const first =
+        static_cast<std::byte*>(state.flat.mutable_data_ptr()) + stretch.place * state.flat.element_size();
+    if (rule_.states == StateType::Float32) {
+      places.states[i] = reinterpret_cast<T*>(first);
+      continue;
+    }
+    places.narrow.at[i] = first;
+    places.narrow.signs[i] = state.sign;
+    if (state.scales.defined()) {
+      places.narrow.scales[i] = state.scales.mutable_data_ptr<float>() + stretch.place / kStateBlock;
     }
   }
   return places;
@@ -219,21 +156,25 @@ template <class T>
 ElementPass::Places<T> ElementPass::in_chunk(const StateStretch& stretch, const Chunk& chunk) const {
   Places<T> places = in_memory<T>(stretch, {});
   size_t next = 0;
-  const auto at = [&](int64_t element_bytes) {
-    return chunk.memory[next++] + (stretch.place - chunk.begin) * element_bytes;
-  };
-  for (size_t i = 0; i < rule_.state_names().size(); ++i) {
-    if (rounding_) {
-      places.rounded.at[i] = reinterpret_cast<Bf16*>(at(sizeof(Bf16)));
-    } else {
-      places.states[i] = reinterpret_cast<T*>(at(sizeof(T)));
+  const int64_t from = stretch.place - chunk.begin;
+  const auto at = [&](int64_t bytes) { return chunk.memory[next++] + bytes; };
+  const std::vector<StateSign> signs = rule_.state_signs();
+  for (size_t i = 0; i < signs.size(); ++i) {
+    if (rule_.states == StateType::Float32) {
+      places.states[i] = reinterpret_cast<T*>(at(from * int64_t{sizeof(T)}));
+      continue;
     }
+    const bool has_codes = rule_.states == StateType::Int8;
+    places.narrow.at[i] = at(from * (has_codes ? 1 : int64_t{sizeof(Bf16)}));
+    places.narrow.signs[i] = signs[i];
+    if (has_codes) places.narrow.scales[i] = reinterpret_cast<float*>(at(from / kStateBlock * int64_t{sizeof(float)}));
   }
-  if (store_.is_on_disk(store_.flat_master())) places.master = reinterpret_cast<T*>(at(sizeof(T)));
-  if (backs_up()) places.backup = reinterpret_cast<T*>(at(sizeof(T)));
-  if (store_.is_on_disk(store_.flat_grads())) places.grad = reinterpret_cast<const T*>(at(sizeof(T)));
+  const auto wide = [&] { return at(from * int64_t{sizeof(T)}); };
+  if (store_.is_on_disk(store_.flat_master())) places.master = reinterpret_cast<T*>(wide());
+  if (backs_up()) places.backup = reinterpret_cast<T*>(wide());
+  if (store_.is_on_disk(store_.flat_grads())) places.grad = reinterpret_cast<const T*>(wide());
   const at::Tensor& data = store_.flat_data();
-  if (!data.is_same(store_.flat_master()) && store_.is_on_disk(data)) places.data = at(data.element_size());
+  if (!data.is_same(store_.flat_master()) && store_.is_on_disk(data)) places.data = at(from * data.element_size());
   return places;
 }
 
@@ -261,7 +202,7 @@ void ElementPass::run(const OptimizerStep& step, int64_t number, std::span<const
   with_factors(step, number, [&]<class Factors>(const std::vector<Factors>& of_groups) {
     for (const StateStretch& stretch : stretches_) {
       auto places = in_memory<typename Factors::Number>(stretch, states);
-      places.rounded.step = number;
+      places.narrow.step = number;
       update(stretch, of_groups, places);
     }
   });
@@ -277,7 +218,7 @@ void ElementPass::begin(const OptimizerStep& step, int64_t number, std::span<con
         const StateStretch part = part_in(stretch, chunk);
         if (part.length() <= 0) continue;
         auto places = in_chunk<typename Factors::Number>(part, chunk);
-        places.rounded.step = number;
+        places.narrow.step = number;
         if (mode == PassMode::Speculative && places.backup) std::copy_n(places.master, part.length(), places.backup);
         if (mode == PassMode::Again || mode == PassMode::Undo) restore(part, places);
         if (mode != PassMode::Undo) update(part, of_groups, places);
@@ -311,14 +252,14 @@ void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>
                              on_device::Elements<T>{range, places.data, type}, of_groups);
   }
   const uint8_t* const group_of_block = groups_.of_blocks().data() + block;
-  const RoundedStates& rounded = places.rounded;
+  const NarrowStates& narrow = places.narrow;
   if constexpr (std::is_same_v<T, float>) {
     if (type == at::kBFloat16)
-      return update_on_host(range, static_cast<Bf16*>(places.data), group_of_block, of_groups, rounded);
+      return update_on_host(range, static_cast<Bf16*>(places.data), group_of_block, of_groups, narrow);
     if (type == at::kHalf)
-      return update_on_host(range, static_cast<c10::Half*>(places.data), group_of_block, of_groups, rounded);
+      return update_on_host(range, static_cast<c10::Half*>(places.data), group_of_block, of_groups, narrow);
   }
-  update_on_host(range, static_cast<NoData*>(places.data), group_of_block, of_groups, rounded);
+  update_on_host(range, static_cast<NoData*>(places.data), group_of_block, of_groups, narrow);
 }
 
 }  // namespace braid::optim

@@ -28,7 +28,8 @@ OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>
 
 class ElementPass {
  public:
-  // REQUIRES: `groups` and `store` outlive this. States in bfloat16 are on the CPU.
+  // REQUIRES: `groups` and `store` outlive this. States of fewer bits are on the CPU; if they have 8, each parameter
+  // has whole blocks (mesh/element_blocks.h).
   ElementPass(const ElementRule& rule, const ParameterGroups& groups, param::ParamStore& store,
               const ParamFilter& takes = {});
 
@@ -76,7 +77,7 @@ class ElementPass {
   const ParameterGroups& groups_;
   param::ParamStore& store_;
   const std::vector<StateStretch> stretches_;
-  std::optional<StochasticRounding> rounding_;  // of states in bfloat16; empty: states are of the masters' type
+  std::optional<StochasticRounding> rounding_;  // of states in bfloat16
   std::unique_ptr<ChunkedPass> on_disk_;        // over what is on disk; null: nothing is, or no step was made
   at::Tensor groups_on_device_;                 // groups.of_blocks() on the store's device; undefined on the CPU
 };

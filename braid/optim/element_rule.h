@@ -22,6 +22,7 @@ struct ElementRule {
 
   // Returns the names of its per-element states: "adamw.first_moment", "adamw.second_moment".
   std::vector<const char*> state_names() const;
+  std::vector<StateSign> state_signs() const;
   int num_states() const { return static_cast<int>(state_names().size()); }
 };
 
@@ -66,6 +67,13 @@ inline std::vector<const char*> ElementRule::state_names() const {
   return with_factors_type<float>(*this, [](auto type) {
     const auto& names = decltype(type)::type::kStateNames;
     return std::vector<const char*>(names.begin(), names.end());
+  });
+}
+
+inline std::vector<StateSign> ElementRule::state_signs() const {
+  return with_factors_type<float>(*this, [](auto type) {
+    const auto& signs = decltype(type)::type::kStateSigns;
+    return std::vector<StateSign>(signs.begin(), signs.end());
   });
 }
 

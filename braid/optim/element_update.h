@@ -1,7 +1,7 @@
 // The optimizers that update element by element, on raw memory, with the same code for CPU and CUDA. Each consists of a
-// struct and a function that updates one element. The struct holds the factors that all elements share and the names of
-// the states; of() computes the factors from a rule and a step (element_rule.h). Factors are computed in double and
-// rounded once.
+// struct and a function that updates one element. The struct holds the factors that all elements share, and the names
+// and signs of the states; of() computes the factors from a rule and a step (element_rule.h). Factors are computed in
+// double and rounded once.
 //
 // If the gradient is zero, an element and states that are zero stay zero (eps > 0), so padding may be part of a range.
 #pragma once
@@ -15,12 +15,16 @@
 
 namespace braid::optim {
 
+// The values that a state can have.
+enum class StateSign { Any, NonNegative };
+
 // Gradient descent. The decay is coupled: it is added to the gradient, as in torch.optim.SGD.
 template <class T>
 struct DescentFactors {
   using Number = T;
   static constexpr int kStates = 0;
   static constexpr std::array<const char*, kStates> kStateNames = {};
+  static constexpr std::array<StateSign, kStates> kStateSigns = {};
   T grad_scale;  // factor of the norm clipping
   T decay;
   T step_size;
@@ -42,6 +46,7 @@ struct MomentumFactors {
   using Number = T;
   static constexpr int kStates = 1;
   static constexpr std::array<const char*, kStates> kStateNames = {"sgd.momentum"};
+  static constexpr std::array<StateSign, kStates> kStateSigns = {StateSign::Any};
   T grad_scale, decay, momentum, step_size;
 
   template <class Rule, class Step>
@@ -63,6 +68,7 @@ struct AdagradFactors {
   using Number = T;
   static constexpr int kStates = 1;
   static constexpr std::array<const char*, kStates> kStateNames = {"adagrad.squares"};
+  static constexpr std::array<StateSign, kStates> kStateSigns = {StateSign::NonNegative};
   T grad_scale, decay, step_size, eps;
 
   template <class Rule, class Step>
@@ -85,6 +91,7 @@ struct LionFactors {
   using Number = T;
   static constexpr int kStates = 1;
   static constexpr std::array<const char*, kStates> kStateNames = {"lion.momentum"};
+  static constexpr std::array<StateSign, kStates> kStateSigns = {StateSign::Any};
   T keep;  // 1 - lr * decay
   T grad_scale;
   T beta1, fresh1;  // factors of the direction; fresh1 is 1 - beta1
@@ -118,6 +125,7 @@ struct AdamWFactors {
   using Number = T;
   static constexpr int kStates = 2;
   static constexpr std::array<const char*, kStates> kStateNames = {"adamw.first_moment", "adamw.second_moment"};
+  static constexpr std::array<StateSign, kStates> kStateSigns = {StateSign::Any, StateSign::NonNegative};
   T keep;             // 1 - lr * decay
   T grad_scale;       // factor of the norm clipping
   T beta1, beta2;     // factors of the moments

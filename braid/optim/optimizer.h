@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/optim/element_update.h"
 #include "braid/param/param_store.h"
 #include "braid/spec/optimizer_spec.h"
 
@@ -36,7 +37,9 @@ struct StateStretch {
 struct OptimizerState {
   std::string name;  // "adamw.first_moment"; a checkpoint stores it under this name, "/" and the parameter's name
   std::vector<StateStretch> stretches;  // the parts that this rank owns of the parameters with this state
-  at::Tensor flat;                      // 1-D, of the masters' type or, with OptimizerSpec::state_dtype, bfloat16
+  at::Tensor flat;         // 1-D, of the masters' type or, with OptimizerSpec::state_dtype, bfloat16, or bytes: codes
+  at::Tensor scales = {};  // of codes: 1-D, float32, of each kStateBlock elements; undefined unless `flat` has bytes
+  StateSign sign = StateSign::Any;
 };
 
 class Optimizer {

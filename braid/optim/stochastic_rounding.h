@@ -7,7 +7,6 @@
 // Source: Gupta et al., "Deep Learning with Limited Numerical Precision" (ICML 2015), section 3.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -36,21 +35,6 @@ class StochasticRounding {
     mesh::Placement placement;  // with dims that no rank splits merged into the dim before them
   };
   std::vector<Slice> slices_;  // ascending
-};
-
-// The states of consecutive elements of the flat buffers.
-struct RoundedStates {
-  std::array<Bf16*, 2> at = {};                  // of the first element; a state that a rule does not have is null
-  const StochasticRounding* rounding = nullptr;  // null: there are none
-  int64_t first_block = 0;                       // of the flat buffers
-  int64_t step = 0;                              // number of the update
-
-  // Returns the states from `blocks` blocks further on.
-  RoundedStates from(int64_t blocks) const {
-    RoundedStates later{at, rounding, first_block + blocks, step};
-    for (Bf16*& state : later.at) state += state ? blocks * param::ParamStore::kAlign : 0;
-    return later;
-  }
 };
 
 // Widen and round a block of ParamStore::kAlign values. `state` chooses the bits of `words`: 0 or 1.

@@ -101,12 +101,13 @@ PartWork counted_work(const layout::PartAccount& half, const Sizes& z, const Run
   return work;
 }
 
-// Adds the all-reduces over tensor ranks (Narayanan et al. 2021, section 3.2). Under sequence parallelism the
-// all-gather that belongs to a reduce-scatter of forward sends the rounded sums.
+// Adds the all-reduces over tensor ranks (Narayanan et al. 2021, section 3.2). Under sequence parallelism the all-gather
+// that belongs to a reduce-scatter sends rounded sums.
 void add_sums(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
   const double wider = part.float_sums == 0 ? 0 : (z.summed - z.e) * part.float_sums / part.forward_sums;
-  work.forward.reduced_bytes = (z.e + wider * (z.whole < 1 ? 0.5 : 1)) * z.n * z.h;
-  work.input_grad.reduced_bytes = z.summed * z.n * z.h;
+  const double scatters = z.whole < 1 ? 0.5 : 1;
+  work.forward.reduced_bytes = (z.e + wider * scatters) * z.n * z.h;
+  work.input_grad.reduced_bytes = (z.e + (z.summed - z.e) * scatters) * z.n * z.h;
   if (layout.tensor == 1) return;
   work.forward.num_reductions += part.forward_sums;
   work.input_grad.num_reductions += part.backward_sums;

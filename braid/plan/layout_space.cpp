@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "braid/base/text.h"
+#include "braid/layout/state_blocks.h"
 #include "braid/model/shape.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/fields.h"
@@ -92,7 +93,7 @@ class Space {
     const int64_t devices = request_.num_devices / run_.mesh.expert;
     if (devices * run_.mesh.expert != request_.num_devices) return {};
     for (const int tensor : kept("mesh.tensor", divisors(devices), given_.tensor)) {
-      if (!model::can_split_heads(run_.model, tensor)) continue;
+      if (!model::can_split_heads(run_.model, tensor) || cuts_state_blocks(tensor)) continue;
       for (const int context : kept("mesh.context", contexts(devices / tensor), given_.context)) {
         for (const int pipe : kept("mesh.pipe", divisors(devices / tensor / context), given_.pipe)) {
           const int64_t data = devices / tensor / context / pipe;
@@ -107,6 +108,12 @@ class Space {
   }
 
  private:
+  bool cuts_state_blocks(int tensor) const {
+    RunSpec run = run_;
+    run.mesh.tensor = tensor;
+    return !layout::state_block_problems(run).empty();
+  }
+
   static LayoutPoint given(const RunSpec& run) {
     return {run.mesh.pipe,
             run.mesh.data,

@@ -60,7 +60,7 @@ struct StateBytes {
   double total() const { return weights + gradients + optimizer + frozen; }
   StateBytes& operator+=(const StateBytes& other);
 };
-// With optimizer.state_dtype = "bfloat16" a moment has 2 bytes, so `optimizer` is 8.
+// With optimizer.state_dtype = "bfloat16" a moment has 2 bytes, so `optimizer` is 8; with "int8" 1 + 1/16.
 StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum, StateType states = StateType::Float32);
 
 // Returns the bytes on one of `shards` ranks under ZeRO stage `zero`: 1 shards the optimizer states, 2 also gradients,

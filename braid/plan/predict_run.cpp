@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "braid/base/text.h"
+#include "braid/layout/state_blocks.h"
 #include "braid/model/model_flops.h"
 #include "braid/model/shape.h"
 #include "braid/plan/block_work.h"
@@ -150,6 +151,7 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
   needs("memory.parameters", spec.memory.parameters);
   needs("memory.activations", spec.memory.activations);
   if (spec.model.vocab <= 0) found.push_back({"model.vocab", "0", "must be given to be planned", ""});
+  std::ranges::move(layout::state_block_problems(spec), std::back_inserter(found));
   return found;
 }
 

@@ -8,10 +8,14 @@
 namespace braid::plan {
 namespace {
 
+// The scales of so many elements in codes fill a block of the disk.
+constexpr double kCodedChunk = 4096 / sizeof(float) * kStateBlock;
+
 // Returns the bytes of the chunks that an update of optimizer states on disk holds (optim/chunked_pass.h).
 double chunk_bytes(const RunSpec& spec, const StateBytes& held) {
   const double element = element_bytes(spec.train.dtype), wide = std::max(element, kFloatBytes);
   const int moments = num_moments(spec.optimizer, ParameterKind::BlockMatrix);
+  const bool has_codes = moments > 0 && spec.optimizer.state_dtype == StateType::Int8;
   const double moment = moments > 0 ? state_element_bytes(spec.optimizer.state_dtype, wide) : 0;
   const double master = element < wide ? wide : 0;
   const double backup = backup_bytes(spec, held) > 0 ? wide : 0;
@@ -20,8 +24,10 @@ double chunk_bytes(const RunSpec& spec, const StateBytes& held) {
   const double states = moments * moment + master;
   if (states + gradient + weight == 0) return 0;
   const double elements = states > 0 ? held.optimizer / states : held.gradients / wide;
-  const double largest = std::max({moment, master, backup, gradient, weight});
-  const double chunk = std::min(std::ldexp(spec.memory.chunk_mb, 20) / largest, elements);
+  const double largest = std::max({has_codes ? std::floor(moment) : moment, master, backup, gradient, weight});
+  double chunk = std::ldexp(spec.memory.chunk_mb, 20) / largest;
+  if (has_codes) chunk = std::max(std::floor(chunk / kCodedChunk), 1.0) * kCodedChunk;
+  chunk = std::min(chunk, elements);
   const double all = (states + backup + gradient + weight) * chunk * kChunksInMemory;
   return all == 0 ? 0 : all + static_cast<double>(chunk_alignment(static_cast<int64_t>(all)));
 }

@@ -52,7 +52,7 @@ enum class Feature {
   ParameterServers,      // sync.replication "parameter-server"
   MatrixUpdates,         // optimizer.kind "muon"
   RatesByName,           // optimizer.groups is not empty
-  NarrowStates,          // optimizer.state_dtype "bfloat16"
+  NarrowStates,          // optimizer.state_dtype "bfloat16" or "int8"
   ProcessRanks,          // run.ranks "processes"
   UserModules,           // no key: data parallelism of a program's own torch modules
   UserPipeline,          // no key: a program's own torch modules as a pipeline

@@ -216,7 +216,7 @@ std::vector<Field> optimizer_fields() {
                             "not train them. The first that matches counts."),
       optimizer<&O::state_dtype>("optimizer.state_dtype", one_of<StateType>(),
                                  "Type in which moments are stored: \"float32\" (float64 with train.dtype = "
-                                 "\"float64\"), or \"bfloat16\", rounded stochastically in half the memory."),
+                                 "\"float64\"), \"bfloat16\", rounded stochastically, or \"int8\", codes by blocks."),
   };
 }
 

@@ -74,7 +74,8 @@ std::vector<CrossRule> memory_rules() {
       {{"optimizer.state_dtype", "train.device"},
        [](const View& at) { return !has_narrow_states(at) || at.spec.train.device == DeviceKind::Cpu; },
        [](const View&) {
-         return std::string("needs train.device = \"cpu\": updates of 16-bit states are not built for devices yet");
+         return std::string(
+             "needs train.device = \"cpu\": updates of states of fewer bits are not built for devices yet");
        }},
       {{"sync.zero", "memory.gradients", "memory.parameters", "mesh.batch_shares"},
        [](const View& at) {

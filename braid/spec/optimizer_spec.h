@@ -31,13 +31,17 @@ constexpr auto words(RateSchedule) {
 }
 
 // The type in which the optimizer's states are stored between updates. Float32 is the masters' type, which is float64
-// if train.dtype is. BFloat16 rounds stochastically (optim/stochastic_rounding.h). Updates compute in the masters'
-// type.
-enum class StateType { Float32, BFloat16 };
-constexpr auto words(StateType) { return std::to_array<std::string_view>({"float32", "bfloat16"}); }
+// if train.dtype is. BFloat16 rounds stochastically (optim/stochastic_rounding.h). Int8 has a code of 8 bits for each
+// element and a float32 scale for each block of kStateBlock elements (optim/quantized_states.h). Updates compute in the
+// masters' type.
+enum class StateType { Float32, BFloat16, Int8 };
+constexpr auto words(StateType) { return std::to_array<std::string_view>({"float32", "bfloat16", "int8"}); }
+
+inline constexpr int kStateBlock = 64;
 
 // Returns the bytes of an element of a state. Those of a master are `of_master`.
 constexpr double state_element_bytes(StateType states, double of_master) {
+  if (states == StateType::Int8) return 1 + 4.0 / kStateBlock;
   return states == StateType::BFloat16 ? 2 : of_master;
 }
 

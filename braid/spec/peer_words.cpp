@@ -25,6 +25,7 @@ constexpr PeerWord kPeerWords[] = {
     {"train.dtype", "double", "float64"},
     {"train.device", "gpu", "cuda"},
     {"train.device", "cuda:0", "cuda"},
+    {"optimizer.state_dtype", "8bit", "int8"},
     {"optimizer.state_dtype", "bf16", "bfloat16"},
     {"optimizer.state_dtype", "fp32", "float32"},
     {"optimizer.kind", "adam", "adamw"},

@@ -31,6 +31,16 @@ disk::Options disk_place(const RunSpec& spec) {
   return place;
 }
 
+// Adds the bytes of kSliceAlign elements of each tensor of a state.
+void add_state(const RunSpec& spec, std::vector<int64_t>& tensors) {
+  if (spec.optimizer.state_dtype == StateType::Int8) {  // codes and scales
+    tensors.insert(tensors.end(), {param::kSliceAlign, param::kSliceAlign / kStateBlock * int64_t{sizeof(float)}});
+    return;
+  }
+  const double of_master = std::max(plan::element_bytes(spec.train.dtype), double{sizeof(float)});
+  tensors.push_back(std::llround(state_element_bytes(spec.optimizer.state_dtype, of_master) * param::kSliceAlign));
+}
+
 }  // namespace
 
 std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbatches) {
@@ -41,10 +51,7 @@ std::optional<param::DiskSpace> disk_space(const RunSpec& spec, int num_microbat
   space.copies = spec::speculates(spec) ? param::Copies::Two : param::Copies::One;
   space.num_microbatches = num_microbatches;
   space.place = disk_place(spec);
-  const double of_master = std::max(plan::element_bytes(spec.train.dtype), double{sizeof(float)});
-  const double of_state = state_element_bytes(spec.optimizer.state_dtype, of_master);
-  const auto num_states = static_cast<size_t>(optim::element_rule(spec.optimizer).num_states());
-  space.state_bytes.assign(num_states, std::llround(of_state * param::kSliceAlign));
+  for (int i = 0; i < optim::element_rule(spec.optimizer).num_states(); ++i) add_state(spec, space.state_bytes);
   // With masters, gradients and rounded weights.
   space.place.depth = kChunksInMemory * (static_cast<int>(space.state_bytes.size()) + 3);
   space.chunk_bytes = std::llround(std::ldexp(spec.memory.chunk_mb, 20));

@@ -10,6 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/layout/frozen.h"
 #include "braid/layout/parameters.h"
+#include "braid/layout/state_blocks.h"
 #include "braid/model/families.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
@@ -39,8 +40,11 @@ void require_own_blocks(const RunSpec& spec, const nn::ModelMaker& maker) {
 // Returns the whole model's parameters as this tensor rank holds them.
 layout::ModelParams params_of(const RunSpec& spec, const Groups& groups, const nn::ModelMaker& maker) {
   const int rank = groups.at[mesh::Axis::Tensor], ranks = groups.mesh.size(mesh::Axis::Tensor);
-  layout::ModelParams params = maker.params(spec.model, rank, ranks);
+  const auto of_rank = [&](int tensor_rank) { return maker.params(spec.model, tensor_rank, ranks); };
   require_own_blocks(spec, maker);
+  const std::vector<Problem> problems = layout::state_block_problems(spec, of_rank);
+  if (!problems.empty()) throw ConfigError(problems);
+  layout::ModelParams params = of_rank(rank);
   if (!spec.mesh.sequence_parallel) return params;
   layout::split_tokens(model::graph_of(spec.model), {rank, ranks, mesh::Axis::Tensor}, params);
   return params;

@@ -122,7 +122,7 @@ std::vector<HeldCopy> copies_held(RankModel& model, optim::Optimizer& optimizer,
   const auto is_frozen = [&](std::string_view name) {
     return std::ranges::find(store.frozen(), name, &param::Parameter::name) != store.frozen().end();
   };
-  const auto saved = tensors_to_save(saved_tensors(store, optimizer, replicas), replicas.own_prefix());
+  const auto saved = tensors_to_save(saved_tensors(store, optimizer.states(), replicas), replicas.own_prefix());
   for (const ckpt::PlacedTensor& placed : saved) {
     const std::string_view name = placed.name;
     const size_t slash = name.rfind('/');

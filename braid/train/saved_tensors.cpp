@@ -5,7 +5,9 @@
 #include <iterator>
 #include <set>
 
+#include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
+#include "braid/mesh/element_blocks.h"
 #include "braid/mesh/flat_range.h"
 
 namespace braid::train {
@@ -16,7 +18,7 @@ namespace {
 bool is_of_replication(const std::string& name, optim::Optimizer& optimizer) {
   const std::vector<optim::OptimizerState>& states = optimizer.states();
   return !ckpt::is_weight(name) && std::none_of(states.begin(), states.end(), [&](const optim::OptimizerState& state) {
-    return name.starts_with(state.name + "/");
+    return name.starts_with(state.name + "/") || name.starts_with(cat(state.name, kScales, "/"));
   });
 }
 
@@ -34,6 +36,20 @@ class Listing {
       const int64_t at = param_.offset + part.begin - first;
       const at::Tensor local = flat.narrow(0, at, mesh::num_elements(part.placement.local_shape));
       tensors.push_back({prefix + param_.name, part.placement, local.view(part.placement.local_shape)});
+    }
+  }
+
+  // Adds the scales of the parameter's part. `scales` are those of elements [first, last).
+  void add_scales(const std::string& prefix, int64_t first, int64_t last, const at::Tensor& scales) {
+    const int64_t begin = std::max(first, param_.offset) - param_.offset;
+    const int64_t end = std::min(last, param_.offset + param_.num_elements()) - param_.offset;
+    if (begin >= end) return;
+    const mesh::Placement blocks = mesh::placement_of_blocks(param_.placement, kStateBlock);
+    const int64_t end_block = (end + kStateBlock - 1) / kStateBlock, before = (first - param_.offset) / kStateBlock;
+    for (const mesh::Fragment& part : mesh::fragments(blocks, begin / kStateBlock, end_block)) {
+      const mesh::Index& shape = part.placement.local_shape;
+      const at::Tensor local = scales.narrow(0, part.begin - before, mesh::num_elements(shape));
+      tensors.push_back({prefix + param_.name, part.placement, local.view(shape)});
     }
   }
 
@@ -58,7 +74,8 @@ std::vector<ckpt::PlacedTensor> frozen_tensors(const param::ParamStore& store) {
 
 }  // namespace
 
-std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer,
+std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store,
+                                              const std::vector<optim::OptimizerState>& states,
                                               sync::ReplicaLife& replicas) {
   const std::string own = replicas.own_prefix();
   std::vector<ckpt::PlacedTensor> tensors;
@@ -66,10 +83,13 @@ std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, op
     Listing listing(param);
     const auto add = [&](const std::string& whose) {
       for (const param::OwnedRange& range : store.owned()) listing.add(whose, range.begin, range.end, range.master);
-      for (const optim::OptimizerState& state : optimizer.states()) {
+      for (const optim::OptimizerState& state : states) {
         for (const optim::StateStretch& stretch : state.stretches) {
-          const at::Tensor flat = state.flat.narrow(0, stretch.place, stretch.length());
-          listing.add(whose + state.name + "/", stretch.begin, stretch.end, flat);
+          const auto [range, begin, end, place] = stretch;
+          listing.add(whose + state.name + "/", begin, end, state.flat.narrow(0, place, end - begin));
+          if (!state.scales.defined()) continue;
+          const at::Tensor scales = state.scales.narrow(0, place / kStateBlock, (end - begin) / kStateBlock);
+          listing.add_scales(cat(whose, state.name, kScales, "/"), begin, end, scales);
         }
       }
     };

@@ -12,9 +12,14 @@
 
 namespace braid::train {
 
-// Returns this rank's parts of the tensors, on the host or on a device. If replicas have their own masters and states,
-// those of the first replica have the plain names, and each other replica adds its own under ReplicaLife::own_prefix().
-std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store, optim::Optimizer& optimizer,
+// The end of the name of a state's scales, if it is stored in codes: "adamw.first_moment.absmax/<parameter>".
+inline constexpr const char* kScales = ".absmax";
+
+// Returns this rank's parts of the tensors, on the host or on a device. `states` are the optimizer's. If replicas have
+// their own masters and states, those of the first replica have the plain names, and each other replica adds its own
+// under ReplicaLife::own_prefix().
+std::vector<ckpt::PlacedTensor> saved_tensors(const param::ParamStore& store,
+                                              const std::vector<optim::OptimizerState>& states,
                                               sync::ReplicaLife& replicas);
 
 // Returns the masters that this rank owns, and its parts of the frozen parameters, which have none.

@@ -7,6 +7,7 @@
 #include "braid/comm/agree.h"
 #include "braid/train/left_out_states.h"
 #include "braid/train/resume.h"
+#include "braid/train/saved_states.h"
 #include "braid/train/saved_tensors.h"
 #include "braid/train/spike_watch.h"
 #include "braid/train/trainer.h"
@@ -14,7 +15,7 @@
 namespace braid::train {
 
 std::vector<ckpt::PlacedTensor> Trainer::tensors() {
-  return saved_tensors(model_->params(), *optimizer_, *replication_);
+  return saved_tensors(model_->params(), optimizer_->states(), *replication_);
 }
 
 void Trainer::refuse_if_not_finite() {
@@ -90,7 +91,8 @@ void Trainer::load(const std::string& directory) {
   if (info.data.empty() && !origin_.sources.empty()) {
     choices_.push_back(cat("the data as they are: ", directory, " does not say what it was trained on"));
   }
-  auto places = tensors();
+  const auto states = states_to_read(optimizer_->states(), ckpt::read_manifest(ckpt::found_directory(directory)));
+  auto places = saved_tensors(model_->params(), states, *replication_);
   const std::string left_out = leave_out_reducer_state(places, spec_, info, directory);
   if (!left_out.empty()) choices_.push_back(left_out);
   const std::vector<std::string> released = leave_out_states_of_frozen(places, info, directory);
@@ -99,6 +101,7 @@ void Trainer::load(const std::string& directory) {
                            " begin at zero: ", directory, " froze ", joined(released)));
   }
   load_tensors(directory, places, *optimizer_, groups_->world);
+  take_states(states, optimizer_->states());
   model_->params().round_masters();
   const bool apart = info.counters.contains(kReplicasApart);
   replication_->resume(apart ? sync::Replicas::Apart : sync::Replicas::Alike, released);

@@ -52,6 +52,8 @@ ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [[*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
+CODED = ['optimizer.state_dtype="int8"']
+LAYOUTS += [[*CODED, "mesh.data=2", "sync.zero=1", "checkpoint.async=true"], [*DISK, *CODED, 'train.dtype="bfloat16"', "train.batch=8"]]
 LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
             ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
 REPRODUCIBLE, HALF = ['train.reduction="reproducible"'], ['train.dtype="float16"']
@@ -155,6 +157,9 @@ if os.environ.get("BRAID_FULL"):
         ['optimizer.kind="adagrad"'],
         [*LLAMA, "mesh.data=2", "sync.zero=1", 'optimizer.kind="muon"'],
         ["mesh.pipe=2", "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
+        *[[*tiers, *CODED, *more] for tiers in ([], DISK, GRADIENTS, PARAMETERS, BOTH) for more in (
+            [], ['train.dtype="bfloat16"', "train.batch=4"], ['optimizer.kind="lion"'], ["memory.chunk_mb=4"])],
+        *[[*CODED, *more] for more in (LLAMA, ["mesh.data=2", "sync.zero=3"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'])],
         *[[*ROUNDED, *more] for more in (
             ['optimizer.kind="lion"'], ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], FIRST_HALF,
             ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"])],

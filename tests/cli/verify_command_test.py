@@ -88,9 +88,9 @@ class VerifyCommand(TinyRun):
             text = self.verify(*words, "--shrink")
             self.assertIn("equal to a serial program of the training up to rounding", text)
 
-    def test_rounded_states_are_compared(self):
-        for words in ([], ["--own-dtype"]):
-            text = self.verify("mesh.tensor=2", "optimizer.state_dtype=bfloat16", "--shrink", *words)
+    def test_states_of_fewer_bits_are_compared(self):
+        for words in (["state_dtype=bfloat16"], ["state_dtype=bfloat16", "--own-dtype"], ["state_dtype=int8", "--own-dtype"]):
+            text = self.verify("mesh.tensor=2", "--shrink", "optimizer." + words[0], *words[1:])
             self.assertIn("equal to the run on one rank up to rounding", text)
 
     def test_more_steps_than_the_run_has_are_compared(self):

@@ -44,6 +44,16 @@ TEST(LayoutSpace, TakesAllDevicesOnce) {
   for (size_t i = 0; i < layouts.size(); i += 7) EXPECT_EQ(std::ranges::count(layouts, layouts[i]), 1) << i;
 }
 
+// Two tensor ranks have half of the features of two heads each.
+TEST(LayoutSpace, TensorRanksHaveWholeBlocksOfStatesInCodes) {
+  SpaceRequest asked = request(2);
+  EXPECT_EQ(values(layout_space(asked), &LayoutPoint::tensor), (std::set{1, 2}));
+  asked.run.optimizer.state_dtype = StateType::Int8;
+  EXPECT_EQ(values(layout_space(asked), &LayoutPoint::tensor), std::set{1});
+  asked.run.model.width = 128;
+  EXPECT_EQ(values(layout_space(asked), &LayoutPoint::tensor), (std::set{1, 2}));
+}
+
 TEST(LayoutSpace, EachStageOfAnEvenCutHasABlock) {
   SpaceRequest asked = request(4);
   asked.run.pipeline.schedule = "interleaved";

@@ -87,6 +87,16 @@ TEST(ModelStates, OfRoundedMoments) {
   EXPECT_EQ(optimizer(DType::BFloat16, 2, FormulaSet::Torchtitan), 8);
 }
 
+// A code of a byte, and a 64th of a float32 scale.
+TEST(ModelStates, OfMomentsInCodes) {
+  const auto optimizer = [](DType type, double moments) {
+    return state_bytes(type, FormulaSet::Braid, {1, moments}, StateType::Int8).optimizer;
+  };
+  EXPECT_EQ(optimizer(DType::BFloat16, 2), 4 + 2.125);
+  EXPECT_EQ(optimizer(DType::Float32, 2), 2.125);
+  EXPECT_EQ(optimizer(DType::Float32, 1), 1.0625);
+}
+
 // 12 h^2 + 13 h of a block (Narayanan et al. 2021, section 5.1), shared by tensor ranks but for norms and two biases.
 TEST(ModelStates, ParametersOfStages) {
   RunSpec run;

@@ -59,6 +59,18 @@ TEST(Offload, MovesBFloat16StatesInHalfTheBytes) {
   EXPECT_EQ(predict_run(narrow, node()).memory[0].moments, 3 * 2 * (4 << 20) + (2 << 20));
 }
 
+// 4 bytes of a master, and 1 + 1/16 of each moment. Masters fill the chunks of 4 MiB.
+TEST(Offload, MovesStatesInCodes) {
+  const RunSpec wide = run_to(Tier::Disk);
+  RunSpec narrow = wide;
+  narrow.optimizer.state_dtype = StateType::Int8;
+  const Prediction all = predict_run(wide, node()), moved = predict_run(narrow, node());
+  EXPECT_NEAR(static_cast<double>(moved.offloaded_bytes), 6.125 / 12 * static_cast<double>(all.offloaded_bytes), 8);
+  EXPECT_EQ(moved.memory[0].moments, 3 * 6.125 / 4 * (4 << 20) + (2 << 20));
+  narrow.train.dtype = DType::Float32;  // codes fill their chunks
+  EXPECT_EQ(predict_run(narrow, node()).memory[0].moments, 3 * 2.125 * (4 << 20) + (2 << 20));
+}
+
 // A rank holds the units in use of what is moved. The rest of 2 bytes of a weight and 4 of its gradient is on the tier.
 TEST(Offload, MovesGradientsAndParametersToo) {
   const RunSpec here = run_to(Tier::Disk);

@@ -94,7 +94,14 @@ TEST(BadMemory, TypesOfOptimizerStates) {
        {"optimizer.state_dtype=bfloat16", "train.dtype=float64"},
        "optimizer.state_dtype = \"bfloat16\": must be \"float32\" when train.dtype is \"float64\", whose states are "
        "float64"},
-      {"", {"optimizer.state_dtype=int8"}, "optimizer.state_dtype = \"int8\": must be \"float32\" or \"bfloat16\""},
+      {"", {"optimizer.state_dtype=int8", "memory.optimizer=disk"}, "accepted"},
+      {"",
+       {"optimizer.state_dtype=int4"},
+       "optimizer.state_dtype = \"int4\": must be \"float32\", \"bfloat16\" or \"int8\"; nearest valid is \"int8\""},
+      {"",
+       {"optimizer.state_dtype=int8", "optimizer.kind=muon"},
+       "optimizer.state_dtype = \"int8\": must be \"float32\" with updates of whole matrices, since momenta of whole "
+       "matrices are float32; nearest valid is \"float32\""},
       {"",
        {"optimizer.state_dtype=bfloat16", "sync.replication=parameter-server"},
        "optimizer.state_dtype = \"bfloat16\": must be \"float32\" with parameter server, since the servers have the "

@@ -115,8 +115,8 @@ TEST(BadRun, Devices) {
        "memory.optimizer = \"disk\": needs train.device = \"cpu\": updates of states on disk are on the host"},
       {"",
        {"train.device=cuda", "optimizer.state_dtype=bfloat16"},
-       "optimizer.state_dtype = \"bfloat16\": needs train.device = \"cpu\": updates of 16-bit states are not built for "
-       "devices yet"},
+       "optimizer.state_dtype = \"bfloat16\": needs train.device = \"cpu\": updates of states of fewer bits are not "
+       "built for devices yet"},
       {"", {"train.cuda_graph=on"}, "train.cuda_graph = \"on\": must be \"auto\" or \"off\"; nearest valid is \"off\""},
   });
 }

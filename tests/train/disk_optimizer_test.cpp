@@ -60,20 +60,19 @@ TEST_F(DiskOptimizer, HasTheBitsOfBFloat16StatesInMemory) {
   bool has_odd_slice = false;
   for (const auto kind : {OptimizerKind::AdamW, OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::Lion}) {
     for (const auto dtype : {DType::Float32, DType::BFloat16}) {
-      for (const int zero : {0, 1}) {
-        SCOPED_TRACE(cat(kind, " ", dtype, " ", zero));
-        RunSpec spec = spec_of({.data = 2}, zero);
-        spec.optimizer.kind = kind;
-        spec.optimizer.state_dtype = StateType::BFloat16;
-        spec.train.dtype = dtype;
-        spec.optimizer.groups = {{.match = "*.bias", .lr_scale = 0.5}, {.match = "wpe*", .frozen = true}};
-        expect_same_bits(spec);
-        on_every_rank(on_disk(spec), [&](Trainer& trainer) {
-          const param::ParamStore& store = trainer.model().params();
-          if (trainer.model().groups().at[mesh::Axis::Data] > 0) return;
-          has_odd_slice = has_odd_slice || store.num_owned() / param::ParamStore::kAlign % 2 == 1;
-        });
-      }
+      const int zero = dtype == DType::Float32 ? 1 : 0;
+      SCOPED_TRACE(cat(kind, " ", dtype));
+      RunSpec spec = spec_of({.data = 2}, zero);
+      spec.optimizer.kind = kind;
+      spec.optimizer.state_dtype = StateType::BFloat16;
+      spec.train.dtype = dtype;
+      spec.optimizer.groups = {{.match = "*.bias", .lr_scale = 0.5}, {.match = "wpe*", .frozen = true}};
+      expect_same_bits(spec);
+      on_every_rank(on_disk(spec), [&](Trainer& trainer) {
+        const param::ParamStore& store = trainer.model().params();
+        if (trainer.model().groups().at[mesh::Axis::Data] > 0) return;
+        has_odd_slice = has_odd_slice || store.num_owned() / param::ParamStore::kAlign % 2 == 1;
+      });
     }
   }
   EXPECT_TRUE(has_odd_slice) << "the last block is half of one in no layout";

@@ -84,7 +84,7 @@ class Training {
     const c10::AutoGradMode no_grad(false);
     while (steps-- > 0) step(clip);
   }
-  std::vector<ckpt::PlacedTensor> tensors() { return saved_tensors(store_, *optimizer_, *replication_); }
+  std::vector<ckpt::PlacedTensor> tensors() { return saved_tensors(store_, optimizer_->states(), *replication_); }
   void save(const std::string& directory) {
     const ckpt::CheckpointInfo info{optimizer_->num_steps()};
     ckpt::save_checkpoint(directory, {tensors(), info}, groups_.world);

@@ -1,25 +1,18 @@
 // optimizer.state_dtype = "bfloat16": the same bits on every layout and after a resume on another one, conversions of
 // checkpoints, and the loss beside that of float32 states.
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <mutex>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/ckpt/tensor_bytes.h"
-#include "braid/spec/describe.h"
 #include "braid/train/resumed_state.h"
-#include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
+#include "tests/train/saved_run.h"
 
 namespace braid::train::rounded_states_test {
 namespace {
-
-using Tensors = std::map<std::string, at::Tensor>;
 
 struct Layout {
   MeshSpec mesh;
@@ -57,37 +50,9 @@ RunSpec spec_of(OptimizerKind kind, const Layout& layout, StateType states = Sta
   return spec;
 }
 
-// Every tensor of a checkpoint, whole.
-Tensors tensors_of(const std::string& directory) {
-  std::vector<ckpt::PlacedTensor> tensors;
-  for (const auto& [name, tensor] : ckpt::read_manifest(directory).tensors) {
-    tensors.push_back({name, mesh::replicated(tensor.shape), at::empty(tensor.shape, ckpt::scalar_type(tensor.type))});
-  }
-  ckpt::load_checkpoint(directory, tensors);
-  Tensors all;
-  for (const ckpt::PlacedTensor& tensor : tensors) all[tensor.name] = tensor.local;
-  return all;
-}
-
 bool is_state(const std::string& name) { return !ckpt::is_weight(name); }
 
-class RoundedStates : public ScratchFolder {
- protected:
-  // Trains from step 0, or from the checkpoint `from` of two steps, to the last step. Saves step 2 as `middle` and
-  // returns what is saved at the end.
-  Tensors trained(const RunSpec& spec, const std::string& from, const std::string& middle = "") {
-    const std::string last = path(cat("last-", num_runs_++));
-    on_every_rank(spec, [&](Trainer& trainer) {
-      if (!from.empty()) trainer.load(path(from));
-      while (trainer.num_steps() < 2) trainer.step();
-      if (!middle.empty()) trainer.save(path(middle), spec::to_toml(spec));
-      while (trainer.num_steps() < spec.train.steps) trainer.step();
-      trainer.save(last, spec::to_toml(spec));
-    });
-    return tensors_of(last);
-  }
-  int num_runs_ = 0;
-};
+using RoundedStates = SavedRun;
 
 TEST_F(RoundedStates, HaveTheSameBitsOnEveryLayoutAndAfterAResume) {
   using enum OptimizerKind;
@@ -106,7 +71,7 @@ TEST_F(RoundedStates, HaveTheSameBitsOnEveryLayoutAndAfterAResume) {
       const RunSpec spec = spec_of(kind, layout);
       const std::string saved = cat("saved-", word(kind), number, pipe, data, tensor, layout.zero, layout.schedule);
       EXPECT_TRUE(same_bits(trained(spec, "", saved), want));
-      EXPECT_TRUE(same_bits(tensors_of(path(saved)), tensors_of(path(alone))));
+      EXPECT_TRUE(same_bits(tensors_of_checkpoint(path(saved)), tensors_of_checkpoint(path(alone))));
       EXPECT_TRUE(same_bits(trained(spec, alone), want)) << "resumed from one rank";
       EXPECT_TRUE(same_bits(trained(spec_of(kind, {}), saved), want)) << "resumed on one rank";
     }
@@ -146,7 +111,7 @@ TEST_F(RoundedStates, AreConvertedOnAResumeThatAllowsIt) {
     spec.train.steps = 2;  // saves what it has loaded
     return trained(spec, from);
   };
-  const Tensors was_wide = tensors_of(path("wide")), was_narrow = tensors_of(path("narrow"));
+  const Tensors was_wide = tensors_of_checkpoint(path("wide")), was_narrow = tensors_of_checkpoint(path("narrow"));
   for (const auto& [name, tensor] : resumed(narrow, "wide")) {
     const at::ScalarType type = is_state(name) ? at::kBFloat16 : at::kFloat;
     EXPECT_TRUE(tensor.equal(was_wide.at(name).to(type))) << name << ": the nearest value";

@@ -1,0 +1,56 @@
+#include "braid/train/saved_states.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <string>
+
+#include "braid/optim/quantized_states.h"
+#include "braid/param/memory_account.h"
+
+namespace braid::train {
+namespace {
+
+bool has_codes(const optim::OptimizerState& state) { return state.scales.defined(); }
+
+// Returns true if the checkpoint has codes of a state; `otherwise` if it does not have the state.
+bool has_saved_codes(const std::string& state, const ckpt::Manifest& manifest, bool otherwise) {
+  const std::string prefix = state + "/";
+  const auto saved = manifest.tensors.lower_bound(prefix);
+  if (saved == manifest.tensors.end() || !saved->first.starts_with(prefix)) return otherwise;
+  return saved->second.type == ckpt::ElementType::U8;
+}
+
+}  // namespace
+
+std::vector<optim::OptimizerState> states_to_read(const std::vector<optim::OptimizerState>& states,
+                                                  const ckpt::Manifest& manifest) {
+  const param::MemoryScope scope(param::MemoryCategory::Optimizer);
+  std::vector<optim::OptimizerState> all = states;
+  for (optim::OptimizerState& state : all) {
+    const bool codes = has_saved_codes(state.name, manifest, has_codes(state));
+    if (codes == has_codes(state)) continue;
+    const int64_t length = state.flat.numel();
+    state.flat = at::zeros({length}, codes ? at::kByte : at::kFloat);
+    state.scales = codes ? at::zeros({length / kStateBlock}, at::kFloat) : at::Tensor();
+  }
+  return all;
+}
+
+void take_states(const std::vector<optim::OptimizerState>& read, const std::vector<optim::OptimizerState>& states) {
+  for (size_t i = 0; i < states.size(); ++i) {
+    const optim::OptimizerState &from = read[i], &to = states[i];
+    if (to.flat.is_same(from.flat)) continue;
+    if (has_codes(to)) {
+      optim::quantize(from.flat.const_data_ptr<float>(), to.flat.numel(), to.sign, to.flat.mutable_data_ptr<uint8_t>(),
+                      to.scales.mutable_data_ptr<float>());
+    } else {
+      const at::Tensor wide = at::empty({to.flat.numel()}, at::kFloat);
+      optim::dequantize(from.flat.const_data_ptr<uint8_t>(), from.scales.const_data_ptr<float>(), to.flat.numel(),
+                        to.sign, wide.mutable_data_ptr<float>());
+      to.flat.copy_(wide);
+    }
+  }
+}
+
+}  // namespace braid::train

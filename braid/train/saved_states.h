@@ -1,0 +1,19 @@
+// Optimizer states of a resumed run whose checkpoint has them in another form: codes of 8 bits and scales, or numbers.
+#pragma once
+
+#include <vector>
+
+#include "braid/ckpt/manifest.h"
+#include "braid/optim/optimizer.h"
+
+namespace braid::train {
+
+// Returns the states to read a checkpoint into: `states` or, for those that the checkpoint has in the other form, new
+// ones in memory, of zeros. Numbers are float32 then.
+std::vector<optim::OptimizerState> states_to_read(const std::vector<optim::OptimizerState>& states,
+                                                  const ckpt::Manifest& manifest);
+
+// Sets `states` to what was read, where it was read into new ones. Rounds to nearest (optim/quantized_states.h).
+void take_states(const std::vector<optim::OptimizerState>& read, const std::vector<optim::OptimizerState>& states);
+
+}  // namespace braid::train
