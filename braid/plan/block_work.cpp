@@ -101,8 +101,8 @@ PartWork counted_work(const layout::PartAccount& half, const Sizes& z, const Run
   return work;
 }
 
-// Adds the all-reduces over tensor ranks (Narayanan et al. 2021, section 3.2). Under sequence parallelism the all-gather
-// that belongs to a reduce-scatter sends rounded sums.
+// Adds the all-reduces over tensor ranks (Narayanan et al. 2021, section 3.2). Under sequence parallelism the
+// all-gather that belongs to a reduce-scatter sends rounded sums.
 void add_sums(PartWork& work, const layout::PartAccount& part, const Sizes& z, const RunLayout& layout) {
   const double wider = part.float_sums == 0 ? 0 : (z.summed - z.e) * part.float_sums / part.forward_sums;
   const double scatters = z.whole < 1 ? 0.5 : 1;

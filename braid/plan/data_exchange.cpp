@@ -45,17 +45,21 @@ double moves_of_passes(const PlannedRun& run, const RankShare& share, const Stat
   return std::max(weights + out - forward, 0.0) + std::max(weights + sums + in - backward, 0.0);
 }
 
-}  // namespace
-
-double offload_seconds(const PlannedRun& run, const StateBytes& held) {
+// Returns the bytes that an update of `held` moves.
+Moved moved_by_update(const PlannedRun& run, const StateBytes& held) {
   const MemorySpec& tiers = run.spec.memory;
   const auto on = [&](Tier tier, double bytes) { return is_resident(tier) ? 0 : bytes; };
   const double states = on(tiers.optimizer, held.optimizer), weights = on(tiers.parameters, held.weights);
   // Weights that are not rounded are the masters, which the update reads too.
   const double masters = held.weights < held.gradients ? 0 : weights;
-  return move_seconds(run, tiers.optimizer,
-                      {.read = states + masters + on(tiers.gradients, held.gradients),
-                       .written = states + weights + backup_bytes(run.spec, held)});
+  return {.read = states + masters + on(tiers.gradients, held.gradients),
+          .written = states + weights + backup_bytes(run.spec, held)};
+}
+
+}  // namespace
+
+double offload_seconds(const PlannedRun& run, const StateBytes& held) {
+  return move_seconds(run, run.spec.memory.optimizer, moved_by_update(run, held));
 }
 
 namespace {
@@ -204,12 +208,34 @@ double data_seconds(const PlannedRun& run, const RankShare& share, double kept_w
   return moves + (step_seconds(x, times_of(run)) + copies) / std::max(spec.sync.period, 1);
 }
 
+namespace {
+
+// Returns the state that this rank updates.
+StateBytes updated(const PlannedRun& run, const RankShare& share) {
+  StateBytes own;
+  for (const CopiedParameters& part : copied_of(run, share)) {
+    own += sharded(part.bytes, run.spec.sync.zero > 0 ? 3 : 0, part.shards);
+  }
+  return own;
+}
+
+}  // namespace
+
+double disk_bytes(const PlannedRun& run, const RankShare& share, double kept_weights) {
+  const MemorySpec& tiers = run.spec.memory;
+  const auto on_disk = [](Tier tier, double bytes) { return tier == Tier::Disk ? bytes : 0; };
+  const StateBytes held = held_bytes(run.spec, run.layout, run.formulas, share.parameters);
+  const Moved update = moved_by_update(run, updated(run, share));
+  const double m = run.layout.microbatches;
+  const double weights = (2 * m - kept_weights * (2 * m - 1)) * (held.weights + held.frozen);
+  const double sums = (2 * m - 1) * held.gradients, norm = held.gradients;
+  return on_disk(tiers.optimizer, update.read + update.written) + on_disk(tiers.parameters, weights) +
+         on_disk(tiers.gradients, sums + norm) + on_disk(tiers.activations, 2 * m * share.moved_activations);
+}
+
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  StateBytes own;  // state that this rank updates
-  for (const CopiedParameters& part : copied_of(run, share)) {
-    own += sharded(part.bytes, spec.sync.zero > 0 ? 3 : 0, part.shards);
-  }
+  const StateBytes own = updated(run, share);
   const double streamed = own.weights + 3 * own.gradients + 2 * own.optimizer;
   const double update = rates[share.devices].stream_seconds(streamed, own.optimizer);
   const double during_backward =

@@ -34,6 +34,11 @@ struct RankShare {
   bool operator==(const RankShare&) const = default;
 };
 
+// Returns the bytes that the rank reads from its disk and writes to it in a step: states, weights and gradients of the
+// update; weights for each pass of each microbatch, but those that stay (`kept_weights`, a fraction) once; gradients as
+// they are added up and for their norm; activations.
+double disk_bytes(const PlannedRun& run, const RankShare& share, double kept_weights);
+
 // The most stages of a rank whose weights sync.zero_gather "stage" keeps gathered at once (schedule/passes.h).
 inline constexpr int kMostStagesGathered = 3;
 

@@ -209,6 +209,7 @@ void PipelinedRun::add_exchanges(const Replica& replica, Prediction& prediction)
     const RankShare& share = replica.shares[rank];
     const RankMemory& memory = prediction.memory[rank];
     const double kept = moved_weights(run, share, static_cast<double>(memory.total() - memory.parameters)).kept;
+    if (rank == 0) prediction.disk_bytes = disk_bytes(run, share, kept);
     seconds.data = std::max(seconds.data, updates * data_seconds(run, share, kept));
     seconds.optimizer = std::max(seconds.optimizer, updates * (crowd * optimizer_seconds(run, share)));
   }

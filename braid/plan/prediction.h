@@ -70,6 +70,7 @@ struct Prediction {
   double bound_step_seconds = 0;  // lower bound: no layout on these devices takes less
   double bubble = 0;              // idle fraction of the busiest pipeline rank (Summary::bubble_fraction)
   double sync_bytes = 0;          // gradients and sharded weights that rank 0 sends in a step, by ring algorithms
+  double disk_bytes = 0;          // bytes that rank 0 reads from its disks and writes to them in a step
   double tokens_per_second_per_device = 0;
   double mfu = 0;                  // model operations, without recomputation, over the devices' peak
   std::vector<RankMemory> memory;  // memory of each pipeline rank; the same along all other axes

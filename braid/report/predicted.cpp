@@ -49,6 +49,7 @@ class Rows {
     add("step", "step_seconds", typical(record_, "seconds"), seconds_text);
     add_bubble();
     add("gradients sent in a step", "sync_bytes", mean(record_.since_last_start("sync_bytes")), human_bytes);
+    add("moved on disk in a step", "disk_bytes", mean(record_.since_last_start("disk_bytes")), human_bytes);
     add("peak memory", most(record_.predicted_peak), most(record_.peak_memory), human_bytes);
     for (const auto& [category, predicted] : record_.predicted_memory) {
       for (const auto& [name, measured] : record_.memory) {

@@ -152,6 +152,14 @@ std::vector<std::string> RankModel::disk_notes() const {
   return activations_ ? activations_->notes() : std::vector<std::string>();
 }
 
+int64_t RankModel::bytes_moved_on_disk() const {
+  int64_t bytes = activations_ ? activations_->bytes_read() + activations_->bytes_written() : 0;
+  if (param::DiskTensors* const tensors = store_->disk()) {
+    bytes += tensors->disk().bytes_read() + tensors->disk().bytes_written();
+  }
+  return bytes;
+}
+
 void RankModel::make_sink() {
   if (store_->shards_gradients()) {
     auto sink = std::make_unique<param::UnitSink>(*store_);

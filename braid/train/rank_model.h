@@ -36,6 +36,8 @@ class RankModel {
   const param::SwapSpace* activations_on_disk() const { return activations_.get(); }  // null: in memory
   // Returns sentences for the user about slower ways to use the disk (disk/disk.h); empty without a disk.
   std::vector<std::string> disk_notes() const;
+  // Returns the bytes that the rank has read from its disks and written to them, of operations that have ended.
+  int64_t bytes_moved_on_disk() const;
   param::GradSink& sink() { return *sink_; }
   param::UnitSink* unit_sink() { return unit_sink_; }  // the sink of sharded gradients; null if they are whole
   // Returns the stage of each block of the store.

@@ -65,6 +65,7 @@ struct StepReport {
   double server_wait_seconds = 0;        // time that this rank waited for parameter servers in this step
   uint64_t sample_hash = 0;              // hash of the step's samples, as the first and last stages read them
   int64_t sync_bytes = 0;                // bytes that this rank sent for replication in this step
+  int64_t disk_bytes = 0;                // bytes that this rank read from its disks and wrote to them in this step
   int64_t bytes_across_hosts = 0;        // bytes that this rank sent to other hosts since the last step
   std::vector<param::MemoryUse> memory;  // by rank of the world, or of the replica; peaks since the run began
   // Contributions of the model's blocks by name (nn/block.h): means of losses over the step's microbatches, without

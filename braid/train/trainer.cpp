@@ -143,7 +143,7 @@ param::MemoryUse memory_of_server(int64_t peak_bytes) {
 
 StepReport Trainer::step() {
   const double begin = now_seconds();
-  const int64_t bytes_before = replication_->bytes_sent();
+  const int64_t bytes_before = replication_->bytes_sent(), on_disk_before = model_->bytes_moved_on_disk();
   const double waited_before = replication_->times().waiting_seconds;
   const bool measures = replication_->measures_steps();  // two choices are not made from the same steps
   run_program(next_batch());
@@ -162,6 +162,7 @@ StepReport Trainer::step() {
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   if (losses_) report.tokens_per_second *= losses_->steps_at_rate_of(num_steps_);
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
+  report.disk_bytes = model_->bytes_moved_on_disk() - on_disk_before;
   const int64_t across_hosts = groups_->world.bytes_across_hosts();
   report.bytes_across_hosts = across_hosts - std::exchange(bytes_across_hosts_, across_hosts);
   const sync::ReplicationTimes times = replication_->times();
@@ -200,8 +201,7 @@ void Trainer::run_program(int64_t batch) {
   replication_->begin_step(num_steps_);
   training_->executor.begin_step(batch, loss_weight());
   begin_gradients(0);
-  const double loss_scale = loss_scaler_ ? loss_scaler_->scale() : 1;
-  if (early_update_) early_update_->begin({learning_rate(num_steps_), 1 / loss_scale});
+  if (early_update_) early_update_->begin({learning_rate(num_steps_), 1 / (loss_scaler_ ? loss_scaler_->scale() : 1)});
   spans_ = training_->runtime.run_step();
   if (!training_->versions.asynchronous()) replication_->finish();
 }

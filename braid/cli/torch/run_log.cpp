@@ -149,6 +149,7 @@ void RunLog::prediction(const plan::Prediction& prediction) {
   for (const auto& [name, part] : plan::kStepParts) seconds.add(name, prediction.seconds.*part);
   line.add("step_seconds", prediction.step_seconds()).add("seconds", seconds);
   line.add("bubble_fraction", prediction.bubble).add("sync_bytes", prediction.sync_bytes).add("mfu", prediction.mfu);
+  if (prediction.disk_bytes > 0) line.add("disk_bytes", prediction.disk_bytes);
   report::MetricsLine categories;
   const auto add = [&](const char* category, int64_t plan::RankMemory::*bytes) {
     std::vector<double> ranks;
@@ -190,6 +191,7 @@ void RunLog::step(const train::StepReport& report) {
   ++sent_.steps;
   sent_.bytes += report.sync_bytes;
   sent_.across_hosts += report.bytes_across_hosts;
+  sent_.on_disk += report.disk_bytes;
   const bool logged = report.step % spec_.train.log_every == 0 || report.step == spec_.train.steps;
   if (!logged && report.spike.empty()) return;
   report::MetricsLine line = line_of("step");
@@ -207,6 +209,7 @@ void RunLog::step(const train::StepReport& report) {
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", sent_.bytes / sent_.steps);
   if (sent_.across_hosts > 0) line.add("bytes_across_hosts", sent_.across_hosts / sent_.steps);
+  if (sent_.on_disk > 0) line.add("disk_bytes", sent_.on_disk / sent_.steps);
   sent_ = {};
   line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
   const std::vector<double> peaks = peaks_of(report);

@@ -38,7 +38,7 @@ class RunLog {
   void scalars(int64_t step, std::vector<report::Scalar> values);
 
   struct SentBytes {
-    int64_t steps = 0, bytes = 0, across_hosts = 0;
+    int64_t steps = 0, bytes = 0, across_hosts = 0, on_disk = 0;
   };
 
   const RunSpec spec_;
