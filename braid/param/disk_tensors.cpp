@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/param/block_memory.h"
@@ -32,9 +33,15 @@ at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
   check(bytes % disk::kBlockBytes == 0 && used_ + bytes <= std::ssize(mapped_.bytes()),
         "a tensor fits in the disk's space");
   std::byte* const memory = mapped_.bytes().data() + used_;
+  if (checks_) disk_->record_mapped(used_, {memory, static_cast<size_t>(bytes)});
   used_ += bytes;
   return at::from_blob(
       memory, {length}, [self = shared_from_this()](void*) {}, at::TensorOptions(type));
+}
+
+void DiskTensors::begin_checks() {
+  if (std::exchange(checks_, true)) return;
+  disk_->record_mapped(0, mapped_.bytes().first(static_cast<size_t>(used_)));
 }
 
 bool DiskTensors::has(const at::Tensor& flat) const {

@@ -36,6 +36,10 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   // Returns a new tensor of zeros, which keeps this alive. REQUIRES: there is space left; this is in a shared_ptr;
   // `length` elements are whole blocks of the disk.
   at::Tensor zeros(int64_t length, at::ScalarType type);
+  // The first call takes the values of all tensors, which were written through themselves until then, as those that
+  // reads are compared with. From then on they, and later tensors, are written through disk() alone. Reads all of them.
+  // A disk that fails meanwhile is a signal (disk/bus_error.h).
+  void begin_checks();
   // Returns true if zeros() has returned the tensor.
   bool has(const at::Tensor& flat) const;
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()
@@ -61,6 +65,7 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   std::unique_ptr<disk::Disk> disk_;
   disk::Mapping mapped_;
   int64_t used_ = 0;
+  bool checks_ = false;
 };
 
 }  // namespace braid::param
