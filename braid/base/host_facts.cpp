@@ -86,11 +86,12 @@ int64_t number_of_key(const std::string& path, const std::string& key) {
 
 // The folder of a version of control groups, and its file and key names for memory.
 struct MemoryGroups {
-  const char *folder, *most, *used, *inactive_cache, *active_cache;
+  const char *folder, *most, *used, *inactive_cache, *active_cache, *events;
 };
-constexpr MemoryGroups kVersion2{"/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file", "active_file"};
+constexpr MemoryGroups kVersion2{"/sys/fs/cgroup", "/memory.max", "/memory.current",
+                                 "inactive_file",  "active_file", "/memory.events"};
 constexpr MemoryGroups kVersion1{"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                                 "total_inactive_file", "total_active_file"};
+                                 "total_inactive_file",   "total_active_file",      "/memory.oom_control"};
 
 // Returns the memory limit of a group in bytes. Without a limit it returns 0 in version 2, whose file holds "max", and
 // a number above any memory in version 1.
@@ -158,6 +159,13 @@ void read_memory(const std::string& root, HostFacts& facts) {
 }  // namespace
 
 int64_t available_memory_bytes(const std::string& root) { return own_memory(root).available; }
+
+int64_t num_killed_for_memory(const std::string& root) {
+  const auto killed_in = [&](const MemoryGroups& groups) {
+    return number_of_key(root + groups.folder + own_control_group(root, groups) + groups.events, "oom_kill");
+  };
+  return killed_in(kVersion2) + killed_in(kVersion1);
+}
 
 HostFacts host_facts(const std::string& root) {
   HostFacts facts;

@@ -45,4 +45,8 @@ HostFacts host_facts(const std::string& root = "");
 // counts as free.
 int64_t available_memory_bytes(const std::string& root = "");
 
+// Returns how many processes of this process's control group (version 2 or 1) the system has killed because there was
+// no memory; 0 if it does not report that.
+int64_t num_killed_for_memory(const std::string& root = "");
+
 }  // namespace braid

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/errors.h"
+#include "braid/base/memory_error.h"
 #include "braid/base/packed.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
@@ -55,6 +56,9 @@ std::string outcome_of(const std::function<void()>& step) {
   } catch (const ConfigError& error) {
     for (const Problem& each : error.problems())
       outcome["problems"].push_back({each.key, each.value, each.rule, each.nearest, each.place});
+  } catch (const MemoryError& error) {
+    const MemoryShortage& of = error.shortage();
+    outcome = {{"failed", error.what()}, {"shortage", {of.rank, of.held_bytes, of.asked_bytes, of.limit_bytes}}};
   } catch (const RunError& error) {
     outcome = {{"failed", error.what()}};
   } catch (const std::bad_alloc&) {
@@ -73,6 +77,10 @@ void all_or_none(const std::function<void()>& step, Communicator& world) {
     if (text.empty()) continue;
     const json outcome = json::parse(text);
     if (outcome.contains("path")) throw IoError(outcome["path"], outcome["offset"], outcome["why"]);
+    if (outcome.contains("shortage")) {
+      const json& of = outcome["shortage"];
+      throw MemoryError(outcome["failed"], {of[0], of[1], of[2], of[3]});
+    }
     if (outcome.contains("failed")) throw RunError(outcome["failed"]);
     for (const json& each : outcome["problems"]) {
       const Problem problem{each[0], each[1], each[2], each[3], each[4]};

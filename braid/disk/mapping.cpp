@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "braid/base/text.h"
+#include "braid/disk/bus_error.h"
 
 namespace braid::disk {
 
@@ -21,8 +22,12 @@ Mapping::Mapping(Disk& disk, int64_t bytes) {
     ::munmap(memory, size);
     throw;
   }
+  add_mapped(bytes_);
 }
 
-Mapping::~Mapping() { ::munmap(bytes_.data(), bytes_.size()); }
+Mapping::~Mapping() {
+  remove_mapped(bytes_);
+  ::munmap(bytes_.data(), bytes_.size());
+}
 
 }  // namespace braid::disk

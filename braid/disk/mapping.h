@@ -1,6 +1,7 @@
 // The whole space of a Disk as memory, for code that reads or writes it now and then. Its pages are in the page cache.
 // A write through the mapping and one through the Disk see each other once the first has ended; a Disk with checksums
-// does not know what was written through the mapping, so no operation may have written those bytes before.
+// does not know what was written through the mapping, so no operation may have written those bytes before
+// (Disk::record_mapped).
 #pragma once
 
 #include <cstddef>

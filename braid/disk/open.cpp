@@ -1,5 +1,8 @@
 // Opens a Disk: the checks of its folders, its files, and the queue that the system allows.
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "braid/base/text.h"
@@ -39,11 +42,24 @@ std::unique_ptr<Disk> open_in(const std::string& folder, const Options& options)
 
 }  // namespace
 
+int64_t bytes_beside(const std::string& folder, const Options& options) {
+  const auto device_of = [](const std::string& path) {
+    struct stat about {};
+    const bool is_folder = ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+    return is_folder ? std::optional(about.st_dev) : std::nullopt;
+  };
+  const auto device = device_of(folder);
+  const auto is_beside = [&](const std::string& each) {
+    return each == folder || (device && device_of(each) == device);
+  };
+  return std::ranges::count_if(options.folders, is_beside) * bytes_in_each_folder(options);
+}
+
 std::vector<Problem> problems(const Options& options) {
   if (options.folders.empty()) return {{options.key, "", "must name a folder", ""}};
   std::vector<Problem> found;
   for (const std::string& folder : options.folders) {
-    for (Problem& problem : folder_problems(folder, bytes_in_each_folder(options), options.key)) {
+    for (Problem& problem : folder_problems(folder, bytes_beside(folder, options), options.key)) {
       found.push_back(std::move(problem));
     }
   }

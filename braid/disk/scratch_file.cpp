@@ -53,6 +53,10 @@ void ScratchFile::map_at(std::byte* address, int64_t offset, int64_t bytes) {
   if (mapped == MAP_FAILED) throw RunError(cat(file_->folder(), ": cannot map scratch space: ", std::strerror(errno)));
 }
 
+void ScratchFile::record_mapped(int64_t offset, std::span<const std::byte> bytes) {
+  if (settings_.checksums == Checksums::On) digests_.record(offset, bytes);
+}
+
 bool ScratchFile::conflicts(const Operation& operation) const {
   return std::any_of(under_way_.begin(), under_way_.end(), [&](const Operation& other) {
     return (operation.direction == Direction::Write || other.direction == Direction::Write) &&

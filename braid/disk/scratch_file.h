@@ -32,6 +32,7 @@ class ScratchFile final : public Disk {
   void drain() noexcept override;
   void check_written() override;
   void map_at(std::byte* address, int64_t offset, int64_t bytes) override;
+  void record_mapped(int64_t offset, std::span<const std::byte> bytes) override;
   int64_t bytes_read() const override { return bytes_read_; }
   int64_t bytes_written() const override { return bytes_written_; }
   std::vector<std::string> notes() const override { return settings_.notes; }

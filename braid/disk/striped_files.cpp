@@ -37,6 +37,12 @@ void StripedFiles::map_at(std::byte* address, int64_t offset, int64_t bytes) {
   });
 }
 
+void StripedFiles::record_mapped(int64_t offset, std::span<const std::byte> bytes) {
+  for_each_part(offset, std::ssize(bytes), [&](Disk& disk, int64_t at, int64_t first, int64_t length) {
+    disk.record_mapped(at, bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(length)));
+  });
+}
+
 Ticket StripedFiles::read(int64_t offset, std::span<std::byte> to) {
   return start(offset, to, [](Disk& disk, int64_t at, std::span<std::byte> part) { return disk.read(at, part); });
 }

@@ -27,6 +27,7 @@ class StripedFiles final : public Disk {
   void drain() noexcept override;
   void check_written() override;
   void map_at(std::byte* address, int64_t offset, int64_t bytes) override;
+  void record_mapped(int64_t offset, std::span<const std::byte> bytes) override;
   int64_t bytes_read() const override;
   int64_t bytes_written() const override;
   std::vector<std::string> notes() const override;

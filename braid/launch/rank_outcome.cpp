@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/base/memory_error.h"
 #include "braid/base/packed.h"
 #include "braid/base/text.h"
 #include "braid/launch/rank_frames.h"
@@ -18,7 +20,7 @@
 namespace braid::launch {
 namespace {
 
-constexpr const char *kReturned = "value", *kPeerLost = "CommError";
+constexpr const char *kReturned = "value", *kPeerLost = "CommError", *kNoMemory = "MemoryError";
 constexpr size_t kTextsOfProblem = 5;
 constexpr size_t kWhyOfPeerLost = 4, kCallsOfPeerLost = 5;  // places of CommFailure::why and of the first call
 
@@ -27,6 +29,14 @@ std::optional<Number> number_of(const std::string& text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+std::optional<MemoryShortage> shortage_of(const Texts& texts) {
+  const auto rank = number_of<int>(texts[1]);
+  const auto held = number_of<int64_t>(texts[2]), asked = number_of<int64_t>(texts[3]),
+             limit = number_of<int64_t>(texts[4]);
+  if (!rank || !held || !asked || !limit) return std::nullopt;
+  return MemoryShortage{*rank, *held, *asked, *limit};
 }
 
 // Returns true if the texts have the form that texts_of_current() or returned() gives them.
@@ -38,6 +48,7 @@ bool is_outcome(const Texts& texts) {
     return texts.size() >= kCallsOfPeerLost && number_of<int>(texts[2]) && number_of<double>(texts[3]);
   }
   if (type == "IoError") return texts.size() == 4 && number_of<int64_t>(texts[2]);
+  if (type == kNoMemory) return texts.size() == 6 && shortage_of(texts);
   const bool has_words = type == kReturned || type == "RunError" || type == "InternalError" || type == "error";
   return has_words && texts.size() == 2;
 }
@@ -58,8 +69,15 @@ Texts texts_of_current() {
     return texts;
   } catch (const IoError& error) {
     return {"IoError", error.path(), cat(error.offset()), error.why()};
+  } catch (const MemoryError& error) {
+    const MemoryShortage& shortage = error.shortage();
+    return {
+        kNoMemory,   cat(shortage.rank), cat(shortage.held_bytes), cat(shortage.asked_bytes), cat(shortage.limit_bytes),
+        error.what()};
   } catch (const RunError& error) {
     return {"RunError", error.what()};
+  } catch (const std::bad_alloc&) {
+    return {"RunError", "there is not enough memory"};
   } catch (const InternalError& error) {
     return {"InternalError", error.what()};
   } catch (const c10::Error& error) {
@@ -143,6 +161,7 @@ std::string RankOutcome::value(const std::string& bytes) {
   if (type == "ConfigError") throw_config_error(texts);
   if (type == kPeerLost) throw CommError(failure_of(texts));
   if (type == "IoError") throw IoError(texts[1], *number_of<int64_t>(texts[2]), texts[3]);
+  if (type == kNoMemory) throw MemoryError(texts[5], *shortage_of(texts));
   if (type == "RunError") throw RunError(texts[1]);
   if (type == "InternalError") throw InternalError(texts[1]);
   throw std::runtime_error(texts[1]);

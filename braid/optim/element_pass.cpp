@@ -95,7 +95,7 @@ void ElementPass::open_disk(std::span<const OptimizerState> states) {
   std::vector<PassTensor> tensors;
   param::DiskTensors& disk = *store_.disk();
   const bool undoes = disk.copies() == param::Copies::Two;
-  const auto like = [&](const at::Tensor& flat) { return disk.zeros(flat.numel(), flat.scalar_type()); };
+  const auto like = [&](const at::Tensor& flat) { return disk.empty(flat.numel(), flat.scalar_type()); };
   const auto add = [&](const at::Tensor& flat, Access access, int64_t elements_of_slice = param::ParamStore::kAlign) {
     if (!store_.is_on_disk(flat)) return;
     tensors.push_back({flat, access, elements_of_slice * flat.element_size()});

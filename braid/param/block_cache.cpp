@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <c10/util/Exception.h>
 #include <c10/util/accumulate.h>
 #include <sys/mman.h>
 
@@ -47,15 +48,35 @@ size_t BlockCache::class_bytes(int size_class) {
 BlockCache::~BlockCache() { release_all(); }
 
 void* BlockCache::allocate(size_t bytes) {
-  if (bytes < kSmallestKept) return c10::alloc_cpu(bytes);
+  if (bytes < kSmallestKept) return made(bytes);
   const int wanted = size_class(bytes);
   const size_t rounded = class_bytes(wanted);
   void* block = taken(wanted);
-  if (block == nullptr) block = c10::alloc_cpu(rounded);
+  if (block == nullptr) block = made(rounded);
   const std::scoped_lock hold(lock_);
   used_bytes_ += rounded;
   most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
   return block;
+}
+
+void BlockCache::raise_limit(int64_t by) {
+  const std::scoped_lock hold(lock_);
+  limit_ += by;
+}
+
+void* BlockCache::made(size_t bytes) {
+  {
+    const std::scoped_lock hold(lock_);
+    if (limit_ > 0 && static_cast<int64_t>(used_bytes_ + kept_bytes_ + bytes) > limit_) release_all();
+  }
+  try {
+    return c10::alloc_cpu(bytes);
+  } catch (const c10::Error&) {
+    const std::scoped_lock hold(lock_);
+    if (kept_bytes_ == 0) throw;
+    release_all();
+  }
+  return c10::alloc_cpu(bytes);
 }
 
 void* BlockCache::taken(int size_class) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace braid::param {
 at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& options);
 
 // Thread-safe. Blocks of at least kSmallestKept bytes are kept by size class. There are eight classes per doubling, so
-// at most an eighth of a block is wasted. If the kept bytes exceed the maximum that was ever in use at once, all kept
-// blocks go back to the system.
+// at most an eighth of a block is wasted. All kept blocks go back to the system if their bytes exceed the maximum that
+// was ever in use at once, if a new block would exceed the limit together with them, or if the system has no memory.
 class BlockCache {
  public:
   static constexpr size_t kSmallestKept = 64 * 1024;
@@ -30,6 +31,8 @@ class BlockCache {
 
   // Returns a block of at least `bytes` bytes, aligned to 64. Throws the errors of c10::alloc_cpu.
   void* allocate(size_t bytes);
+  // Raises the limit of the bytes in use and kept, at first 0: none. Blocks in use may exceed it.
+  void raise_limit(int64_t by);
   // REQUIRES: `block` was allocated with `bytes`.
   void free(void* block, size_t bytes);
 
@@ -40,11 +43,13 @@ class BlockCache {
   static int size_class(size_t bytes);
   static size_t class_bytes(int size_class);
   void* taken(int size_class);  // returns a kept block, or null
+  void* made(size_t bytes);     // returns a new block
   void release_all();           // REQUIRES: the lock is held, or this is the destructor
 
   mutable std::mutex lock_;
   std::array<std::vector<void*>, kNumClasses> kept_;
   size_t kept_bytes_ = 0, used_bytes_ = 0, most_used_bytes_ = 0;
+  int64_t limit_ = 0;
 };
 
 }  // namespace braid::param

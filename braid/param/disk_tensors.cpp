@@ -32,6 +32,13 @@ DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
       mapped_(*disk_, bytes) {}
 
 at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
+  const at::Tensor flat = empty(length, type);
+  const auto place = static_cast<size_t>(address(flat));
+  if (checks_) disk_->record_mapped(offset(flat), mapped_.bytes().subspan(place, disk::whole_blocks(flat.nbytes())));
+  return flat;
+}
+
+at::Tensor DiskTensors::empty(int64_t length, at::ScalarType type) {
   const int64_t bytes = disk::whole_blocks(length * static_cast<int64_t>(c10::elementSize(type)));
   check(used_ + bytes <= std::ssize(mapped_.bytes()), "a tensor fits in the disk's space");
   std::byte* const memory = mapped_.bytes().data() + used_;
@@ -39,6 +46,11 @@ at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
   used_ += bytes;
   return at::from_blob(
       memory, {length}, [self = shared_from_this()](void*) {}, at::TensorOptions(type));
+}
+
+void DiskTensors::begin_checks() {
+  if (std::exchange(checks_, true)) return;
+  disk_->record_mapped(0, mapped_.bytes().first(static_cast<size_t>(used_)));
 }
 
 bool DiskTensors::has(const at::Tensor& flat) const {

@@ -42,7 +42,13 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   // Returns a new tensor of zeros, which keeps this alive. It begins at a block of the disk, and has whole blocks for
   // itself. REQUIRES: there is space left; this is in a shared_ptr.
   at::Tensor zeros(int64_t length, at::ScalarType type);
-  // Returns true if zeros() has returned the tensor.
+  // Returns a new tensor as zeros() does, to be written through disk() before it is read.
+  at::Tensor empty(int64_t length, at::ScalarType type);
+  // The first call takes the values of all tensors, which were written through themselves until then, as those that
+  // reads are compared with. From then on they, and later tensors, are written through disk() alone. Reads all of them.
+  // A disk that fails meanwhile is a signal (disk/bus_error.h).
+  void begin_checks();
+  // Returns true if zeros() or empty() has returned the tensor.
   bool has(const at::Tensor& flat) const;
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()
   // see each other once the first has ended.
@@ -75,6 +81,7 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   disk::Mapping mapped_;
   int64_t used_ = 0;
   std::map<int64_t, int64_t> places_;  // of tensors on the disk, by the address of their first byte
+  bool checks_ = false;
 };
 
 }  // namespace braid::param

@@ -12,8 +12,7 @@
 namespace braid::param {
 
 // A scope that keeps allocations outside of a run, such as a measurement's, out of the account. While it is alive, this
-// thread's allocations are counted for no rank. Blocks that the thread frees are still subtracted from the rank for
-// which they were counted.
+// thread's allocations are counted in no category and no peak. The limit of the rank (limit_memory) holds for them too.
 class UncountedScope {
  public:
   UncountedScope();
@@ -21,7 +20,20 @@ class UncountedScope {
   UncountedScope(const UncountedScope&) = delete;
 
  private:
-  int rank_before_;
+  bool before_;
+};
+
+// Memory of another allocator, counted like that of an UncountedScope while this lives. Throws MemoryError beyond the
+// limit of this thread's rank.
+class UncountedBytes {
+ public:
+  explicit UncountedBytes(int64_t bytes);
+  ~UncountedBytes();
+  UncountedBytes(const UncountedBytes&) = delete;
+
+ private:
+  const int rank_;
+  const int64_t bytes_;
 };
 
 // The pass in which a block runs.
@@ -40,7 +52,7 @@ struct MemoryUse {
 };
 
 // Installs the allocator in LibTorch, once per process; later calls do nothing. Memory allocated before is not counted.
-// Afterwards, an allocation that fails throws a RunError that gives its size.
+// Afterwards, an allocation that fails throws a MemoryError that gives its size.
 void install_memory_accounting();
 
 // Counts this thread's allocations for `rank` from now on; check() fails unless it is 0 .. 1023. Allocations of threads
@@ -63,15 +75,32 @@ class MemoryScope {
   MemoryCategory before_;
 };
 
-// From now on, an allocation that would take the rank's account above `bytes` throws a RunError with the account by
+// From now on, an allocation that would take the rank's account above `bytes` throws a MemoryError with the account by
 // category; 0: no limit.
 void limit_memory(int rank, int64_t bytes);
+// Returns the bytes that the limit leaves to this thread's rank; without a limit or a rank, the largest number.
+int64_t bytes_left();
+
+// Accounts in memory that this process shares with the processes that it forks while this object lives. So the accounts
+// of a rank's process can be read here, also after the process was killed. They begin as those of this process, which
+// afterwards has its own ones again. REQUIRES: this process allocates for no rank meanwhile. Throws RunError.
+class SharedAccounts {
+ public:
+  SharedAccounts();
+  ~SharedAccounts();
+  SharedAccounts(const SharedAccounts&) = delete;
+
+ private:
+  void* const own_;
+};
 
 MemoryUse memory_use(int rank);
+int64_t held_bytes(int rank);  // returns the sum over all categories, now
 // Returns the peak of all categories but Parameters since reset_memory_peak.
 int64_t peak_beside_parameters(int rank);
 // Describes what a rank holds now, by category: "3.0 MiB (gradients 3.0 MiB)".
 std::string account_text(int rank);
+std::string peak_text(int rank);   // the same of the peaks, which each category reaches at its own time
 void reset_memory_peak(int rank);  // sets the peaks to the bytes in use now
 
 }  // namespace braid::param

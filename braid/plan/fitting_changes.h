@@ -25,6 +25,8 @@ struct FittingChange {
   double times = 1;   // predicted time of a step, as a multiple of that without the change (nominal_cluster.h)
 };
 
+inline constexpr size_t kMostChangesNamed = 3;  // in an error
+
 // Tries tiers, recomputation (the fastest policies that fit, fastest_recompute.h, among others), ZeRO stages and
 // microbatches, and every combination of them. Returns up to `most` changes with which no rank's predicted memory is
 // more than `limit` bytes, the fastest first. None of them contains another one, none changes more keys than a faster

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "braid/base/clock.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/comm/agree.h"
 #include "braid/train/measuring.h"
 
@@ -184,9 +185,14 @@ std::vector<std::vector<LinkSpeed>> rounds_of_pairs(const std::vector<int>& host
 }
 
 LinkSpeed measured_pair(Communicator& world, LinkSpeed pair, at::Device device) {
-  if (world.rank() == pair.first || world.rank() == pair.second) {
+  const bool is_one = world.rank() == pair.first || world.rank() == pair.second;
+  at::Tensor buffer;
+  const auto allocate = [&] {
+    if (is_one) buffer = uncounted_tensor({kLarge / 4}, at::kFloat, device);
+  };
+  ckpt::all_or_none(allocate, world);
+  if (is_one) {
     const bool begins = world.rank() == pair.first;
-    const at::Tensor buffer = uncounted_tensor({kLarge / 4}, at::kFloat, device);
     const LinkSpeed speed =
         measured_link({world, begins ? pair.second : pair.first, begins ? Turn::Begins : Turn::Answers}, buffer);
     pair.latency_seconds = speed.latency_seconds;

@@ -4,7 +4,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
+#include <memory>
 #include <new>
+
+#include "braid/param/memory_account.h"
 
 namespace braid::train {
 
@@ -18,9 +21,11 @@ at::Tensor uncounted_tensor(at::IntArrayRef sizes, at::ScalarType dtype, at::Dev
   const auto options = at::TensorOptions(dtype).device(device);
   if (!device.is_cpu()) return at::empty(sizes, options);
   const auto elements = static_cast<size_t>(c10::multiply_integers(sizes));
-  void* block = ::operator new(elements* c10::elementSize(dtype), kAlignment);
+  const size_t bytes = elements * c10::elementSize(dtype);
+  const auto counted = std::make_shared<param::UncountedBytes>(static_cast<int64_t>(bytes));
+  void* block = ::operator new(bytes, kAlignment);
   return at::from_blob(
-      block, sizes, [](void* p) { ::operator delete(p, kAlignment); }, options);
+      block, sizes, [counted](void* p) { ::operator delete(p, kAlignment); }, options);
 }
 
 void wait_for(const at::Tensor& tensor) {

@@ -6,7 +6,7 @@
 
 namespace braid::train {
 
-// Returns a contiguous tensor with arbitrary values.
+// Returns a contiguous tensor with arbitrary values. Throws MemoryError if memory.limit_gb leaves no space for it.
 at::Tensor uncounted_tensor(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device);
 
 // Blocks until an asynchronous device has computed `tensor`. Returns at once on the CPU.

@@ -16,14 +16,12 @@
 namespace braid::train {
 namespace {
 
-constexpr size_t kMostChanges = 3;
-
 [[noreturn]] void refuse(const RunSpec& spec, const plan::Prediction& prediction, int64_t limit,
                          const std::function<bool(const RunSpec&)>& is_legal) {
   std::string rule = cat("must hold what a rank needs: the fullest would hold ",
                          human_bytes(static_cast<double>(prediction.most_bytes())), " (",
                          joined(prediction.fullest().parts_text()), ")");
-  const auto changes = plan::fitting_changes(spec, limit, kMostChanges, is_legal);
+  const auto changes = plan::fitting_changes(spec, limit, plan::kMostChangesNamed, is_legal);
   for (const plan::FittingChange& change : changes) {
     rule += cat("; with ", change.overrides, " it holds ", human_bytes(static_cast<double>(change.bytes)),
                 ", a step takes ", fixed(change.times, 2), " times as long");

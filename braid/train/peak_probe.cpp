@@ -60,6 +60,12 @@ constexpr double kLongEnough = 0.01;  // seconds of one product; beyond, start-u
 constexpr double kBudget = 0.06;      // seconds for the products that are timed
 constexpr int kMostProducts = 8;
 
+// Returns true if memory.limit_gb leaves space for the matrices on all ranks.
+bool fits(int64_t size, at::ScalarType dtype, Communicator& world) {
+  const auto bytes = 3 * size * size * static_cast<int64_t>(c10::elementSize(dtype));
+  return comm::agree_all(world, "memory for a product", bytes <= param::bytes_left());
+}
+
 // Returns the same size on every rank. The slowest rank decides when a product is long enough, so no product takes much
 // longer than that.
 int64_t timed_size(at::ScalarType dtype, at::Device device, Communicator& world) {
@@ -67,6 +73,7 @@ int64_t timed_size(at::ScalarType dtype, at::Device device, Communicator& world)
     SquareProduct product(size, dtype, device);
     product.seconds();  // the first one also sets up kernels and touches pages
     if (comm::agree(world, "time of a product", product.seconds(), ReduceOp::Max) >= kLongEnough) return size;
+    if (!fits(2 * size, dtype, world)) return size;
   }
   return kLargest;
 }

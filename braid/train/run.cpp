@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
+#include "braid/base/memory_error.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/rank_activity.h"
@@ -23,6 +25,7 @@
 #include "braid/spec/trained.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
+#include "braid/train/memory_advice.h"
 #include "braid/train/memory_limit.h"
 #include "braid/train/rank_loop.h"
 #include "braid/train/resumed_state.h"
@@ -130,8 +133,14 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   if (comm::RankActivity* activity = world.activity()) activity->begin_storage("start");
   if (shared.controls.launcher) require_same_inputs(spec, shared.corpus.origin, world);
   const auto request = [&controls = shared.controls] { return request_of(controls); };
-  return on_mesh(spec, world, [&](const RunWorld& roles) { return train_on(shared, roles); },
-                 {shared.controls.on_begin, request});
+  try {
+    return on_mesh(spec, world, [&](const RunWorld& roles) { return train_on(shared, roles); },
+                   {shared.controls.on_begin, request});
+  } catch (const std::bad_alloc&) {  // memory of no tensor; those of the rank are gone by now
+    throw MemoryError(cat("there is not enough memory; rank ", world.rank(), " has held ",
+                          param::peak_text(world.rank()), " at most"),
+                      {world.rank(), param::memory_use(world.rank()).peak_total_bytes, 0, 0});
+  }
 }
 
 }  // namespace
@@ -163,16 +172,20 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
   const SharedByRanks shared{start, corpus, choices, evaluated, observer, begun_with, controls};
   const Launcher& starts = controls.launcher ? *controls.launcher : launcher(spec.run);
-  RunEnd end = values_by_rank(
-      starts, static_cast<int>(spec::num_world_ranks(spec)),
-      [&](Communicator& world) { return run_rank(shared, world); },
-      {.deadline_seconds = kNoDeadline,
-       .threads_per_rank = start.threads,
-       .grace_seconds = kGrace,
-       .progress_seconds = spec.run.progress_seconds,
-       .signals = SignalsTo::Caller,
-       .sums = spec.train.reduction == Reduction::Fast ? comm::ReductionOrder::Measured : comm::ReductionOrder::Tree,
-       .ranks_per_node = spec.mesh.ranks_per_node})[0];
+  const LaunchOptions options{
+      .deadline_seconds = kNoDeadline,
+      .threads_per_rank = start.threads,
+      .grace_seconds = kGrace,
+      .progress_seconds = spec.run.progress_seconds,
+      .signals = SignalsTo::Caller,
+      .sums = spec.train.reduction == Reduction::Fast ? comm::ReductionOrder::Measured : comm::ReductionOrder::Tree,
+      .ranks_per_node = spec.mesh.ranks_per_node};
+  RunEnd end;
+  with_memory_advice(spec, controls.limits, [&] {
+    end = values_by_rank(
+        starts, static_cast<int>(spec::num_world_ranks(spec)),
+        [&](Communicator& world) { return run_rank(shared, world); }, options)[0];
+  });
   end.spec = spec;
   end.bigram_entropy = start.bigram_entropy;
   return end;

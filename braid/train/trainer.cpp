@@ -146,8 +146,8 @@ StepReport Trainer::step() {
   const int64_t bytes_before = replication_->bytes_sent(), on_disk_before = model_->bytes_moved_on_disk();
   const double waited_before = replication_->times().waiting_seconds;
   const bool measures = replication_->measures_steps();  // two choices are not made from the same steps
+  if (param::DiskTensors* const on_disk = model_->params().disk()) on_disk->begin_checks();
   run_program(next_batch());
-
   StepReport report;
   report.step = num_steps_ + 1;
   report.learning_rate = learning_rate(num_steps_);

@@ -77,6 +77,16 @@ TEST_F(HostFactsOf, memory_that_control_groups_of_version_1_leave) {
   EXPECT_EQ(host_facts(folder_).free_memory_bytes, 400000);
 }
 
+TEST_F(HostFactsOf, processes_that_the_system_has_killed_for_memory) {
+  EXPECT_EQ(num_killed_for_memory(folder_), 0);
+  say("proc/self/cgroup", "0::/jobs/mine\n");
+  say("sys/fs/cgroup/jobs/mine/memory.events", "low 0\nhigh 3\nmax 7\noom 5\noom_kill 2\noom_group_kill 0\n");
+  EXPECT_EQ(num_killed_for_memory(folder_), 2);
+  say("proc/self/cgroup", "4:memory:/jobs/other\n");
+  say("sys/fs/cgroup/memory/jobs/other/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+  EXPECT_EQ(num_killed_for_memory(folder_), 3);
+}
+
 TEST_F(HostFactsOf, this_host) {
   const HostFacts facts = host_facts();
   EXPECT_EQ(facts.host, host_name());

@@ -3,12 +3,16 @@
 //
 //   FILE_FAULTS_STATE    a file that all processes of a run share: the number of calls so far, the first process's id
 //   FILE_FAULTS_PLACE    only calls with this text in a path count, such as "/step-"
+//   FILE_FAULTS_CALL     only calls of this name count, such as "pread"; empty: all but pread
 //   FILE_FAULTS_AT       the call that is struck, from 1; 0: none
 //   FILE_FAULTS_FAULT    kill: the process that calls is killed; kill-run: the first process, and the one that calls;
-//                        EIO, ENOSPC: the call fails with this error
+//                        EIO, ENOSPC: the call fails with this error; of a pread also short: half of the bytes come,
+//                        end: none come, flip: one bit of them is another; of any call cut: it succeeds, and the
+//                        process's files without a name are empty from then on
 //   FILE_FAULTS_LOG      a file to which each call is appended, as "pwrite run/step-2.tmp/model.safetensors"
 //
-// A write that is struck is half done before: torn writes are what a dying process leaves.
+// A write that is struck is half done before: torn writes are what a dying process leaves. io_uring is refused, because
+// its transfers are no calls.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -43,6 +47,7 @@ Function* next(const char* name) {
 
 struct Plan {
   std::string place = setting("FILE_FAULTS_PLACE"), fault = setting("FILE_FAULTS_FAULT");
+  std::string call = setting("FILE_FAULTS_CALL");
   uint64_t at = std::strtoull(setting("FILE_FAULTS_AT").c_str(), nullptr, 10);
   Shared* shared = nullptr;
   int log = -1;
@@ -78,13 +83,22 @@ enum class Strikes { No, Yes };
 // Counts the call; whether it is the one.
 Strikes counted(const char* call, const std::string& path) {
   Plan& p = plan();
-  if (path.find(p.place) == path.npos) return Strikes::No;
+  if (path.find(p.place) == path.npos || (p.call.empty() ? "pread" == std::string_view(call) : p.call != call)) {
+    return Strikes::No;
+  }
   const uint64_t number = ++p.shared->calls;
   if (p.log >= 0) {
     const std::string line = std::string(call) + " " + path + "\n";
     next<ssize_t(int, const void*, size_t)>("write")(p.log, line.data(), line.size());
   }
   return number == p.at ? Strikes::Yes : Strikes::No;
+}
+
+// Makes the files without a name empty, as a disk that has died looks to a mapping of them.
+void cut_unnamed_files() {
+  for (int fd = 0; fd < 1024; ++fd) {
+    if (path_of(fd).find("/#") != std::string::npos) next<int(int, off64_t)>("ftruncate64")(fd, 0);
+  }
 }
 
 // The process is killed, or errno is set.
@@ -102,8 +116,8 @@ void strike() {
 template <class Result, class... Arguments>
 Result call(const char* name, const std::string& path, Arguments... arguments) {
   if (counted(name, path) == Strikes::Yes) {
-    strike();
-    return -1;
+    if (plan().fault != "cut") return strike(), -1;
+    cut_unnamed_files();
   }
   return next<Result(Arguments...)>(name)(arguments...);
 }
@@ -130,6 +144,19 @@ ssize_t pwrite64(int fd, const void* data, size_t count, off64_t at) {
   return -1;
 }
 ssize_t pwrite(int fd, const void* data, size_t count, off_t at) { return pwrite64(fd, data, count, at); }
+ssize_t pread64(int fd, void* data, size_t count, off64_t at) {
+  auto* const real = next<ssize_t(int, void*, size_t, off64_t)>("pread64");
+  if (counted("pread", path_of(fd)) == Strikes::No) return real(fd, data, count, at);
+  const std::string& fault = plan().fault;
+  if (fault == "end") return 0;
+  if (fault == "short") return real(fd, data, half(count), at);
+  if (fault != "flip") return strike(), -1;
+  const ssize_t done = real(fd, data, count, at);
+  if (done > 0) static_cast<char*>(data)[done / 2] ^= 1;
+  return done;
+}
+ssize_t pread(int fd, void* data, size_t count, off_t at) { return pread64(fd, data, count, at); }
+int io_uring_queue_init(unsigned, void*, unsigned) { return -EPERM; }
 
 int open64(const char* path, int flags, ...) {
   va_list rest;

@@ -58,8 +58,8 @@ class TinyRun(unittest.TestCase):
     def prepare(self):
         write_inputs(self.path)
 
-    def braid(self, *words, cwd=None):
-        return braid(*words, cwd=cwd or self.path)
+    def braid(self, *words, cwd=None, **options):
+        return braid(*words, cwd=cwd or self.path, **options)
 
     def trained(self, *words):
         """The finished process of a run that must succeed."""

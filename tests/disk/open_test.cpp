@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <vector>
 
 #include "braid/base/text.h"
+#include "braid/disk/bus_error.h"
+#include "braid/disk/folder_problems.h"
+#include "braid/disk/mapping.h"
 #include "braid/disk/scratch_file.h"
 #include "tests/disk/disk_folder.h"
 #include "tests/disk/refused_call.h"
@@ -62,6 +66,34 @@ TEST_F(OpenTest, AllProblemsAreInOneMessage) {
   EXPECT_NE(text.find(cat("memory.paths = ", file, ": must be a folder\n")), text.npos);
   EXPECT_NE(text.find(cat(folder_, ": needs 1073741824.0 GiB of free space; it has ")), text.npos) << text;
   EXPECT_EQ(refusal({{}, 1}), "memory.paths: must name a folder");
+}
+
+TEST_F(OpenTest, FoldersOfOneFileSystemShareItsSpace) {
+  std::filesystem::create_directories(folder_ + "/a");
+  const Options both{{folder_, folder_ + "/a"}, int64_t{2} << 60};
+  EXPECT_EQ(bytes_beside(folder_, both), int64_t{2} << 60);
+  EXPECT_EQ(bytes_beside("/dev/shm", both), 0);
+  EXPECT_NE(refusal(both).find(cat(folder_, "/a: needs 2147483648.0 GiB of free space; it has ")), std::string::npos);
+}
+
+// A file that has become empty is to a mapping what a disk is that has failed.
+TEST_F(OpenTest, AFailedDiskEndsAProcessThatReadsItsMappingWithASentence) {
+  const auto read_and_exit = [&] {
+    end_with_message_on_bus_error();
+    UnnamedFile* const file = new UnnamedFile(folder_, 1 << 20, "memory.paths");
+    ScratchFile disk(std::unique_ptr<UnnamedFile>(file), make_thread_queue(1), {});
+    const Mapping mapping(disk, 1 << 20);
+    if (::ftruncate(file->descriptor(), 0) != 0) std::_Exit(1);
+    std::_Exit(static_cast<int>(const_cast<volatile std::byte*>(mapping.bytes().data())[5000]));
+  };
+  EXPECT_EXIT(read_and_exit(), testing::ExitedWithCode(3),
+              "^braid: a disk with scratch files \\(memory.paths, or train.out\\) failed while ");
+  const auto raise_elsewhere = [] {
+    end_with_message_on_bus_error();
+    ::raise(SIGBUS);
+    ::raise(SIGBUS);
+  };
+  EXPECT_EXIT(raise_elsewhere(), testing::KilledBySignal(SIGBUS), "^$");
 }
 
 TEST_F(OpenTest, FolderInMemoryIsRefused) {

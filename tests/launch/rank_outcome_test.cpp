@@ -4,7 +4,10 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "braid/base/errors.h"
+#include "braid/base/memory_error.h"
 #include "braid/base/packed.h"
 #include "braid/base/text.h"
 
@@ -51,6 +54,21 @@ TEST(RankOutcome, errors_of_braid_keep_their_type_and_all_they_carry) {
   EXPECT_EQ(carried(IoError("a file", -1, "")).offset(), -1);
   carried(RunError("the loss is not finite"));
   carried(InternalError("cannot be"));
+  const MemoryShortage shortage = carried(MemoryError("no memory", {3, 4000, 500, 0})).shortage();
+  EXPECT_EQ(shortage.rank, 3);
+  EXPECT_EQ(shortage.held_bytes, 4000);
+  EXPECT_EQ(shortage.asked_bytes, 500);
+  EXPECT_EQ(shortage.limit_bytes, 0);
+}
+
+TEST(RankOutcome, no_memory_is_no_fault_of_the_program) {
+  std::string bytes;
+  try {
+    throw std::bad_alloc();
+  } catch (...) {
+    bytes = RankOutcome::thrown();
+  }
+  EXPECT_THROW(RankOutcome::value(bytes), RunError);
 }
 
 TEST(RankOutcome, others_keep_what_they_say) {

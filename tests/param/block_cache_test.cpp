@@ -67,6 +67,22 @@ TEST(BlockCache, KeptMemoryNeverExceedsTheMostInUse) {
   }
 }
 
+TEST(BlockCache, KeptBlocksGoWhereANewOneWouldExceedTheLimitWithThem) {
+  BlockCache cache;
+  cache.raise_limit(10 * kMiB);
+  cache.free(cache.allocate(4 * kMiB), 4 * kMiB);
+  void* const second = cache.allocate(6 * kMiB);
+  EXPECT_EQ(cache.kept_bytes(), 4 * kMiB) << "10 MiB are allowed";
+  void* const third = cache.allocate(kMiB);
+  EXPECT_EQ(cache.kept_bytes(), 0u);
+  cache.free(second, 6 * kMiB);
+  cache.raise_limit(-10 * static_cast<int64_t>(kMiB));
+  void* const fourth = cache.allocate(8 * kMiB);
+  EXPECT_EQ(cache.kept_bytes(), 6 * kMiB) << "without a limit";
+  cache.free(third, kMiB);
+  cache.free(fourth, 8 * kMiB);
+}
+
 TEST(BlockCache, ThreadsShareIt) {
   BlockCache cache;
   std::vector<std::thread> threads;

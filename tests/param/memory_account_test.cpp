@@ -7,11 +7,16 @@
 #include <ATen/ops/ones.h>
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "braid/base/errors.h"
+#include "braid/base/memory_error.h"
 #include "braid/param/param_store.h"
 
 namespace braid::param::memory_account_test {
@@ -42,7 +47,11 @@ TEST(MemoryAccount, AnAllocationBeyondTheLimitThrowsTheAccount) {
       const MemoryScope activations(MemoryCategory::Activations);
       bytes_of(1000);
       FAIL() << "beyond the limit";
-    } catch (const RunError& error) {
+    } catch (const MemoryError& error) {
+      EXPECT_EQ(error.shortage().rank, 909);
+      EXPECT_EQ(error.shortage().held_bytes, 3 << 20);
+      EXPECT_EQ(error.shortage().asked_bytes, 1000);
+      EXPECT_EQ(error.shortage().limit_bytes, 3 << 20);
       EXPECT_STREQ(error.what(),
                    "rank 909 needs 1000 B more for activations, beyond memory.limit_gb (3.0 MiB); it holds 3.0 MiB "
                    "(gradients 3.0 MiB)");
@@ -51,6 +60,44 @@ TEST(MemoryAccount, AnAllocationBeyondTheLimitThrowsTheAccount) {
     limit_memory(909, 0);
     bytes_of(int64_t{4} << 20);
   });
+}
+
+TEST(MemoryAccount, MeasurementsAreWithinTheLimitAndInNoPeak) {
+  as_rank(908, [] {
+    limit_memory(908, 3000);
+    const at::Tensor held = bytes_of(1000);
+    {
+      const UncountedScope uncounted;
+      const at::Tensor measured = bytes_of(1500);
+      const UncountedBytes more(400);
+      EXPECT_EQ(bytes_left(), 100);
+      EXPECT_THROW(bytes_of(101), MemoryError);
+      EXPECT_THROW(UncountedBytes(101), MemoryError);
+    }
+    EXPECT_EQ(bytes_left(), 2000);
+    EXPECT_EQ(memory_use(908).peak_total_bytes, 1000);
+    limit_memory(908, 0);
+    EXPECT_EQ(bytes_left(), std::numeric_limits<int64_t>::max());
+  });
+}
+
+// The child is killed, and frees nothing.
+TEST(MemoryAccount, AccountsOfAKilledProcessCanBeReadWhereTheyAreShared) {
+  install_memory_accounting();
+  {
+    const SharedAccounts shared;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      account_memory_to(907);
+      const MemoryScope scope(MemoryCategory::Gradients);
+      const at::Tensor held = bytes_of(3 << 20);
+      ::raise(SIGKILL);
+    }
+    ::waitpid(child, nullptr, 0);
+    EXPECT_EQ(account_text(907), "3.0 MiB (gradients 3.0 MiB)");
+    EXPECT_EQ(held_bytes(907), 3 << 20);
+  }
+  EXPECT_EQ(held_bytes(907), 0) << "of this process";
 }
 
 TEST(MemoryAccount, CountsByCategoryAndScopesNest) {

@@ -12,6 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/disk/disk.h"
+#include "braid/disk/folder_problems.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/plan/goodput.h"
 #include "braid/plan/nominal_cluster.h"
@@ -151,17 +152,19 @@ int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
   return std::max<int64_t>(1, at_once - checkpoints_that_stay(room));
 }
 
-// Adds what is wrong with the folders of scratch files. Returns the bytes of those in the run's folder.
+// Adds what is wrong with the folders of scratch files. Returns the bytes of those on the disk of the run's folder.
 int64_t add_scratch_problems(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
   if (spec.memory.optimizer != Tier::Disk && spec.memory.activations != Tier::Disk) return 0;
   const std::optional<HostMemoryUse> use = predicted_use(spec, room);
   if (!use) return 0;
   disk::Options scratch{.folders = spec.memory.paths, .bytes = use->on_disk};
-  const bool beside_checkpoints = scratch.folders.empty();
-  if (beside_checkpoints && room.folder.empty()) return 0;
-  if (beside_checkpoints) scratch = {.folders = {room.folder}, .key = "train.out"};
+  if (scratch.folders.empty() && room.folder.empty()) return 0;
+  if (scratch.folders.empty()) {
+    scratch.folders = {room.folder};
+    scratch.key = "train.out";
+  }
   for (Problem& problem : disk::problems(scratch)) found.push_back(std::move(problem));
-  return beside_checkpoints ? use->on_disk : 0;
+  return room.folder.empty() ? 0 : disk::bytes_beside(room.folder, scratch);
 }
 
 void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {

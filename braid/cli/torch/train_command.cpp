@@ -23,6 +23,7 @@
 #include "braid/cli/torch/run_placement.h"
 #include "braid/cli/torch/run_printer.h"
 #include "braid/cli/torch/stop_signals.h"
+#include "braid/disk/bus_error.h"
 #include "braid/launch/engines.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
@@ -262,6 +263,7 @@ int train_command(const Words& words) {
   refuse_latest_of_nothing(spec.train);
   refuse_engine(spec, start.place);
   follow_launcher(start.place, spec.train, spec.run);
+  disk::end_with_message_on_bus_error();
   const int code = start.place.num_nodes > 1 ? train_on_hosts(start, spec) : train_here(start, spec);
   std::cout.clear();  // a run whose output could not be written has still succeeded
   return code;

@@ -1,0 +1,28 @@
+// The error of an allocation for which there is no memory, with the numbers that an explanation needs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+
+struct MemoryShortage {
+  int rank = -1;            // rank of the world whose allocation it was
+  int64_t held_bytes = 0;   // that the rank held then
+  int64_t asked_bytes = 0;  // that it asked for; 0: unknown
+  int64_t limit_bytes = 0;  // memory.limit_gb; 0: the system refused the memory
+};
+
+// Exit code 3, like any RunError.
+class MemoryError : public RunError {
+ public:
+  MemoryError(const std::string& why, const MemoryShortage& shortage) : RunError(why), shortage_(shortage) {}
+  const MemoryShortage& shortage() const { return shortage_; }
+
+ private:
+  MemoryShortage shortage_;
+};
+
+}  // namespace braid
