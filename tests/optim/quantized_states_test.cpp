@@ -107,9 +107,8 @@ TEST(QuantizedStates, KeepZerosLargestValuesAndNans) {
     const std::vector<float> back = quantized(values, sign).back;
     for (int i = 0; i < kStateBlock; ++i) EXPECT_EQ(back[i], 0);
     EXPECT_EQ(back[kStateBlock], 3);
-    if (sign == StateSign::Any) EXPECT_EQ(back[kStateBlock + 1], 0);
-    if (sign == StateSign::NonNegative)
-      EXPECT_FLOAT_EQ(back[kStateBlock + 1], 3 * 3.25e-7f) << "the least positive value";
+    const float least = sign == StateSign::NonNegative ? 3 * 3.25e-7f : 0;
+    EXPECT_FLOAT_EQ(back[kStateBlock + 1], least) << "the least positive value, if there is no sign";
     for (int i = 2; i < kStateBlock; ++i) EXPECT_EQ(back[kStateBlock + i], 0);
     EXPECT_EQ(back[2 * kStateBlock], values[2 * kStateBlock]);
     for (int i = 0; i < kStateBlock; ++i) EXPECT_TRUE(std::isnan(back[3 * kStateBlock + i]));

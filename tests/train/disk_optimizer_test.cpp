@@ -158,7 +158,7 @@ TEST_F(DiskOptimizer, EachStateIsReadAndWrittenOnceInAStep) {
     ASSERT_NE(store.disk(), nullptr);
     const int64_t bytes = 3 * store.num_owned() * int64_t{sizeof(float)};  // masters and two moments
     for (int steps = 1; steps <= 2; ++steps) {
-      trainer.step();
+      EXPECT_EQ(trainer.step().disk_bytes, 2 * bytes);
       EXPECT_EQ(store.disk()->disk().bytes_read(), steps * bytes);
       EXPECT_EQ(store.disk()->disk().bytes_written(), steps * bytes);
     }
