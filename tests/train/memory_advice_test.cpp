@@ -134,7 +134,8 @@ class MemoryAdviceOfRun : public TextFolder {
 };
 
 TEST_F(MemoryAdviceOfRun, FollowsTheAccountOfTheRank) {
-  RunSpec spec = run_spec({"model.vocab=0", "train.batch=16", "train.steps=2", "mesh.data=2", "train.peak_flops=1e12"});
+  RunSpec spec =
+      run_spec({"model.vocab=257", "train.batch=16", "train.steps=2", "mesh.data=2", "train.peak_flops=1e12"});
   spec.memory.limit_gb = std::ldexp(static_cast<double>(predicted(spec)) * 1.05, -30);
   const std::string limited = error_of(spec, [] { at::empty({int64_t{1} << 30}, at::kByte); });
   EXPECT_TRUE(limited.starts_with("rank 0 needs 1.0 GiB more for other, beyond memory.limit_gb (")) << limited;
