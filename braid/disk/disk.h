@@ -79,8 +79,8 @@ class Disk {
   // RunError. REQUIRES: multiples of kBlockBytes; inside the space.
   virtual void map_at(std::byte* address, int64_t offset, int64_t bytes) = 0;
 
-  // Takes `bytes`, which are at `offset` through a mapping, as written there: later reads are compared with them. Without
-  // checksums, does nothing. REQUIRES: multiples of kBlockBytes; inside the space; no operation is under way.
+  // Takes `bytes`, which are at `offset` through a mapping, as written there: later reads are compared with them.
+  // Without checksums, does nothing. REQUIRES: multiples of kBlockBytes; inside the space; no operation is under way.
   virtual void record_mapped(int64_t offset, std::span<const std::byte> bytes) = 0;
 
   virtual int64_t bytes_read() const = 0;  // by operations that have ended

@@ -13,8 +13,6 @@
 
 namespace braid::disk {
 
-std::string gib(int64_t bytes) { return fixed(static_cast<double>(bytes) / (int64_t{1} << 30), 1) + " GiB"; }
-
 std::vector<Problem> folder_problems(const std::string& folder, int64_t bytes, const std::string& key) {
   const auto problem = [&](const std::string& rule) { return Problem{key, folder, rule, ""}; };
   struct stat about {};
@@ -33,7 +31,10 @@ std::vector<Problem> folder_problems(const std::string& folder, int64_t bytes, c
     found.push_back(problem("must be on a disk; this folder is in memory (tmpfs)"));
   }
   const int64_t free = static_cast<int64_t>(system.f_bavail) * static_cast<int64_t>(system.f_bsize);
-  if (free < bytes) found.push_back(problem(cat("needs ", gib(bytes), " of free space; it has ", gib(free))));
+  if (free < bytes) {
+    found.push_back(problem(cat("needs ", human_bytes(static_cast<double>(bytes)), " of free space; it has ",
+                                human_bytes(static_cast<double>(free)))));
+  }
   return found;
 }
 

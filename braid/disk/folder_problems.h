@@ -10,9 +10,6 @@
 
 namespace braid::disk {
 
-// Returns "1.5 GiB".
-std::string gib(int64_t bytes);
-
 // Returns problems about `key`: the folder is missing, not a folder, not writable, in memory (tmpfs, ramfs), or has
 // less than `bytes` of free space.
 std::vector<Problem> folder_problems(const std::string& folder, int64_t bytes, const std::string& key);

@@ -14,7 +14,6 @@
 
 #include "braid/base/text.h"
 #include "braid/disk/aligned_buffer.h"
-#include "braid/disk/folder_problems.h"
 
 namespace braid::disk {
 namespace {
@@ -59,8 +58,10 @@ UnnamedFile::UnnamedFile(std::string folder, int64_t bytes, const std::string& k
   }
   if (const int fault = reserve(fd_, bytes_); fault != 0) {
     ::close(fd_);
-    throw ConfigError(
-        {{key, folder_, cat("cannot reserve ", gib(bytes_), " for a scratch file: ", std::strerror(fault)), ""}});
+    throw ConfigError({{key, folder_,
+                        cat("cannot reserve ", human_bytes(static_cast<double>(bytes_)),
+                            " for a scratch file: ", std::strerror(fault)),
+                        ""}});
   }
   if (const std::string why = try_direct(); !why.empty()) {
     cache_note_ = cat("scratch file in ", printable(folder_, 1000), ": no direct I/O (", why,

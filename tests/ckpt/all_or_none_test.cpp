@@ -4,6 +4,7 @@
 #include <new>
 
 #include "braid/base/errors.h"
+#include "braid/base/memory_error.h"
 #include "braid/ckpt/exchange.h"
 #include "braid/comm/local/run_ranks.h"
 
@@ -67,6 +68,23 @@ TEST(AllOrNone, WhoHasNoMemoryEndsTheStepOfAll) {
       ADD_FAILURE() << "rank " << world.rank() << " went on";
     } catch (const RunError& error) {
       EXPECT_STREQ(error.what(), "there is no memory for it");
+    }
+  });
+}
+
+TEST(AllOrNone, ThrowsTheShortageOfMemoryWithItsNumbers) {
+  run_ranks(2, [](Communicator& world) {
+    try {
+      all_or_none(
+          [&] {
+            if (world.rank() == 1) throw MemoryError("rank 1 needs more", {1, 200, 30, 220});
+          },
+          world);
+      ADD_FAILURE() << "rank " << world.rank() << " went on";
+    } catch (const MemoryError& error) {
+      EXPECT_STREQ(error.what(), "rank 1 needs more");
+      EXPECT_EQ(error.shortage().rank, 1);
+      EXPECT_EQ(error.shortage().limit_bytes, 220);
     }
   });
 }

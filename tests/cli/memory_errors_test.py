@@ -45,11 +45,12 @@ class MemoryErrors(TinyRun):
     def test_a_run_within_its_limit_is_not_killed(self):
         """The group has the room that docs/memory.md names. Measurements after the first step are within the limit too."""
         beside_rank, beside_command = 64, 64  # MiB, and an eighth of the limit
-        for tiers, ranks, limit in (([], 1, 235), (["optimizer"], 2, 137), (["activations"], 1, 220),
-                                    (["optimizer", "gradients", "parameters", "activations"], 2, 86)):
-            words = [*WIDE, *RESIDENT, *DISK, *PROCESSES, "model.layers=4", "model.context=128", "train.batch=4",
-                     "train.microbatch=2", "train.save_every=2", "train.eval_every=2", f"mesh.data={ranks}",
-                     *(f"memory.{tier}=disk" for tier in tiers), f"memory.limit_gb={limit / 1024}"]
+        shape = ["model.layers=3", "model.width=384", "model.heads=4", "model.context=128", "train.batch=4", "train.microbatch=2",
+                 "train.steps=2", "train.eval_every=0", "train.eval_sequences=4", "train.save_every=1", "train.overwrite=true"]
+        for tiers, ranks, limit in (([], 1, 106), (["optimizer"], 2, 65), (["activations"], 1, 101),
+                                    (["optimizer", "gradients", "parameters", "activations"], 2, 53)):
+            words = [*shape, *RESIDENT, *DISK, *PROCESSES, f"mesh.data={ranks}", f"memory.limit_gb={limit / 1024}",
+                     *(f"memory.{tier}=disk" for tier in tiers)]
             with self.subTest(tiers=tiers):
                 group = MemoryGroup(self, (ranks * (limit * 1.125 + beside_rank) + beside_command) * MIB)
                 done = group.braid("train", "run.toml", *words, cwd=self.path)

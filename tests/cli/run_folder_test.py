@@ -41,8 +41,12 @@ class RunFolder(TinyRun):
         with open(self.path / "run" / "metrics.jsonl", "a") as metrics:
             metrics.write('{"kind":"step","step":1000,"lo')
         newest = max(int(name.removeprefix("step-")) for name in self.checkpoints())
-        self.trained("train.resume=latest", f"train.steps={newest + 2}")
+        told = self.trained("train.resume=latest", f"train.steps={newest + 2}").stdout
+        self.assertRegex(told, r"note   the run before this one was killed, or its host failed; up to step \d+ rank 0 had held "
+                               r"[\d.]+ KiB at most \(parameters [^)]*, activations [^)]*\)\n")
         self.assertEqual(self.steps(), list(range(1, newest + 3)))
+        again = self.trained("train.resume=latest", f"train.steps={newest + 3}").stdout
+        self.assertNotIn("the run before this one was killed", again)
 
     def test_a_used_folder_is_refused_and_left_as_it_is(self):
         self.trained()

@@ -64,7 +64,7 @@ TEST_F(OpenTest, AllProblemsAreInOneMessage) {
   const std::string text = refusal({{folder_ + "/missing", file, folder_}, int64_t{3} << 60});
   EXPECT_NE(text.find(cat("memory.paths = ", folder_, "/missing: must exist: No such file or directory\n")), text.npos);
   EXPECT_NE(text.find(cat("memory.paths = ", file, ": must be a folder\n")), text.npos);
-  EXPECT_NE(text.find(cat(folder_, ": needs 1073741824.0 GiB of free space; it has ")), text.npos) << text;
+  EXPECT_NE(text.find(cat(folder_, ": needs 1048576.0 TiB of free space; it has ")), text.npos) << text;
   EXPECT_EQ(refusal({{}, 1}), "memory.paths: must name a folder");
 }
 
@@ -73,7 +73,7 @@ TEST_F(OpenTest, FoldersOfOneFileSystemShareItsSpace) {
   const Options both{{folder_, folder_ + "/a"}, int64_t{2} << 60};
   EXPECT_EQ(bytes_beside(folder_, both), int64_t{2} << 60);
   EXPECT_EQ(bytes_beside("/dev/shm", both), 0);
-  EXPECT_NE(refusal(both).find(cat(folder_, "/a: needs 2147483648.0 GiB of free space; it has ")), std::string::npos);
+  EXPECT_NE(refusal(both).find(cat(folder_, "/a: needs 2097152.0 TiB of free space; it has ")), std::string::npos);
 }
 
 // A file that has become empty is to a mapping what a disk is that has failed.
@@ -178,7 +178,7 @@ TEST_F(OpenDeathTest, FileSystemWithoutUnnamedFilesHoldsAnUnlinkedOne) {
 
 TEST_F(OpenDeathTest, SpaceIsReserved) {
   EXPECT_EXIT((refuse({SYS_fallocate, ENOSPC}), fail_to_open_and_exit()), testing::ExitedWithCode(2),
-              "cannot reserve 0.0 GiB for a scratch file: No space left on device");
+              "cannot reserve 1.0 MiB for a scratch file: No space left on device");
   EXPECT_EXIT((refuse({SYS_fallocate, EOPNOTSUPP}), use_disk_and_exit()), testing::ExitedWithCode(0), "");
 }
 

@@ -17,9 +17,10 @@ inline constexpr const char* kSampleName = "sample.txt";
 inline constexpr const char* kReportName = "report.html";
 inline constexpr const char* kRunJob = "run.job";
 inline constexpr const char* kFailureName = "failure.txt";
+inline constexpr const char* kRunUnderway = "run.underway";  // exists while a run trains, and after one was killed
 // Files that are replaced as a whole, and removed when a run overwrites another.
-inline constexpr const char* kReplacedFiles[] = {kTimelineName, kTraceName, kSampleName,
-                                                 kReportName,   kRunJob,    kFailureName};
+inline constexpr const char* kReplacedFiles[] = {kTimelineName, kTraceName,   kSampleName, kReportName,
+                                                 kRunJob,       kFailureName, kRunUnderway};
 
 // Returns the event files for TensorBoard in the folder `run`.
 std::vector<std::string> event_files(const std::string& run);

@@ -146,7 +146,11 @@ RunFolder::RunFolder(std::string path)
 }
 
 RunFolder::~RunFolder() {
-  if (has_begun() || ::getpid() != maker_) return;
+  if (::getpid() != maker_) return;
+  if (has_begun()) {
+    ::unlink((fs::path(path_) / kRunUnderway).c_str());
+    return;
+  }
   if (makes_lock_) lock_.remove();
   for (const std::string& folder : made_) {
     if (::rmdir(folder.c_str()) != 0) return;  // it contains something else
@@ -236,6 +240,7 @@ std::vector<std::string> RunFolder::removed_by_begin() const {
 std::vector<std::string> RunFolder::begin(int64_t first_step) {
   std::vector<std::string> done;
   PosixFileSystem files;
+  const std::string killed = has_begun() ? "" : killed_run_text();  // of a restart, all is known
   if (leftovers_ == Leftovers::Resumed) done = go_back(first_step);
   if (leftovers_ == Leftovers::Removed) {
     // Renamed first, so that what is left of one is recognised if the process dies meanwhile.
@@ -244,6 +249,8 @@ std::vector<std::string> RunFolder::begin(int64_t first_step) {
     done.push_back(cat("removed what an earlier run had left in ", path_));
   }
   if (!job_.empty()) write_file(fs::path(path_) / kRunJob, job_ + "\n", files);
+  write_file(fs::path(path_) / kRunUnderway, locked_by() + "\n", files);
+  if (!killed.empty()) done.push_back(killed);
   *begun_ = true;
   return done;
 }
@@ -283,17 +290,6 @@ std::string why_not_writable(const std::string& folder) {
 
 bool has_evaluation(const std::string& checkpoint, int64_t step) {
   return evaluations_in(run_of(checkpoint)).contains(step);
-}
-
-report::RunRecord record_of(const std::string& run) {
-  const std::string metrics = fs::path(run) / kMetricsName;
-  return path_kind(metrics) == PathKind::Nothing ? report::RunRecord() : report::read_run_record(metrics);
-}
-
-std::map<int64_t, double> evaluations_in(const std::string& run) {
-  std::map<int64_t, double> losses;
-  for (const report::Point& point : record_of(run).validation) losses[static_cast<int64_t>(point.x)] = point.y;
-  return losses;
 }
 
 }  // namespace braid::cli

@@ -20,7 +20,7 @@ class RunFolder {
   // ConfigError about train.out if the folder cannot be created or written, or if another run has locked it.
   explicit RunFolder(std::string path);
   // If begin() was never called, removes the lock and the folders that this object created, unless they contain
-  // something else. So a refused run leaves nothing behind.
+  // something else. So a refused run leaves nothing behind. Otherwise removes the mark of a run that is under way.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
 
@@ -39,7 +39,7 @@ class RunFolder {
   // Carries out the decisions of admit(), for a run that begins after `first_step` steps. All other checks of the run
   // precede this call, so a mistake in the run's options loses nothing. A run that continues here undoes later steps:
   // their lines of metrics are removed, and their checkpoints are renamed to step-N.undone. Returns a sentence about
-  // each action. Throws IoError.
+  // each action, and one about an earlier run that was killed, with the memory that it held. Throws IoError.
   std::vector<std::string> begin(int64_t first_step);
   // Returns the files and folders that begin() will remove; some may not exist.
   std::vector<std::string> removed_by_begin() const;
@@ -60,6 +60,7 @@ class RunFolder {
   void refuse_what_others_put() const;
   void refuse_own_inputs(const RunSpec& spec) const;
   std::vector<std::string> go_back(int64_t step) const;
+  std::string killed_run_text() const;
 
   std::string path_;
   std::vector<std::string> made_;  // folders that this object created, innermost first
