@@ -32,9 +32,10 @@ DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
       mapped_(*disk_, bytes) {}
 
 at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
+  const int64_t begin = used_;
   const at::Tensor flat = empty(length, type);
-  const auto place = static_cast<size_t>(address(flat));
-  if (checks_) disk_->record_mapped(offset(flat), mapped_.bytes().subspan(place, disk::whole_blocks(flat.nbytes())));
+  const auto bytes = static_cast<size_t>(used_ - begin);
+  if (checks_) disk_->record_mapped(begin, mapped_.bytes().subspan(static_cast<size_t>(begin), bytes));
   return flat;
 }
 

@@ -226,11 +226,14 @@ double disk_bytes(const PlannedRun& run, const RankShare& share, double kept_wei
   const auto on_disk = [](Tier tier, double bytes) { return tier == Tier::Disk ? bytes : 0; };
   const StateBytes held = held_bytes(run.spec, run.layout, run.formulas, share.parameters);
   const Moved update = moved_by_update(run, updated(run, share));
-  const double m = run.layout.microbatches;
-  const double weights = (2 * m - kept_weights * (2 * m - 1)) * (held.weights + held.frozen);
+  const double m = run.layout.microbatches, all = held.weights + held.frozen;
+  const double weights = (2 * m - kept_weights * (2 * m - 1)) * all - (1 - kept_weights) * m * held.forward_only;
   const double sums = (2 * m - 1) * held.gradients, norm = held.gradients;
+  // Backward begins with a block that is still in memory where it follows the forward.
+  const double unread = run.layout.pipe == 1 ? share.moved_activations / std::max(share.blocks, 1.0) : 0;
+  const double activations = m * (2 * share.moved_activations - unread);
   return on_disk(tiers.optimizer, update.read + update.written) + on_disk(tiers.parameters, weights) +
-         on_disk(tiers.gradients, sums + norm) + on_disk(tiers.activations, 2 * m * share.moved_activations);
+         on_disk(tiers.gradients, sums + norm) + on_disk(tiers.activations, activations);
 }
 
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {

@@ -180,6 +180,16 @@ class PredictedMemory(TinyRun):
                 self.trained(*SHAPE, *layout)
                 self.assert_memory_as_predicted()
 
+    def test_bytes_moved_on_disk_are_those_that_are_predicted(self):
+        never_clipped = "optimizer.clip_norm=1000"  # but the update of the first step waits for the norm
+        for layout in ([*DISK, never_clipped], [*BOTH, "optimizer.clip_norm=0"], [*BOTH, *FIRST_HALF, never_clipped], ACTIVATIONS,
+                       [*DISK, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', 'optimizer.state_dtype="int8"']):
+            with self.subTest(layout=layout):
+                done = self.trained(*SHAPE, *layout, "train.log_every=1")
+                said, *_, last = [line["disk_bytes"] for line in self.metrics() if "disk_bytes" in line]
+                self.assertAlmostEqual(said / last, 1, delta=0.02)
+                self.assertRegex(done.stdout, r"(?m)^moved on disk in a step .* %$")
+
 
 if __name__ == "__main__":
     unittest.main()
