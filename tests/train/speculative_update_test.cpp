@@ -29,6 +29,7 @@ RunSpec spec_of(const MeshSpec& mesh) {
   RunSpec spec = tiny_spec(2, 8);
   spec.model.layers = 2;
   spec.mesh = mesh;
+  if (mesh.pipe > 1) spec.model.output_weights = OutputWeights::Untied;  // else no update is made during backward
   spec.train.steps = 8;
   spec.optimizer.lr = 1e-4;  // small, so that norms go up and down with the samples
   spec.optimizer.clip_norm = kNeverClips;
