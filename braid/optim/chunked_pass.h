@@ -1,5 +1,5 @@
 // A pass over the elements of tensors on a disk, chunk by chunk from the last one to the first, which is the order in
-// which a backward pass completes gradients. The elements may have other sizes in each tensor. While one chunk is
+// which a backward pass completes gradients. Each tensor may have elements of another size. While one chunk is
 // updated in memory, the next one is read and the one before is written:
 //
 //   read    3 2 1 0
@@ -27,8 +27,8 @@ struct Chunk {
   std::vector<std::byte*> memory;  // of each tensor, in the order of the pass
 };
 
-// The access of a pass to a tensor: it reads gradients, writes rounded weights, and does both with states. Backup: the
-// tensor has the values from before the pass of weights in memory.
+// The access of a pass to a tensor: it reads gradients, writes rounded weights, and does both with states. Backup: it
+// holds the values that weights in memory had before a speculative pass.
 enum class Access { Read, Write, Update, Backup };
 
 struct PassTensor {
@@ -59,7 +59,7 @@ class ChunkedPass {
   void advance(int64_t from);
   // Updates all other chunks. Returns once all is written.
   void finish();
-  // Makes the values that a finished speculative pass has written those of the tensors.
+  // Called after a finished speculative pass. Gives the tensors the values that it wrote.
   void keep();
 
  private:

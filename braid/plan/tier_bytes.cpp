@@ -54,7 +54,9 @@ double bytes_on(Tier tier, const RunSpec& run, const StateBytes& held) {
 
 double backup_bytes(const RunSpec& spec, const StateBytes& held) {
   const bool rounded = held.weights < held.gradients;
-  return spec::speculates(spec) && !rounded && spec.memory.parameters != Tier::Disk ? held.weights : 0;
+  const bool opens_disk = held.optimizer > 0 || spec.memory.gradients == Tier::Disk;
+  const bool backs_up = opens_disk && !rounded && spec.memory.parameters != Tier::Disk;
+  return spec::speculates(spec) && backs_up ? held.weights : 0;
 }
 
 }  // namespace braid::plan

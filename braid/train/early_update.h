@@ -16,12 +16,12 @@ class EarlyUpdate {
   // REQUIRES: `model` and `optimizer` outlive this; the store is not sharded over ranks.
   EarlyUpdate(RankModel& model, optim::Optimizer& optimizer, double clip_norm);
 
-  // Called before a step's passes. `unclipped`: the step if its gradients are not clipped. Does nothing if those of the
-  // last step were, or if there was none.
+  // Called before a step's passes. `unclipped`: the step if its gradients are not clipped. Does nothing if the last
+  // step was clipped, nor in the first step if the run clips.
   void begin(const optim::OptimizerStep& unclipped);
   // Called when the gradients of a parameter are complete (GradSink::on_ready).
   void ready(const param::Parameter& param);
-  // Called after the optimizer's step(), which ends the update.
+  // Called after the optimizer's step() or withdraw(), which ends the update.
   void end(double grad_norm);
 
  private:

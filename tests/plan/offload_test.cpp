@@ -169,6 +169,20 @@ TEST(Offload, OverlapsBackwardOfOneDataRank) {
   }
 }
 
+// No disk is opened, so weights in memory have no old values there.
+TEST(Offload, MovesNothingWithoutStates) {
+  RunSpec run = run_to(Tier::Disk);
+  run.train.dtype = DType::Float32;
+  run.mesh.data = 1;
+  run.optimizer.kind = OptimizerKind::Sgd;
+  run.optimizer.momentum = 0;
+  EXPECT_EQ(predict_run(run, node()).offloaded_bytes, 0);
+  run.memory.gradients = Tier::Disk;
+  RunSpec unclipped = run;
+  unclipped.optimizer.clip_norm = 0;
+  EXPECT_GT(predict_run(run, node()).offloaded_bytes, predict_run(unclipped, node()).offloaded_bytes);
+}
+
 TEST(Offload, FitsWhereTheHostHasRoom) {
   Cluster cluster = node();
   EXPECT_TRUE(predict_run(run_to(Tier::Host), cluster).fits());

@@ -1,14 +1,23 @@
 // Updates during backward that depend on the gradient norm: the bits of states in memory whether gradients are clipped,
 // not clipped, or not finite, and what the disk reads and writes for each.
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <string>
 #include <vector>
 
+#include "braid/base/errors.h"
+#include "braid/comm/local/run_ranks.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/train/faulty_communicator.h"
 #include "tests/train/layout_run.h"
+#include "tests/train/poisoned_model.h"
 #include "tests/train/resumed_tiers.h"
 
 namespace braid::train::speculative_update_test {
@@ -20,6 +29,7 @@ RunSpec spec_of(const MeshSpec& mesh) {
   RunSpec spec = tiny_spec(2, 8);
   spec.model.layers = 2;
   spec.mesh = mesh;
+  if (mesh.pipe > 1) spec.model.output_weights = OutputWeights::Untied;  // else no update is made during backward
   spec.train.steps = 8;
   spec.optimizer.lr = 1e-4;  // small, so that norms go up and down with the samples
   spec.optimizer.clip_norm = kNeverClips;
@@ -110,6 +120,68 @@ TEST_F(SpeculativeUpdate, IsWithdrawnWhereGradientsOverflow) {
   }
 }
 
+// Makes five steps, whose third is a spike. Expects that it changes no weight. Returns the masters after the last step,
+// or after the spike if that ends the run.
+std::map<std::string, at::Tensor> masters_after_spike(const RunSpec& spec) {
+  std::map<std::string, at::Tensor> masters;
+  std::mutex lock;
+  on_every_rank(spec, kPoisoned, [&](Trainer& trainer) {
+    const param::ParamStore& store = trainer.model().params();
+    while (trainer.num_steps() < 2) trainer.step();
+    const at::Tensor data = store.flat_data().detach().clone(), master = store.flat_master().detach().clone();
+    try {
+      trainer.step();
+    } catch (const RunError&) {
+      EXPECT_EQ(spec.train.on_spike, OnSpike::Stop);
+    }
+    EXPECT_TRUE(store.flat_data().equal(data));
+    EXPECT_TRUE(store.flat_master().equal(master));
+    while (spec.train.on_spike == OnSpike::Skip && trainer.num_steps() < 5) trainer.step();
+    const std::scoped_lock hold(lock);
+    collect(trainer, masters, Held::Masters);
+  });
+  return masters;
+}
+
+// Later updates also have the bits of states.
+TEST_F(SpeculativeUpdate, IsWithdrawnAtASpike) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  RunSpec spec = spec_of({.pipe = 2});
+  spec.train.reduction = Reduction::Reproducible;
+  poison = {spec.train.batch / spec.train.microbatch, 3, 3, kNan};
+  for (const auto on_spike : {OnSpike::Skip, OnSpike::Rollback, OnSpike::Stop}) {
+    for (const auto dtype : {DType::Float32, DType::BFloat16}) {
+      SCOPED_TRACE(cat(static_cast<int>(on_spike), " ", dtype));
+      spec.train.on_spike = on_spike;
+      spec.train.dtype = dtype;
+      spec.optimizer.clip_norm = on_spike == OnSpike::Stop ? kNeverClips : 0;
+      const auto want = masters_after_spike(spec);
+      EXPECT_TRUE(same_bits(masters_after_spike(on_disk(spec)), want));
+      EXPECT_TRUE(same_bits(masters_after_spike(all_on_disk(spec)), want));
+    }
+  }
+  poison = {};
+}
+
+TEST_F(SpeculativeUpdate, IsWithdrawnWhereTheNormIsWrong) {
+  RunSpec spec = on_disk(spec_of({.pipe = 2}));
+  spec.train.check = NormCheck::EveryStep;
+  const data::Corpus corpus = tiny_corpus();
+  run_ranks(2, [&](Communicator& ranks) {
+    at::get_num_threads();
+    at::set_num_threads(1);
+    Fault fault;
+    FaultyCommunicator world(ranks, fault);
+    Trainer trainer(spec, corpus, world);
+    trainer.step();
+    const at::Tensor& weights = trainer.model().params().flat_data();
+    const at::Tensor before = weights.detach().clone();
+    fault = {"gradient norm", FaultKind::Doubled};
+    EXPECT_THROW(trainer.step(), RunError);
+    EXPECT_TRUE(weights.equal(before));
+  });
+}
+
 // Returns the bytes that each step reads and writes, in multiples of what a state has in float32.
 std::vector<std::pair<double, double>> moved(const RunSpec& spec) {
   std::vector<std::pair<double, double>> steps;
@@ -134,6 +206,13 @@ TEST_F(SpeculativeUpdate, WritesOldValuesOfWeightsInMemoryAlone) {
   EXPECT_EQ(moved(spec), (std::vector<std::pair<double, double>>{first, {2, 3}, {2, 3}}));
   spec.train.dtype = DType::BFloat16;
   EXPECT_EQ(moved(spec), (std::vector<std::pair<double, double>>{{3, 3}, {3, 3}, {3, 3}}));
+}
+
+TEST_F(SpeculativeUpdate, IsNotMadeAfterAClippedStep) {
+  RunSpec spec = on_disk(spec_of({}));
+  spec.train.dtype = DType::Float32;
+  spec.optimizer.clip_norm = 1e-3;
+  EXPECT_EQ(moved(spec), (std::vector<std::pair<double, double>>(3, {2, 2})));
 }
 
 TEST_F(SpeculativeUpdate, UpdatesLaterLayersBeforeBackwardReachesTheFirstAfterAnUnclippedStep) {
