@@ -23,8 +23,8 @@ namespace braid::nn {
 Activation gather_tokens(const Activation& x_btc, Communicator& group, at::ScalarType sums,
                          param::WeightGradQueue* weight_grads);
 at::Tensor all_tokens(const at::Tensor& x_btc, Communicator& group);
-// Returns the sums rounded to `type`, in which gradients are gathered too. REQUIRES: the number of tokens is divisible by
-// the group's size.
+// Returns the sums rounded to `type`, in which gradients are gathered too. REQUIRES: the number of tokens is divisible
+// by the group's size.
 at::Tensor scatter_sum(const at::Tensor& x_btc, Communicator& group, at::ScalarType type);
 
 }  // namespace braid::nn
