@@ -9,7 +9,8 @@
 namespace braid::layout {
 
 std::vector<Problem> state_block_problems(const RunSpec& spec, const std::function<ModelParams(int)>& params_of) {
-  if (spec.optimizer.state_dtype != StateType::Int8) return {};
+  const bool has_states = spec.optimizer.kind != OptimizerKind::Sgd || spec.optimizer.momentum > 0;
+  if (spec.optimizer.state_dtype != StateType::Int8 || !has_states) return {};
   for (int rank = 0; rank < spec.mesh.tensor; ++rank) {
     for (const BlockSpec& block : params_of(rank)) {
       for (const ParamSpec& param : block.params) {

@@ -69,9 +69,9 @@ ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups,
   check(is_wide || (store.flat_master().is_cpu() && store.flat_master().scalar_type() == at::kFloat),
         "states of fewer bits have float32 masters on the CPU");
   if (rule.states == StateType::BFloat16) rounding_.emplace(store);
+  const bool has_codes = rule.states == StateType::Int8 && rule.num_states() > 0;
   for (const param::Parameter& param : store.params()) {
-    check(rule.states != StateType::Int8 || mesh::has_whole_blocks(param.placement, kStateBlock),
-          "states in 8 bits are of whole blocks");
+    check(!has_codes || mesh::has_whole_blocks(param.placement, kStateBlock), "states in 8 bits are of whole blocks");
   }
   if (!store.flat_master().is_cpu()) groups_on_device_ = on_device::bytes(groups.of_blocks(), store);
 }

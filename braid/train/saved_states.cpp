@@ -3,8 +3,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <string>
 
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/agree.h"
+#include "braid/mesh/element_blocks.h"
 #include "braid/optim/quantized_states.h"
 #include "braid/param/memory_account.h"
 
@@ -35,6 +40,19 @@ std::vector<optim::OptimizerState> states_to_read(const std::vector<optim::Optim
     state.scales = codes ? at::zeros({length / kStateBlock}, at::kFloat) : at::Tensor();
   }
   return all;
+}
+
+void refuse_parts_of_blocks(const std::vector<optim::OptimizerState>& read, const param::ParamStore& store,
+                            Communicator& world) {
+  const auto is_cut = [](const param::Parameter& param) {
+    return !mesh::has_whole_blocks(param.placement, kStateBlock);
+  };
+  const bool cuts = std::ranges::any_of(read, has_codes) && std::ranges::any_of(store.params(), is_cut);
+  if (!comm::agree_any(world, "parts of blocks", cuts)) return;
+  throw ConfigError({{"mesh.tensor", "",
+                      cat("must be 1, or such that each tensor rank has whole blocks of ", kStateBlock,
+                          " elements: the checkpoint's optimizer.state_dtype is \"int8\""),
+                      "1"}});
 }
 
 void take_states(const std::vector<optim::OptimizerState>& read, const std::vector<optim::OptimizerState>& states) {

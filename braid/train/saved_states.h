@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "braid/ckpt/manifest.h"
+#include "braid/comm/communicator.h"
 #include "braid/optim/optimizer.h"
+#include "braid/param/param_store.h"
 
 namespace braid::train {
 
@@ -12,6 +14,11 @@ namespace braid::train {
 // ones in memory, of zeros. Numbers are float32 then.
 std::vector<optim::OptimizerState> states_to_read(const std::vector<optim::OptimizerState>& states,
                                                   const ckpt::Manifest& manifest);
+
+// Throws ConfigError on all ranks of `world` if codes are to be read and a rank would read a part of a block.
+// Collective.
+void refuse_parts_of_blocks(const std::vector<optim::OptimizerState>& read, const param::ParamStore& store,
+                            Communicator& world);
 
 // Sets `states` to what was read, where it was read into new ones. Rounds to nearest (optim/quantized_states.h).
 void take_states(const std::vector<optim::OptimizerState>& read, const std::vector<optim::OptimizerState>& states);

@@ -92,6 +92,7 @@ void Trainer::load(const std::string& directory) {
     choices_.push_back(cat("the data as they are: ", directory, " does not say what it was trained on"));
   }
   const auto states = states_to_read(optimizer_->states(), ckpt::read_manifest(ckpt::found_directory(directory)));
+  refuse_parts_of_blocks(states, model_->params(), groups_->world);
   auto places = saved_tensors(model_->params(), states, *replication_);
   const std::string left_out = leave_out_reducer_state(places, spec_, info, directory);
   if (!left_out.empty()) choices_.push_back(left_out);

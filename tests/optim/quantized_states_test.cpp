@@ -29,7 +29,7 @@ std::vector<double> sorted_values(StateSign sign) {
   return values;
 }
 
-// The construction of dynamic quantization: decade e = 0 .. 6 from 1e-6 of the largest on has the means of neighbouring
+// The construction of dynamic quantization: decade e = 0 .. 6 from 1e-7 of the largest on has the means of neighbouring
 // ones of n + 1 points spread evenly over [0.1, 1], n = 2^e with a sign and 2^(e + 1) without. 0 and 1 are added.
 TEST(QuantizedStates, CodesHaveTheValuesOfDynamicQuantization) {
   for (const auto sign : kSigns) {

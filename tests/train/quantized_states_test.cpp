@@ -143,6 +143,16 @@ TEST_F(QuantizedRuns, AreConvertedOnAResumeThatAllowsIt) {
   }
 }
 
+TEST_F(QuantizedRuns, AreNotConvertedWhereATensorRankHasAPartOfABlock) {
+  RunSpec spec = spec_of(OptimizerKind::AdamW, {});
+  spec.model.width = 64;
+  trained(spec, "", "codes");
+  spec.mesh.tensor = 2;
+  spec.optimizer.state_dtype = StateType::Float32;
+  spec.train.allow_change = {"optimizer.state_dtype"};
+  EXPECT_THROW(trained(spec, "codes"), ConfigError);
+}
+
 // 8 features of each head, and 32 on each of two ranks.
 TEST_F(QuantizedRuns, AreRefusedWhereATensorRankHasAPartOfABlock) {
   RunSpec spec = spec_of(OptimizerKind::AdamW, {{.tensor = 2}});
@@ -158,6 +168,10 @@ TEST_F(QuantizedRuns, AreRefusedWhereATensorRankHasAPartOfABlock) {
       "optimizer.state_dtype = \"int8\": must be \"float32\" or \"bfloat16\" with mesh.tensor = 2: a tensor rank's "
       "part of blocks.0.attention.qkv.bias is not whole blocks of 64 elements, which share a scale; nearest valid "
       "is \"bfloat16\"");
+  RunSpec stateless = spec;
+  stateless.optimizer.kind = OptimizerKind::Sgd;
+  stateless.optimizer.momentum = 0;
+  EXPECT_NO_THROW(trained(stateless, "")) << "there are no states";
   spec.mesh.tensor = 1, spec.model.width = 40;
   EXPECT_NO_THROW(trained(spec, "")) << "blocks go over the ends of rows";
 }

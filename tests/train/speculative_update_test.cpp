@@ -88,14 +88,22 @@ TEST_F(SpeculativeUpdate, HasTheBitsOfMemoryWhereSomeStepsAreClipped) {
     spec.train.reduction = Reduction::Reproducible;
     expect_same_bits(clipped_at_times(spec));
   }
-  const std::pair<OptimizerKind, DType> pairs[] = {{OptimizerKind::AdamW, DType::Float32},
-                                                   {OptimizerKind::AdamW, DType::BFloat16},
-                                                   {OptimizerKind::Sgd, DType::Float32},
-                                                   {OptimizerKind::Lion, DType::BFloat16}};
-  for (const auto& [kind, dtype] : pairs) {
-    SCOPED_TRACE(cat(kind, " ", dtype));
+  struct Stored {
+    OptimizerKind kind;
+    DType dtype;
+    StateType states = StateType::Float32;
+  };
+  const Stored all[] = {{OptimizerKind::AdamW, DType::Float32},
+                        {OptimizerKind::AdamW, DType::BFloat16},
+                        {OptimizerKind::AdamW, DType::Float32, StateType::Int8},
+                        {OptimizerKind::Sgd, DType::Float32},
+                        {OptimizerKind::Lion, DType::BFloat16},
+                        {OptimizerKind::Lion, DType::BFloat16, StateType::BFloat16}};
+  for (const auto& [kind, dtype, states] : all) {
+    SCOPED_TRACE(cat(kind, " ", dtype, " ", states));
     RunSpec spec = spec_of({});
     spec.optimizer.kind = kind;
+    spec.optimizer.state_dtype = states;
     spec.train.dtype = dtype;
     spec.train.reduction = Reduction::Reproducible;
     spec.optimizer.groups = {{.match = "*.bias", .lr_scale = 0.5}, {.match = "wpe*", .frozen = true}};
