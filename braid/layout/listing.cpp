@@ -69,7 +69,7 @@ class BlockLister {
     const bool scatters = splits && splits_tokens(out);
     const bool in_float = sums_in_float(op, sums_);
     add(called(op), Pass::Forward, out, scatters ? Kind::ReduceScatter : Kind::AllReduce).in_float = in_float;
-    if (scatters && has_gradient_[op.out]) add(called(op), Pass::Backward, out, Kind::AllGather).in_float = in_float;
+    if (scatters && has_gradient_[op.out]) add(called(op), Pass::Backward, out, Kind::AllGather);
   }
 
   // Lists the sums of the gradients of key heads that tensor ranks hold copies of.

@@ -32,7 +32,7 @@ TEST(DataExchange, ServersKeepTwoCopiesMore) {
   run.sync.replication = ReplicationKind::ParameterServer;
   const Prediction served = predict_run(run, node());
   const int64_t all = plain.memory[0].parameters;
-  const int64_t at_save = 2 * 2 * all + 16 - plain.memory[0].activations;
+  const int64_t at_save = 2 * 2 * all + 64 - plain.memory[0].activations;
   ASSERT_GT(at_save, 0);
   EXPECT_EQ(served.memory[0].moments - plain.memory[0].moments, 3 * all + at_save);
   EXPECT_EQ(served.sync_bytes, static_cast<double>(all));
@@ -54,7 +54,7 @@ TEST(DataExchange, ServersOfTheirOwnTakeTheirMemoryFromTheRanks) {
   run.sync.servers_on = ServersOn::Own;
   const Prediction served = predict_run(run, node());
   const int64_t all = served.memory[0].parameters;
-  const int64_t at_save = 2 * all + 3 * all / 4;
+  const int64_t at_save = 2 * all + 3 * all / 4 + 64;
   EXPECT_LT(served.memory[0].activations, at_save);
   EXPECT_EQ(served.memory[0].moments, all + at_save - served.memory[0].activations);
   EXPECT_EQ(served.server_bytes, (2 + 2 + 8) * all / 4);
