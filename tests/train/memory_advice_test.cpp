@@ -8,12 +8,14 @@
 #include <cmath>
 #include <iterator>
 #include <new>
+#include <numeric>
 #include <sstream>
 #include <vector>
 
 #include "braid/base/errors.h"
 #include "braid/base/memory_error.h"
 #include "braid/base/text.h"
+#include "braid/param/memory_account.h"
 #include "braid/plan/nominal_cluster.h"
 #include "braid/spec/parse.h"
 #include "braid/train/run.h"
