@@ -1,4 +1,5 @@
-// The handler calls only what is safe in a handler: atomic loads, write(2) and _exit(2).
+// The handler calls only what is safe in a handler: atomic loads, write(2), signal(2), raise(3)
+// and _exit(2).
 #include "braid/disk/bus_error.h"
 
 #include <unistd.h>
@@ -35,7 +36,9 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kSentence.data(), kSentence.size());
     ::_exit(kRunFailed);
   }
-  ::signal(signal, SIG_DFL);  // the access happens again
+  ::signal(signal, SIG_DFL);
+  // An access happens again. A signal of kill(2), or of a memory error that no access met, does not.
+  if (info->si_code <= 0 || info->si_code == BUS_MCEERR_AO) ::raise(signal);
 }
 
 }  // namespace

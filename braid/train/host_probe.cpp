@@ -15,7 +15,6 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
 #include "braid/comm/agree.h"
-#include "braid/param/memory_account.h"
 #include "braid/train/measuring.h"
 
 namespace braid::train {
@@ -149,8 +148,7 @@ CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
 std::vector<CopySpeed> measured_copies(at::Device device, Communicator& ranks) {
   std::vector<CopySpeed> speeds;
   for (const int64_t bytes : kTensorBytes) {
-    const bool fits = comm::agree_all(ranks, "memory for copies", 2 * bytes <= param::bytes_left());
-    if (!fits && !speeds.empty()) break;
+    if (!has_memory_for(2 * bytes, ranks) && !speeds.empty()) break;
     speeds.push_back(measured_copy(bytes, device, ranks));
   }
   return speeds;

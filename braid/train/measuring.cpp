@@ -7,6 +7,8 @@
 #include <memory>
 #include <new>
 
+#include "braid/base/host_facts.h"
+#include "braid/comm/agree.h"
 #include "braid/param/memory_account.h"
 
 namespace braid::train {
@@ -26,6 +28,12 @@ at::Tensor uncounted_tensor(at::IntArrayRef sizes, at::ScalarType dtype, at::Dev
   void* block = ::operator new(bytes, kAlignment);
   return at::from_blob(
       block, sizes, [counted](void* p) { ::operator delete(p, kAlignment); }, options);
+}
+
+bool has_memory_for(int64_t bytes, Communicator& ranks) {
+  const int64_t available = available_memory_bytes();  // 0: unknown
+  const bool fits = bytes <= param::bytes_left() && (available <= 0 || 2 * bytes * ranks.size() <= available);
+  return comm::agree_all(ranks, "memory for a measurement", fits);
 }
 
 void wait_for(const at::Tensor& tensor) {

@@ -71,8 +71,9 @@ void with_memory_advice(const RunSpec& spec, const spec::HostLimits& limits, con
   } catch (const MemoryError& error) {
     throw RunError(cat(error.what(), advice(spec, limits, error.shortage())));
   } catch (const CommError& error) {
-    if (num_killed_for_memory() == killed_before) throw;
     CommFailure failure = error.failure();
+    const bool was_killed = failure.why.find("killed by signal 9 ") != std::string::npos;  // as launch describes an end
+    if (!was_killed || num_killed_for_memory() == killed_before) throw;
     failure.why += killed_text(spec, limits, failure.rank);
     failure.calls.clear();  // they say nothing about it
     throw CommError(std::move(failure));

@@ -60,10 +60,10 @@ constexpr double kLongEnough = 0.01;  // seconds of one product; beyond, start-u
 constexpr double kBudget = 0.06;      // seconds for the products that are timed
 constexpr int kMostProducts = 8;
 
-// Returns true if memory.limit_gb leaves space for the matrices on all ranks.
+// Returns true if all ranks have memory for the matrices.
 bool fits(int64_t size, at::ScalarType dtype, Communicator& world) {
   const auto bytes = 3 * size * size * static_cast<int64_t>(c10::elementSize(dtype));
-  return comm::agree_all(world, "memory for a product", bytes <= param::bytes_left());
+  return has_memory_for(bytes, world);
 }
 
 // Returns the same size on every rank. The slowest rank decides when a product is long enough, so no product takes much

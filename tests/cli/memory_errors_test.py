@@ -36,6 +36,11 @@ class MemoryErrors(TinyRun):
                                       rf"had no memory left; it held {ACCOUNT}\npredicted for rank \1: ")
         self.assert_advice_trains(done.stderr, words)
 
+    def test_measurements_leave_the_memory_of_the_group(self):
+        words = [*WIDE, *RESIDENT, *PROCESSES, "mesh.data=4", "train.batch=4", "sync.zero=1"]
+        done = MemoryGroup(self, 560 * MIB).braid("train", "run.toml", *words, cwd=self.path)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_a_system_that_refuses_memory_is_explained(self):
         words = [*WIDE, *RESIDENT, *DISK[1:], *PROCESSES, "model.width=1024", "train.steps=1"]
         done = self.braid("train", "run.toml", *words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, [720 * MIB] * 2))

@@ -42,7 +42,7 @@ class RunFolder(TinyRun):
             metrics.write('{"kind":"step","step":1000,"lo')
         newest = max(int(name.removeprefix("step-")) for name in self.checkpoints())
         told = self.trained("train.resume=latest", f"train.steps={newest + 2}").stdout
-        self.assertRegex(told, r"note   the run before this one was killed, or its host failed; up to step \d+ rank 0 had held "
+        self.assertRegex(told, r"note   the run before this one was killed, or its host or disk failed; up to step \d+ rank 0 had held "
                                r"[\d.]+ KiB at most \(parameters [^)]*, activations [^)]*\)\n")
         self.assertEqual(self.steps(), list(range(1, newest + 3)))
         again = self.trained("train.resume=latest", f"train.steps={newest + 3}").stdout

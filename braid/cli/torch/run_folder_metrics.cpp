@@ -30,7 +30,7 @@ std::string held_by_fullest(const report::RunRecord& record) {
 // Called before the metrics are removed. The sentence has no memory if they cannot be read.
 std::string RunFolder::killed_run_text() const {
   if (path_kind((std::filesystem::path(path_) / kRunUnderway).string()) == PathKind::Nothing) return "";
-  const std::string text = "the run before this one was killed, or its host failed";
+  const std::string text = "the run before this one was killed, or its host or disk failed";
   try {
     return text + held_by_fullest(record_of(path_));
   } catch (const IoError&) {
