@@ -117,8 +117,8 @@ TEST(MemoryLimit, AutomaticRecomputationIsTheFastestThatFits) {
 // To recompute little takes less time than to move the states of a step with few tokens, if backward does not hide the
 // moves, and more than to move those of a step with many.
 TEST(MemoryLimit, TierAndRecomputationAreChosenTogether) {
-  const RunSpec few = run_spec({"mesh.data=2", "memory.optimizer=resident"});
-  RunSpec chosen = limited(run_spec({"mesh.data=2", "memory.recompute=auto"}), 0.997 * gib_of(few));
+  const RunSpec few = run_spec({"mesh.data=2", "train.batch=16", "memory.optimizer=resident"});
+  RunSpec chosen = limited(run_spec({"mesh.data=2", "train.batch=16", "memory.recompute=auto"}), 0.997 * gib_of(few));
   EXPECT_EQ(chosen.memory.optimizer, Tier::Resident);
   EXPECT_NE(chosen.memory.recompute, "none");
   const std::vector<std::string> many{"model.context=512", "train.batch=32", "train.microbatch=32",
