@@ -53,8 +53,8 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()
   // see each other once the first has ended.
   int64_t offset(const at::Tensor& flat) const;
-  // Exchanges the places of two tensors: each has the values of the other, at the same address. REQUIRES: zeros() has
-  // returned them; they have equal sizes; no operation on them is under way.
+  // Exchanges the places of two tensors: each has the values of the other, at the same address. REQUIRES: has(a) and
+  // has(b), from their first bytes on; they have equal sizes; no operation on them is under way.
   void swap(const at::Tensor& a, const at::Tensor& b);
 
   // Start to read `flat` into `memory`, and to write it from there; disk().wait() ends either. The caller keeps

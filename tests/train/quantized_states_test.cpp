@@ -13,34 +13,16 @@
 namespace braid::train::quantized_states_test {
 namespace {
 
-struct Layout {
-  MeshSpec mesh;
-  int zero = 0;
-  const char* schedule = "1f1b";
-};
-
-const std::vector<Layout> kLayouts = {
+const std::vector<SavedLayout> kLayouts = {
     {{.data = 2}, 1},          {{.data = 4}, 2},
     {{.data = 2}, 3},          {{.tensor = 2, .sequence_parallel = true}},
     {{.pipe = 2}, 0, "zb-h1"}, {{.pipe = 2, .data = 2, .tensor = 2}, 1},
 };
 
 // Two tensor ranks have 64 features of the heads each.
-RunSpec spec_of(OptimizerKind kind, const Layout& layout, StateType states = StateType::Int8) {
-  RunSpec spec = tiny_spec(8, 8);
-  spec.model.layers = 2;
+RunSpec spec_of(OptimizerKind kind, const SavedLayout& layout, StateType states = StateType::Int8) {
+  RunSpec spec = saved_spec(kind, states, layout);
   spec.model.width = 128, spec.model.ffn = 128;
-  spec.mesh = layout.mesh;
-  spec.sync.zero = layout.zero;
-  spec.pipeline.schedule = layout.schedule;
-  spec.optimizer.kind = kind;
-  spec.optimizer.state_dtype = states;
-  spec.train.dtype = DType::Float32;
-  spec.train.reduction = Reduction::Reproducible;
-  spec.train.steps = 3;
-  spec.optimizer.decay_steps = 3;
-  spec.data.paths = {"text"};  // for the configuration that a checkpoint holds; never opened
-  spec.data.tokenizer = "made-up";
   return spec;
 }
 
@@ -60,7 +42,7 @@ TEST_F(QuantizedRuns, HaveTheSameBitsOnEveryLayoutAndAfterAResume) {
     const std::string alone = cat("alone-", word(kind));
     const Tensors want = trained(spec_of(kind, {}), "", alone);
     EXPECT_FALSE(same_bits(trained(spec_of(kind, {}, StateType::Float32), ""), want));
-    for (const Layout& layout : kLayouts) {
+    for (const SavedLayout& layout : kLayouts) {
       if (++number, kind != AdamW && number % 5 != 0) continue;
       const auto& [pipe, data, context, expert, tensor, form, ulysses, split, overlap, per_node, shares] = layout.mesh;
       SCOPED_TRACE(cat(kind, " pipe ", pipe, " data ", data, " tensor ", tensor, " zero ", layout.zero));
@@ -77,7 +59,7 @@ TEST_F(QuantizedRuns, HaveTheSameBitsOnEveryLayoutAndAfterAResume) {
 }
 
 TEST_F(QuantizedRuns, HaveTheSameBitsOnDisk) {
-  for (const Layout& layout : {Layout{}, Layout{{.data = 2}, 3}, Layout{{.tensor = 2}}}) {
+  for (const SavedLayout& layout : {SavedLayout{}, SavedLayout{{.data = 2}, 3}, SavedLayout{{.tensor = 2}}}) {
     RunSpec spec = spec_of(OptimizerKind::AdamW, layout);
     spec.train.dtype = layout.zero > 0 ? DType::BFloat16 : DType::Float32;
     const std::string name = cat("memory", layout.mesh.data, layout.mesh.tensor);
@@ -101,7 +83,7 @@ TEST_F(QuantizedRuns, SaveCodesAndScales) {
 }
 
 TEST_F(QuantizedRuns, AreConvertedOnAResumeThatAllowsIt) {
-  const Layout layout{{.data = 2, .tensor = 2}, 1};
+  const SavedLayout layout{{.data = 2, .tensor = 2}, 1};
   for (const auto other : {StateType::Float32, StateType::BFloat16}) {
     SCOPED_TRACE(word(other));
     const RunSpec numbers = spec_of(OptimizerKind::AdamW, layout, other), codes = spec_of(OptimizerKind::AdamW, layout);

@@ -14,13 +14,7 @@
 namespace braid::train::rounded_states_test {
 namespace {
 
-struct Layout {
-  MeshSpec mesh;
-  int zero = 0;
-  const char* schedule = "1f1b";
-};
-
-const std::vector<Layout> kLayouts = {
+const std::vector<SavedLayout> kLayouts = {
     {{.data = 2}},
     {{.data = 2}, 1},
     {{.data = 4}, 2},
@@ -32,21 +26,9 @@ const std::vector<Layout> kLayouts = {
     {{.pipe = 2, .data = 2, .tensor = 2}, 1},
 };
 
-RunSpec spec_of(OptimizerKind kind, const Layout& layout, StateType states = StateType::BFloat16) {
-  RunSpec spec = tiny_spec(8, 8);
-  spec.model.layers = 2;
+RunSpec spec_of(OptimizerKind kind, const SavedLayout& layout, StateType states = StateType::BFloat16) {
+  RunSpec spec = saved_spec(kind, states, layout);
   spec.model.width = 40, spec.model.head_width = 0;  // rows of a matrix are no multiples of a power of two
-  spec.mesh = layout.mesh;
-  spec.sync.zero = layout.zero;
-  spec.pipeline.schedule = layout.schedule;
-  spec.optimizer.kind = kind;
-  spec.optimizer.state_dtype = states;
-  spec.train.dtype = DType::Float32;
-  spec.train.reduction = Reduction::Reproducible;
-  spec.train.steps = 3;
-  spec.optimizer.decay_steps = 3;
-  spec.data.paths = {"text"};  // for the configuration that a checkpoint holds; never opened
-  spec.data.tokenizer = "made-up";
   return spec;
 }
 
@@ -64,7 +46,7 @@ TEST_F(RoundedStates, HaveTheSameBitsOnEveryLayoutAndAfterAResume) {
     }
     EXPECT_FALSE(same_bits(trained(spec_of(kind, {}, StateType::Float32), ""), want));
     size_t number = 0;
-    for (const Layout& layout : kLayouts) {
+    for (const SavedLayout& layout : kLayouts) {
       if (kind != AdamW && ++number % 4 != 0) continue;
       const auto& [pipe, data, context, expert, tensor, form, ulysses, split, overlap, per_node, shares] = layout.mesh;
       SCOPED_TRACE(cat(kind, " pipe ", pipe, " data ", data, " tensor ", tensor, " zero ", layout.zero));
@@ -88,7 +70,7 @@ TEST_F(RoundedStates, OfBfloat16WeightsHaveTheSameBitsToo) {
 }
 
 TEST_F(RoundedStates, AreConvertedOnAResumeThatAllowsIt) {
-  const Layout layout{{.data = 2, .tensor = 2}, 1};
+  const SavedLayout layout{{.data = 2, .tensor = 2}, 1};
   const RunSpec wide = spec_of(OptimizerKind::AdamW, layout, StateType::Float32);
   const RunSpec narrow = spec_of(OptimizerKind::AdamW, layout);
   trained(wide, "", "wide");

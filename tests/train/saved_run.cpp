@@ -24,6 +24,23 @@ Tensors tensors_of_checkpoint(const std::string& directory) {
   return all;
 }
 
+RunSpec saved_spec(OptimizerKind kind, StateType states, const SavedLayout& layout) {
+  RunSpec spec = tiny_spec(8, 8);
+  spec.model.layers = 2;
+  spec.mesh = layout.mesh;
+  spec.sync.zero = layout.zero;
+  spec.pipeline.schedule = layout.schedule;
+  spec.optimizer.kind = kind;
+  spec.optimizer.state_dtype = states;
+  spec.train.dtype = DType::Float32;
+  spec.train.reduction = Reduction::Reproducible;
+  spec.train.steps = 3;
+  spec.optimizer.decay_steps = 3;
+  spec.data.paths = {"text"};  // for the configuration that a checkpoint holds; never opened
+  spec.data.tokenizer = "made-up";
+  return spec;
+}
+
 Tensors SavedRun::trained(const RunSpec& spec, const std::string& from, const std::string& middle) {
   const std::string last = path(cat("last-", num_runs_++));
   on_every_rank(spec, [&](train::Trainer& trainer) {

@@ -16,6 +16,17 @@ using Tensors = std::map<std::string, at::Tensor>;
 // Returns every tensor of a checkpoint, whole.
 Tensors tensors_of_checkpoint(const std::string& directory);
 
+// A layout whose runs are compared.
+struct SavedLayout {
+  MeshSpec mesh;
+  int zero = 0;
+  const char* schedule = "1f1b";
+};
+
+// Returns a reproducible run of three steps in float32, of tiny_spec() with two layers. The caller may change its
+// sizes.
+RunSpec saved_spec(OptimizerKind kind, StateType states, const SavedLayout& layout);
+
 class SavedRun : public ScratchFolder {
  protected:
   // Trains from step 0, or from the checkpoint `from` of two steps, to the last step. Saves step 2 as `middle` and
