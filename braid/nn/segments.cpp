@@ -142,8 +142,8 @@ void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) co
   if (x_btc.defined() && has_backward(segment)) ends.input = x_btc = x_btc.detach();
   if (keeps_graph && ends.input.defined()) ends.input.requires_grad_(passes_gradient(segment));
   std::optional<param::SavedGraph::Scope> saving;
+  if (space_) space_->next_part();
   if (keeps_in_space(segment)) {
-    space_->next_part();
     ends.moved = std::make_unique<param::SavedGraph>(space_, moving(ends.input));
     if (keeps_graph) saving.emplace(*ends.moved);
     if (keeps_graph && x_btc.defined())

@@ -4,21 +4,25 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "braid/plan/recompute_chain.h"
 
 namespace braid::plan {
 namespace {
 
-// The choice for the block before a position.
-enum class Before { Kept, KeptToTheEnd, Recomputed };
+// The choice for the block before a position. Moved: it and those before it are on the tier.
+enum class Before { Kept, KeptToTheEnd, Recomputed, Moved };
 
 // The first blocks of a chain with a choice for each.
 struct Beginning {
   double kept = 0, most = 0, seconds = 0;  // most: of all moments in backward so far
   Before before = Before::Recomputed;
-  int position = 0;  // number of blocks
-  int from = -1;     // index of the beginning that this one extends
+  int position = 0;         // number of blocks
+  int from = -1;            // index of the beginning that this one extends
+  double beside = 0;        // Moved: bytes of the last segment, which is in memory while the next one runs
+  double moved = 0;         // Moved: bytes on the tier
+  bool recomputes = false;  // Moved: they keep inputs only
 };
 
 // Keeps those beginnings that no other one beats in time, bytes kept and most bytes.
@@ -41,12 +45,24 @@ class ChoiceSearch {
   explicit ChoiceSearch(const RecomputeChain& chain) : chain_(chain), count_(static_cast<int>(chain.blocks.size())) {
     for (auto& of_state : open_) of_state.resize(count_ + 1);
     open(Beginning{.most = chain.least});
+    if (!chain.moves) return;
+    MovedBlocks kept(chain), recomputed(chain);
+    double seconds = 0;
+    for (const ChainBlock& block : chain.blocks) {
+      kept.keep();
+      open(moved(kept));
+      recomputed.recompute(recomputed.count() + 1);
+      Beginning one = moved(recomputed);
+      one.recomputes = true;
+      one.seconds += seconds += block.seconds;
+      open(one);
+    }
   }
 
   std::vector<ChainChoice> choices() {
     for (int position = 0; position < count_; ++position) {
       for (auto& of_state : open_) {
-        prune(of_state[position]);
+        if (&of_state != &open_[static_cast<size_t>(Before::Moved)]) prune(of_state[position]);
         for (const Beginning& one : of_state[position]) extend(one);
       }
     }
@@ -63,10 +79,19 @@ class ChoiceSearch {
  private:
   void open(const Beginning& one) { open_[static_cast<size_t>(one.before)][one.position].push_back(one); }
 
+  Beginning moved(const MovedBlocks& blocks) const {
+    return {.most = std::max(chain_.least, blocks.most()),
+            .seconds = chain_.moves->waits(blocks.bytes()),
+            .before = Before::Moved,
+            .position = blocks.count(),
+            .beside = blocks.of_last(),
+            .moved = blocks.bytes()};
+  }
+
   void extend(const Beginning& one) {
     done_.push_back(one);
     const int from = static_cast<int>(done_.size()) - 1;
-    const bool begins = one.position == 0 || one.before == Before::Recomputed;
+    const bool begins = one.position == 0 || one.before == Before::Recomputed || one.before == Before::Moved;
     if (one.before == Before::KeptToTheEnd || begins) keep(one, from, Before::KeptToTheEnd);
     if (one.before == Before::KeptToTheEnd) return;
     if (one.before == Before::Kept || begins) keep(one, from, Before::Kept);
@@ -76,21 +101,23 @@ class ChoiceSearch {
   void keep(Beginning one, int from, Before before) {
     const ChainBlock& block = chain_.blocks[one.position];
     // The moment of the block before is known now: the graph goes on.
-    const bool goes_on = one.position > 0 && one.before != Before::Recomputed;
+    const bool goes_on = one.before == Before::Kept || one.before == Before::KeptToTheEnd;
+    const bool follows_moved = one.before == Before::Moved;
     if (goes_on) meet(one, output(one) + chain_.blocks[one.position - 1].working);
     one.kept += block.kept + (one.position == 0 ? chain_.before : 0);
     ++one.position;
     one.before = before;
     one.from = from;
+    if (follows_moved) meet(one, output(one) + block.at_border + std::exchange(one.beside, 0));
     if (before == Before::KeptToTheEnd || one.position < count_) open(one);
   }
 
   // Adds every segment that begins at the position.
   void recompute(Beginning one, int from) {
-    if (one.before == Before::Kept) meet(one, chain_.blocks[one.position - 1].at_border);
+    if (one.before == Before::Kept) meet(one, output(one) + chain_.blocks[one.position - 1].at_border);
     const double input = chain_.blocks[one.position].input;
     one.kept += input;
-    double graph = chain_.hidden - input + (one.position == 0 ? chain_.before : 0);
+    double graph = chain_.hidden - input + (one.position == 0 ? chain_.before : 0) + std::exchange(one.beside, 0);
     one.before = Before::Recomputed;
     one.from = from;
     double inside =
@@ -107,9 +134,10 @@ class ChoiceSearch {
     }
   }
 
-  // Returns the bytes of the stage's output while a graph that reaches it runs backward.
+  // Returns the bytes of the output of a kept graph, that of the stage if it reaches it, while it runs backward.
   double output(const Beginning& one) const {
-    return one.before == Before::KeptToTheEnd && !chain_.has_head ? chain_.output : 0;
+    const bool reaches_end = one.before == Before::KeptToTheEnd && !chain_.has_head;
+    return std::max(reaches_end ? chain_.output : 0, chain_.kept_output);
   }
 
   static void meet(Beginning& one, double bytes) { one.most = std::max(one.most, one.kept + bytes); }
@@ -124,15 +152,16 @@ class ChoiceSearch {
     }
     if (count_ == 0) one.kept += chain_.before;
     one.kept += chain_.has_head ? chain_.head : keeps_last || count_ == 0 ? chain_.output : 0;
-    if (chain_.has_head) meet(one, chain_.head_working);
-    meet(one, 0);
+    if (chain_.has_head) meet(one, chain_.head_working + one.beside);
+    meet(one, one.beside);
     return one;
   }
 
   ChainChoice choice(const Beginning& end) const {
-    ChainChoice found{{end.kept, end.most - end.kept}, end.seconds, {}};
+    ChainChoice found{.memory = {.kept = end.kept, .working = end.most - end.kept}, .seconds = end.seconds};
     for (int at = end.from; at >= 0; at = done_[at].from) {
       const Beginning& one = done_[at];
+      if (one.before == Before::Moved) add_moved(one, found);
       if (one.position == 0 || one.before != Before::Recomputed) continue;
       const int begin = done_[one.from].position;
       found.segments.push_back({chain_.first + begin, chain_.first + one.position, one.position - begin});
@@ -141,9 +170,16 @@ class ChoiceSearch {
     return found;
   }
 
+  void add_moved(const Beginning& one, ChainChoice& found) const {
+    found.on_tier = chain_.first + one.position;
+    found.memory.moved = one.moved;
+    for (int end = found.on_tier; one.recomputes && end > chain_.first; --end)
+      found.segments.push_back({end - 1, end, 1});
+  }
+
   const RecomputeChain& chain_;
   const int count_;
-  std::vector<std::vector<Beginning>> open_[3];  // by Before and position
+  std::vector<std::vector<Beginning>> open_[4];  // by Before and position
   std::vector<Beginning> done_;
 };
 

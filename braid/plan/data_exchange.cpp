@@ -10,14 +10,6 @@
 
 namespace braid::plan {
 
-namespace {
-
-// Bytes that a rank moves to its device and back.
-struct Moved {
-  double read = 0, written = 0;
-};
-
-// Returns the seconds of moves between a device and a tier.
 double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
   const Cluster& cluster = run.cluster;
   const double link = cluster.host.bytes_per_second;
@@ -28,6 +20,8 @@ double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
   return std::max(ranks * bytes.read / cluster.disk.read_bytes_per_second, in) +
          std::max(ranks * bytes.written / cluster.disk.write_bytes_per_second, out);
 }
+
+namespace {
 
 // Returns the seconds that the passes of a microbatch wait for weights, gradients and activations that are moved block
 // by block while other blocks compute, in the mean. `held` is what this rank has of weights and gradients. The weights
@@ -40,8 +34,8 @@ double moves_of_passes(const PlannedRun& run, const RankShare& share, const Stat
   const double sums = move_seconds(run, tiers.gradients, {(m - 1) / m * held.gradients, held.gradients});
   const double forward = share.passes.forward.total();
   const double backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
-  const double out = move_seconds(run, tiers.activations, {.written = share.moved_activations});
-  const double in = move_seconds(run, tiers.activations, {.read = share.moved_activations});
+  const double out = move_seconds(run, tiers.activations, {.written = share.activations.written});
+  const double in = move_seconds(run, tiers.activations, {.read = share.activations.read});
   return std::max(weights + out - forward, 0.0) + std::max(weights + sums + in - backward, 0.0);
 }
 
@@ -229,9 +223,7 @@ double disk_bytes(const PlannedRun& run, const RankShare& share, double kept_wei
   const double m = run.layout.microbatches, all = held.weights + held.frozen;
   const double weights = (2 * m - kept_weights * (2 * m - 1)) * all - (1 - kept_weights) * m * held.forward_only;
   const double sums = (2 * m - 1) * held.gradients, norm = held.gradients;
-  // Backward begins with a block that is still in memory where it follows the forward.
-  const double unread = run.layout.pipe == 1 ? share.moved_activations / std::max(share.blocks, 1.0) : 0;
-  const double activations = m * (2 * share.moved_activations - unread);
+  const double activations = m * (share.activations.read + share.activations.written);
   return on_disk(tiers.optimizer, update.read + update.written) + on_disk(tiers.parameters, weights) +
          on_disk(tiers.gradients, sums + norm) + on_disk(tiers.activations, activations);
 }

@@ -9,6 +9,16 @@
 
 namespace braid::plan {
 
+// Bytes that a rank reads from a tier and writes to it.
+struct Moved {
+  double read = 0, written = 0;
+
+  bool operator==(const Moved&) const = default;
+};
+
+// Returns the seconds of moves between a device and a tier.
+double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes);
+
 // Returns the seconds that the transfers of an update take: optimizer states to the device and back, offloaded
 // gradients to it, offloaded weights back; `held` are those that the rank updates. 0 without offloading. The transfer
 // overlaps the update part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2).
@@ -24,12 +34,12 @@ struct RankShare {
   double blocks = 0;       // number of blocks
   bool embedding = false;  // true if it has the embedding
   bool head = false;
-  StageParameters block;         // parameters of one block
-  ParameterSum ends;             // those outside of blocks
-  ParameterSum both_uses;        // the tied table if the rank has both of its uses, else nothing
-  StagePasses passes;            // of one microbatch, on average
-  double moved_activations = 0;  // bytes of a microbatch that move to their tier and back
-  size_t devices = 0;            // kind of the rank's devices: index into Cluster::devices
+  StageParameters block;   // parameters of one block
+  ParameterSum ends;       // those outside of blocks
+  ParameterSum both_uses;  // the tied table if the rank has both of its uses, else nothing
+  StagePasses passes;      // of one microbatch, on average
+  Moved activations;       // of a microbatch, to their tier and back
+  size_t devices = 0;      // kind of the rank's devices: index into Cluster::devices
 
   bool operator==(const RankShare&) const = default;
 };

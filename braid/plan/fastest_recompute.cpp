@@ -12,12 +12,14 @@
 #include "braid/plan/rank_shards.h"
 #include "braid/plan/stage_options.h"
 #include "braid/schedule/passes.h"
+#include "braid/spec/activation_blocks.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
 namespace {
 
 constexpr int kMostCorrections = 8;
+constexpr const char* kNoBlocks = "0";
 
 // The stages that a rank holds, or two ranks of a bidirectional pipeline.
 struct StagesOfRank {
@@ -73,12 +75,16 @@ class Tried {
   Tried(const RunSpec& spec, int64_t limit, const std::function<bool(const RunSpec&)>& is_legal)
       : spec_(spec), limit_(limit), is_legal_(is_legal) {}
 
-  // Returns the prediction, or nothing if the run is illegal or cannot be predicted.
-  std::optional<Prediction> add(const std::string& policies) {
-    spec_.memory.recompute = policies;
+  // Returns the prediction, or nothing if the run is illegal or cannot be predicted. `blocks`: on the tier of
+  // activations, if there is one.
+  std::optional<Prediction> add(const std::string& policies, const std::string& blocks) {
+    RecomputePlan plan{policies, is_resident(spec_.memory.activations) ? spec::kAllBlocks : blocks, {}};
+    plan.apply(spec_.memory);
     if (!is_legal_(spec_)) return std::nullopt;
-    const auto prediction = nominal_prediction(spec_);
-    if (prediction && (!best_ || is_better(*prediction, best_->prediction))) best_ = {policies, *prediction};
+    auto prediction = nominal_prediction(spec_);
+    if (!prediction) return prediction;
+    plan.prediction = *prediction;
+    if (!best_ || is_better(plan.prediction, best_->prediction)) best_ = std::move(plan);
     return prediction;
   }
   bool fits() const { return best_ && best_->prediction.most_bytes() <= limit_; }
@@ -109,17 +115,21 @@ double left_for_activations(const StagesOfRank& own, const Prediction& predictio
 
 // Chooses options for all ranks until their predicted bytes agree with the estimates.
 void try_options(std::vector<StagesOfRank> ranks, const Prediction& none, int64_t limit, Tried& tried) {
-  std::set<std::string> seen;
-  std::vector<std::string> entries;
-  for (const StagesOfRank& own : ranks) entries.resize(std::max(entries.size(), size_t(own.stages.back()) + 1));
+  std::set<std::pair<std::string, std::string>> seen;
+  size_t num_stages = 0;
+  for (const StagesOfRank& own : ranks) num_stages = std::max(num_stages, size_t(own.stages.back()) + 1);
+  std::vector<std::string> policies(num_stages), on_tier(num_stages);
   for (int round = 0; round < kMostCorrections; ++round) {
     std::vector<const StageOption*> chosen;
     for (const StagesOfRank& own : ranks) {
       chosen.push_back(&own.within(left_for_activations(own, none, limit) - own.correction));
-      for (size_t i = 0; i < own.stages.size(); ++i) entries[own.stages[i]] = chosen.back()->entries[i];
+      for (size_t i = 0; i < own.stages.size(); ++i) {
+        policies[own.stages[i]] = chosen.back()->entries[i];
+        on_tier[own.stages[i]] = cat(chosen.back()->on_tier[i]);
+      }
     }
-    if (!seen.insert(joined(entries, ",")).second) return;
-    const auto prediction = tried.add(value_of(entries));
+    if (!seen.emplace(value_of(policies), value_of(on_tier)).second) return;
+    const auto prediction = tried.add(value_of(policies), value_of(on_tier));
     if (!prediction) return;
     for (size_t i = 0; i < ranks.size(); ++i) {
       double most = 0;
@@ -134,8 +144,11 @@ void try_options(std::vector<StagesOfRank> ranks, const Prediction& none, int64_
 }
 
 void try_fixed(const std::vector<int>& num_blocks, Tried& tried) {
-  tried.add("selective");
-  for (int size = 1; size <= std::ranges::max(num_blocks); ++size) tried.add(cat("every:", size));
+  for (const char* blocks : {kNoBlocks, spec::kAllBlocks}) {
+    tried.add("none", blocks);
+    tried.add("selective", blocks);
+    for (int size = 1; size <= std::ranges::max(num_blocks); ++size) tried.add(cat("every:", size), blocks);
+  }
 }
 
 }  // namespace
@@ -144,18 +157,19 @@ std::optional<RecomputePlan> fastest_recompute(const RunSpec& spec, int64_t limi
                                                const std::function<bool(const RunSpec&)>& is_legal) {
   if (spec::is_measured(spec.pipeline)) return std::nullopt;
   Tried tried(spec, limit, is_legal);
-  const auto none = tried.add("none");
+  const auto none = tried.add("none", kNoBlocks);
   if (!none || tried.fits()) return tried.best();
   RunSpec keeping = spec;
   keeping.memory.recompute = "none";
+  if (!is_resident(spec.memory.activations)) keeping.memory.activation_blocks = kNoBlocks;
   const Cluster cluster = with_cores_of_ranks(nominal_cluster(keeping), keeping);
   const RunLayout layout = layout_of(keeping, cluster, FormulaSet::Braid);
   const std::vector<DeviceRates> rates = rates_of(keeping, cluster);
   const std::vector<StagesOfRank> ranks = stages_of_ranks({keeping, cluster, FormulaSet::Braid, layout, rates});
   try_options(ranks, *none, limit, tried);
-  // Buffers of gathered weights depend on the blocks that run together.
+  // Buffers of gathered weights depend on the blocks that run together, and a tier also on what else moves.
   const bool gathers = spec.sync.zero == 3 || !is_resident(spec.memory.parameters);
-  const bool are_exact = !gathers &&
+  const bool are_exact = !gathers && is_resident(spec.memory.activations) &&
                          std::ranges::all_of(ranks, [](const auto& own) { return own.stages.size() == 1; }) &&
                          !spec::traits_of(spec.pipeline)->splits_backward;
   if (!are_exact || !tried.fits())

@@ -7,6 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/plan/fastest_recompute.h"
 #include "braid/plan/nominal_cluster.h"
+#include "braid/spec/activation_blocks.h"
 #include "braid/spec/recompute.h"
 
 namespace braid::plan {
@@ -91,14 +92,18 @@ std::optional<Fitting> fitting(Candidate candidate, const RunSpec& given, int64_
                                const std::function<bool(const RunSpec&)>& is_legal) {
   std::optional<Prediction> prediction;
   if (candidate.spec.memory.recompute == spec::kAutoRecompute) {
-    if (!is_resident(candidate.spec.memory.activations)) return std::nullopt;  // they are not recomputed as well
     const auto found = fastest_recompute(candidate.spec, limit, is_legal);
     if (!found) return std::nullopt;
     prediction = found->prediction;
     const auto open = std::ranges::find(candidate.overrides, kRecompute);
     const bool changes = open == candidate.overrides.end() || found->policies != given.memory.recompute;
     if (!changes) return std::nullopt;
-    if (open != candidate.overrides.end()) *open += found->policies;
+    if (open != candidate.overrides.end()) {
+      *open += found->policies;
+      if (found->activation_blocks != spec::kAllBlocks) {
+        candidate.overrides.push_back(cat("memory.activation_blocks=", found->activation_blocks));
+      }
+    }
   } else if (is_legal(candidate.spec)) {
     prediction = nominal_prediction(candidate.spec);
   }

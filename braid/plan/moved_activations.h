@@ -2,16 +2,17 @@
 #pragma once
 
 #include "braid/plan/braid_memory.h"
+#include "braid/plan/recompute_chain.h"
 
 namespace braid::plan {
 
-// The bytes of a stage's segments (nn/segments.h). What the head keeps stays in memory.
+// The memory of a stage's activations. What the head keeps stays in memory.
 struct MovedActivations {
-  double all = 0;        // of a microbatch: they move to the tier and back
-  double at_a_time = 0;  // in memory during a pass: a segment that runs, and its neighbour, which is moved meanwhile
-  double forward = 0;    // the most that a block's forward holds in addition, less what the head will keep
+  ChainMemory memory;  // of a microbatch
+  double last = 0;     // bytes of the last block if it moves: backward finds it in memory where it follows the forward
+  double forward = 0;  // the most that a block's forward holds in addition, less what the head will keep
 };
-// Returns zeros if activations are resident.
-MovedActivations moved_activations(const RunSpec& spec, const ActivationBytes& tensors, const StageLoad& load);
+// Returns zeros if all activations of the stage are resident.
+MovedActivations moved_activations(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 
 }  // namespace braid::plan

@@ -127,7 +127,7 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of
     const double in_head = working.in_head + weights.head + weights.tied + weights.block +
                            (splits ? gradients.at_begin : gradients.in_head);
     const double in_weight_pass = splits ? std::max(gradients.in_block, stage.head ? gradients.in_head : 0) : 0;
-    const double forward = moved_activations(run.spec, x, stage).forward;
+    const double forward = moved_activations(run, x, stage).forward;
     const double in_forward = forward > 0 ? forward + 2 * weights.block + gradients.at_begin : 0;
     const double fullest = std::max({in_block, stage.head ? in_head : 0, in_weight_pass, in_forward});
     most = std::max(most, fullest - std::max({working.in_block, working.in_head, forward}));

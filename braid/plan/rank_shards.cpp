@@ -64,19 +64,15 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
       const double constant = constant_bytes(spec, layout, load);
       StageLoad keeping = load;  // a weight-gradient pass recomputes no block
       if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
-      const MovedActivations moved = moved_activations(spec, tensors, load);
-      const double working = std::max(working_most_bytes(run, tensors, load), moved.forward);
       const double pending = pending_kept_bytes(tensors, load);
-      double in_pass = working + moved.at_a_time;
-      if (moved.all > 0 && spec::traits_of(spec.pipeline)->splits_backward) {
-        // The first block of the stage runs while the weight gradients of all others wait.
-        in_pass = std::max(in_pass, (1 - 1 / std::max(load.blocks, 1.0)) * pending + moved.at_a_time / 2 + working);
-      }
+      const double in_weight_pass = weight_working_bytes(run, tensors, keeping) + constant;
+      const MovedActivations moved = moved_activations(run, tensors, load);
+      ChainMemory memory = moved.memory;
+      if (load.on_tier == 0) memory = {kept_bytes(tensors, load), working_most_bytes(run, tensors, load)};
       all[i] = {passes[i],
                 parameters,
-                {kept_bytes(tensors, load) - moved.all, pending, in_pass + constant,
-                 weight_working_bytes(run, tensors, keeping) + constant},
-                moved.all};
+                {memory.kept, pending, memory.working + constant, in_weight_pass},
+                {.read = memory.moved - (layout.pipe == 1 ? moved.last : 0), .written = memory.moved}};
       continue;
     }
     if (is_torchtitan(formulas)) {
@@ -110,7 +106,8 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     share.ends += end_parameters(parts, layout.stages[stage]);
     share.devices = layout.stages[stage].devices;
     share.blocks += layout.stages[stage].blocks;
-    share.moved_activations += stages[stage].moved_activations;
+    share.activations.read += stages[stage].activations.read;
+    share.activations.written += stages[stage].activations.written;
     share.embedding |= layout.stages[stage].embedding;
     share.head |= layout.stages[stage].head;
     share.passes.forward += share_of_passes * passes.forward;

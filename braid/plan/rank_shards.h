@@ -44,7 +44,7 @@ struct StageFacts {
   StagePasses passes;
   StageParameters parameters;
   HeldBytes held;
-  double moved_activations = 0;  // bytes of a microbatch that move to their tier and back
+  Moved activations;  // of a microbatch, to their tier and back
 };
 
 std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts);

@@ -20,16 +20,19 @@ std::vector<spec::RecomputedBlocks> within(const RecomputeChain& chain,
 // The bytes of one microbatch while its forward and then its backward pass the chain.
 class Passing {
  public:
-  explicit Passing(const RecomputeChain& chain) : chain_(chain), most_(chain.least) {}
+  // `moved`: the first blocks, which hold nothing while the others run.
+  Passing(const RecomputeChain& chain, const MovedBlocks& moved)
+      : chain_(chain), at_(moved.count()), beside_(moved.of_last()), most_(std::max(chain.least, moved.most())) {}
 
   // Adds the blocks up to `end`, whose graphs are kept.
   void keep(int end) {
-    const double output = output_of(end);
+    const double output = std::max(output_of(end), chain_.kept_output);
     for (; at_ < end; ++at_) {
       const ChainBlock& block = chain_.blocks[at_];
       const bool at_border = at_ + 1 == end && (end < count() || !chain_.has_head);
       kept_ += block.kept + (at_ == 0 ? chain_.before : 0);
       meet(kept_ + output + (at_border ? block.at_border : block.working));
+      beside_ = 0;
     }
   }
 
@@ -41,6 +44,7 @@ class Passing {
       graph += chain_.blocks[at_].kept;
       meet(kept_ + graph + (at_ + 1 == end ? chain_.blocks[at_].at_border : chain_.blocks[at_].working));
     }
+    beside_ = 0;
   }
 
   ChainMemory end(bool keeps_last) {
@@ -48,33 +52,86 @@ class Passing {
     kept_ += chain_.has_head ? chain_.head : keeps_last ? chain_.output : 0;
     if (chain_.has_head) meet(kept_ + chain_.head_working);
     meet(kept_);
-    return {kept_, most_ - kept_};
+    return {.kept = kept_, .working = most_ - kept_};
   }
 
  private:
   int count() const { return static_cast<int>(chain_.blocks.size()); }
   // Returns the stage's output, which is held while a graph up to `end` runs backward.
   double output_of(int end) const { return end == count() && !chain_.has_head ? chain_.output : 0; }
-  void meet(double bytes) { most_ = std::max(most_, bytes); }
+  void meet(double bytes) { most_ = std::max(most_, bytes + beside_); }
 
   const RecomputeChain& chain_;
-  int at_ = 0;
+  int at_;
+  double beside_;  // the moved segment before the one that runs, which is read meanwhile
   double kept_ = 0, most_;
 };
 
+// Returns the first `on_tier` blocks of the stage, less those of a segment that ends behind them.
+MovedBlocks moved_blocks(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& own, int on_tier) {
+  const int end = std::min(on_tier - chain.first, static_cast<int>(chain.blocks.size()));
+  MovedBlocks moved(chain);
+  for (const spec::RecomputedBlocks& segment : own) {
+    while (moved.count() < std::min(segment.begin, end)) moved.keep();
+    if (segment.end > end) return moved;
+    moved.recompute(segment.end);
+  }
+  while (moved.count() < end) moved.keep();
+  return moved;
+}
+
 }  // namespace
 
-ChainMemory chain_memory(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments) {
+void MovedBlocks::add(double segment, double beside) {
+  most_ = std::max(most_, segment + of_last_ + beside);
+  bytes_ += segment;
+  largest_ = std::max(largest_, segment);
+  of_last_ = segment;
+}
+
+void MovedBlocks::keep() {
+  const ChainBlock& block = chain_.blocks[count_];
+  add(block.kept + (count_ == 0 ? chain_.before : 0), block.at_border);
+  forward_ = chain_.forward;
+  ++count_;
+}
+
+void MovedBlocks::recompute(int end) {
+  const double input = chain_.blocks[count_].input;
+  double graph = chain_.hidden - input + (count_ == 0 ? chain_.before : 0), most = 0;
+  for (; count_ < end; ++count_) {
+    const ChainBlock& block = chain_.blocks[count_];
+    graph += block.kept;
+    most = std::max(most, graph + (count_ + 1 == end ? block.at_border : block.working));
+  }
+  add(input, most);
+}
+
+double MovedBlocks::most() const {
+  if (count_ == 0) return 0;
+  const double two = 2 * largest_;
+  const bool is_last_part = count_ == static_cast<int>(chain_.blocks.size()) && !chain_.has_head;
+  const bool follows_another = chain_.is_pipelined && is_last_part;  // the last segment of another microbatch
+  return chain_.padding + std::max(most_, forward_ + (follows_another ? two : std::min(two, bytes_)));
+}
+
+ChainMemory chain_memory(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments,
+                         int on_tier) {
   const int count = static_cast<int>(chain.blocks.size());
-  Passing passing(chain);
-  int end = 0;
-  for (const spec::RecomputedBlocks& segment : within(chain, segments)) {
+  const std::vector<spec::RecomputedBlocks> own = within(chain, segments);
+  const MovedBlocks moved = moved_blocks(chain, own, on_tier);
+  Passing passing(chain, moved);
+  int end = moved.count();
+  for (const spec::RecomputedBlocks& segment : own) {
+    if (segment.end <= moved.count()) continue;
     passing.keep(segment.begin);
     passing.recompute(segment.end);
     end = segment.end;
   }
   passing.keep(count);
-  return passing.end(end < count || count == 0);
+  ChainMemory memory = passing.end(end < count || count == 0);
+  memory.moved = moved.bytes();
+  return memory;
 }
 
 double chain_seconds(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "braid/model/shape.h"
+#include "braid/spec/activation_blocks.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/masking.h"
 #include "braid/spec/partition.h"
@@ -75,9 +76,10 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, const layout::ModelAccou
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];
-    if (load.recompute.is_by_segments()) {
+    if (load.recompute.is_by_segments() || !is_resident(spec.memory.activations)) {
       load.order = placed_blocks(account, std::max(begin, 1) - 1, std::min(end, head) - 1);
     }
+    load.on_tier = spec::blocks_on_tier(spec.memory, stage, static_cast<int>(load.order.size()));
     if (!backwards.empty()) load.backward = backwards[stage];
   }
   return loads;

@@ -35,7 +35,8 @@ struct StageLoad {
   bool embedding = false;
   bool head = false;
   spec::Recompute recompute;
-  std::vector<PlacedBlock> order;  // its blocks in order, if `recompute` is by segments; else empty
+  int on_tier = 0;                 // the first blocks, whose activations are on a tier
+  std::vector<PlacedBlock> order;  // its blocks in order, if `recompute` is by segments or blocks are on a tier
   size_t devices = 0;              // kind: index into Cluster::devices; the slowest if replicas are on several kinds
   StageBackward backward = StageBackward::Whole;
 

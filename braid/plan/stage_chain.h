@@ -10,7 +10,7 @@
 namespace braid::plan {
 
 // Returns the chain of a stage with StageLoad::order. The first form has only the bytes that are kept. Neither has the
-// times.
+// times. If blocks are on a tier, each block has a graph of its own.
 RecomputeChain stage_chain(const ActivationBytes& tensors, const StageLoad& load);
 RecomputeChain stage_chain(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 

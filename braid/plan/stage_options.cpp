@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/plan/braid_memory.h"
+#include "braid/plan/data_exchange.h"
 #include "braid/plan/stage_chain.h"
 #include "braid/plan/stage_passes.h"
 #include "braid/spec/partition.h"
@@ -31,6 +32,16 @@ std::vector<double> added_seconds(const PlannedRun& run, size_t devices, const s
   return added;
 }
 
+// Returns the times of moving a stage's activations. Disks also copy what they move, within memory.
+MoveTimes move_times(const PlannedRun& run, int stage) {
+  const Tier tier = run.spec.memory.activations;
+  const StagePasses passes = stage_passes(run.spec, run.layout, run.cluster, run.formulas)[stage];
+  return {.write = move_seconds(run, tier, {.written = 1}),
+          .read = move_seconds(run, tier, {.read = 1}),
+          .forward = passes.forward.total(),
+          .backward = passes.input_grad.total() + passes.weight_grad.total()};
+}
+
 // Leaves the options that no other one beats in both time and bytes, the fastest first.
 void leave_best(std::vector<StageOption>& options) {
   std::ranges::stable_sort(options, [](const StageOption& a, const StageOption& b) {
@@ -55,13 +66,16 @@ StageLoad ordered_load(const PlannedRun& run, int stage) {
 }  // namespace
 
 RecomputeChain timed_chain(const PlannedRun& run, int stage) {
-  const StageLoad load = ordered_load(run, stage);
+  StageLoad load = ordered_load(run, stage);
+  const bool may_move = !is_resident(run.spec.memory.activations);
+  if (may_move) load.on_tier = static_cast<int>(load.order.size());
   RecomputeChain chain = stage_chain(run, {run.spec, run.layout}, load);
   const std::vector<double> full = added_seconds(run, load.devices, {Keeps::SegmentInputs, 1});
   for (size_t i = 0; i < chain.blocks.size(); ++i) {
     const PlacedBlock& block = load.order[static_cast<size_t>(chain.first) + i];
     for (size_t part = block.first; part < block.last; ++part) chain.blocks[i].seconds += full[part];
   }
+  if (may_move) chain.moves = move_times(run, stage);
   return chain;
 }
 
@@ -74,13 +88,15 @@ std::vector<StageOption> stage_options(const PlannedRun& run, int stage, int in_
   for (const ChainChoice& choice : best_choices(timed_chain(run, stage))) {
     options.push_back({choice.memory.peak(in_flight) + constant,
                        choice.seconds,
-                       {spec::recompute_text(choice.segments, num_blocks)}});
+                       {spec::recompute_text(choice.segments, num_blocks)},
+                       {choice.on_tier}});
   }
   const std::vector<double> selective = added_seconds(run, load.devices, {Keeps::Selected, 0});
   load.recompute = {Keeps::Selected, 0};
   options.push_back({in_flight * kept_bytes(tensors, load) + working_most_bytes(run, tensors, load) + constant,
                      load.of_parts([&](size_t part) { return selective[part]; }),
-                     {"selective"}});
+                     {"selective"},
+                     {0}});
   leave_best(options);
   return options;
 }
@@ -93,6 +109,7 @@ std::vector<StageOption> together(const std::vector<StageOption>& some, const st
       sum.bytes += other.bytes;
       sum.seconds += other.seconds;
       sum.entries.insert(sum.entries.end(), other.entries.begin(), other.entries.end());
+      sum.on_tier.insert(sum.on_tier.end(), other.on_tier.begin(), other.on_tier.end());
     }
   }
   leave_best(both);

@@ -1,4 +1,5 @@
-// The policies of recomputation that may be best for the stages of a run, with their memory and time.
+// The choices of recomputation, and of activations on their tier, that may be best for the stages of a run, with their
+// memory and time.
 #pragma once
 
 #include <string>
@@ -9,14 +10,16 @@
 
 namespace braid::plan {
 
-// A policy of one stage, or of several stages that one rank holds.
+// The choice for one stage, or for several stages that one rank holds.
 struct StageOption {
   double bytes = 0;                       // the most that the stage's activations need on its rank
-  double seconds = 0;                     // to recompute, for each microbatch
+  double seconds = 0;                     // to recompute and to wait for the tier, for each microbatch
   std::vector<std::string> entries = {};  // of memory.recompute, by stage
+  std::vector<int> on_tier = {};          // memory.activation_blocks, by stage
 };
 
-// Returns the chain of a stage, with the predicted times. REQUIRES: the stages of `run` recompute nothing.
+// Returns the chain of a stage, with the predicted times. Blocks may move if the run's memory.activations is a tier.
+// REQUIRES: the stages of `run` recompute nothing.
 RecomputeChain timed_chain(const PlannedRun& run, int stage);
 
 // Returns the options of one stage, the fastest first. Each later one needs fewer bytes. `in_flight`: the most

@@ -152,26 +152,26 @@ std::vector<Field> memory_fields() {
   return {
       memory<&MemorySpec::recompute>(
           "memory.recompute", Anything{},
-          "What backward computes again in place of keeping it: \"none\"; \"selective\", the attention core and the "
-          "outputs of norms and activations; \"full\", all but the inputs of transformer blocks; \"every:K\", all but "
-          "every K-th of these inputs; \"blocks:LIST\", all but the inputs of the blocks in LIST, as in "
-          "\"blocks:0-3+7\". One for all stages, or one per stage (\"full,none\"). \"auto\": docs/memory.md."),
+          "What backward computes again in place of keeping it: \"none\"; \"selective\", the attention core and "
+          "outputs "
+          "of norms and activations; \"full\", all but the inputs of blocks; \"every:K\", all but every K-th of these; "
+          "\"blocks:0-3+7\", all but those of the listed blocks. One for all stages, or one per stage (\"full,none\"). "
+          "\"auto\": docs/memory.md."),
       memory<&MemorySpec::limit_gb>("memory.limit_gb", from(0),
                                     "What a rank may hold, in GiB (2^30 bytes): docs/memory.md; 0: no limit."),
       memory<&MemorySpec::optimizer>(
           "memory.optimizer", one_of<Tier>(),
           "Where the optimizer's states, float32 masters among them, are between updates: in the device's memory "
-          "(resident), in the memory of its host (host, planned and not trained), or on disk; \"auto\" is resident "
-          "unless memory.limit_gb is less than that needs."),
-      memory<&MemorySpec::gradients>(
-          "memory.gradients", one_of<Tier>(),
-          "Where sums of gradients are while no block adds to them; values as of memory.optimizer."),
-      memory<&MemorySpec::parameters>(
-          "memory.parameters", one_of<Tier>(),
-          "Where weights are while their block does not run; values as of memory.optimizer."),
-      memory<&MemorySpec::activations>(
-          "memory.activations", one_of<Tier>(),
-          "Where a block's activations are from forward to backward; values as of memory.optimizer."),
+          "(resident), in its host's (host, only planned), or on disk; \"auto\" is as memory.limit_gb requires."),
+      memory<&MemorySpec::gradients>("memory.gradients", one_of<Tier>(),
+                                     "Where gradients are while no block adds to them; see memory.optimizer."),
+      memory<&MemorySpec::parameters>("memory.parameters", one_of<Tier>(),
+                                      "Where weights are while their block does not run; see memory.optimizer."),
+      memory<&MemorySpec::activations>("memory.activations", one_of<Tier>(),
+                                       "Where activations are until backward; see memory.optimizer."),
+      memory<&MemorySpec::activation_blocks>("memory.activation_blocks", Anything{},
+                                             "The first blocks of each stage for which memory.activations holds: "
+                                             "\"all\", a number, or one per stage (\"4,0\")."),
       memory<&MemorySpec::paths>("memory.paths", Anything{},
                                  "Folders for what is on disk, in stripes of 4 MiB; empty is train.out."),
       memory<&MemorySpec::chunk_mb>("memory.chunk_mb", more_than(0),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
+#include "braid/spec/activation_blocks.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/partition.h"
@@ -60,6 +61,19 @@ std::vector<CrossRule> memory_rules() {
          return at.spec.memory.activations != Tier::Disk || at.spec.train.device == DeviceKind::Cpu;
        },
        [](const View&) { return std::string("needs train.device = \"cpu\": the disk is written from host memory"); }},
+      {{"memory.activation_blocks", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
+       [](const View& at) { return activation_blocks_fault(at.spec.memory, num_stages(at.spec)).empty(); },
+       [](const View& at) { return activation_blocks_fault(at.spec.memory, num_stages(at.spec)); }},
+      {{"memory.activation_blocks", "memory.activations"},
+       [](const View& at) {
+         return at.spec.memory.activation_blocks == kAllBlocks || !is_resident(at.spec.memory.activations);
+       },
+       [](const View&) { return std::string("needs memory.activations = \"disk\""); }},
+      {{"memory.activation_blocks", "memory.recompute"},
+       [](const View& at) {
+         return at.spec.memory.activation_blocks == kAllBlocks || at.spec.memory.recompute != kAutoRecompute;
+       },
+       [](const View&) { return std::string("must be \"all\" when memory.recompute is \"auto\", which chooses it"); }},
       {{"memory.gradients", "memory.optimizer"},
        [](const View& at) { return at.spec.memory.gradients != Tier::Disk || at.spec.memory.optimizer == Tier::Disk; },
        [](const View&) { return std::string("needs memory.optimizer = \"disk\": the update reads both together"); }},

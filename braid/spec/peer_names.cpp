@@ -166,6 +166,7 @@ constexpr PeerName kNames[] = {
     {"gradient_checkpointing", "memory.recompute=full"},
     {"recompute_activations", "memory.recompute=selective"},
     {"recompute_granularity", "memory.recompute"},
+    {"cpu_offloading_num_layers", "memory.activation_blocks"},
     {"activation_checkpoint.mode", "memory.recompute"},
     // Data.
     {"data_path", "data.paths"},

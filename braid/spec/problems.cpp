@@ -106,9 +106,9 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     const bool countable = !broken_rule(*find_field("mesh.pipe"), at.spec) && stages >= 1 && layers >= stages;
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
-  for (const char* off_by_default :
-       {"pipeline.speeds", "memory.paths", "sync.consistency", "checkpoint.keep_best", "checkpoint.host_gib",
-        "run.ranks", "run.placement", "mesh.sequence_parallel", "mesh.batch_shares", "sync.servers_on"}) {
+  for (const char* off_by_default : {"pipeline.speeds", "memory.paths", "memory.activation_blocks", "sync.consistency",
+                                     "checkpoint.keep_best", "checkpoint.host_gib", "run.ranks", "run.placement",
+                                     "mesh.sequence_parallel", "mesh.batch_shares", "sync.servers_on"}) {
     if (key == off_by_default) return value_text(*find_field(key), RunSpec());
   }
   if (key == "mesh.context_parallel") return toml_text(cat(ContextParallel::Ulysses));

@@ -35,14 +35,15 @@ constexpr int64_t chunk_alignment(int64_t bytes) { return bytes >= 4 * kLargePag
 
 // The [memory] section: the limit of a rank's memory, recomputation, and the tiers of tensors.
 struct MemorySpec {
-  std::string recompute = "none";       // activations that stages keep for backward (recompute.h)
-  double limit_gb = 0;                  // memory that a rank may use, in 2^30 bytes; 0: no limit
-  Tier optimizer = Tier::Auto;          // the optimizer's states, with float32 masters of 16-bit weights
-  Tier gradients = Tier::Auto;          // sums of gradients over microbatches
-  Tier parameters = Tier::Auto;         // weights of blocks, while no block runs with them
-  Tier activations = Tier::Auto;        // what forward keeps for backward
-  std::vector<std::string> paths = {};  // folders of what is on disk, in stripes; empty: train.out
-  double chunk_mb = 4;                  // of each state, in 2^20 bytes: moved by an update at a time
+  std::string recompute = "none";         // activations that stages keep for backward (recompute.h)
+  double limit_gb = 0;                    // memory that a rank may use, in 2^30 bytes; 0: no limit
+  Tier optimizer = Tier::Auto;            // the optimizer's states, with float32 masters of 16-bit weights
+  Tier gradients = Tier::Auto;            // sums of gradients over microbatches
+  Tier parameters = Tier::Auto;           // weights of blocks, while no block runs with them
+  Tier activations = Tier::Auto;          // what forward keeps for backward
+  std::string activation_blocks = "all";  // blocks of a stage whose activations are there (activation_blocks.h)
+  std::vector<std::string> paths = {};    // folders of what is on disk, in stripes; empty: train.out
+  double chunk_mb = 4;                    // of each state, in 2^20 bytes: moved by an update at a time
 
   bool operator==(const MemorySpec&) const = default;
 };

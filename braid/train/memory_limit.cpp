@@ -37,18 +37,16 @@ struct Resolved {
 };
 
 // Returns the run with the fastest policies of recomputation that fit, if they are to be chosen; nothing if it cannot
-// be predicted. Blocks whose activations are on disk are not recomputed.
+// be predicted.
 std::optional<Resolved> with_recompute(RunSpec spec, int64_t limit,
                                        const std::function<bool(const RunSpec&)>& is_legal) {
-  const bool is_open = spec.memory.recompute == spec::kAutoRecompute;
-  if (is_open && !is_resident(spec.memory.activations)) spec.memory.recompute = "none";
   if (spec.memory.recompute != spec::kAutoRecompute) {
     auto prediction = plan::nominal_prediction(spec);
     return prediction ? std::optional(Resolved{std::move(spec), std::move(*prediction)}) : std::nullopt;
   }
   auto found = plan::fastest_recompute(spec, limit, is_legal);
   if (!found) return std::nullopt;
-  spec.memory.recompute = found->policies;
+  found->apply(spec.memory);
   return Resolved{std::move(spec), std::move(found->prediction)};
 }
 
@@ -84,7 +82,8 @@ RunSpec within_memory_limit(const RunSpec& given, const spec::HostLimits& limits
     if (on_disk && is_better(*on_disk, *chosen, limit)) chosen = std::move(on_disk);
   }
   if (chosen->prediction.most_bytes() > limit && !spec::is_measured(given.pipeline)) {
-    if (given.memory.recompute == spec::kAutoRecompute) chosen->spec.memory.recompute = spec::kAutoRecompute;
+    chosen->spec.memory.recompute = given.memory.recompute;
+    chosen->spec.memory.activation_blocks = given.memory.activation_blocks;
     refuse(chosen->spec, chosen->prediction, limit, is_legal);
   }
   return chosen->spec;
@@ -105,6 +104,7 @@ std::vector<std::string> told_of_memory(const RunSpec& given, const RunSpec& cho
   if (chosen.memory.gradients != Tier::Resident) tell("memory.gradients");
   if (chosen.memory.parameters != Tier::Resident) tell("memory.parameters");
   if (chosen.memory.activations != Tier::Resident) tell("memory.activations");
+  tell("memory.activation_blocks");
   return told;
 }
 

@@ -12,6 +12,7 @@
 #include "braid/layout/parameters.h"
 #include "braid/layout/state_blocks.h"
 #include "braid/model/families.h"
+#include "braid/spec/activation_blocks.h"
 #include "braid/spec/parameter_groups.h"
 #include "braid/spec/partition.h"
 #include "braid/sync/copies_sink.h"
@@ -209,11 +210,12 @@ void RankModel::build(const RunSpec& spec, int index) {
   }
   const int embedding = is_first(index) ? 1 : 0, head = is_last(index) ? 1 : 0;
   const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;
+  const int on_tier = activations_ ? spec::blocks_on_tier(spec.memory, index, middle) : 0;
   auto plan = nn::plan_segments(policy, {embedding, middle, head});
-  if (store_->shards_parameters() || activations_) plan = nn::block_by_block(plan);
+  if (store_->shards_parameters() || on_tier > 0) plan = nn::block_by_block(plan);
   const int last = last_in_backward(index);
   stage.segments = std::make_unique<nn::Segments>(stage.blocks, nn::cut_before(plan, last), *stage.weight_grads, last);
-  if (activations_) stage.segments->keep_in(activations_, embedding + middle);
+  if (on_tier > 0) stage.segments->keep_in(activations_, embedding + on_tier);
 }
 
 int RankModel::first_block(int stage) const {

@@ -13,6 +13,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
+#include "braid/spec/activation_blocks.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
@@ -75,8 +76,8 @@ std::vector<Problem> refused_pairs_of_table(const RunSpec& spec, const Schedule&
   return spec::refused_pairs(on, spec);
 }
 
-// Refuses a wrong number of entries in memory.recompute, and blocks that stages do not have. The number of stages may
-// be known only from a schedule's file.
+// Refuses a wrong number of entries in memory.recompute and memory.activation_blocks, and recomputed blocks that stages
+// do not have. The number of stages may be known only from a schedule's file.
 void refuse_other_stages(const RunSpec& spec, int num_stages) {
   const size_t entries = spec::recompute_entries(spec.memory).size();
   const bool is_cut = spec::known_stage_units(spec, num_stages).has_value();
@@ -90,6 +91,10 @@ void refuse_other_stages(const RunSpec& spec, int num_stages) {
   }
   if (const std::string missing = spec::missing_blocks(spec.memory, blocks); !missing.empty()) {
     refuse(cat("must list blocks that stages have, from 0, not ", missing));
+  }
+  if (std::string rule = spec::activation_blocks_fault(spec.memory, num_stages); !rule.empty()) {
+    throw ConfigError({{"memory.activation_blocks", spec::toml_text(spec.memory.activation_blocks), std::move(rule),
+                        spec::toml_text(spec::kAllBlocks)}});
   }
 }
 

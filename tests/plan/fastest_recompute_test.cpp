@@ -89,6 +89,33 @@ TEST(FastestRecompute, FitsAndIsNeverSlowerThanAFixedPolicyThatFits) {
   }
 }
 
+// Under each limit the step with both is at most as long as the one that only recomputes, and as the one that moves the
+// activations of all blocks; under some it is shorter than both.
+TEST(FastestRecompute, MovesBlocksWhereThatIsFaster) {
+  int num_faster = 0;
+  for (const Overrides& layout :
+       {Overrides{}, Overrides{"mesh.pipe=2"}, Overrides{"mesh.pipe=2", "pipeline.schedule=zb-h1"}}) {
+    const RunSpec spec = run_spec(layout);
+    RunSpec on_disk = spec;
+    on_disk.memory.activations = Tier::Disk;
+    const Prediction all_on_disk = predicted(on_disk, "none");
+    for (const int64_t limit : limits_of(spec)) {
+      SCOPED_TRACE(cat(joined(layout), ", ", limit));
+      const RecomputePlan found = fastest_recompute(on_disk, limit, is_legal).value();
+      RunSpec chosen = on_disk;
+      found.apply(chosen.memory);
+      EXPECT_EQ(nominal_prediction(chosen), found.prediction);
+      EXPECT_LE(found.prediction.most_bytes(), limit);
+      double other = fastest_recompute(spec, limit, is_legal)->prediction.step_seconds();
+      if (all_on_disk.most_bytes() <= limit) other = std::min(other, all_on_disk.step_seconds());
+      EXPECT_LE(found.prediction.step_seconds(), other * (1 + 1e-12)) << found.policies;
+      const bool is_faster = found.prediction.step_seconds() < other * (1 - 1e-12);
+      if (is_faster && found.activation_blocks != "0" && found.policies != "none") ++num_faster;
+    }
+  }
+  EXPECT_GE(num_faster, 2);
+}
+
 TEST(FastestRecompute, IsNoneWithoutNeed) {
   for (const Overrides& overrides : layouts()) {
     const RunSpec spec = run_spec(overrides);

@@ -38,6 +38,19 @@ RecomputeChain some_chain(Dice& dice, int num_blocks) {
   return chain;
 }
 
+// Makes blocks able to move. Each block has a graph of its own then.
+void let_move(Dice& dice, RecomputeChain& chain) {
+  for (ChainBlock& block : chain.blocks) block.working = block.at_border;
+  chain.kept_output = dice.between(0, 4);
+  chain.forward = dice.between(0, 12);
+  chain.padding = dice.between(0, 3);
+  chain.is_pipelined = dice.between(0, 1) == 0;
+  chain.moves = MoveTimes{.write = dice.between(0, 2) / 2.0,
+                          .read = dice.between(0, 2) / 2.0,
+                          .forward = static_cast<double>(dice.between(0, 20)),
+                          .backward = static_cast<double>(dice.between(0, 20))};
+}
+
 // Returns every choice: each block is kept, begins a segment or continues one.
 std::vector<Segments> all_choices(int first, int num_blocks) {
   std::vector<Segments> all{{}};
@@ -69,10 +82,30 @@ double fastest(const std::vector<Need>& all, int in_flight, double limit) {
   return least;
 }
 
+Need need(const RecomputeChain& chain, const Segments& segments, int on_tier = 0) {
+  const ChainMemory memory = chain_memory(chain, segments, on_tier);
+  return {memory, chain_seconds(chain, segments) + (on_tier > 0 ? chain.moves->waits(memory.moved) : 0)};
+}
+
 std::vector<Need> needs(const RecomputeChain& chain, const std::vector<Segments>& choices) {
   std::vector<Need> all;
-  for (const Segments& segments : choices) {
-    all.push_back({chain_memory(chain, segments), chain_seconds(chain, segments)});
+  for (const Segments& segments : choices) all.push_back(need(chain, segments));
+  return all;
+}
+
+// Returns the needs where 1 to all of the first blocks move, with all of these kept or all recomputed.
+std::vector<Need> needs_with_moves(const RecomputeChain& chain) {
+  std::vector<Need> all;
+  const int end = chain.first + static_cast<int>(chain.blocks.size());
+  Segments recomputed;
+  for (int moved = chain.first + 1; moved <= end; ++moved) {
+    recomputed.push_back({moved - 1, moved, 1});
+    for (const Segments& behind : all_choices(moved, end - moved)) {
+      all.push_back(need(chain, behind, moved));
+      Segments both = recomputed;
+      both.insert(both.end(), behind.begin(), behind.end());
+      all.push_back(need(chain, both, moved));
+    }
   }
   return all;
 }
@@ -100,6 +133,31 @@ TEST(BestChoices, AreAsFastAsTheFastestOfAllUnderEveryLimit) {
   EXPECT_GT(num_compared, 300'000);
 }
 
+TEST(BestChoices, WithMovesAreAsFastAsTheFastestOfAllUnderEveryLimit) {
+  int num_moving = 0;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    RecomputeChain chain = some_chain(dice, dice.between(1, 6));
+    let_move(dice, chain);
+    auto all = needs(chain, all_choices(chain.first, static_cast<int>(chain.blocks.size())));
+    for (const Need& moving : needs_with_moves(chain)) all.push_back(moving);
+    std::vector<Need> best;
+    for (const ChainChoice& choice : best_choices(chain)) {
+      best.push_back(need(chain, choice.segments, choice.on_tier));
+      EXPECT_EQ(choice.memory, best.back().memory) << seed;
+      EXPECT_EQ(choice.seconds, best.back().seconds) << seed;
+      if (choice.on_tier > 0) ++num_moving;
+    }
+    for (const int in_flight : {1, 2, 5}) {
+      for (const Need& one : all) {
+        const double limit = one.memory.peak(in_flight);
+        ASSERT_EQ(fastest(best, in_flight, limit), fastest(all, in_flight, limit)) << seed << ", " << in_flight;
+      }
+    }
+  }
+  EXPECT_GT(num_moving, 500);
+}
+
 TEST(BestChoices, RecomputeNothingWithoutLimit) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     Dice dice(seed);
@@ -114,6 +172,20 @@ RecomputeChain equal_blocks(int count) {
   RecomputeChain chain;
   chain.blocks.assign(count, {.kept = 10, .input = 1, .working = 3, .at_border = 3, .seconds = 1});
   return chain;
+}
+
+//   forward of a microbatch    0 1 2 3      kept: 2 and 3
+//   moved meanwhile            . 0 1
+TEST(ChainMemory, OfMovedBlocksIsThatOfTwo) {
+  RecomputeChain chain = equal_blocks(4);
+  const ChainMemory memory = chain_memory(chain, {}, 2);
+  EXPECT_EQ(memory.kept, 20);
+  EXPECT_EQ(memory.moved, 20);
+  EXPECT_EQ(memory.peak(1), 23) << "in backward: 0 and 1, or 2 and 3, and what a block works with";
+  EXPECT_EQ(memory.peak(2), 43);
+  EXPECT_EQ(chain_memory(chain, {}, 4).peak(5), 23) << "whatever is in flight";
+  EXPECT_EQ(chain_memory(chain, {{0, 1, 1}, {1, 2, 1}}, 2).moved, 2) << "inputs";
+  EXPECT_EQ(chain_memory(chain, {{1, 3, 2}}, 2).moved, 10) << "a segment that ends behind them stays";
 }
 
 // The square root of the blocks (Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost", 2016):

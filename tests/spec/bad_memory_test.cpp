@@ -83,6 +83,29 @@ TEST(BadMemory, TiersOnDisk) {
   });
 }
 
+TEST(BadMemory, BlocksWhoseActivationsAreOnDisk) {
+  const std::string known =
+      ": must be \"all\", a number of blocks, or one for each stage, separated by commas; nearest valid is \"all\"";
+  expect_complaints({
+      {"", {"memory.activations=disk", "memory.activation_blocks=2"}, "accepted"},
+      {"", {"memory.activations=disk", "memory.activation_blocks=\"1,0\"", "mesh.pipe=2"}, "accepted"},
+      {"", {"memory.activations=disk", "memory.activation_blocks=some"}, "memory.activation_blocks = \"some\"" + known},
+      {"", {"memory.activations=disk", "memory.activation_blocks=1.5"}, "memory.activation_blocks = \"1.5\"" + known},
+      {"", {"memory.activations=disk", "memory.activation_blocks=-1"}, "memory.activation_blocks = \"-1\"" + known},
+      {"",
+       {"memory.activations=disk", "memory.activation_blocks=\"1,0\"", "mesh.pipe=3"},
+       "memory.activation_blocks = \"1,0\": must have one number for all stages or one for each of 3; nearest valid is "
+       "\"all\""},
+      {"",
+       {"memory.activation_blocks=2"},
+       "memory.activation_blocks = \"2\": needs memory.activations = \"disk\"; nearest valid is \"all\""},
+      {"",
+       {"memory.activations=disk", "memory.activation_blocks=2", "memory.recompute=auto"},
+       "memory.activation_blocks = \"2\": must be \"all\" when memory.recompute is \"auto\", which chooses it; nearest "
+       "valid is \"all\""},
+  });
+}
+
 TEST(BadMemory, TypesOfOptimizerStates) {
   expect_complaints({
       {"", {"optimizer.state_dtype=bfloat16", "train.dtype=bfloat16"}, "accepted"},

@@ -41,8 +41,8 @@ TEST(Fields, CoverEveryMember) {
                                 servers, servers_on, consistency, staleness, push_every, pull_every] = run.sync;
   EXPECT_EQ(num_fields("sync"), 22);
   [[maybe_unused]] const auto& [recompute, limit_gb, optimizer_tier, gradients_tier, parameters_tier, activations_tier,
-                                tier_paths, chunk_mb] = run.memory;
-  EXPECT_EQ(num_fields("memory"), 8);
+                                activation_blocks, tier_paths, chunk_mb] = run.memory;
+  EXPECT_EQ(num_fields("memory"), 9);
   [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
                                 eps, decay, clip, groups, state_dtype] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 15);
@@ -55,7 +55,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, engine, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 6);
-  EXPECT_EQ(fields().size(), 33u + 8 + 11 + 6 + 22 + 8 + 15 + 29 + 4 + 6);
+  EXPECT_EQ(fields().size(), 33u + 8 + 11 + 6 + 22 + 9 + 15 + 29 + 4 + 6);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

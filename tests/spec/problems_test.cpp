@@ -42,6 +42,9 @@ RunSpec random_run(uint64_t seed) {
       "none", "every:0",  "full,none", "selectiv,full,every:2", "blocks:0-2", "blocks:1,blocks:0+x",
       "auto", "none,auto"};
   spec.memory.recompute = kRecompute[dice.between(0, 7)];
+  static const Strings kBlocks = {"all", "2", "1,0", "1.5", "one"};
+  spec.memory.activation_blocks = kBlocks[dice.between(0, 4)];
+  if (dice.between(0, 1) == 0) spec.memory.activations = Tier::Disk;
   spec.train.microbatch = dice.between(0, 5);
   spec.train.batch = dice.between(0, 70);
   spec.train.steps = dice.between(0, 20);

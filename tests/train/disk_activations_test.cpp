@@ -71,6 +71,22 @@ TEST_F(DiskActivations, HaveTheBitsOfMemoryOverPipelines) {
   }
 }
 
+TEST_F(DiskActivations, OfSomeBlocksHaveTheBitsOfMemory) {
+  struct Row {
+    const char *schedule, *recompute, *blocks;
+  };
+  for (const Row& row : {Row{"1f1b", "none", "1"}, Row{"gpipe", "full", "1,2"}, Row{"1f1b", "blocks:1,none", "1,0"},
+                         Row{"zb-h1", "none", "0,1"}, Row{"interleaved", "blocks:0,none,none,none", "1,1,0,0"}}) {
+    SCOPED_TRACE(cat(row.schedule, " ", row.recompute, " ", row.blocks));
+    RunSpec spec = spec_of({.pipe = 2});
+    spec.model.layers = 4;
+    spec.pipeline.schedule = row.schedule;
+    spec.memory.recompute = row.recompute;
+    spec.memory.activation_blocks = row.blocks;
+    expect_same_bits(spec);
+  }
+}
+
 TEST_F(DiskActivations, HaveTheBitsOfMemoryOverTensorAndContextRanks) {
   for (const char* recompute : {"none", "selective", "full"}) {
     SCOPED_TRACE(recompute);
@@ -124,13 +140,25 @@ int64_t most_activations(const RunSpec& spec) {
   return most;
 }
 
+// Every tensor has a block of the disk.
+RunSpec large_spec(int layers) {
+  RunSpec spec = spec_of({});
+  spec.model.context = 256;
+  spec.train.microbatch = 8;
+  spec.model.layers = layers;
+  return spec;
+}
+
+TEST_F(DiskActivations, OfSomeBlocksLeaveTheOthersInMemory) {
+  RunSpec some = on_disk(large_spec(9));
+  some.memory.activation_blocks = "3";
+  const int64_t of_three = most_activations(large_spec(6)) - most_activations(large_spec(3));
+  const int64_t moved = most_activations(large_spec(9)) - most_activations(some);
+  EXPECT_NEAR(moved, of_three, of_three / 10);
+}
+
 TEST_F(DiskActivations, HoldTwoBlocksHoweverManyThereAre) {
-  RunSpec few = spec_of({});
-  few.model.context = 256;  // every tensor has a block of the disk
-  few.train.microbatch = 8;
-  RunSpec many = few;
-  few.model.layers = 3;
-  many.model.layers = 9;
+  const RunSpec few = large_spec(3), many = large_spec(9);
   const int64_t of_block = (most_activations(many) - most_activations(few)) / 6;
   EXPECT_GT(of_block, 100'000);
   EXPECT_LT(most_activations(on_disk(many)) - most_activations(on_disk(few)), of_block / 10);

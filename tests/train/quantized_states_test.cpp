@@ -82,6 +82,16 @@ TEST_F(QuantizedRuns, SaveCodesAndScales) {
   EXPECT_EQ(shape("adamw.second_moment.absmax/blocks.0.mlp.down.bias"), mesh::Index{2});
 }
 
+// Codes without their scales would be read as zeros.
+TEST_F(QuantizedRuns, DoNotResumeWithoutScales) {
+  const RunSpec spec = spec_of(OptimizerKind::AdamW, {});
+  trained(spec, "", "whole");
+  ckpt::Manifest manifest = ckpt::read_manifest(path("whole"));
+  ASSERT_EQ(manifest.tensors.erase("adamw.first_moment.absmax/blocks.0.mlp.down.weight"), 1);
+  write(path("whole/manifest.json"), ckpt::manifest_text(manifest));
+  EXPECT_THROW(trained(spec, "whole"), ConfigError);
+}
+
 TEST_F(QuantizedRuns, AreConvertedOnAResumeThatAllowsIt) {
   const SavedLayout layout{{.data = 2, .tensor = 2}, 1};
   for (const auto other : {StateType::Float32, StateType::BFloat16}) {
