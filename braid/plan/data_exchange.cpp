@@ -21,6 +21,12 @@ double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
          std::max(ranks * bytes.written / cluster.disk.write_bytes_per_second, out);
 }
 
+double copy_seconds(const PlannedRun& run, size_t devices, const Moved& bytes) {
+  if (run.spec.memory.activations != Tier::Disk) return 0;
+  constexpr double kBeyondCaches = 64 << 20;
+  return run.rates[devices].stream_seconds(3 * bytes.written + bytes.read, kBeyondCaches);
+}
+
 namespace {
 
 // Returns the seconds that the passes of a microbatch wait for weights, gradients and activations that are moved block
@@ -36,7 +42,8 @@ double moves_of_passes(const PlannedRun& run, const RankShare& share, const Stat
   const double backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
   const double out = move_seconds(run, tiers.activations, {.written = share.activations.written});
   const double in = move_seconds(run, tiers.activations, {.read = share.activations.read});
-  return std::max(weights + out - forward, 0.0) + std::max(weights + sums + in - backward, 0.0);
+  return copy_seconds(run, share.devices, share.activations) + std::max(weights + out - forward, 0.0) +
+         std::max(weights + sums + in - backward, 0.0);
 }
 
 // Returns the bytes that an update of `held` moves.

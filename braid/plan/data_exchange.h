@@ -18,6 +18,10 @@ struct Moved {
 
 // Returns the seconds of moves between a device and a tier.
 double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes);
+// Returns the seconds of a rank's computation that moves of activations take, however fast the tier is: a disk's bytes
+// are copied and read for their checksum before they are written, and read for it when they are back. `devices`: kind
+// of the rank's devices.
+double copy_seconds(const PlannedRun& run, size_t devices, const Moved& bytes);
 
 // Returns the seconds that the transfers of an update take: optimizer states to the device and back, offloaded
 // gradients to it, offloaded weights back; `held` are those that the rank updates. 0 without offloading. The transfer

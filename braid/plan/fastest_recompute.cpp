@@ -41,7 +41,15 @@ Schedule played_schedule(const PlannedRun& run) {
   return schedule::with_backwards(make_schedule(run.spec.pipeline.schedule, request), backwards);
 }
 
-std::vector<StagesOfRank> stages_of_ranks(const PlannedRun& run) {
+// Returns the stages with all their options, if activations are on this tier.
+std::vector<StagesOfRank> stages_of_ranks(RunSpec keeping, Tier activations) {
+  keeping.memory.activations = activations;
+  keeping.memory.recompute = "none";
+  keeping.memory.activation_blocks = is_resident(activations) ? spec::kAllBlocks : kNoBlocks;
+  const Cluster cluster = with_cores_of_ranks(nominal_cluster(keeping), keeping);
+  const RunLayout layout = layout_of(keeping, cluster, FormulaSet::Braid);
+  const std::vector<DeviceRates> rates = rates_of(keeping, cluster);
+  const PlannedRun run{keeping, cluster, FormulaSet::Braid, layout, rates};
   std::map<int, std::vector<int>> stages_of;
   std::map<int, int> in_flight;  // by stage
   for (const Holder& holder : holders(played_schedule(run))) {
@@ -159,21 +167,19 @@ std::optional<RecomputePlan> fastest_recompute(const RunSpec& spec, int64_t limi
   Tried tried(spec, limit, is_legal);
   const auto none = tried.add("none", kNoBlocks);
   if (!none || tried.fits()) return tried.best();
-  RunSpec keeping = spec;
-  keeping.memory.recompute = "none";
-  if (!is_resident(spec.memory.activations)) keeping.memory.activation_blocks = kNoBlocks;
-  const Cluster cluster = with_cores_of_ranks(nominal_cluster(keeping), keeping);
-  const RunLayout layout = layout_of(keeping, cluster, FormulaSet::Braid);
-  const std::vector<DeviceRates> rates = rates_of(keeping, cluster);
-  const std::vector<StagesOfRank> ranks = stages_of_ranks({keeping, cluster, FormulaSet::Braid, layout, rates});
-  try_options(ranks, *none, limit, tried);
-  // Buffers of gathered weights depend on the blocks that run together, and a tier also on what else moves.
+  const bool may_move = !is_resident(spec.memory.activations);
+  bool has_several = false;  // a rank has several stages
+  // Blocks that may move have graphs of their own, which need a little more where they stay.
+  for (const Tier tier :
+       may_move ? std::vector{Tier::Resident, spec.memory.activations} : std::vector{Tier::Resident}) {
+    const std::vector<StagesOfRank> ranks = stages_of_ranks(spec, tier);
+    has_several |= std::ranges::any_of(ranks, [](const auto& own) { return own.stages.size() > 1; });
+    try_options(ranks, *none, limit, tried);
+  }
+  // Buffers of gathered weights depend on the blocks that run together, and times of a tier on what else moves.
   const bool gathers = spec.sync.zero == 3 || !is_resident(spec.memory.parameters);
-  const bool are_exact = !gathers && is_resident(spec.memory.activations) &&
-                         std::ranges::all_of(ranks, [](const auto& own) { return own.stages.size() == 1; }) &&
-                         !spec::traits_of(spec.pipeline)->splits_backward;
-  if (!are_exact || !tried.fits())
-    try_fixed(spec::stage_blocks(keeping, static_cast<int>(layout.stages.size())), tried);
+  const bool are_exact = !gathers && !may_move && !has_several && !spec::traits_of(spec.pipeline)->splits_backward;
+  if (!are_exact || !tried.fits()) try_fixed(spec::stage_blocks(spec, spec::num_stages(spec)), tried);
   return tried.best();
 }
 

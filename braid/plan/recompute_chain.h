@@ -26,12 +26,12 @@ struct ChainBlock {
 
 // The time of moves to a tier and back, per byte, and that of the computation under which they hide. All are seconds.
 struct MoveTimes {
-  double write = 0, read = 0;
-  double forward = 0, backward = 0;  // of the stage, for one microbatch
+  double write = 0, read = 0, copy = 0;  // copy: computation of its own
+  double forward = 0, backward = 0;      // of the stage, for one microbatch
 
   // Returns the seconds that computation waits for this number of bytes of a microbatch.
   double waits(double bytes) const {
-    return std::max(bytes * write - forward, 0.0) + std::max(bytes * read - backward, 0.0);
+    return bytes * copy + std::max(bytes * write - forward, 0.0) + std::max(bytes * read - backward, 0.0);
   }
 };
 

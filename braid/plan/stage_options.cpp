@@ -32,12 +32,13 @@ std::vector<double> added_seconds(const PlannedRun& run, size_t devices, const s
   return added;
 }
 
-// Returns the times of moving a stage's activations. Disks also copy what they move, within memory.
+// Returns the times of moving a stage's activations.
 MoveTimes move_times(const PlannedRun& run, int stage) {
   const Tier tier = run.spec.memory.activations;
   const StagePasses passes = stage_passes(run.spec, run.layout, run.cluster, run.formulas)[stage];
   return {.write = move_seconds(run, tier, {.written = 1}),
           .read = move_seconds(run, tier, {.read = 1}),
+          .copy = copy_seconds(run, run.layout.stages[stage].devices, {.read = 1, .written = 1}),
           .forward = passes.forward.total(),
           .backward = passes.input_grad.total() + passes.weight_grad.total()};
 }

@@ -5,12 +5,14 @@ import unittest
 from predicted_memory_test import SHAPE
 from tiny_run import TinyRun
 
-KEPT = [*SHAPE, "memory.optimizer=resident", "memory.activations=resident", "train.save_every=2", 'train.reduction="reproducible"']
+STATES = ["memory.optimizer=resident", "train.save_every=2", 'train.reduction="reproducible"']
+KEPT = [*SHAPE, *STATES, "memory.activations=resident"]
+MOVING = ["model.layers=8", *SHAPE[1:], *STATES]
 
 
 class AutomaticRecompute(TinyRun):
-    def entry(self, out="run"):
-        return re.search('^recompute = "(.*)"$', (self.path / out / "config.toml").read_text(), re.MULTILINE)[1]
+    def entry(self, out="run", key="recompute"):
+        return re.search(f'^{key} = "(.*)"$', (self.path / out / "config.toml").read_text(), re.MULTILINE)[1]
 
     def predicted_gib(self, policy):
         self.trained(*KEPT, f"memory.recompute={policy}")
@@ -33,6 +35,20 @@ class AutomaticRecompute(TinyRun):
         self.assertEqual(self.losses("written"), losses)
         self.assertEqual(len(texts), 2)
         self.assertNotIn("none", texts)
+
+    def test_moves_blocks_to_disk_where_that_is_faster(self):
+        peak = []
+        for tier in ("resident", "disk"):
+            self.trained(*MOVING, f"memory.activations={tier}")
+            peak.append(max([line for line in self.metrics() if line["kind"] == "prediction"][0]["peak_memory_bytes"]))
+        losses = self.losses()
+        limit = f"memory.limit_gb={(0.9 * peak[0] + 0.1 * peak[1]) / 2**30:.6f}"
+        done = self.trained(*MOVING, "memory.recompute=auto", limit, "train.out=auto")
+        self.assertIn('chose  memory.activation_blocks = "', done.stdout)
+        self.assertEqual(self.entry("auto", "activations"), "disk")
+        self.assertGreater(int(self.entry("auto", "activation_blocks")), 0)
+        self.assertEqual(self.losses("auto"), losses)
+        self.assert_memory_as_predicted("auto")
 
     def test_is_the_same_on_resume_unless_the_limit_changes(self):
         limit = f"memory.limit_gb={0.97 * self.predicted_gib('none'):.6f}"

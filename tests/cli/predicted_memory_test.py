@@ -50,6 +50,8 @@ BOTH = [*GRADIENTS, 'memory.parameters="disk"']
 LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  # some parameters stay
 ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
+SOME = [*ACTIVATIONS, 'memory.activation_blocks="2"']  # of four
+LAYOUTS += [[*ACTIVATIONS, "mesh.pipe=2", 'memory.activation_blocks="1,0"', 'memory.recompute="blocks:1,none"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [[*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 CODED = ['optimizer.state_dtype="int8"']
@@ -69,6 +71,12 @@ if os.environ.get("BRAID_FULL"):
             ['memory.recompute="full"'], ['memory.recompute="blocks:0+2-3/2"'],
             ['train.dtype="bfloat16"', "train.batch=4"], ['train.reduction="reproducible"'],
             ["model.layers=1", "model.vocab=40000"])],
+        *[[*SOME, *more] for more in (
+            [], LLAMA, GEMMA2, DISK, ["model.layers=8"], ['memory.recompute="blocks:2-3"'], ['memory.recompute="full"'],
+            ['memory.recompute="blocks:0-1"'], ['memory.recompute="selective"'], ["model.dropout=0.1"], ["mesh.data=2", "sync.zero=3"],
+            ["mesh.tensor=2"], ['train.dtype="bfloat16"', "train.batch=4"], ["model.layers=8", "mesh.pipe=2"],
+            ["model.layers=8", "mesh.pipe=2", 'pipeline.schedule="gpipe"'], ["model.layers=8", "mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
+            ["model.layers=8", "mesh.pipe=2", 'memory.recompute="blocks:2,none"'])],
         [*BOTH, "memory.limit_gb=0.05", "mesh.data=2", "sync.zero=3"], [*BOTH, "memory.limit_gb=0.05", "mesh.pipe=2"],
         *[[*SPLIT, *REPRODUCIBLE, *more] for more in (
             [], [*LLAMA, "mesh.tensor=4"], [*LLAMA, "model.width=256", "model.context=256"], ['memory.recompute="selective"'],

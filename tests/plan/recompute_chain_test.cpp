@@ -47,6 +47,7 @@ void let_move(Dice& dice, RecomputeChain& chain) {
   chain.is_pipelined = dice.between(0, 1) == 0;
   chain.moves = MoveTimes{.write = dice.between(0, 2) / 2.0,
                           .read = dice.between(0, 2) / 2.0,
+                          .copy = dice.between(0, 2) / 4.0,
                           .forward = static_cast<double>(dice.between(0, 20)),
                           .backward = static_cast<double>(dice.between(0, 20))};
 }
