@@ -115,10 +115,12 @@ TEST_F(DiskRecordTest, SaysWhatEachTransferIs) {
 }
 
 TEST_F(DiskRecordTest, IsInTheTimelineOfAllRanks) {
-  on_every_rank(on_disk({.data = 2}), [](Trainer& trainer) {
+  const double begin = now_seconds();
+  on_every_rank(on_disk({.data = 2}), [begin](Trainer& trainer) {
     const int64_t counted = trainer.step().disk_bytes;
     const schedule::Timeline timeline = trainer.timeline();
     EXPECT_EQ(timeline.extent().begin, 0);
+    EXPECT_LE(timeline.extent().end, now_seconds() - begin) << "not since the host started";
     ASSERT_EQ(timeline.disk.size(), 2u);
     const std::vector<DiskTransfer>& shown = timeline.disk[static_cast<size_t>(trainer.groups().world.rank())];
     EXPECT_EQ(bytes_of(shown), counted);
