@@ -50,12 +50,12 @@ struct Ticket {
   uint64_t id = 0;
 };
 
-// An operation that has ended. Several folders have a part of it each.
+// An operation that has ended, or its part in a stripe of one of several folders.
 struct Moved {
   Direction direction = Direction::Read;
   int64_t offset = 0, bytes = 0;
   double begin = 0;  // when it was handed to the system, in seconds of now_seconds()
-  double end = 0;    // when all bytes were transferred, as far as the system tells (Completion::seen)
+  double end = 0;    // when all bytes were transferred, as far as the system tells (transfer_queue.h)
 };
 
 // Scratch space of a fixed size. Bytes that were never written read as 0. Operations on the same bytes take effect in

@@ -9,8 +9,8 @@
 
 namespace braid::report {
 
-// Returns the transfers in the order of their begins, with one in place of those of the same direction and content
-// between which less than `gap` passes without any of them. REQUIRES: they are in the order of their begins.
+// Returns the transfers in the order of their begins. Those of the same direction and content are one where at most
+// `gap` lies between the end of the earlier ones and the begin of the next. REQUIRES: they are in that order.
 std::vector<schedule::DiskTransfer> merged(std::span<const schedule::DiskTransfer> transfers, double gap);
 
 // The rows' place in the picture, in pixels, and the scale of times.
