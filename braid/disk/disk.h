@@ -33,6 +33,8 @@ constexpr int64_t kBlockBytes = 4096;
 
 enum class Checksums { Off, On };
 enum class Engine { IoUring, Threads };
+enum class Direction { Read, Write };
+enum class Recording { Off, On };
 
 struct Options {
   std::vector<std::string> folders;  // one file in each; stripes of 4 MiB go to them in turn
@@ -46,6 +48,14 @@ struct Options {
 // An operation. That of a Ticket{} has ended.
 struct Ticket {
   uint64_t id = 0;
+};
+
+// An operation that has ended, or its part in a stripe of one of several folders.
+struct Moved {
+  Direction direction = Direction::Read;
+  int64_t offset = 0, bytes = 0;
+  double begin = 0;  // when it was handed to the system, in seconds of now_seconds()
+  double end = 0;    // when all bytes were transferred, as far as the system tells (transfer_queue.h)
 };
 
 // Scratch space of a fixed size. Bytes that were never written read as 0. Operations on the same bytes take effect in
@@ -82,6 +92,11 @@ class Disk {
   // Takes `bytes`, which are at `offset` through a mapping, as written there: later reads are compared with them.
   // Without checksums, does nothing. REQUIRES: multiples of kBlockBytes; inside the space; no operation is under way.
   virtual void record_mapped(int64_t offset, std::span<const std::byte> bytes) = 0;
+
+  // On: forgets the last record, and adds each operation that ends from now on to a new one. Off: ends the record.
+  virtual void set_recording(Recording recording) = 0;
+  // Returns the last record, in the order in which operations were seen to end.
+  virtual std::vector<Moved> recorded() const = 0;
 
   virtual int64_t bytes_read() const = 0;  // by operations that have ended
   virtual int64_t bytes_written() const = 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "braid/base/clock.h"
 #include "braid/base/text.h"
 #include "braid/disk/aligned_buffer.h"
 
@@ -41,6 +42,7 @@ Ticket ScratchFile::start(Operation operation) {
   if (operation.direction == Direction::Write && settings_.checksums == Checksums::On) {
     digests_.record(operation.offset, operation.memory);
   }
+  operation.begin = now_seconds();
   under_way_.push_back(operation);
   submit_rest(operation);
   return {operation.id};
@@ -55,6 +57,11 @@ void ScratchFile::map_at(std::byte* address, int64_t offset, int64_t bytes) {
 
 void ScratchFile::record_mapped(int64_t offset, std::span<const std::byte> bytes) {
   if (settings_.checksums == Checksums::On) digests_.record(offset, bytes);
+}
+
+void ScratchFile::set_recording(Recording recording) {
+  recording_ = recording;
+  if (recording == Recording::On) record_.clear();
 }
 
 bool ScratchFile::conflicts(const Operation& operation) const {
@@ -87,7 +94,7 @@ void ScratchFile::complete_one() {
   } else {
     advance(*found, static_cast<size_t>(completion.result));
     if (failure_.empty() && found->done < found->memory.size()) return submit_rest(*found);
-    if (failure_.empty()) finish(*found);
+    if (failure_.empty()) finish(*found, completion.seen);
   }
   under_way_.erase(found);
 }
@@ -102,9 +109,12 @@ void ScratchFile::advance(Operation& operation, size_t bytes) {
                       : cat("only ", operation.done + bytes, " bytes of them were taken"));
 }
 
-void ScratchFile::finish(const Operation& operation) {
+void ScratchFile::finish(const Operation& operation, double end) {
   const auto bytes = std::ssize(operation.memory);
   (operation.direction == Direction::Read ? bytes_read_ : bytes_written_) += bytes;
+  if (recording_ == Recording::On) {
+    record_.push_back({operation.direction, operation.offset, bytes, operation.begin, end});
+  }
   file_->leave_cache(operation.offset, bytes);
   if (operation.direction == Direction::Write || settings_.checksums == Checksums::Off) return;
   if (const auto block = digests_.first_difference(operation.offset, operation.memory)) {

@@ -33,6 +33,8 @@ class ScratchFile final : public Disk {
   void check_written() override;
   void map_at(std::byte* address, int64_t offset, int64_t bytes) override;
   void record_mapped(int64_t offset, std::span<const std::byte> bytes) override;
+  void set_recording(Recording recording) override;
+  std::vector<Moved> recorded() const override { return record_; }
   int64_t bytes_read() const override { return bytes_read_; }
   int64_t bytes_written() const override { return bytes_written_; }
   std::vector<std::string> notes() const override { return settings_.notes; }
@@ -43,7 +45,8 @@ class ScratchFile final : public Disk {
     Direction direction = Direction::Read;
     int64_t offset = 0;
     std::span<std::byte> memory;
-    size_t done = 0;  // bytes transferred
+    size_t done = 0;   // bytes transferred
+    double begin = 0;  // as Moved has it
   };
 
   Ticket start(Operation operation);
@@ -52,7 +55,7 @@ class ScratchFile final : public Disk {
   void submit_rest(const Operation& operation);
   void complete_one();
   void advance(Operation& operation, size_t bytes);
-  void finish(const Operation& operation);
+  void finish(const Operation& operation, double end);
   void fail(const Operation& operation, const std::string& why);
   void throw_failure();
 
@@ -64,6 +67,8 @@ class ScratchFile final : public Disk {
   std::string failure_;  // of the first operation that failed
   uint64_t last_id_ = 0;
   int64_t bytes_read_ = 0, bytes_written_ = 0;
+  Recording recording_ = Recording::Off;
+  std::vector<Moved> record_;
 };
 
 }  // namespace braid::disk

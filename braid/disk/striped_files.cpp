@@ -81,6 +81,24 @@ void StripedFiles::check_written() {
   for (const auto& disk : disks_) disk->check_written();
 }
 
+void StripedFiles::set_recording(Recording recording) {
+  for (const auto& disk : disks_) disk->set_recording(recording);
+}
+
+// No part of an operation crosses a stripe, so its place in the space follows from its first byte.
+std::vector<Moved> StripedFiles::recorded() const {
+  std::vector<Moved> all;
+  for (size_t disk = 0; disk < disks_.size(); ++disk) {
+    for (Moved part : disks_[disk]->recorded()) {
+      const int64_t stripe = part.offset / kStripeBytes * std::ssize(disks_) + static_cast<int64_t>(disk);
+      part.offset = stripe * kStripeBytes + part.offset % kStripeBytes;
+      all.push_back(part);
+    }
+  }
+  std::ranges::stable_sort(all, {}, &Moved::end);
+  return all;
+}
+
 int64_t StripedFiles::bytes_read() const {
   int64_t sum = 0;
   for (const auto& disk : disks_) sum += disk->bytes_read();

@@ -28,6 +28,8 @@ class StripedFiles final : public Disk {
   void check_written() override;
   void map_at(std::byte* address, int64_t offset, int64_t bytes) override;
   void record_mapped(int64_t offset, std::span<const std::byte> bytes) override;
+  void set_recording(Recording recording) override;
+  std::vector<Moved> recorded() const override;
   int64_t bytes_read() const override;
   int64_t bytes_written() const override;
   std::vector<std::string> notes() const override;

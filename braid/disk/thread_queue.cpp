@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "braid/base/clock.h"
 #include "braid/base/started_thread.h"
 #include "braid/disk/transfer_queue.h"
 
@@ -19,7 +20,7 @@ Completion carry_out(const Transfer& transfer) {
   const ssize_t result = transfer.direction == Direction::Read
                              ? ::pread(transfer.file, transfer.memory, transfer.bytes, transfer.offset)
                              : ::pwrite(transfer.file, transfer.memory, transfer.bytes, transfer.offset);
-  return {transfer.id, result < 0 ? -errno : result};
+  return {transfer.id, result < 0 ? -errno : result, now_seconds()};
 }
 
 class ThreadQueue final : public TransferQueue {

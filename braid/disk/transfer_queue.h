@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-namespace braid::disk {
+#include "braid/disk/disk.h"
 
-enum class Direction { Read, Write };
+namespace braid::disk {
 
 struct Transfer {
   uint64_t id = 0;
@@ -23,6 +23,9 @@ struct Transfer {
 struct Completion {
   uint64_t id = 0;
   int64_t result = 0;  // bytes transferred, which may be fewer than asked for, or -errno
+  // When the transfer ended, in seconds of now_seconds(). Threads know it. io_uring only tells that it has ended: then
+  // this is the time of the first call of the queue that finds it so.
+  double seen = 0;
 };
 
 // One thread at a time calls. REQUIRES: no transfer is under way at the end.

@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 
+#include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #endif
@@ -24,6 +26,7 @@ class UringQueue final : public TransferQueue {
   UringQueue(const UringQueue&) = delete;
 
   void submit(const Transfer& transfer) override {
+    take_ended();
     io_uring_sqe* const entry = ::io_uring_get_sqe(&ring_);
     check(entry != nullptr, "the submission queue of io_uring has room");
     const auto bytes = static_cast<unsigned>(transfer.bytes);
@@ -42,19 +45,32 @@ class UringQueue final : public TransferQueue {
   }
 
   Completion next() override {
-    io_uring_cqe* entry = nullptr;
-    int waited = 0;
-    do {
-      waited = ::io_uring_wait_cqe(&ring_, &entry);
-    } while (waited == -EINTR || waited == -EAGAIN);
-    check(waited == 0, "io_uring completes a transfer");
-    const Completion completion{entry->user_data, entry->res};
-    ::io_uring_cqe_seen(&ring_, entry);
-    return completion;
+    take_ended();
+    if (ended_.empty()) {
+      io_uring_cqe* entry = nullptr;
+      int waited = 0;
+      do {
+        waited = ::io_uring_wait_cqe(&ring_, &entry);
+      } while (waited == -EINTR || waited == -EAGAIN);
+      check(waited == 0, "io_uring completes a transfer");
+      take_ended();
+    }
+    const Completion first = ended_.front();
+    ended_.pop_front();
+    return first;
   }
 
  private:
+  // Does not wait. Called as often as possible, because completions have no time of their own.
+  void take_ended() {
+    for (io_uring_cqe* entry = nullptr; ::io_uring_peek_cqe(&ring_, &entry) == 0;) {
+      ended_.push_back({entry->user_data, entry->res, now_seconds()});
+      ::io_uring_cqe_seen(&ring_, entry);
+    }
+  }
+
   io_uring ring_;
+  std::deque<Completion> ended_;  // not returned by next() yet
 };
 
 // Linux before 5.6 has io_uring without these two.

@@ -48,7 +48,7 @@ OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>
                         const param::ParamStore& store, at::ScalarType type) {
   const int64_t length = stretches.empty() ? 0 : stretches.back().place + stretches.back().length();
   const auto zeros = [&](int64_t size, at::ScalarType of) {
-    if (store.disk()) return store.disk()->zeros(size, of);
+    if (store.disk()) return store.disk()->zeros(size, of, param::MemoryCategory::Optimizer);
     return at::zeros({size}, store.flat_master().options().dtype(of).requires_grad(false));
   };
   OptimizerState state{name, stretches, zeros(length, type)};
@@ -95,7 +95,11 @@ void ElementPass::open_disk(std::span<const OptimizerState> states) {
   std::vector<PassTensor> tensors;
   param::DiskTensors& disk = *store_.disk();
   const bool undoes = disk.copies() == param::Copies::Two;
-  const auto like = [&](const at::Tensor& flat) { return disk.empty(flat.numel(), flat.scalar_type()); };
+  const auto like = [&](const at::Tensor& flat) {
+    const bool is_backup = !disk.has(flat);
+    const auto category = is_backup ? param::MemoryCategory::Parameters : disk.category_at(disk.offset(flat));
+    return disk.empty(flat.numel(), flat.scalar_type(), category);
+  };
   const auto add = [&](const at::Tensor& flat, Access access, int64_t elements_of_slice = param::ParamStore::kAlign) {
     if (!store_.is_on_disk(flat)) return;
     tensors.push_back({flat, access, elements_of_slice * flat.element_size()});

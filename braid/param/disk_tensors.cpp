@@ -10,7 +10,6 @@
 #include "braid/base/errors.h"
 #include "braid/disk/aligned_buffer.h"
 #include "braid/param/block_memory.h"
-#include "braid/param/memory_account.h"
 
 namespace braid::param {
 namespace {
@@ -31,19 +30,20 @@ DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
       disk_(disk::open(sized(space.place, bytes))),
       mapped_(*disk_, bytes) {}
 
-at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type) {
+at::Tensor DiskTensors::zeros(int64_t length, at::ScalarType type, MemoryCategory category) {
   const int64_t begin = used_;
-  const at::Tensor flat = empty(length, type);
+  const at::Tensor flat = empty(length, type, category);
   const auto bytes = static_cast<size_t>(used_ - begin);
   if (checks_) disk_->record_mapped(begin, mapped_.bytes().subspan(static_cast<size_t>(begin), bytes));
   return flat;
 }
 
-at::Tensor DiskTensors::empty(int64_t length, at::ScalarType type) {
+at::Tensor DiskTensors::empty(int64_t length, at::ScalarType type, MemoryCategory category) {
   const int64_t bytes = disk::whole_blocks(length * static_cast<int64_t>(c10::elementSize(type)));
   check(used_ + bytes <= std::ssize(mapped_.bytes()), "a tensor fits in the disk's space");
   std::byte* const memory = mapped_.bytes().data() + used_;
   places_[used_] = used_;
+  categories_[used_] = category;
   used_ += bytes;
   return at::from_blob(
       memory, {length}, [self = shared_from_this()](void*) {}, at::TensorOptions(type));
@@ -67,6 +67,10 @@ int64_t DiskTensors::offset(const at::Tensor& flat) const {
   const int64_t at = address(flat);
   const auto& [first, place] = *std::prev(places_.upper_bound(at));
   return place + at - first;
+}
+
+MemoryCategory DiskTensors::category_at(int64_t offset) const {
+  return std::prev(categories_.upper_bound(offset))->second;
 }
 
 void DiskTensors::swap(const at::Tensor& a, const at::Tensor& b) {

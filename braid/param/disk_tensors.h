@@ -13,6 +13,7 @@
 
 #include "braid/disk/disk.h"
 #include "braid/disk/mapping.h"
+#include "braid/param/memory_account.h"
 
 namespace braid::param {
 
@@ -40,10 +41,10 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   DiskTensors(const DiskTensors&) = delete;
 
   // Returns a new tensor of zeros, which keeps this alive. It begins at a block of the disk, and has whole blocks for
-  // itself. REQUIRES: there is space left; this is in a shared_ptr.
-  at::Tensor zeros(int64_t length, at::ScalarType type);
+  // itself. `category` is that of the memory which it replaces. REQUIRES: there is space left; this is in a shared_ptr.
+  at::Tensor zeros(int64_t length, at::ScalarType type, MemoryCategory category);
   // Returns a new tensor as zeros() does, to be written through disk() before it is read.
-  at::Tensor empty(int64_t length, at::ScalarType type);
+  at::Tensor empty(int64_t length, at::ScalarType type, MemoryCategory category);
   // The first call takes the values of all tensors, which were written through themselves until then, as those that
   // reads are compared with. From then on they, and later tensors, are written through disk() alone. Reads all of them.
   // A disk that fails meanwhile is a signal (disk/bus_error.h).
@@ -53,8 +54,10 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()
   // see each other once the first has ended.
   int64_t offset(const at::Tensor& flat) const;
+  // Returns the category of the tensor that has this byte of disk(). REQUIRES: there is one.
+  MemoryCategory category_at(int64_t offset) const;
   // Exchanges the places of two tensors: each has the values of the other, at the same address. REQUIRES: has(a) and
-  // has(b), from their first bytes on; they have equal sizes; no operation on them is under way.
+  // has(b), from their first bytes on; they have equal sizes and categories; no operation on them is under way.
   void swap(const at::Tensor& a, const at::Tensor& b);
 
   // Start to read `flat` into `memory`, and to write it from there; disk().wait() ends either. The caller keeps
@@ -80,7 +83,8 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   std::unique_ptr<disk::Disk> disk_;
   disk::Mapping mapped_;
   int64_t used_ = 0;
-  std::map<int64_t, int64_t> places_;  // of tensors on the disk, by the address of their first byte
+  std::map<int64_t, int64_t> places_;             // of tensors on the disk, by the address of their first byte
+  std::map<int64_t, MemoryCategory> categories_;  // of tensors, by the place of their first byte
   bool checks_ = false;
 };
 

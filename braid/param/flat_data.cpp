@@ -61,7 +61,7 @@ FlatData::FlatData(std::vector<Parameter>& params, const FlatLayout& layout, con
   check(is_sharded || !disk, "data on disk are in memory unit by unit");
   {
     const MemoryScope scope(MemoryCategory::Parameters);
-    flat_ = disk ? disk->zeros(held, type) : at::zeros({held}, options);
+    flat_ = disk ? disk->zeros(held, type, MemoryCategory::Parameters) : at::zeros({held}, options);
   }
   if (!is_sharded) {
     for (const ShardUnit& unit : layout.units) units_.push_back({flat_.narrow(0, unit.begin, unit.length()), ""});

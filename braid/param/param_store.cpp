@@ -98,7 +98,8 @@ void ParamStore::allocate() {
   const MemoryScope scope(MemoryCategory::Gradients);
   const int64_t length = shards_gradients() ? num_owned() : num_flat() + num_extra_;
   if (disk_ && has_gradients_on_disk()) {
-    flat_grads_ = disk_->zeros(num_owned() + num_extra_ / options_.sharding.parts, master_type_);
+    const int64_t owned = num_owned() + num_extra_ / options_.sharding.parts;
+    flat_grads_ = disk_->zeros(owned, master_type_, MemoryCategory::Gradients);
   } else {
     flat_grads_ = at::zeros({length}, data.dtype(master_type_));
   }
@@ -137,7 +138,7 @@ int ParamStore::num_tree_levels() const {
 }
 
 at::Tensor ParamStore::new_masters() const {
-  if (disk_) return disk_->zeros(num_owned(), master_type_);
+  if (disk_) return disk_->zeros(num_owned(), master_type_, MemoryCategory::Optimizer);
   const MemoryScope scope(MemoryCategory::Optimizer);
   return at::zeros({num_owned()}, options_.data.dtype(master_type_));
 }

@@ -51,6 +51,7 @@ class SwapSpace : public std::enable_shared_from_this<SwapSpace> {
   void finish();
 
   std::vector<std::string> notes() const { return disk_->notes(); }  // as of Disk
+  disk::Disk& disk() { return *disk_; }                              // for its record
   // Bytes of all transfers, those under way included.
   int64_t bytes_written() const { return bytes_written_; }
   int64_t bytes_read() const { return bytes_read_; }

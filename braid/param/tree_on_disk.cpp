@@ -6,7 +6,9 @@ namespace braid::param {
 
 TreeOnDisk::TreeOnDisk(DiskTensors& disk, WriteBehind& writes, int num_levels, int64_t length, at::ScalarType type)
     : disk_(disk), writes_(writes), is_taken_(static_cast<size_t>(num_levels)) {
-  for (int level = 0; level < num_levels; ++level) levels_.push_back(disk.zeros(length, type));
+  for (int level = 0; level < num_levels; ++level) {
+    levels_.push_back(disk.zeros(length, type, MemoryCategory::Gradients));
+  }
 }
 
 void TreeOnDisk::restart() {

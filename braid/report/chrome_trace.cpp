@@ -9,6 +9,8 @@
 #include "braid/base/errors.h"
 #include "braid/base/json_text.h"
 #include "braid/base/text.h"
+#include "braid/base/word.h"
+#include "braid/report/disk_rows.h"
 #include "braid/schedule/program_text.h"
 
 namespace braid::report {
@@ -51,7 +53,7 @@ std::string microseconds(double nanoseconds) { return fixed(nanoseconds / 1e3, 3
 // The events of one process, with the metadata of their threads.
 class Process {
  public:
-  Process(const NamedTimeline& named, int id) : named_(named), id_(id), origin_(named.timeline.first_begin()) {}
+  Process(const NamedTimeline& named, int id) : named_(named), id_(id), origin_(named.timeline.extent().begin) {}
 
   std::vector<std::string> events() {
     describe("process_name", 0, quoted(named_.name));
@@ -87,6 +89,22 @@ class Process {
       free_at[lane] = spans[i].end;
       const bool pair = i + 1 < spans.size() && schedule::second_of_pair(spans, i + 1);
       event(spans[i], thread(rank, static_cast<int>(lane)), pair ? &spans[i + 1].action : nullptr);
+    }
+    disk(rank, static_cast<int>(free_at.size()));
+  }
+
+  // Writes a rank's disk transfers in the lanes from `lane` on, one for each direction of each content.
+  void disk(int rank, int lane) {
+    std::map<std::pair<schedule::DiskDirection, schedule::DiskContent>, int> threads;
+    for (const schedule::DiskTransfer& bar : merged(named_.timeline.disk_of(static_cast<size_t>(rank)), 0)) {
+      const auto [at, is_new] = threads.try_emplace({bar.direction, bar.content}, thread(rank, lane));
+      const std::string name = cat(word(bar.direction), " ", word(bar.content));
+      if (is_new) describe("thread_name", thread(rank, lane++), quoted(cat("rank ", rank, " ", name)));
+      const double begin = nanoseconds(bar.begin - origin_), end = nanoseconds(bar.end - origin_);
+      events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":"disk","pid":)", id_, R"(,"tid":)", at->second,
+                            R"(,"ts":)", microseconds(begin), R"(,"dur":)", microseconds(end - begin),
+                            R"(,"args":{"disk":")", word(bar.direction), R"(","content":")", word(bar.content),
+                            R"(","bytes":)", bar.bytes, "}}"));
     }
   }
 
@@ -138,6 +156,11 @@ class Reading {
     if (rank >= rows.size()) rows.resize(rank + 1);
     const double begin = event.at("ts").get<double>() / 1e6;
     const double end = begin + event.at("dur").get<double>() / 1e6;
+    if (event.at("args").contains("disk")) {
+      auto& disk = timelines_[process].timeline.disk;
+      if (rank >= disk.size()) disk.resize(rank + 1);
+      return disk[rank].push_back(disk_transfer(event.at("args"), begin, end));
+    }
     const std::string word = event.at("args").at("action");
     for (const Action& action : schedule::parse_word(word)) rows[rank].push_back({action, begin, end});
   }
@@ -147,7 +170,13 @@ class Reading {
  private:
   static constexpr size_t kMostProcesses = 64, kMostRanks = 1 << 20;
 
-  // Returns 3 for "rank 3" and "rank 3 transfers".
+  static schedule::DiskTransfer disk_transfer(const Json& args, double begin, double end) {
+    const auto direction = value_of<schedule::DiskDirection>(args.at("disk").get<std::string>());
+    const auto content = value_of<schedule::DiskContent>(args.at("content").get<std::string>());
+    return {direction.value(), content.value(), args.at("bytes").get<int64_t>(), begin, end};
+  }
+
+  // Returns 3 for "rank 3", "rank 3 transfers" and "rank 3 read optimizer".
   static size_t rank_of(const std::string& thread) {
     const size_t rank = std::stoul(thread.substr(5));
     if (rank >= kMostRanks) throw Json::other_error::create(500, "too many ranks", nullptr);

@@ -230,6 +230,7 @@ class Page {
     for (auto& named : shown) {
       num_ranks = std::max(num_ranks, named.timeline.ranks.size());
       named.timeline.ranks.resize(std::min(named.timeline.ranks.size(), kMostRows));
+      named.timeline.disk.resize(std::min(named.timeline.disk.size(), kMostRows));
     }
     std::string all =
         cat("<h2>The last step</h2>\n<section class=\"panel wide\">", timeline_svg(shown), "</section>\n");

@@ -8,6 +8,7 @@
 
 #include "braid/base/text.h"
 #include "braid/report/chart_axis.h"
+#include "braid/report/disk_rows.h"
 #include "braid/report/markup.h"
 
 namespace braid::report {
@@ -19,10 +20,12 @@ constexpr double kRight = 28;
 constexpr double kPlot = kWidth - kNamesWidth - kRight;
 constexpr double kTitle = 46;   // height of the title above a panel
 constexpr double kAxis = 46;    // height of the axis below a panel
-constexpr double kLegend = 34;  // height of the legend at the bottom
+constexpr double kLegend = 34;  // height of the legend at the bottom, and of a line of it
 constexpr double kTallestRow = 32;
 constexpr double kRowsHeight = 960;  // rows shrink to fit this, down to kLowestRow
 constexpr double kLowestRow = 4;
+constexpr double kDiskRow = 0.43;    // height of a row of reads or writes, as a part of the rank's row
+constexpr double kDiskRows = 1;      // of both, and the space below
 constexpr double kLabelledRow = 14;  // rows below this height carry no text
 constexpr double kNarrowest = 0.35;  // pixels; narrower boxes are merged with their neighbours
 constexpr double kSmallBox = 8;      // pixels; narrower boxes carry no number
@@ -73,11 +76,13 @@ constexpr char kStyle[] = R"(<style>
 .tl text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#1f2933}
 .tl .title{font-size:17px;font-weight:600}.tl .detail{font-size:14px;fill:#52606d}
 .tl .rank{font-size:13px;text-anchor:end;fill:#3e4c59}.tl .tick{font-size:12px;text-anchor:middle;fill:#616e7c}
+.tl .disk{font-size:10px;text-anchor:end;fill:#616e7c}
 .tl .legend{font-size:13px;fill:#3e4c59}.tl .n{font-size:11px;text-anchor:middle;fill:#fff}.tl .d{fill:#1f2933}
 .tl .paper{fill:#fff}.tl .lane{fill:#e6eaf0}.tl .grid{stroke:#d3dae2;stroke-width:1}
 .tl .f{fill:#3d6fb4}.tl .b{fill:#2f8f6b}.tl .i{fill:#86cbb0}.tl .w{fill:#efbd6b}
 .tl .p{fill:#35718f}.tl .c{fill:#9dbbe0}.tl .u{fill:#7b8794}
 .tl .t{fill:#c2528b}.tl .r{fill:#7a5fb0}.tl .g{fill:#b98a3e}
+.tl .ds{fill:#4f9d9d}.tl .dg{fill:#a884d0}.tl .dp{fill:#d0a44c}.tl .da{fill:#6a92cc}
 </style>
 )";
 
@@ -86,7 +91,8 @@ class TimelinePicture {
   TimelinePicture(const std::vector<NamedTimeline>& timelines, TimeUnit unit) : timelines_(timelines) {
     double longest = 0;
     for (const auto& named : timelines) {
-      longest = std::max(longest, named.timeline.makespan());
+      const schedule::Interval extent = named.timeline.extent();
+      longest = std::max(longest, extent.end - extent.begin);
       for (const auto& spans : named.timeline.ranks) {
         thin_lines_ |= std::any_of(spans.begin(), spans.end(),
                                    [](const schedule::Span& s) { return !schedule::computes(s.action.op); });
@@ -109,8 +115,7 @@ class TimelinePicture {
   std::string text() {
     double y = 12;
     for (const auto& named : timelines_) y = panel(named, y);
-    legend(y + 2);
-    const double height = y + kLegend;
+    const double height = legend(y + 2) + kLegend - 2;
     std::string head = cat(R"(<svg xmlns="http://www.w3.org/2000/svg" class="tl" width=")", coordinate(kWidth),
                            R"(" height=")", coordinate(height));
     head += cat(R"(" viewBox="0 0 )", coordinate(kWidth), " ", coordinate(height), R"(" role="img">)", "\n");
@@ -140,26 +145,51 @@ class TimelinePicture {
   double panel(const NamedTimeline& named, double top) {
     const schedule::Timeline& timeline = named.timeline;
     const int ranks = static_cast<int>(timeline.ranks.size());
-    const double pitch = std::clamp(kRowsHeight / std::max(1, ranks), kLowestRow, kTallestRow);
+    double num_rows = ranks;
+    for (int rank = 0; rank < ranks; ++rank) num_rows += timeline.disk_of(rank).empty() ? 0 : kDiskRows;
+    const double pitch = std::clamp(kRowsHeight / std::max(1.0, num_rows), kLowestRow, kTallestRow);
     const std::string facts = cat("bubble ", fixed(100 * timeline.bubble_fraction(), 1), "%, makespan ",
-                                  amount(timeline.makespan()), " ", unit_name_);
+                                  amount(timeline.makespan()), " ", unit_name_, moved_on_disk(timeline));
     body_ +=
         cat("<text class=\"title\" x=\"", coordinate(kNamesWidth), "\" y=\"", coordinate(top + 26), "\">",
             escaped(named.name), "<tspan class=\"detail\" font-weight=\"400\" dx=\"14\">", facts, "</tspan></text>\n");
-    const double rows = top + kTitle - 8;
-    const double bottom = rows + ranks * pitch;
+    const double rows = top + kTitle - 8, bottom = rows + num_rows * pitch;
     axis(rows, bottom);
-    const double origin = timeline.first_begin();
-    const double end = timeline.makespan();
-    const int every = static_cast<int>(std::ceil(kLabelledRow / pitch));
-    for (int rank = 0; rank < ranks; ++rank) {
-      const double y = rows + rank * pitch;
-      box("lane", x_of(0), y, x_of(end) - x_of(0), pitch * 0.9);
-      if (rank % every == 0)
-        write("rank", kNamesWidth - 10, y + std::max(box_height(pitch) / 2, 4.0) + 4.5, cat("rank ", rank));
-      row(timeline.ranks[rank], origin, y, pitch);
-    }
+    const schedule::Interval extent = timeline.extent();
+    const double begin = x_of(timeline.first_begin() - extent.begin);
+    const Panel shape{pitch, extent, {begin, begin + kPlot / longest_ * timeline.makespan()}};
+    double y = rows;
+    for (int rank = 0; rank < ranks; ++rank) y = rows_of(timeline, rank, y, shape);
     return bottom + kAxis;
+  }
+
+  struct Panel {
+    double pitch = 0;            // height of a rank's row
+    schedule::Interval extent;   // in time
+    schedule::Interval actions;  // in pixels: the extent of the spans
+  };
+
+  // Draws a rank, and what it moves on disk below. Returns the top of the next rank.
+  double rows_of(const schedule::Timeline& timeline, int rank, double y, const Panel& panel) {
+    const auto& [pitch, extent, actions] = panel;
+    box("lane", actions.begin, y, actions.end - actions.begin, pitch * 0.9);
+    if (rank % static_cast<int>(std::ceil(kLabelledRow / pitch)) == 0)
+      write("rank", kNamesWidth - 10, y + std::max(box_height(pitch) / 2, 4.0) + 4.5, cat("rank ", rank));
+    row(timeline.ranks[rank], extent.begin, y, pitch);
+    y += pitch;
+    const auto on_disk = timeline.disk_of(rank);
+    if (on_disk.empty()) return y;
+    for (const schedule::DiskTransfer& transfer : on_disk) on_disk_.insert(transfer.content);
+    const double width = x_of(extent.end - extent.begin) - kNamesWidth;
+    const double gap = std::max(1.0, 0.5 * static_cast<double>(timeline.ranks.size()));  // bounds the number of bars
+    body_ += disk_rows(on_disk, {kNamesWidth, y, width, kDiskRow * pitch, extent.begin, kPlot / longest_, gap});
+    return y + kDiskRows * pitch;
+  }
+
+  static std::string moved_on_disk(const schedule::Timeline& timeline) {
+    const auto [read, written] = timeline.bytes_on_disk();
+    if (read + written == 0) return "";
+    return cat(", ", human_bytes(read), " read from disk, ", human_bytes(written), " written");
   }
 
   // Returns the time in the unit of the axis, with at most two decimals, or one from 100 on.
@@ -231,19 +261,24 @@ class TimelinePicture {
                  coordinate(area.y + area.height / 2 + 4), "\">", escaped(digits), "</text>");
   }
 
-  void legend(double y) {
+  // Returns the top of the legend's last line.
+  double legend(double y) {
     double x = kNamesWidth;
     const auto entry = [&](const char* style, const char* name, bool thin) {
+      const double width = 25 + 6.9 * std::string(name).size() + 22;
+      if (x + width > kWidth) x = kNamesWidth, y += kLegend - 8;
       box(style, x, thin ? y + 5 : y, 18, thin ? 4 : 14);
       write("legend", x + 25, y + 12, name);
-      x += 25 + 6.9 * std::string(name).size() + 22;
+      x += width;
     };
     for (Op op : {Op::Forward, Op::FullBackward, Op::InputGrad, Op::WeightGrad, Op::Recompute, Op::Update,
                   Op::SendForward, Op::ReduceGrad, Op::Unshard}) {
       if (seen_.contains(kind(op).style)) entry(kind(op).style, kind(op).name, !schedule::computes(op));
       if (op == Op::FullBackward && seen_.contains(kPair.style)) entry(kPair.style, kPair.name, false);
     }
+    for (const schedule::DiskContent content : on_disk_) entry(style_of(content), legend_of(content), true);
     entry("lane", "idle", false);
+    return y;
   }
 
   const std::vector<NamedTimeline>& timelines_;
@@ -252,6 +287,7 @@ class TimelinePicture {
   bool thin_lines_ = false;  // true if some span is not compute
   const char* unit_name_ = "";
   std::set<std::string> seen_;  // styles in use
+  std::set<schedule::DiskContent> on_disk_;
   std::string body_;
 };
 

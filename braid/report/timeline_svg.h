@@ -19,6 +19,7 @@ enum class TimeUnit { Seconds, Units };
 // * a title with its bubble fraction;
 // * one row per rank, with a box per compute action or fused pair (with its microbatch if that fits);
 // * a thin line per transfer or reduction;
+// * under the row of a rank that moves bytes on disk, two rows of its reads and writes (disk_rows.h);
 // * an axis from the timeline's first begin.
 //
 // All timelines share the scale of the longest. Boxes too narrow to see are merged: the size of the text is bounded by

@@ -53,6 +53,33 @@ double Timeline::bubble_fraction() const {
   return whole > 0 ? (whole - busiest()) / whole : 0;
 }
 
+Interval Timeline::extent() const {
+  Interval all{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  const auto add = [&](const auto& rows) {
+    for (const auto& row : rows) {
+      for (const auto& each : row) all = {std::min(all.begin, each.begin), std::max(all.end, each.end)};
+    }
+  };
+  add(ranks);
+  add(disk);
+  return all.begin <= all.end ? all : Interval{};
+}
+
+DiskBytes Timeline::bytes_on_disk() const {
+  DiskBytes sum;
+  for (const auto& transfers : disk) {
+    for (const DiskTransfer& transfer : transfers) {
+      (transfer.direction == DiskDirection::Read ? sum.read : sum.written) += static_cast<double>(transfer.bytes);
+    }
+  }
+  return sum;
+}
+
+std::span<const DiskTransfer> Timeline::disk_of(size_t rank) const {
+  if (rank < disk.size()) return disk[rank];
+  return {};
+}
+
 Timeline unit_time(const Schedule& schedule) {
   Timeline timeline;
   timeline.ranks.resize(schedule.num_ranks());

@@ -33,7 +33,7 @@ class RankModel {
   const nn::Segments& segments(int stage) const { return *stages_.at(stage).segments; }
 
   param::ParamStore& params() { return *store_; }
-  const param::SwapSpace* activations_on_disk() const { return activations_.get(); }  // null: in memory
+  param::SwapSpace* activations_on_disk() const { return activations_.get(); }  // null: in memory
   // Returns sentences for the user about slower ways to use the disk (disk/disk.h); empty without a disk.
   std::vector<std::string> disk_notes() const;
   // Returns the bytes that the rank has read from its disks and written to them, of operations that have ended.

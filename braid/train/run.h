@@ -54,7 +54,7 @@ struct RunEnd {
 // Packs the fields that world rank 0 returns (base/packed.h). The caller fills in spec and bigram_entropy.
 template <class Pack>
 void members(Pack& pack, RunEnd& end) {
-  pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);
+  pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.timeline.disk, end.interrupted);
 }
 
 // Callbacks about the events of a run, in order. World rank 0 calls them on its thread. If ranks are processes

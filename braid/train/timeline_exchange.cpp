@@ -32,16 +32,17 @@ BusyRow read_row(const double* in) {
 }
 
 void start_at_zero(schedule::Timeline& timeline) {
-  double first = std::numeric_limits<double>::infinity();
-  for (const auto& spans : timeline.ranks) {
-    if (!spans.empty()) first = std::min(first, spans.front().begin);
-  }
-  for (auto& spans : timeline.ranks) {
-    for (auto& span : spans) {
-      span.begin -= first;
-      span.end -= first;
+  const double first = timeline.extent().begin;
+  const auto shift = [first](auto& rows) {
+    for (auto& row : rows) {
+      for (auto& each : row) {
+        each.begin -= first;
+        each.end -= first;
+      }
     }
-  }
+  };
+  shift(timeline.ranks);
+  shift(timeline.disk);
 }
 
 }  // namespace
@@ -84,8 +85,11 @@ double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>&
   return end > begin ? 1 - busiest / (end - begin) : 0;
 }
 
-schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Communicator& world) {
-  schedule::Timeline timeline{comm::gather(world, "spans of a step", mine)};
+schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& spans,
+                                     const std::vector<schedule::DiskTransfer>& transfers, Communicator& world) {
+  schedule::Timeline timeline;
+  timeline.ranks = comm::gather(world, "spans of a step", spans);
+  timeline.disk = comm::gather(world, "disk transfers of a step", transfers);
   start_at_zero(timeline);
   return timeline;
 }

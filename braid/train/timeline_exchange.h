@@ -28,7 +28,8 @@ std::vector<BusyRow> finish_gathering(RowsInFlight& rows);
 // Returns 1 - largest busy / (last end - first begin) over `ranks`; 0 if they have no spans.
 double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks);
 
-// Returns the spans of all ranks, in seconds since the first span began. Collective.
-schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Communicator& world);
+// Returns the spans and disk transfers of all ranks, in seconds since the first of them began. Collective.
+schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& spans,
+                                     const std::vector<schedule::DiskTransfer>& transfers, Communicator& world);
 
 }  // namespace braid::train

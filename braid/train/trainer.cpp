@@ -69,6 +69,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
   groups_ =
       std::make_unique<Groups>(mesh, StageLayout(schedule), world.mesh, spec::num_shards(spec_), spec_.train.reduction);
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
+  on_disk_ = std::make_unique<DiskRecord>(*model_);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (spec::replicas_run_apart(spec_)) groups_->step_report = &groups_->model();
   replication_ = run_replication(spec_, *model_, world.with_servers);
@@ -143,10 +144,11 @@ param::MemoryUse memory_of_server(int64_t peak_bytes) {
 
 StepReport Trainer::step() {
   const double begin = now_seconds();
-  const int64_t bytes_before = replication_->bytes_sent(), on_disk_before = model_->bytes_moved_on_disk();
+  const int64_t bytes_before = replication_->bytes_sent();
   const double waited_before = replication_->times().waiting_seconds;
   const bool measures = replication_->measures_steps();  // two choices are not made from the same steps
   if (param::DiskTensors* const on_disk = model_->params().disk()) on_disk->begin_checks();
+  on_disk_->begin();
   run_program(next_batch());
   StepReport report;
   report.step = num_steps_ + 1;
@@ -162,7 +164,7 @@ StepReport Trainer::step() {
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   if (losses_) report.tokens_per_second *= losses_->steps_at_rate_of(num_steps_);
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
-  report.disk_bytes = model_->bytes_moved_on_disk() - on_disk_before;
+  report.disk_bytes = on_disk_->end();
   const int64_t across_hosts = groups_->world.bytes_across_hosts();
   report.bytes_across_hosts = across_hosts - std::exchange(bytes_across_hosts_, across_hosts);
   const sync::ReplicationTimes times = replication_->times();
@@ -239,8 +241,6 @@ double Trainer::loss_weight() const {
   const bool alone = replication_->gradients() == sync::GradientsOf::OwnReplica;
   return alone ? loss_scale() * groups_->mesh.size(mesh::Axis::Data) : loss_scale();
 }
-
-double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
 
 double Trainer::learning_rate(int64_t step) const {
   return braid::optim::learning_rate(spec_.optimizer, static_cast<int>(step), spec_.train.steps);

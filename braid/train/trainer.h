@@ -17,6 +17,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
 #include "braid/train/block_executor.h"
+#include "braid/train/disk_record.h"
 #include "braid/train/early_update.h"
 #include "braid/train/lost_workers.h"
 #include "braid/train/rank_model.h"
@@ -65,8 +66,8 @@ class Trainer {
   // True if the evaluation of this step is due and not made yet. Saved in checkpoints, so load() sets it to its value
   // at the save. evaluate() clears it.
   bool owes_evaluation = false;
-  // Returns the time of each action of the last step, one row per world rank, in seconds since the first action of the
-  // step began. Returns the same on all ranks. Collective.
+  // Returns the time of each action and disk transfer of the last step, one row per world rank, in seconds since the
+  // first of them began. Returns the same on all ranks. Collective.
   schedule::Timeline timeline() const;
 
   // Saves a checkpoint of parameters, the optimizer's states and the state of replication. Its manifest has the number
@@ -104,6 +105,7 @@ class Trainer {
 
   int64_t num_steps() const { return num_steps_; }
   RankModel& model() { return *model_; }
+  DiskRecord& on_disk() { return *on_disk_; }  // of the last step
   const Groups& groups() const { return *groups_; }
 
  private:
@@ -113,7 +115,7 @@ class Trainer {
                                            const std::vector<double>& own) const;
   std::vector<double> evaluated_losses(int64_t step);
   RankReport own_numbers() const;
-  double loss_scale() const;
+  double loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
   double loss_weight() const;
   double learning_rate(int64_t step) const;
   StepParts step_parts();
@@ -130,6 +132,7 @@ class Trainer {
   const data::CorpusOrigin& origin_;
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<RankModel> model_;
+  std::unique_ptr<DiskRecord> on_disk_;
   std::unique_ptr<sync::Replication> replication_;
   std::unique_ptr<TensorOverlap> overlap_;
   std::unique_ptr<LostWorkers> losses_;  // null: a lost rank fails the world

@@ -22,12 +22,15 @@ void Trainer::take_over() {
 }
 
 schedule::Timeline Trainer::timeline() const {
-  schedule::Timeline there = gathered_timeline(spans_, groups_->world);
+  schedule::Timeline there = gathered_timeline(spans_, on_disk_->transfers(), groups_->world);
   if (!losses_) return there;
   schedule::Timeline all;
   all.ranks.resize(static_cast<size_t>(groups_->mesh.num_ranks()));
+  all.disk.resize(all.ranks.size());
   for (size_t place = 0; place < there.ranks.size(); ++place) {
-    all.ranks[static_cast<size_t>(losses_->workers()[place])] = std::move(there.ranks[place]);
+    const auto worker = static_cast<size_t>(losses_->workers()[place]);
+    all.ranks[worker] = std::move(there.ranks[place]);
+    all.disk[worker] = std::move(there.disk[place]);
   }
   return all;
 }

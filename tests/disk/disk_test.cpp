@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "braid/base/clock.h"
 #include "tests/disk/disk_folder.h"
 #include "tests/support/dice.h"
 
@@ -101,6 +102,34 @@ TEST_P(DiskTest, RandomOperationsEqualAModelInMemory) {
     }
   }
   for (Slot& slot : slots) settle(*disk, slot);
+}
+
+TEST_P(DiskTest, RecordsOperationsThatEndBetweenItsBeginAndItsEnd) {
+  const auto disk = open(options(1 << 20));
+  AlignedBuffer out = filled(64 << 10, 1), in(64 << 10);
+  disk->wait(disk->write(0, out.bytes()));
+  EXPECT_TRUE(disk->recorded().empty());
+  const double begin = now_seconds();
+  disk->set_recording(Recording::On);
+  disk->write(128 << 10, out.bytes());
+  disk->wait(disk->read(128 << 10, in.bytes()));  // begins when the write has ended
+  disk->set_recording(Recording::Off);
+  const double end = now_seconds();
+  disk->wait(disk->write(0, out.first(kBlockBytes)));
+  const std::vector<Moved> record = disk->recorded();
+  ASSERT_EQ(record.size(), 2u);
+  EXPECT_EQ(record[0].direction, Direction::Write);
+  EXPECT_EQ(record[1].direction, Direction::Read);
+  for (const Moved& moved : record) {
+    EXPECT_EQ(moved.offset, 128 << 10);
+    EXPECT_EQ(moved.bytes, 64 << 10);
+    EXPECT_LE(moved.begin, moved.end);
+  }
+  EXPECT_LE(begin, record[0].begin);
+  EXPECT_LE(record[0].end, record[1].begin);
+  EXPECT_LE(record[1].end, end);
+  disk->set_recording(Recording::On);
+  EXPECT_TRUE(disk->recorded().empty());
 }
 
 TEST_P(DiskTest, TwoDisksInOneProcessAreApart) {

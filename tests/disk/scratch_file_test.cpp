@@ -28,6 +28,7 @@ class FaultyQueue final : public TransferQueue {
   void fail(int n, int fault) { results_[n] = -fault; }
   void report(int n, int64_t bytes) { results_[n] = bytes; }
   void cut(int n, size_t bytes) { cuts_[n] = bytes; }
+  void see(int n, double seconds) { seen_[n] = seconds; }  // as the end of the transfer
   int submitted() const { return submitted_; }
   int64_t last_offset() const { return last_offset_; }
   int under_way() const { return under_way_; }
@@ -45,6 +46,8 @@ class FaultyQueue final : public TransferQueue {
     --under_way_;
     const auto result = results_.find(numbers_.at(completion.id));
     if (result != results_.end()) completion.result = result->second;
+    const auto seen = seen_.find(numbers_.at(completion.id));
+    if (seen != seen_.end()) completion.seen = seen->second;
     return completion;
   }
 
@@ -52,6 +55,7 @@ class FaultyQueue final : public TransferQueue {
   std::unique_ptr<TransferQueue> queue_;
   std::map<int, int64_t> results_;
   std::map<int, size_t> cuts_;
+  std::map<int, double> seen_;
   std::map<uint64_t, int> numbers_;
   int submitted_ = 0, under_way_ = 0;
   int64_t last_offset_ = -1;
@@ -113,6 +117,19 @@ TEST_P(ScratchFileTest, FailedWriteIsAnErrorOfEveryWait) {
   EXPECT_EQ(error_of([&] { disk_->wait_all(); }), expected);
   EXPECT_EQ(queue_->submitted(), 1);
   EXPECT_EQ(disk_->bytes_written(), 0);
+}
+
+// The queue may know the time long before anybody waits.
+TEST_P(ScratchFileTest, RecordsWhenTheLastTransferOfAnOperationWasSeenToEnd) {
+  disk_->set_recording(Recording::On);
+  queue_->cut(0, 8192);
+  queue_->see(0, 7);
+  queue_->see(1, 9);
+  disk_->wait(disk_->write(0, out_.first(65536)));
+  ASSERT_EQ(queue_->submitted(), 2);
+  ASSERT_EQ(disk_->recorded().size(), 1u);
+  EXPECT_EQ(disk_->recorded()[0].bytes, 65536);
+  EXPECT_EQ(disk_->recorded()[0].end, 9);
 }
 
 TEST_P(ScratchFileTest, FullDiskIsAnError) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -54,6 +55,22 @@ TEST_F(StripedFilesTest, StripesAreInTheFoldersInTurn) {
     Disk& part = *parts_[static_cast<size_t>(i % 3)];
     part.wait(part.read(i / 3 * kStripe, stripe.bytes()));
     EXPECT_EQ(std::memcmp(stripe.data(), out.data() + i * kStripe, stripe.size()), 0) << i;
+  }
+}
+
+TEST_F(StripedFilesTest, PartsAreRecordedAtTheirPlacesInTheSpace) {
+  AlignedBuffer out = filled(kBytes, 1);
+  StripedFiles striped(std::move(disks_));
+  striped.set_recording(Recording::On);
+  striped.wait(striped.write(kStripe / 2, out.first(4 * kStripe)));
+  std::vector<Moved> record = striped.recorded();
+  EXPECT_TRUE(std::ranges::is_sorted(record, {}, &Moved::end));
+  std::ranges::sort(record, {}, &Moved::offset);
+  ASSERT_EQ(record.size(), 5u);
+  for (int i = 0; i < 5; ++i) {
+    const Moved& part = record[static_cast<size_t>(i)];
+    EXPECT_EQ(part.offset, i == 0 ? kStripe / 2 : i * kStripe);
+    EXPECT_EQ(part.bytes, i == 0 || i == 4 ? kStripe / 2 : kStripe);
   }
 }
 

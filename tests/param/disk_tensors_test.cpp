@@ -9,13 +9,14 @@ namespace braid::param::disk_tensors_test {
 namespace {
 
 constexpr int64_t kElements = 3 << 20;  // 12 MiB: stripes of both folders
+constexpr MemoryCategory kStates = MemoryCategory::Optimizer;
 
 TEST(DiskTensors, ThatAreSwappedHaveEachOthersValuesAtTheirAddresses) {
   DiskSpace space;
   space.place.folders = {".", "."};  // the files have no names
   const auto disk = std::make_shared<DiskTensors>(space, int64_t{3} * kElements * 4);
-  at::Tensor a = disk->zeros(kElements, at::kFloat), b = disk->zeros(kElements, at::kFloat);
-  at::Tensor other = disk->zeros(kElements, at::kFloat);
+  at::Tensor a = disk->zeros(kElements, at::kFloat, kStates), b = disk->zeros(kElements, at::kFloat, kStates);
+  at::Tensor other = disk->zeros(kElements, at::kFloat, MemoryCategory::Gradients);
   a.fill_(1), b.fill_(2), other.fill_(3);
   const void* const address = a.const_data_ptr();
   const int64_t places[] = {disk->offset(a), disk->offset(b)};

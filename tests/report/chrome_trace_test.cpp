@@ -112,10 +112,36 @@ TEST(ChromeTrace, ReadsBackWhatItWrote) {
   EXPECT_NEAR(all[1].timeline.bubble_fraction(), 0.25, 1e-9);
 }
 
+TEST(ChromeTrace, DiskTransfersOfAContentAreAThread) {
+  using schedule::DiskContent, schedule::DiskDirection;
+  NamedTimeline two = two_ranks();
+  two.timeline.disk = {{{DiskDirection::Read, DiskContent::Optimizer, 4096, 6.999, 7.0001},
+                        {DiskDirection::Read, DiskContent::Gradients, 8192, 7, 7.0005},
+                        {DiskDirection::Read, DiskContent::Optimizer, 4096, 7.0001, 7.0003},
+                        {DiskDirection::Read, DiskContent::Optimizer, 1024, 7.0004, 7.0006},
+                        {DiskDirection::Write, DiskContent::Optimizer, 4096, 7.0004, 7.0007}}};
+  const std::string trace = chrome_trace({two});
+  for (const char* name : {"rank 0 read optimizer", "rank 0 read gradients", "rank 0 write optimizer"})
+    EXPECT_NE(trace.find(name), trace.npos) << name;
+  EXPECT_NE(trace.find(R"("ts":0.000,"dur":1300.000,"args":{"disk":"read","content":"optimizer","bytes":8192})"),
+            trace.npos);
+  const schedule::Timeline read = parse_chrome_trace(trace, "trace.json")[0].timeline;
+  ASSERT_EQ(read.disk.size(), 1u);
+  ASSERT_EQ(read.disk[0].size(), 4u) << "those that touch are one";
+  EXPECT_EQ(read.disk[0][1].content, DiskContent::Gradients);
+  EXPECT_EQ(read.disk[0][3].direction, DiskDirection::Write);
+  EXPECT_EQ(read.disk[0][2].bytes, 1024);
+  EXPECT_NEAR(read.disk[0][3].end, 0.0017, 1e-9);
+  EXPECT_NEAR(read.ranks[0][0].begin, 0.001, 1e-9) << "a transfer began before";
+}
+
 TEST(ChromeTrace, WhatIsNoTraceIsNamed) {
-  for (const char* text :
-       {"", "{", "[]", "{\"traceEvents\":[{}]}", R"({"traceEvents":[{"ph":"X","name":"a","pid":0}]})",
-        R"({"traceEvents":[{"ph":"M","name":"process_name","pid":-1,"args":{"name":"a"}}]})"}) {
+  for (
+      const char* text :
+      {"", "{", "[]", "{\"traceEvents\":[{}]}", R"({"traceEvents":[{"ph":"X","name":"a","pid":0}]})",
+       R"({"traceEvents":[{"ph":"M","name":"process_name","pid":-1,"args":{"name":"a"}}]})",
+       R"({"traceEvents":[{"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"rank 0 read optimizer"}},)"
+       R"({"ph":"X","name":"a","pid":0,"tid":0,"ts":0,"dur":1,"args":{"disk":"read","content":"dust","bytes":1}}]})"}) {
     try {
       parse_chrome_trace(text, "there/trace.json");
       ADD_FAILURE() << text;

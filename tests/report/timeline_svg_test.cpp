@@ -93,6 +93,44 @@ TEST(TimelineSvg, SizeIsBoundedByThePicture) {
   EXPECT_LT(timeline_svg({{"many", timeline}}).size(), 1u << 20);
 }
 
+// Rank 1 moves nothing.
+schedule::Timeline with_disk(double origin) {
+  using schedule::DiskContent, schedule::DiskDirection;
+  schedule::Timeline timeline = two_ranks(origin, 1);
+  timeline.disk = {{{DiskDirection::Read, DiskContent::Optimizer, 1 << 30, origin + 1, origin + 2},
+                    {DiskDirection::Read, DiskContent::Optimizer, 1 << 30, origin + 2, origin + 3},
+                    {DiskDirection::Read, DiskContent::Gradients, 1 << 20, origin + 2, origin + 3},
+                    {DiskDirection::Write, DiskContent::Optimizer, 1 << 20, origin + 4, origin + 12}}};
+  return timeline;
+}
+
+TEST(TimelineSvg, ReadsAndWritesOfARankAreUnderIt) {
+  const std::string svg = timeline_svg({{"measured", with_disk(5)}, {"ideal", two_ranks(0, 1)}});
+  EXPECT_EQ(occurrences(svg, ">read<"), 1u);
+  EXPECT_EQ(occurrences(svg, ">write<"), 1u);
+  EXPECT_NE(svg.find("makespan 6 s, 2.0 GiB read from disk, 1.0 MiB written<"), svg.npos);
+  EXPECT_NE(svg.find("<title>read optimizer states: 2.0 GiB, 1.074 GB/s</title>"), svg.npos) << "two that touch";
+  EXPECT_NE(svg.find("<title>read gradients: 1.0 MiB, 0.001 GB/s</title>"), svg.npos);
+  const std::vector<Box> bars = boxes(svg, "ds"), forward = boxes(svg, "f");
+  ASSERT_EQ(bars.size(), 2u);
+  EXPECT_NEAR(bars[0].width, 2 * (forward[0].width + 1), 0.05) << "one scale";
+  EXPECT_NEAR(bars[1].x + bars[1].width - forward[0].x, 12 * (forward[0].width + 1), 0.1) << "longer than the actions";
+  for (const char* name : {"optimizer states", "gradients"}) EXPECT_EQ(occurrences(svg, cat(">", name, "<")), 1u);
+  EXPECT_EQ(occurrences(svg, ">activations<"), 0u);
+}
+
+TEST(TimelineSvg, TransfersAreAsManyAsThePictureHolds) {
+  schedule::Timeline timeline = two_ranks(0, 1);
+  timeline.disk.resize(2);
+  for (auto& transfers : timeline.disk) {
+    for (int i = 0; i < 100000; ++i) {
+      transfers.push_back(
+          {schedule::DiskDirection::Read, schedule::DiskContent::Optimizer, 4096, 6e-5 * i, 6e-5 * i + 1e-5});
+    }
+  }
+  EXPECT_LT(timeline_svg({{"many", timeline}}).size(), 1u << 20);
+}
+
 TEST(TimelineSvg, NothingIsAPictureToo) {
   EXPECT_TRUE(timeline_svg({}).ends_with("</svg>\n"));
   EXPECT_NE(timeline_svg({{"empty", schedule::Timeline{}}}).find("bubble 0.0%"), std::string::npos);

@@ -6,6 +6,7 @@
 #include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
+#include "braid/base/word.h"
 #include "braid/cli/terminal.h"
 #include "braid/cli/torch/run_entries.h"
 #include "braid/mesh/device_mesh.h"
@@ -21,9 +22,25 @@ namespace {
 // Returns the rows of the pipeline that contains `rank`.
 schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::DeviceMesh& mesh, int rank) {
   schedule::Timeline rows;
-  for (const int peer : mesh.peers(rank, {mesh::Axis::Pipe}))
+  for (const int peer : mesh.peers(rank, {mesh::Axis::Pipe})) {
     rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
+    const auto on_disk = all.disk_of(static_cast<size_t>(peer));
+    rows.disk.emplace_back(on_disk.begin(), on_disk.end());
+  }
   return rows;
+}
+
+// Writes a row for each disk transfer of the last step; no file if there was none.
+void write_moves(const train::RunEnd& end) {
+  std::string rows;
+  for (size_t rank = 0; rank < end.timeline.disk.size(); ++rank) {
+    for (const schedule::DiskTransfer& move : end.timeline.disk[rank]) {
+      rows += cat(end.num_steps, ",", rank, ",", word(move.content), ",", word(move.direction), ",", move.bytes, ",",
+                  fixed(move.begin, 6), ",", fixed(move.end, 6), "\n");
+    }
+  }
+  if (rows.empty()) return;
+  write_file(cat(end.spec.train.out, "/", kMovesName), "step,rank,content,direction,bytes,begin,end\n" + rows);
 }
 
 // Returns the rows of all ranks as if no rank had waited. The first pipeline of each replica is replayed without waits
@@ -55,6 +72,7 @@ void show_end(const train::RunEnd& end, RunPrinter& printer) {
   const schedule::Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
   write_file(cat(spec.train.out, "/", kTimelineName), report::timeline_svg({{"measured", measured}, {"ideal", ideal}}));
   write_file(cat(spec.train.out, "/", kTraceName), report::chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
+  write_moves(end);
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
 }
 

@@ -13,14 +13,15 @@ inline constexpr const char* kConfigName = "config.toml";
 inline constexpr const char* kMetricsName = "metrics.jsonl";
 inline constexpr const char* kTimelineName = "timeline.svg";
 inline constexpr const char* kTraceName = "trace.json";
+inline constexpr const char* kMovesName = "moves.csv";
 inline constexpr const char* kSampleName = "sample.txt";
 inline constexpr const char* kReportName = "report.html";
 inline constexpr const char* kRunJob = "run.job";
 inline constexpr const char* kFailureName = "failure.txt";
 inline constexpr const char* kRunUnderway = "run.underway";  // exists while a run trains, and after one was killed
 // Files that are replaced as a whole, and removed when a run overwrites another.
-inline constexpr const char* kReplacedFiles[] = {kTimelineName, kTraceName,   kSampleName, kReportName,
-                                                 kRunJob,       kFailureName, kRunUnderway};
+inline constexpr const char* kReplacedFiles[] = {kTimelineName, kTraceName, kMovesName,   kSampleName,
+                                                 kReportName,   kRunJob,    kFailureName, kRunUnderway};
 
 // Returns the event files for TensorBoard in the folder `run`.
 std::vector<std::string> event_files(const std::string& run);

@@ -117,8 +117,10 @@ report::MetricsLine category_peaks(const train::StepReport& report) {
 RunLog::RunLog(const train::RunStart& start) : spec_(start.spec) {
   PosixFileSystem files;
   write_file(cat(spec_.train.out, "/", kConfigName), spec::to_toml(spec_), files);
-  std::error_code ignored;  // an earlier run's trace in this folder would be taken for this run's
-  std::filesystem::remove(cat(spec_.train.out, "/", kTraceName), ignored);
+  std::error_code ignored;  // an earlier run's files in this folder would be taken for this run's
+  for (const char* name : {kTraceName, kMovesName}) {
+    std::filesystem::remove(cat(spec_.train.out, "/", name), ignored);
+  }
   open(start.first_step);
   metrics_->write(start_line(start));
 }

@@ -238,6 +238,11 @@ void RunPrinter::print_end(const train::RunEnd& end, double measured_bubble, dou
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
                  fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", end.spec.train.out, "/", kTimelineName));
+  const auto [read, written] = end.timeline.bytes_on_disk();
+  if (read + written > 0) {
+    print_line(cat("disk in the last step: all ranks read ", human_bytes(read), " and wrote ", human_bytes(written),
+                   "; each transfer is in ", end.spec.train.out, "/", kMovesName));
+  }
   print_prediction(end.spec.train.out);
 }
 
