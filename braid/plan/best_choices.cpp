@@ -20,7 +20,7 @@ struct Beginning {
   Before before = Before::Recomputed;
   int position = 0;         // number of blocks
   int from = -1;            // index of the beginning that this one extends
-  double beside = 0;        // Moved: bytes of the last segment, which is in memory while the next one runs
+  double last_segment = 0;  // Moved: bytes of the last segment, which is in memory while the next one runs
   double moved = 0;         // Moved: bytes on the tier
   bool recomputes = false;  // Moved: they keep inputs only
 };
@@ -84,7 +84,7 @@ class ChoiceSearch {
             .seconds = chain_.moves->waits(blocks.bytes()),
             .before = Before::Moved,
             .position = blocks.count(),
-            .beside = blocks.of_last(),
+            .last_segment = blocks.last_segment(),
             .moved = blocks.bytes()};
   }
 
@@ -108,7 +108,7 @@ class ChoiceSearch {
     ++one.position;
     one.before = before;
     one.from = from;
-    if (follows_moved) meet(one, output(one) + block.at_border + std::exchange(one.beside, 0));
+    if (follows_moved) meet(one, output(one) + block.at_border + std::exchange(one.last_segment, 0));
     if (before == Before::KeptToTheEnd || one.position < count_) open(one);
   }
 
@@ -117,7 +117,7 @@ class ChoiceSearch {
     if (one.before == Before::Kept) meet(one, output(one) + chain_.blocks[one.position - 1].at_border);
     const double input = chain_.blocks[one.position].input;
     one.kept += input;
-    double graph = chain_.hidden - input + (one.position == 0 ? chain_.before : 0) + std::exchange(one.beside, 0);
+    double graph = chain_.hidden - input + (one.position == 0 ? chain_.before : 0) + std::exchange(one.last_segment, 0);
     one.before = Before::Recomputed;
     one.from = from;
     double inside =
@@ -152,8 +152,8 @@ class ChoiceSearch {
     }
     if (count_ == 0) one.kept += chain_.before;
     one.kept += chain_.has_head ? chain_.head : keeps_last || count_ == 0 ? chain_.output : 0;
-    if (chain_.has_head) meet(one, chain_.head_working + one.beside);
-    meet(one, one.beside);
+    if (chain_.has_head) meet(one, chain_.head_working + one.last_segment);
+    meet(one, one.last_segment);
     return one;
   }
 
@@ -173,6 +173,7 @@ class ChoiceSearch {
   void add_moved(const Beginning& one, ChainChoice& found) const {
     found.on_tier = chain_.first + one.position;
     found.memory.moved = one.moved;
+    found.memory.last_moved = one.last_segment;
     for (int end = found.on_tier; one.recomputes && end > chain_.first; --end)
       found.segments.push_back({end - 1, end, 1});
   }

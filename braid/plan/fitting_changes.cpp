@@ -87,7 +87,7 @@ struct Fitting {
   std::vector<std::string> overrides;
 };
 
-// Returns the change if the run fits with it. Replaces "auto" by the fastest policies that fit, in the override too.
+// Returns the change if the run fits with it. Replaces "auto" by the fastest policies that fit, in the overrides too.
 std::optional<Fitting> fitting(Candidate candidate, const RunSpec& given, int64_t limit,
                                const std::function<bool(const RunSpec&)>& is_legal) {
   std::optional<Prediction> prediction;
@@ -96,13 +96,12 @@ std::optional<Fitting> fitting(Candidate candidate, const RunSpec& given, int64_
     if (!found) return std::nullopt;
     prediction = found->prediction;
     const auto open = std::ranges::find(candidate.overrides, kRecompute);
-    const bool changes = open == candidate.overrides.end() || found->policies != given.memory.recompute;
-    if (!changes) return std::nullopt;
-    if (open != candidate.overrides.end()) {
-      *open += found->policies;
-      if (found->activation_blocks != spec::kAllBlocks) {
-        candidate.overrides.push_back(cat("memory.activation_blocks=", found->activation_blocks));
-      }
+    const bool is_open = open != candidate.overrides.end();
+    const bool moves_others = found->activation_blocks != given.memory.activation_blocks;
+    if (is_open && found->policies == given.memory.recompute && !moves_others) return std::nullopt;
+    if (is_open) *open += found->policies;
+    if (is_open && moves_others) {
+      candidate.overrides.push_back(cat("memory.activation_blocks=", found->activation_blocks));
     }
   } else if (is_legal(candidate.spec)) {
     prediction = nominal_prediction(candidate.spec);

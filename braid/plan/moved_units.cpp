@@ -88,8 +88,9 @@ GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const 
   const auto adding = [&](double unit, double freed) { return std::max(0.0, chunk_bytes(run, unit) - freed); };
   const double in_head = units.tied > 0 ? x.all_tokens + x.logits : 0, in_block = x.inner_sums > 0 ? x.activated : 0;
   bytes.in_head = bytes.at_begin + units.head + units.tied + adding(begin[0], in_head);
-  // Blocks on disk come as others go.
-  const double block = units.block, kept = is_resident(run.spec.memory.activations) ? kept_by_block(x, stage) : 0;
+  // Blocks on disk come as others go. The last three are where gradients wait.
+  const bool last_are_kept = stage.on_tier == 0 || stage.on_tier + 3 <= std::ssize(stage.order);
+  const double block = units.block, kept = last_are_kept ? kept_by_block(x, stage) : 0;
   bytes.in_block =
       (both ? units.tied : 0) + std::max({block + waiting[0] + third * waiting[1] + adding(waiting[0], in_block),
                                           2 * block + waiting[0] - kept + adding(block, in_block),

@@ -22,7 +22,10 @@ class Passing {
  public:
   // `moved`: the first blocks, which hold nothing while the others run.
   Passing(const RecomputeChain& chain, const MovedBlocks& moved)
-      : chain_(chain), at_(moved.count()), beside_(moved.of_last()), most_(std::max(chain.least, moved.most())) {}
+      : chain_(chain),
+        at_(moved.count()),
+        read_meanwhile_(moved.last_segment()),
+        most_(std::max(chain.least, moved.most())) {}
 
   // Adds the blocks up to `end`, whose graphs are kept.
   void keep(int end) {
@@ -32,7 +35,7 @@ class Passing {
       const bool at_border = at_ + 1 == end && (end < count() || !chain_.has_head);
       kept_ += block.kept + (at_ == 0 ? chain_.before : 0);
       meet(kept_ + output + (at_border ? block.at_border : block.working));
-      beside_ = 0;
+      read_meanwhile_ = 0;
     }
   }
 
@@ -44,7 +47,7 @@ class Passing {
       graph += chain_.blocks[at_].kept;
       meet(kept_ + graph + (at_ + 1 == end ? chain_.blocks[at_].at_border : chain_.blocks[at_].working));
     }
-    beside_ = 0;
+    read_meanwhile_ = 0;
   }
 
   ChainMemory end(bool keeps_last) {
@@ -59,11 +62,11 @@ class Passing {
   int count() const { return static_cast<int>(chain_.blocks.size()); }
   // Returns the stage's output, which is held while a graph up to `end` runs backward.
   double output_of(int end) const { return end == count() && !chain_.has_head ? chain_.output : 0; }
-  void meet(double bytes) { most_ = std::max(most_, bytes + beside_); }
+  void meet(double bytes) { most_ = std::max(most_, bytes + read_meanwhile_); }
 
   const RecomputeChain& chain_;
   int at_;
-  double beside_;  // the moved segment before the one that runs, which is read meanwhile
+  double read_meanwhile_;  // the moved segment before the one that runs
   double kept_ = 0, most_;
 };
 
@@ -82,11 +85,11 @@ MovedBlocks moved_blocks(const RecomputeChain& chain, const std::vector<spec::Re
 
 }  // namespace
 
-void MovedBlocks::add(double segment, double beside) {
-  most_ = std::max(most_, segment + of_last_ + beside);
+void MovedBlocks::add(double segment, double working) {
+  most_ = std::max(most_, segment + last_segment_ + working);
   bytes_ += segment;
   largest_ = std::max(largest_, segment);
-  of_last_ = segment;
+  last_segment_ = segment;
 }
 
 void MovedBlocks::keep() {
@@ -131,6 +134,7 @@ ChainMemory chain_memory(const RecomputeChain& chain, const std::vector<spec::Re
   passing.keep(count);
   ChainMemory memory = passing.end(end < count || count == 0);
   memory.moved = moved.bytes();
+  memory.last_moved = moved.last_segment();
   return memory;
 }
 

@@ -53,9 +53,10 @@ struct RecomputeChain {
 };
 
 struct ChainMemory {
-  double kept = 0;     // of a microbatch in flight
-  double working = 0;  // the most that its passes hold in addition to kept; may be negative
-  double moved = 0;    // of a microbatch: they move to a tier and back
+  double kept = 0;        // of a microbatch in flight
+  double working = 0;     // the most that its passes hold in addition to kept; may be negative
+  double moved = 0;       // of a microbatch: they move to a tier and back
+  double last_moved = 0;  // of these, the last segment's
 
   // Returns the peak with this number of microbatches in flight, that in backward included.
   double peak(int in_flight) const { return in_flight * kept + working; }
@@ -74,16 +75,16 @@ class MovedBlocks {
   void recompute(int end);
 
   int count() const { return count_; }
-  double bytes() const { return bytes_; }      // of a microbatch, on the tier
-  double of_last() const { return of_last_; }  // of the last segment
-  double most() const;                         // the most that a microbatch holds while these blocks run
+  double bytes() const { return bytes_; }                // of a microbatch, on the tier
+  double last_segment() const { return last_segment_; }  // bytes of the last segment
+  double most() const;                                   // the most that a microbatch holds while these blocks run
 
  private:
-  void add(double segment, double beside);
+  void add(double segment, double working);
 
   const RecomputeChain& chain_;
   int count_ = 0;
-  double bytes_ = 0, of_last_ = 0, largest_ = 0, most_ = 0;
+  double bytes_ = 0, last_segment_ = 0, largest_ = 0, most_ = 0;
   double forward_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iterator>
 #include <sstream>
 
@@ -56,6 +57,27 @@ TEST(FittingChanges, FitAndAreSortedByTime) {
       before = change.times;
     }
   }
+}
+
+// A run that says which blocks are on disk gets changes that say it too.
+TEST(FittingChanges, FitARunWithSomeBlocksOnDisk) {
+  const std::vector<std::string> given = {"memory.activations=disk", "memory.activation_blocks=1",
+                                          "train.dtype=float32"};
+  const RunSpec spec = run_spec(given);
+  int num_moving = 0;
+  for (const double fraction : {0.95, 0.9, 0.8, 0.7, 0.6}) {
+    const auto limit = static_cast<int64_t>(fraction * static_cast<double>(bytes_of(spec)));
+    for (const FittingChange& change : fitting_changes(spec, limit, 3, is_legal)) {
+      std::vector<std::string> overrides = words_of(change.overrides);
+      const auto says_blocks = [](const std::string& word) { return word.starts_with("memory.activation_blocks="); };
+      const bool moves = std::ranges::any_of(overrides, says_blocks);
+      overrides.insert(overrides.begin(), given.begin(), given.end());
+      if (moves) overrides.erase(overrides.begin() + 1), ++num_moving;
+      EXPECT_EQ(bytes_of(run_spec(overrides)), change.bytes) << change.overrides;
+      EXPECT_LE(change.bytes, limit) << change.overrides;
+    }
+  }
+  EXPECT_GT(num_moving, 0);
 }
 
 TEST(FittingChanges, EveryPartOfAChangeIsNeeded) {
