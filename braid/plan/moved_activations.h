@@ -9,7 +9,8 @@ namespace braid::plan {
 // The memory of a stage's activations. What the head keeps stays in memory.
 struct MovedActivations {
   ChainMemory memory;  // of a microbatch
-  double last = 0;     // bytes of the last block if it moves: backward finds it in memory where it follows the forward
+  // The others are 0 unless all blocks move.
+  double last = 0;     // bytes of the last block: backward finds it in memory where it follows the forward
   double forward = 0;  // the most that a block's forward holds in addition, less what the head will keep
 };
 // Returns zeros if all activations of the stage are resident.

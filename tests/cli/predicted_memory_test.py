@@ -51,7 +51,9 @@ LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  
 ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 SOME = [*ACTIVATIONS, 'memory.activation_blocks="2"']  # of four
-LAYOUTS += [[*ACTIVATIONS, "mesh.pipe=2", 'memory.activation_blocks="1,0"', 'memory.recompute="blocks:1,none"']]
+LAYOUTS += [[*ACTIVATIONS, "mesh.pipe=2", 'memory.activation_blocks="1,0"', 'memory.recompute="blocks:1,none"'],
+            [*ACTIVATIONS, "model.layers=8", "mesh.pipe=2", 'pipeline.schedule="looped-bfs"', "pipeline.chunks=2",
+             'memory.activation_blocks="2,2,0,0"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [[*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 CODED = ['optimizer.state_dtype="int8"']
@@ -72,7 +74,7 @@ if os.environ.get("BRAID_FULL"):
             ['train.dtype="bfloat16"', "train.batch=4"], ['train.reduction="reproducible"'],
             ["model.layers=1", "model.vocab=40000"])],
         *[[*SOME, *more] for more in (
-            [], LLAMA, GEMMA2, DISK, ["model.layers=8"], ['memory.recompute="blocks:2-3"'], ['memory.recompute="full"'],
+            [], LLAMA, GEMMA2, DISK, ["model.layers=8"], [*BOTH, "model.layers=8"], ['memory.recompute="blocks:2-3"'], ['memory.recompute="full"'],
             ['memory.recompute="blocks:0-1"'], ['memory.recompute="selective"'], ["model.dropout=0.1"], ["mesh.data=2", "sync.zero=3"],
             ["mesh.tensor=2"], ['train.dtype="bfloat16"', "train.batch=4"], ["model.layers=8", "mesh.pipe=2"],
             ["model.layers=8", "mesh.pipe=2", 'pipeline.schedule="gpipe"'], ["model.layers=8", "mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
