@@ -94,7 +94,7 @@ void ScratchFile::complete_one() {
   } else {
     advance(*found, static_cast<size_t>(completion.result));
     if (failure_.empty() && found->done < found->memory.size()) return submit_rest(*found);
-    if (failure_.empty()) finish(*found, completion.seen);
+    if (failure_.empty()) finish(*found, completion.ended);
   }
   under_way_.erase(found);
 }

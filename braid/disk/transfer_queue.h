@@ -25,7 +25,7 @@ struct Completion {
   int64_t result = 0;  // bytes transferred, which may be fewer than asked for, or -errno
   // When the transfer ended, in seconds of now_seconds(). Threads know it. io_uring only tells that it has ended: then
   // this is the time of the first call of the queue that finds it so.
-  double seen = 0;
+  double ended = 0;
 };
 
 // One thread at a time calls. REQUIRES: no transfer is under way at the end.

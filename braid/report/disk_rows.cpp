@@ -19,6 +19,7 @@ using schedule::DiskDirection;
 using schedule::DiskTransfer;
 
 constexpr double kLabelledDiskRow = 10;  // pixels; lower rows have no name
+constexpr double kThinnestBar = 0.5;     // pixels
 
 std::string tooltip(const DiskTransfer& bar) {
   const double seconds = bar.end - bar.begin;
@@ -49,8 +50,8 @@ std::string disk_row(DiskDirection direction, const std::vector<DiskTransfer>& b
   const double part = height / std::max(1.0, static_cast<double>(contents.size()));
   for (const DiskTransfer& bar : bars) {
     const auto place = std::distance(contents.begin(), contents.find(bar.content));
-    const double width = std::max(area.pixels_per_time * (bar.end - bar.begin), area.gap / 2);
     const double x = area.left + area.pixels_per_time * (bar.begin - area.origin);
+    const double width = std::max(area.pixels_per_time * (bar.end - bar.begin), kThinnestBar);
     drawn += rect(style_of(bar.content), {x, top + static_cast<double>(place) * part, width, part},
                   cat("<title>", escaped(tooltip(bar)), "</title>"));
   }

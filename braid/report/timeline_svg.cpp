@@ -156,7 +156,7 @@ class TimelinePicture {
     const double rows = top + kTitle - 8, bottom = rows + num_rows * pitch;
     axis(rows, bottom);
     const schedule::Interval extent = timeline.extent();
-    const double begin = x_of(timeline.first_begin() - extent.begin);
+    const double begin = timeline.makespan() > 0 ? x_of(timeline.first_begin() - extent.begin) : kNamesWidth;
     const Panel shape{pitch, extent, {begin, begin + kPlot / longest_ * timeline.makespan()}};
     double y = rows;
     for (int rank = 0; rank < ranks; ++rank) y = rows_of(timeline, rank, y, shape);
@@ -181,7 +181,7 @@ class TimelinePicture {
     if (on_disk.empty()) return y;
     for (const schedule::DiskTransfer& transfer : on_disk) on_disk_.insert(transfer.content);
     const double width = x_of(extent.end - extent.begin) - kNamesWidth;
-    const double gap = std::max(1.0, 0.5 * static_cast<double>(timeline.ranks.size()));  // bounds the number of bars
+    const double gap = std::max(1.0, timeline.ranks.size() / 16.0);  // bounds the number of bars
     body_ += disk_rows(on_disk, {kNamesWidth, y, width, kDiskRow * pitch, extent.begin, kPlot / longest_, gap});
     return y + kDiskRows * pitch;
   }

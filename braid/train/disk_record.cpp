@@ -17,9 +17,14 @@ schedule::DiskContent content_of(param::MemoryCategory category) {
       return schedule::DiskContent::Gradients;
     case param::MemoryCategory::Activations:
       return schedule::DiskContent::Activations;
-    default:
-      return schedule::DiskContent::Optimizer;
+    case param::MemoryCategory::Optimizer:
+    case param::MemoryCategory::Communication:
+    case param::MemoryCategory::Servers:
+    case param::MemoryCategory::Snapshots:
+    case param::MemoryCategory::Other:
+      break;
   }
+  return schedule::DiskContent::Optimizer;
 }
 
 }  // namespace

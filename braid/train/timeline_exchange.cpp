@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "braid/comm/agree.h"
 #include "braid/comm/op_name.h"
@@ -85,11 +87,30 @@ double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>&
   return end > begin ? 1 - busiest / (end - begin) : 0;
 }
 
+std::vector<schedule::DiskTransfer> at_most(size_t most, const std::vector<schedule::DiskTransfer>& transfers) {
+  const size_t times = (transfers.size() + most - 1) / std::max<size_t>(most, 1);
+  if (times <= 1) return transfers;
+  std::vector<schedule::DiskTransfer> joined;
+  std::map<std::pair<schedule::DiskDirection, schedule::DiskContent>, std::pair<size_t, size_t>> open;  // place, count
+  for (const schedule::DiskTransfer& transfer : transfers) {
+    auto& [place, count] = open[{transfer.direction, transfer.content}];
+    if (count++ % times == 0) {
+      place = joined.size();
+      joined.push_back(transfer);
+      continue;
+    }
+    joined[place].bytes += transfer.bytes;
+    joined[place].end = std::max(joined[place].end, transfer.end);
+  }
+  return joined;
+}
+
 schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& spans,
                                      const std::vector<schedule::DiskTransfer>& transfers, Communicator& world) {
   schedule::Timeline timeline;
   timeline.ranks = comm::gather(world, "spans of a step", spans);
-  timeline.disk = comm::gather(world, "disk transfers of a step", transfers);
+  timeline.disk = comm::gather(world, "disk transfers of a step",
+                               at_most(kMostTransfers / static_cast<size_t>(world.size()), transfers));
   start_at_zero(timeline);
   return timeline;
 }

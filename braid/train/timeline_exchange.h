@@ -28,7 +28,15 @@ std::vector<BusyRow> finish_gathering(RowsInFlight& rows);
 // Returns 1 - largest busy / (last end - first begin) over `ranks`; 0 if they have no spans.
 double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks);
 
-// Returns the spans and disk transfers of all ranks, in seconds since the first of them began. Collective.
+// The most disk transfers of all ranks that a run returns (launch/hosts_launcher.h bounds their bytes).
+inline constexpr size_t kMostTransfers = 1'000'000;
+
+// Returns the transfers, or at most `most` for each direction and content with the same sum of bytes: neighbours of a
+// kind are joined, from the first begin to the last end.
+std::vector<schedule::DiskTransfer> at_most(size_t most, const std::vector<schedule::DiskTransfer>& transfers);
+
+// Returns the spans and disk transfers of all ranks, in seconds since the first of them began; transfers at_most()
+// kMostTransfers. Collective.
 schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& spans,
                                      const std::vector<schedule::DiskTransfer>& transfers, Communicator& world);
 

@@ -7,12 +7,12 @@ import unittest
 from braid_binary import BINARY
 from tiny_run import TinyRun
 
-STEPS = ["train.steps=4", "train.save_every=0", "train.eval_every=0", "train.overwrite=true", 'train.reduction="reproducible"',
+STEPS = ["train.save_every=0", "train.eval_every=0", "train.overwrite=true", 'train.reduction="reproducible"',
          f'memory.paths=["{pathlib.Path(BINARY).parent}"]']
-SMALL = ["model.layers=8", "model.heads=4", "model.width=192", "model.context=64", "train.batch=4", "train.microbatch=2",
-         "memory.chunk_mb=0.25"]
-GPT2_774M = ["model.layers=36", "model.heads=20", "model.width=1280", "model.context=256", "model.vocab=50257", "train.batch=1",
-             "train.microbatch=1", 'train.dtype="bfloat16"', "train.threads=2"]
+SMALL = ["train.steps=4", "model.layers=8", "model.heads=4", "model.width=192", "model.context=64", "train.batch=4",
+         "train.microbatch=2", "memory.chunk_mb=0.25"]
+GPT2_774M = ["train.steps=3", "model.layers=36", "model.heads=20", "model.width=1280", "model.context=256", "model.vocab=50257",
+             "train.batch=1", "train.microbatch=1", 'train.dtype="bfloat16"', "train.threads=2"]
 
 
 class LimitedMemory(TinyRun):

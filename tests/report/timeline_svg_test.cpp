@@ -104,6 +104,15 @@ schedule::Timeline with_disk(double origin) {
   return timeline;
 }
 
+TEST(TimelineSvg, ShortTransfersOfManyRanksAreThin) {
+  schedule::Timeline timeline;
+  timeline.ranks.assign(64, {{{Op::Forward, 0, 0}, 0, 10}});
+  timeline.disk.assign(64, {{schedule::DiskDirection::Read, schedule::DiskContent::Optimizer, 4096, 9.999, 10}});
+  const std::vector<Box> bars = boxes(timeline_svg({{"many", timeline}}), "ds");
+  ASSERT_EQ(bars.size(), 64u);
+  for (const Box& bar : bars) EXPECT_LE(bar.width, 1);
+}
+
 TEST(TimelineSvg, ReadsAndWritesOfARankAreUnderIt) {
   const std::string svg = timeline_svg({{"measured", with_disk(5)}, {"ideal", two_ranks(0, 1)}});
   EXPECT_EQ(occurrences(svg, ">read<"), 1u);

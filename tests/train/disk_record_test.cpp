@@ -11,6 +11,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
+#include "braid/train/timeline_exchange.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
@@ -137,6 +138,23 @@ TEST_F(DiskRecordTest, IsEmptyWithoutADisk) {
     EXPECT_TRUE(trainer.on_disk().transfers().empty());
     EXPECT_TRUE(trainer.timeline().disk.at(0).empty());
   });
+}
+
+// 0 to 9 of one kind, in which a transfer of another kind lies.
+TEST(Transfers, AreJoinedBeyondANumber) {
+  std::vector<DiskTransfer> all;
+  for (int i = 0; i < 10; ++i) {
+    all.push_back({DiskDirection::Read, DiskContent::Optimizer, 100, i + 0.0, i + 0.5});
+    if (i == 4) all.push_back({DiskDirection::Write, DiskContent::Gradients, 7, 4.25, 4.75});
+  }
+  EXPECT_EQ(at_most(11, all).size(), 11);
+  const std::vector<DiskTransfer> joined = at_most(4, all);  // by three
+  ASSERT_EQ(joined.size(), 5);
+  EXPECT_EQ(bytes_of(joined), bytes_of(all));
+  EXPECT_EQ(joined[0].bytes, 300);
+  EXPECT_EQ(joined[0].begin, 0);
+  EXPECT_EQ(joined[0].end, 2.5);
+  EXPECT_EQ(joined[2].content, DiskContent::Gradients);
 }
 
 }  // namespace
