@@ -47,7 +47,7 @@ class FaultyQueue final : public TransferQueue {
     const auto result = results_.find(numbers_.at(completion.id));
     if (result != results_.end()) completion.result = result->second;
     const auto seen = seen_.find(numbers_.at(completion.id));
-    if (seen != seen_.end()) completion.seen = seen->second;
+    if (seen != seen_.end()) completion.ended = seen->second;
     return completion;
   }
 
