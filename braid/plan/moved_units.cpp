@@ -63,7 +63,7 @@ Waiting waiting_at_begin(const PlannedRun& run, const RankShare& share, const Un
 
 // The gradients in memory at the fullest moments of a stage.
 struct GradientBytes {
-  double at_begin = 0, in_head = 0, in_block = 0;
+  double at_begin = 0, in_head = 0, in_block = 0, in_first = 0;
 };
 
 // Returns the bytes of the chunks by which a unit is added to its sum on disk.
@@ -95,6 +95,7 @@ GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const 
       (both ? units.tied : 0) + std::max({block + waiting[0] + third * waiting[1] + adding(waiting[0], in_block),
                                           2 * block + waiting[0] - kept + adding(block, in_block),
                                           3 * block - 2 * kept + adding(block, in_block)});
+  bytes.in_first = (both ? units.tied : 0) + std::min(3.0, std::ceil(stage.blocks)) * block + adding(block, in_block);
   return bytes;
 }
 
@@ -127,10 +128,16 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of
                             next + (splits ? gradients.at_begin : gradients.in_block);
     const double in_head = working.in_head + weights.head + weights.tied + weights.block +
                            (splits ? gradients.at_begin : gradients.in_head);
+    // The first block, with the embedding next: the activations of the others are gone, the last gradients wait.
+    const double gone = std::min(stage.blocks - 1, stage.blocks - stage.on_tier) * kept_by_block(x, stage);
+    const bool ends_in_table = stage.embedding && !splits && x.embedding_runs_backward;
+    const double in_first =
+        ends_in_table ? working.in_block - gone + weights.block + weights.embedding + weights.tied + gradients.in_first
+                      : 0;
     const double in_weight_pass = splits ? std::max(gradients.in_block, stage.head ? gradients.in_head : 0) : 0;
     const double forward = moved_activations(run, x, stage).forward;
     const double in_forward = forward > 0 ? forward + 2 * weights.block + gradients.at_begin : 0;
-    const double fullest = std::max({in_block, stage.head ? in_head : 0, in_weight_pass, in_forward});
+    const double fullest = std::max({in_block, stage.head ? in_head : 0, in_first, in_weight_pass, in_forward});
     most = std::max(most, fullest - std::max({working.in_block, working.in_head, forward}));
   }
   return most;
