@@ -151,8 +151,9 @@ void try_options(std::vector<StagesOfRank> ranks, const Prediction& none, int64_
   }
 }
 
-void try_fixed(const std::vector<int>& num_blocks, Tried& tried) {
-  for (const char* blocks : {kNoBlocks, spec::kAllBlocks}) {
+// Tries the words for all stages, with each of `on_tier` as memory.activation_blocks.
+void try_fixed(const std::vector<int>& num_blocks, const std::vector<const char*>& on_tier, Tried& tried) {
+  for (const char* blocks : on_tier) {
     tried.add("none", blocks);
     tried.add("selective", blocks);
     for (int size = 1; size <= std::ranges::max(num_blocks); ++size) tried.add(cat("every:", size), blocks);
@@ -179,7 +180,10 @@ std::optional<RecomputePlan> fastest_recompute(const RunSpec& spec, int64_t limi
   // Buffers of gathered weights depend on the blocks that run together, and times of a tier on what else moves.
   const bool gathers = spec.sync.zero == 3 || !is_resident(spec.memory.parameters);
   const bool are_exact = !gathers && !may_move && !has_several && !spec::traits_of(spec.pipeline)->splits_backward;
-  if (!are_exact || !tried.fits()) try_fixed(spec::stage_blocks(spec, spec::num_stages(spec)), tried);
+  if (!are_exact || !tried.fits()) {
+    const auto on_tier = may_move ? std::vector{kNoBlocks, spec::kAllBlocks} : std::vector{spec::kAllBlocks};
+    try_fixed(spec::stage_blocks(spec, spec::num_stages(spec)), on_tier, tried);
+  }
   return tried.best();
 }
 
