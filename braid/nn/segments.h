@@ -108,7 +108,8 @@ class Segments {
 
   void set_hooks(BlockHooks hooks) { hooks_ = std::move(hooks); }
   // From now on, what forward keeps of segments that end by block `end` is in `space` until backward. Backward reads a
-  // segment while the one after it runs.
+  // segment while the one after it runs. Stages of a rank share a space: one that keeps nothing there (`end` is 0)
+  // frees the copies of the others, too.
   void keep_in(std::shared_ptr<param::SwapSpace> space, int end) {
     space_ = std::move(space);
     end_in_space_ = end;

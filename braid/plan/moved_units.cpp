@@ -88,7 +88,8 @@ GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const 
   const auto adding = [&](double unit, double freed) { return std::max(0.0, chunk_bytes(run, unit) - freed); };
   const double in_head = units.tied > 0 ? x.all_tokens + x.logits : 0, in_block = x.inner_sums > 0 ? x.activated : 0;
   bytes.in_head = bytes.at_begin + units.head + units.tied + adding(begin[0], in_head);
-  // Blocks on disk come as others go. The last three are where gradients wait.
+  // Gradients of up to three blocks wait to be written. Meanwhile backward frees the activations of the last blocks,
+  // unless these are on disk.
   const bool last_are_kept = stage.on_tier == 0 || stage.on_tier + 3 <= std::ssize(stage.order);
   const double block = units.block, kept = last_are_kept ? kept_by_block(x, stage) : 0;
   bytes.in_block =
@@ -128,11 +129,11 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of
                             next + (splits ? gradients.at_begin : gradients.in_block);
     const double in_head = working.in_head + weights.head + weights.tied + weights.block +
                            (splits ? gradients.at_begin : gradients.in_head);
-    // The first block, with the embedding next: the activations of the others are gone, the last gradients wait.
-    const double gone = std::min(stage.blocks - 1, stage.blocks - stage.on_tier) * kept_by_block(x, stage);
+    // While the first block runs backward, the embedding is read. The activations of the other blocks are freed.
+    const double freed = std::min(stage.blocks - 1, stage.blocks - stage.on_tier) * kept_by_block(x, stage);
     const bool ends_in_table = stage.embedding && !splits && x.embedding_runs_backward;
     const double in_first =
-        ends_in_table ? working.in_block - gone + weights.block + weights.embedding + weights.tied + gradients.in_first
+        ends_in_table ? working.in_block - freed + weights.block + weights.embedding + weights.tied + gradients.in_first
                       : 0;
     const double in_weight_pass = splits ? std::max(gradients.in_block, stage.head ? gradients.in_head : 0) : 0;
     const double forward = moved_activations(run, x, stage).forward;

@@ -215,7 +215,6 @@ void RankModel::build(const RunSpec& spec, int index) {
   if (store_->shards_parameters() || on_tier > 0) plan = nn::block_by_block(plan);
   const int last = last_in_backward(index);
   stage.segments = std::make_unique<nn::Segments>(stage.blocks, nn::cut_before(plan, last), *stage.weight_grads, last);
-  // A stage that moves nothing frees the copies of the others, too.
   if (activations_) stage.segments->keep_in(activations_, on_tier > 0 ? embedding + on_tier : 0);
 }
 
