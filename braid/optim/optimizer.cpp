@@ -1,6 +1,7 @@
 // The code that all optimizers share, and the choice of the optimizer.
 #include "braid/optim/optimizer.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ class ElementOptimizer final : public Optimizer {
     begun_ = step;
     return true;
   }
-  void advance(int64_t offset) override { pass_.advance(offset); }
+  void advance(int64_t offset) override { pass_.advance(num_owned_before(offset)); }
   void withdraw() override {
     if (!begun_ || !speculates()) return;
     pass_.finish();
@@ -35,6 +36,14 @@ class ElementOptimizer final : public Optimizer {
 
  private:
   std::vector<OptimizerState> zero_states() const override { return pass_.zero_states(); }
+  // Returns the place in the states of the first element from `offset` of the flat buffers on that this rank owns.
+  int64_t num_owned_before(int64_t offset) const {
+    int64_t count = 0;
+    for (const param::OwnedRange& range : store_.owned()) {
+      count += std::clamp(offset - range.begin, int64_t{0}, range.end - range.begin);
+    }
+    return count;
+  }
   bool speculates() const { return store_.disk()->copies() == param::Copies::Two; }
   void run_again(const OptimizerStep& step, PassMode mode) {
     pass_.begin(step, num_steps(), states(), mode);

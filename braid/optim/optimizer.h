@@ -56,8 +56,8 @@ class Optimizer {
   // If the optimizer's states are on a disk, a step may be made in parts while gradients become final: begin(), any
   // number of advance(), then step() with the same OptimizerStep. begin() returns false, and nothing was done, if the
   // optimizer does not do that. The caller of advance() promises that the gradients of all elements of the flat buffers
-  // from `offset` on are final, and that no pass of the step reads their data any more. All throw RunError if the disk
-  // fails. REQUIRES: the store is not sharded over ranks.
+  // from `offset` on are final where this rank owns them, and that no pass of the step reads their data any more. All
+  // throw RunError if the disk fails.
   //
   // If the disk has two copies (param::Copies), the parts are speculative: step() with another OptimizerStep first
   // undoes them, and withdraw() ends the step with nothing changed. The bits are those of step() alone.

@@ -5,8 +5,7 @@
 
 namespace braid::spec {
 
-// Returns true if optimizer states are on disk, and the gradients that a rank computes are final: it has the only copy
-// of its parameters.
+// Returns true if optimizer states are on disk, and gradients become final during backward: replicas sum them then.
 bool updates_early(const RunSpec& spec);
 
 // Returns true if the run updates early and its updates depend on the gradient norm, which is known after backward.

@@ -142,6 +142,16 @@ void BucketSums::finish() {
   order_.begin_step();
 }
 
+// Buckets are in descending order. Those that were launched in another order count once all before them are final.
+int64_t BucketSums::final_from() const {
+  size_t bucket = 0;
+  while (bucket < order_.num_taken() && order_.order()[bucket] == static_cast<int>(bucket) &&
+         reducer_->is_final(static_cast<int>(bucket))) {
+    ++bucket;
+  }
+  return bucket < plan_.buckets.size() ? plan_.buckets[bucket].end : 0;
+}
+
 // All ranks take rank 0's order. Its few bytes are broadcast once and are not gradients, so they are not counted.
 void BucketSums::learn_order() {
   order_is_learnt_ = true;

@@ -49,6 +49,8 @@ class LaunchOrder {
   std::optional<int> take();
 
   const std::vector<int>& order() const { return order_; }
+  // Returns the number of buckets of order() that were taken in this step.
+  size_t num_taken() const { return next_; }
   // Returns the buckets of this step in the order in which they became complete on this rank.
   const std::vector<int>& seen() const { return seen_; }
   // Sets the order from the next step on. `order` is a permutation of the buckets, the same on all ranks.
@@ -76,6 +78,8 @@ class BucketSums {
   void launch_all();
   // Collective. Blocks until all buckets hold sums, and begins the next step. REQUIRES: launch_all() was called.
   void finish();
+  // As GradientSync::final_from(), for the parameters of the plan.
+  int64_t final_from() const;
 
   Communicator& group() const { return group_; }
   GradReducer& reducer() const { return *reducer_; }

@@ -76,6 +76,12 @@ void BucketedAllReduce::finish() {
   choose_ways();
 }
 
+int64_t BucketedAllReduce::final_from() const {
+  int64_t from = 0;
+  for (const auto& sums : sums_) from = std::max(from, sums->final_from());
+  return from;
+}
+
 int64_t BucketedAllReduce::bytes_sent() const {
   int64_t bytes = bytes_of_ties_;
   for (const auto& sums : sums_) bytes += sums->reducer().bytes_sent();

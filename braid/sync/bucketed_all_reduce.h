@@ -47,6 +47,7 @@ class BucketedAllReduce final : public Replication {
   void ready(const param::Parameter& param) override;
   void flush() override;
   void finish() override;
+  int64_t final_from() const override;
   int64_t bytes_sent() const override;
   bool measures_steps() const override { return !tuner_.done(); }
   // Returns the reducers' state; its names begin with kReducerState.

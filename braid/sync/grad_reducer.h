@@ -61,6 +61,8 @@ class GradReducer {
   virtual void advance(int /*bucket*/) {}
   // Blocks until the bucket's elements are their sum over the ranks, or the approximation of it that compression gives.
   virtual void finish(int bucket) = 0;
+  // Returns true if the elements of a bucket that was started are the sum already, before finish().
+  virtual bool is_final(int /*bucket*/) const { return false; }
   // Returns the bytes that this rank has sent, counted as in ring_bytes.h.
   virtual int64_t bytes_sent() const = 0;
   // Returns views of the state. REQUIRES: plan() was called.
@@ -77,6 +79,7 @@ class PlainReducer final : public GradReducer {
   void plan(const GradLayout& layout) override;
   void start(int bucket, const at::Tensor& grads) override;
   void finish(int bucket) override;
+  bool is_final(int bucket) const override { return works_[bucket].done(); }
   int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:

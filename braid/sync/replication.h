@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,9 @@ class GradientSync {
   // Blocks until the gradients that this rank's optimizer reads are final: summed over the replicas, with tied uses
   // added.
   virtual void finish() = 0;
+  // Returns the offset of the flat buffers from which on this rank's gradients are final before finish(), except those
+  // of parameters with several uses. Replicas may get different answers.
+  virtual int64_t final_from() const { return std::numeric_limits<int64_t>::max(); }
   // Returns which replicas contribute to the current step's gradients.
   virtual GradientsOf gradients() const { return GradientsOf::AllReplicas; }
   // Returns the bytes that this rank's collectives have sent since construction, gradients and all else, as the ring

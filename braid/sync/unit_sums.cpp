@@ -18,6 +18,7 @@ UnitSums::UnitSums(param::ParamStore& store, param::UnitSink& sink, ReplicaGroup
   }
   for (size_t unit = 0; unit < store.units().size(); ++unit) {
     names_.push_back(name_of_unit("gradients", store, unit));
+    num_missing_.push_back(store.units()[unit].num_params);
   }
   sink.on_unit = [this](int unit, int place, const at::Tensor& gradient) { take(unit, place, gradient); };
 }
@@ -52,7 +53,19 @@ void UnitSums::land() {
 }
 
 void UnitSums::ready(const param::Parameter& param) {
-  while (!in_flight_.empty() && in_flight_.front().unit != store_.unit_of(param)) land();
+  const int unit = store_.unit_of(param);
+  --num_missing_[static_cast<size_t>(unit)];
+  while (!in_flight_.empty() && in_flight_.front().unit != unit) land();
+}
+
+int64_t UnitSums::final_from() const {
+  size_t unit = store_.units().size();
+  const auto is_final = [this](size_t u) {
+    const auto is_of_unit = [u](const InFlight& sum) { return sum.unit == static_cast<int>(u); };
+    return num_missing_[u] == 0 && std::ranges::none_of(in_flight_, is_of_unit);
+  };
+  while (unit > 0 && is_final(unit - 1)) --unit;
+  return unit > 0 ? store_.units()[unit - 1].end : 0;
 }
 
 void UnitSums::finish() {
@@ -63,6 +76,7 @@ void UnitSums::finish() {
   }
   add_copies();
   begun_.clear();
+  for (size_t unit = 0; unit < store_.units().size(); ++unit) num_missing_[unit] = store_.units()[unit].num_params;
 }
 
 // All-reduces this rank's shards over the copies: those on disk one after the other.

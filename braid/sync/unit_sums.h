@@ -26,6 +26,8 @@ class UnitSums {
   void ready(const param::Parameter& param);
   // Ends all sums of the step, over copies too.
   void finish();
+  // As GradientSync::final_from(). REQUIRES: there are no copies.
+  int64_t final_from() const;
 
   int64_t bytes_sent() const { return bytes_sent_; }
 
@@ -48,6 +50,7 @@ class UnitSums {
   std::deque<InFlight> in_flight_;
   std::set<std::pair<int, int>> begun_;  // the sums of this step that have a first microbatch, by unit and place
   std::vector<comm::OpName> names_;      // by unit: of the sums
+  std::vector<int> num_missing_;         // by unit: parameters that are not ready yet
   int64_t bytes_sent_ = 0;
 };
 

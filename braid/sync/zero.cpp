@@ -130,6 +130,14 @@ void Zero::updated() {
   for (Work& work : works) work.order_before(groups_.shards.queue());
 }
 
+int64_t Zero::final_from() const {
+  if (groups_.copies.size() > 1) return Replication::final_from();
+  if (sums_) return sums_->final_from();
+  size_t piece = 0;
+  while (piece < next_ && pieces_[piece].work.done()) ++piece;
+  return piece < pieces_.size() ? pieces_[piece].end : 0;
+}
+
 int64_t Zero::bytes_sent() const {
   return bytes_sent_ + (gatherer_ ? gatherer_->bytes_sent() : 0) + (sums_ ? sums_->bytes_sent() : 0);
 }

@@ -56,6 +56,7 @@ class Zero final : public Replication {
   void ready(const param::Parameter& param) override;
   void flush() override;
   void finish() override;
+  int64_t final_from() const override;
   void updated() override;
   int64_t bytes_sent() const override;
 

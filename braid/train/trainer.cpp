@@ -92,7 +92,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, const RunWorld
   }
   for (const std::string& note : model_->disk_notes()) choices_.push_back(note);
   if (spec::updates_early(spec_) && model_->params().disk()) {
-    early_update_ = std::make_unique<EarlyUpdate>(*model_, *optimizer_, spec_.optimizer.clip_norm);
+    early_update_ = std::make_unique<EarlyUpdate>(*model_, *replication_, *optimizer_, spec_.optimizer.clip_norm);
     model_->sink().on_ready = [this, report = model_->sink().on_ready](const param::Parameter& param) {
       report(param);
       early_update_->ready(param);
