@@ -2,10 +2,11 @@
 // moved than one reading and one writing of each state in a step.
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <mutex>
 
 #include "braid/base/errors.h"
 #include "braid/disk/aligned_buffer.h"
@@ -153,16 +154,19 @@ TEST_F(DiskOptimizer, HasTheBitsOfStatesInMemoryWhereItUpdatesReplicasDuringBack
 
 // Returns the fewest bytes that a rank has written when backward reaches the first layer.
 int64_t written_at_the_first_layer(const RunSpec& spec) {
-  std::atomic<int64_t> fewest = std::numeric_limits<int64_t>::max();
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  std::mutex lock;
   on_every_rank(spec, [&](Trainer& trainer) {
     disk::Disk& disk = trainer.model().params().disk()->disk();
     auto& sink = trainer.model().sink();
     sink.on_ready = [&, report = sink.on_ready](const param::Parameter& param) {
       const bool is_first = param.name == "wpe.weight";
-      if (is_first) trainer.model().groups().replicas().replicas.barrier();  // all gradients before it are on their way
+      // All other gradients of all replicas are on their way.
+      if (is_first) trainer.model().groups().replicas().replicas.barrier().wait_host();
       report(param);
       disk.wait_all();
-      if (is_first) fewest = std::min<int64_t>(fewest, disk.bytes_written());
+      const std::scoped_lock hold(lock);
+      if (is_first) fewest = std::min(fewest, disk.bytes_written());
     };
     trainer.step();
   });
