@@ -96,9 +96,7 @@ void ElementPass::open_disk(std::span<const OptimizerState> states) {
   param::DiskTensors& disk = *store_.disk();
   const bool undoes = disk.copies() == param::Copies::Two;
   const auto like = [&](const at::Tensor& flat) {
-    const bool is_backup = !disk.has(flat);
-    const auto category = is_backup ? param::MemoryCategory::Parameters : disk.category_at(disk.offset(flat));
-    return disk.empty(flat.numel(), flat.scalar_type(), category);
+    return disk.empty(flat.numel(), flat.scalar_type(), disk.category_at(disk.offset(flat)));
   };
   const auto add = [&](const at::Tensor& flat, Access access, int64_t elements_of_slice = param::ParamStore::kAlign) {
     if (!store_.is_on_disk(flat)) return;
@@ -110,7 +108,10 @@ void ElementPass::open_disk(std::span<const OptimizerState> states) {
     if (state.scales.defined()) add(state.scales, Access::Update, param::ParamStore::kAlign / kStateBlock);
   }
   add(store_.flat_master(), Access::Update);
-  if (backs_up()) add(like(store_.flat_master()), Access::Backup);
+  if (backs_up()) {
+    const at::ScalarType type = store_.flat_master().scalar_type();
+    add(disk.empty(store_.num_owned(), type, param::MemoryCategory::Parameters), Access::Backup);
+  }
   add(store_.flat_grads(), Access::Read);
   if (!store_.flat_data().is_same(store_.flat_master())) add(store_.flat_data(), Access::Write);
   on_disk_ = std::make_unique<ChunkedPass>(*store_.disk(), store_.num_owned(), std::move(tensors));

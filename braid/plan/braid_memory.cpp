@@ -208,7 +208,10 @@ WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& x, c
   double block = load.blocks > skipped ? block_working_bytes(run, x, last) : 0;
   if (output_stays(run, x, load)) block += x.hidden;
   if (skipped > 0) block = std::max(block, forward_bytes(x, load) - kept_bytes(x, load) + in_head);
-  return {.in_block = std::max(block - in_head, 0.0), .in_head = of_head, .at_end = waiting_at_end(run, x, load)};
+  return {.in_block = std::max(block - in_head, 0.0),
+          .in_head = of_head,
+          .at_end = waiting_at_end(run, x, load),
+          .unused = std::max(in_head - block, 0.0)};
 }
 
 double working_most_bytes(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {

@@ -114,6 +114,7 @@ double weight_working_bytes(const PlannedRun& run, const ActivationBytes& tensor
 // The same while a block is in backward, while the head runs, and at the end of a separate pass of input gradients.
 struct WorkingBytes {
   double in_block = 0, in_head = 0, at_end = 0;
+  double unused = 0;  // what the head kept, and is freed, beyond the bytes that a block then holds
 };
 WorkingBytes working_bytes_at(const PlannedRun& run, const ActivationBytes& tensors, const StageLoad& load);
 

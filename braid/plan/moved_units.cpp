@@ -120,7 +120,8 @@ double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of
   for (const StageLoad& stage : run.layout.stages) {
     if ((stage.embedding && !share.embedding) || (stage.head && !share.head)) continue;
     WorkingBytes working = working_bytes_at(run, x, stage);
-    working.in_block = std::max(working.in_block, working.at_end);
+    working.in_block -= working.unused;
+    if (schedule.splits_backward) working.in_block = std::max(working.in_block, working.at_end);
     const GradientBytes gradients = gradients_of(run, share, x, stage);
     const int at_once = most_at_once(stage);
     const bool has_next = at_once < stage.blocks;

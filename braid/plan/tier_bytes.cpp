@@ -56,7 +56,8 @@ double backup_bytes(const RunSpec& spec, const StateBytes& held) {
   const bool rounded = held.weights < held.gradients;
   const bool opens_disk = held.optimizer > 0 || spec.memory.gradients == Tier::Disk;
   const bool backs_up = opens_disk && !rounded && spec.memory.parameters != Tier::Disk;
-  return spec::speculates(spec) && backs_up ? held.weights : 0;
+  const double updated = spec.sync.zero == 3 ? held.weights : held.weights / spec::num_shards(spec);
+  return spec::speculates(spec) && backs_up ? updated : 0;
 }
 
 }  // namespace braid::plan

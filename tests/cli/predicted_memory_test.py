@@ -47,7 +47,8 @@ LAYOUTS += [DISK, [*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bf
 LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "mesh.pipe=2", "checkpoint.async=true"]]
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
-LAYOUTS += [[*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  # some parameters stay
+TABLE = ["model.vocab=16384", "model.width=384", "train.batch=1", "train.microbatch=1"]  # 3.6 times as large as a block, few tokens
+LAYOUTS += [[*BOTH, *TABLE], [*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  # some parameters stay
 ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 SOME = [*ACTIVATIONS, 'memory.activation_blocks="2"']  # of four
