@@ -47,7 +47,9 @@ double bytes_on(Tier tier, const RunSpec& run, const StateBytes& held) {
   const MemorySpec& spec = run.memory;
   const double states = spec.optimizer == tier ? held.optimizer : 0;
   const double weights = spec.parameters == tier ? held.weights : 0;
-  const double old = tier == Tier::Disk && spec::speculates(run) ? states + weights + backup_bytes(run, held) : 0;
+  const int updated_by = run.sync.zero == 3 ? 1 : spec::num_shards(run);  // ranks that update parts of held.weights
+  const double backup = backup_bytes(run, held) / updated_by;
+  const double old = tier == Tier::Disk && spec::speculates(run) ? states + weights + backup : 0;
   return states + weights + old + (spec.gradients == tier ? held.gradients : 0) +
          (spec.parameters == tier ? held.frozen : 0);
 }
@@ -56,8 +58,7 @@ double backup_bytes(const RunSpec& spec, const StateBytes& held) {
   const bool rounded = held.weights < held.gradients;
   const bool opens_disk = held.optimizer > 0 || spec.memory.gradients == Tier::Disk;
   const bool backs_up = opens_disk && !rounded && spec.memory.parameters != Tier::Disk;
-  const double updated = spec.sync.zero == 3 ? held.weights : held.weights / spec::num_shards(spec);
-  return spec::speculates(spec) && backs_up ? updated : 0;
+  return spec::speculates(spec) && backs_up ? held.weights : 0;
 }
 
 }  // namespace braid::plan
