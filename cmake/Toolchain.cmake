@@ -4,6 +4,11 @@ set(cxx_only $<COMPILE_LANGUAGE:CXX>)
 add_compile_options($<${cxx_only}:-Wall> $<${cxx_only}:-Wextra> $<${cxx_only}:-Wno-unused-parameter>
   $<${cxx_only}:-Wno-missing-field-initializers> $<${cxx_only}:-fno-math-errno> $<${cxx_only}:-ffp-contract=off>)
 
+# Its garbage collector runs later, for a fifth of the time of a unity batch, and up to 0.5 GB more of memory.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options("$<${cxx_only}:--param=ggc-min-expand=300>" "$<${cxx_only}:--param=ggc-min-heapsize=1500000>")
+endif()
+
 # A portable base; wider paths are chosen at run time from the processor's feature bits.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options($<${cxx_only}:-march=x86-64-v3>)

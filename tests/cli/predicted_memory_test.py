@@ -7,7 +7,7 @@ from braid_binary import BINARY
 from tiny_run import TinyRun
 
 SHAPE = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16", "train.microbatch=4",
-         "train.steps=3", "train.save_every=0", "train.eval_every=0", "train.overwrite=true", 'train.reduction="fast"']
+         "train.steps=2", "train.save_every=0", "train.eval_every=0", "train.overwrite=true", 'train.reduction="fast"']
 LLAMA = ['model.family="llama"', "model.kv_heads=2", "model.ffn=384"]
 GEMMA2 = ['model.family="gemma2"', "model.kv_heads=2", "model.ffn=384", "model.window=32", "model.attention_cap=50",
           "model.logit_cap=30"]
@@ -23,28 +23,22 @@ MATRICES = frozen("*.weight")
 LAYOUTS = [
     FIRST_HALF,
     [*frozen("blocks.[13].*"), "mesh.data=2", "sync.zero=3"],
-    [*FIRST_HALF, "mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
     [],
     [*LLAMA, 'memory.recompute="full"'],
     ["model.dropout=0.1", "mesh.pipe=2", 'pipeline.schedule="gpipe"', "train.batch=48"],  # masks of 12 microbatches
     GEMMA2,
-    [*GEMMA2, "mesh.pipe=2", 'memory.recompute="selective"'],
-    [*LLAMA, "mesh.data=2", "sync.zero=2"],
     ["mesh.data=2", "sync.zero=3"],
     [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-v"'],
-    ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"],
-    ['optimizer.kind="muon"'],
     ["model.layers=1", "model.vocab=40000"],  # logits in two chunks
-    [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
     ["mesh.data=2", 'sync.replication="parameter-server"', "train.save_every=1"],  # the servers' rank is the fullest, at a save
     ["mesh.data=2", "sync.zero=1", "train.batch=32", 'train.reduction="reproducible"'],  # trees of four microbatches
 ]
 LAYOUTS += [["mesh.tensor=2", 'train.dtype="bfloat16"', "train.batch=4", 'train.reduction="reproducible"']]  # wide sums
 SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
-LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"], ["mesh.context=2", "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
+LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"]]
 DISK = ['memory.optimizer="disk"', "memory.chunk_mb=0.25", f'memory.paths=["{pathlib.Path(BINARY).parent}"]']
-LAYOUTS += [DISK, [*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8"]]
-LAYOUTS += [[*DISK, "checkpoint.async=true"], ["mesh.data=2", "sync.zero=1", "mesh.pipe=2", "checkpoint.async=true"]]
+LAYOUTS += [[*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8"]]
+LAYOUTS += [[*DISK, "mesh.data=2", "sync.zero=1"], [*DISK, "checkpoint.async=true"]]
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
 TABLE = ["model.vocab=16384", "model.width=384", "train.batch=1", "train.microbatch=1"]  # 3.6 times as large as a block, few tokens
@@ -56,18 +50,24 @@ LAYOUTS += [[*ACTIVATIONS, "mesh.pipe=2", 'memory.activation_blocks="1,0"', 'mem
             [*ACTIVATIONS, "model.layers=8", "mesh.pipe=2", 'pipeline.schedule="looped-bfs"', "pipeline.chunks=2",
              'memory.activation_blocks="2,2,0,0"']]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
-LAYOUTS += [[*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], ROUNDED, [*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
+LAYOUTS += [[*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 CODED = ['optimizer.state_dtype="int8"']
-LAYOUTS += [[*CODED, "mesh.data=2", "sync.zero=1", "checkpoint.async=true"], [*DISK, *CODED, 'train.dtype="bfloat16"', "train.batch=8"]]
-LAYOUTS += [['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'],
-            ["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
+LAYOUTS += [[*DISK, *CODED, 'train.dtype="bfloat16"', "train.batch=8"]]
+LAYOUTS += [["mesh.pipe=2", 'memory.recompute="blocks:1,none"']]
 REPRODUCIBLE, HALF = ['train.reduction="reproducible"'], ['train.dtype="float16"']
 RING_OF_PAIRS = ["mesh.context=4", 'mesh.context_parallel="ulysses-ring"', "mesh.ulysses_ranks=2"]
 FIRST_BLOCK = frozen("w?e.*", "blocks.0.*")
-LAYOUTS += [[*LLAMA, *SPLIT, *REPRODUCIBLE], HALF, [*GRADIENTS, *FIRST_BLOCK],
-            [*BOTH, "mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"]]
+LAYOUTS += [[*LLAMA, *SPLIT, *REPRODUCIBLE], HALF]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
+        [*FIRST_HALF, "mesh.pipe=2", 'pipeline.schedule="zb-h1"'], [*GEMMA2, "mesh.pipe=2", 'memory.recompute="selective"'],
+        [*LLAMA, "mesh.data=2", "sync.zero=2"], ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"],
+        ['optimizer.kind="muon"'], [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'], DISK, ROUNDED,
+        ["mesh.context=2", "mesh.pipe=2", 'pipeline.schedule="zb-h1"'], ["mesh.data=2", "sync.zero=1", "mesh.pipe=2", "checkpoint.async=true"],
+        [*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], [*CODED, "mesh.data=2", "sync.zero=1", "checkpoint.async=true"],
+        ['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'], [*GRADIENTS, *FIRST_BLOCK],
+        *[[*tiers, *replicas] for tiers in (DISK, GRADIENTS, PARAMETERS, BOTH) for replicas in (
+            ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.context=2", "sync.zero=3"], ["mesh.data=2"])],
         *[[*ACTIVATIONS, *more] for more in (
             [], GEMMA2, DISK, ["model.layers=8"], ["mesh.pipe=2"], ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
             ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], ["mesh.context=2"], FIRST_HALF, ["model.dropout=0.1"],

@@ -40,7 +40,7 @@ class Train(TinyRun):
                 self.assertAlmostEqual(a, b, delta=2e-5)
 
     def test_processes_share_long_sequences_of_documents(self):
-        long = ["model.context=16384", "model.layers=2", "model.width=16", "train.batch=1", "train.microbatch=1", "train.steps=3",
+        long = ["model.context=8192", "model.layers=2", "model.width=16", "train.batch=1", "train.microbatch=1", "train.steps=2",
                 "train.eval_every=0", "train.save_every=0", 'data.attention="document"', "data.validation_fraction=0"]
         for number in range(30):
             (self.path / "text" / f"more{number}.txt").write_text(f"{number} jumps over the lazy dog\n" * 3 * number)

@@ -88,7 +88,7 @@ TEST_F(SpeculativeUpdate, HasTheBitsOfMemoryWhereSomeStepsAreClipped) {
     spec.train.reduction = Reduction::Reproducible;
     expect_same_bits(clipped_at_times(spec));
   }
-  for (const int zero : {0, 1, 3}) {
+  for (const int zero : {1, 3}) {
     SCOPED_TRACE(zero);
     RunSpec spec = spec_of({.data = 2});
     spec.model.layers = 4;
