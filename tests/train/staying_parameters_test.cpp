@@ -101,7 +101,8 @@ class StayingParameters : public ScratchFolder {
   void expect_same_bits_and_fewer_reads(const RunSpec& spec) {
     const Outcome memory = trained(spec), each_use = trained(on_disk(spec, 0));
     int64_t beside = 0, parameters = 0;
-    for (const plan::RankMemory& predicted : plan::nominal_prediction(on_disk(spec, 0)).value().memory) {
+    const plan::Prediction prediction = plan::nominal_prediction(on_disk(spec, 0)).value();
+    for (const plan::RankMemory& predicted : prediction.memory) {
       beside = std::max(beside, predicted.total() - predicted.parameters);
     }
     for (const OfRank& rank : each_use.ranks) {
