@@ -43,19 +43,29 @@ StateBytes in_memory(const RunSpec& spec, const StateBytes& held) {
   return bytes;
 }
 
+StateBytes shard_of(const RunSpec& spec, StateBytes held) {
+  const int shards = spec::num_shards(spec);
+  if (spec.sync.zero < 2) held.gradients /= shards;
+  if (spec.sync.zero < 3) {
+    held.weights /= shards;
+    held.frozen /= shards;
+    held.forward_only /= shards;
+  }
+  return held;
+}
+
 double bytes_on(Tier tier, const RunSpec& run, const StateBytes& held) {
   const MemorySpec& spec = run.memory;
-  const double states = spec.optimizer == tier ? held.optimizer : 0;
-  const double weights = spec.parameters == tier ? held.weights : 0;
-  const int updated_by = run.sync.zero == 3 ? 1 : spec::num_shards(run);  // ranks that update parts of held.weights
-  const double backup = backup_bytes(run, held) / updated_by;
-  const double old = tier == Tier::Disk && spec::speculates(run) ? states + weights + backup : 0;
-  return states + weights + old + (spec.gradients == tier ? held.gradients : 0) +
-         (spec.parameters == tier ? held.frozen : 0);
+  const StateBytes own = shard_of(run, held);
+  const double states = spec.optimizer == tier ? own.optimizer : 0;
+  const double weights = spec.parameters == tier ? own.weights : 0;
+  const double old = tier == Tier::Disk && spec::speculates(run) ? states + weights + backup_bytes(run, own) : 0;
+  return states + weights + old + (spec.gradients == tier ? own.gradients : 0) +
+         (spec.parameters == tier ? own.frozen : 0);
 }
 
 double backup_bytes(const RunSpec& spec, const StateBytes& held) {
-  const bool rounded = held.weights < held.gradients;
+  const bool rounded = element_bytes(spec.train.dtype) < kFloatBytes;
   const bool opens_disk = held.optimizer > 0 || spec.memory.gradients == Tier::Disk;
   const bool backs_up = opens_disk && !rounded && spec.memory.parameters != Tier::Disk;
   return spec::speculates(spec) && backs_up ? held.weights : 0;

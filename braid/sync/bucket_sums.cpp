@@ -77,6 +77,7 @@ void LaunchOrder::begin_step() {
   seen_.clear();
   ready_.clear();
   next_ = 0;
+  taken_.assign(missing_.size(), 0);
 }
 
 void LaunchOrder::ready(const std::string& param) {
@@ -92,6 +93,7 @@ bool LaunchOrder::all_ready() const { return ready_.size() == plan_->of_param.si
 
 std::optional<int> LaunchOrder::take() {
   if (next_ == order_.size() || missing_[order_[next_]] > 0) return std::nullopt;
+  taken_[static_cast<size_t>(order_[next_])] = 1;
   return order_[next_++];
 }
 
@@ -142,14 +144,12 @@ void BucketSums::finish() {
   order_.begin_step();
 }
 
-// Buckets are in descending order. Those that were launched in another order count once all before them are final.
+// The buckets of a plan are in descending order, but for those of further uses at its end.
 int64_t BucketSums::final_from() const {
-  size_t bucket = 0;
-  while (bucket < order_.num_taken() && order_.order()[bucket] == static_cast<int>(bucket) &&
-         reducer_->is_final(static_cast<int>(bucket))) {
-    ++bucket;
+  for (int bucket = 0; bucket < std::ssize(plan_.buckets); ++bucket) {
+    if (!order_.was_taken(bucket) || !reducer_->is_final(bucket)) return plan_.buckets[bucket].end;
   }
-  return bucket < plan_.buckets.size() ? plan_.buckets[bucket].end : 0;
+  return 0;
 }
 
 // All ranks take rank 0's order. Its few bytes are broadcast once and are not gradients, so they are not counted.

@@ -49,8 +49,7 @@ class LaunchOrder {
   std::optional<int> take();
 
   const std::vector<int>& order() const { return order_; }
-  // Returns the number of buckets of order() that were taken in this step.
-  size_t num_taken() const { return next_; }
+  bool was_taken(int bucket) const { return taken_[static_cast<size_t>(bucket)] == 1; }  // in this step
   // Returns the buckets of this step in the order in which they became complete on this rank.
   const std::vector<int>& seen() const { return seen_; }
   // Sets the order from the next step on. `order` is a permutation of the buckets, the same on all ranks.
@@ -61,7 +60,8 @@ class LaunchOrder {
   std::vector<int> order_, seen_;
   std::vector<int> missing_;  // by bucket: number of slices that are not complete
   std::unordered_set<std::string> ready_;
-  size_t next_ = 0;  // index into order_
+  size_t next_ = 0;          // index into order_
+  std::vector<char> taken_;  // by bucket: 1 if it was taken
 };
 
 class BucketSums {

@@ -38,7 +38,7 @@ SPLIT = ["mesh.tensor=2", "mesh.sequence_parallel=true"]
 LAYOUTS += [[*LLAMA, *SPLIT, "mesh.pipe=2"]]
 DISK = ['memory.optimizer="disk"', "memory.chunk_mb=0.25", f'memory.paths=["{pathlib.Path(BINARY).parent}"]']
 LAYOUTS += [[*DISK, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8"]]
-LAYOUTS += [[*DISK, "mesh.data=2", "sync.zero=1"], [*DISK, "checkpoint.async=true"]]
+LAYOUTS += [[*DISK, "mesh.data=2", "sync.zero=2", 'train.dtype="bfloat16"'], [*DISK, "checkpoint.async=true"]]
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
 TABLE = ["model.vocab=16384", "model.width=384", "train.batch=1", "train.microbatch=1"]  # 3.6 times as large as a block, few tokens
@@ -67,7 +67,7 @@ if os.environ.get("BRAID_FULL"):
         [*DISK, *ROUNDED, "mesh.data=2", "sync.zero=1"], [*CODED, "mesh.data=2", "sync.zero=1", "checkpoint.async=true"],
         ['memory.recompute="blocks:0+2-3/2"'], ["mesh.pipe=2", 'memory.recompute="full,none"'], [*GRADIENTS, *FIRST_BLOCK],
         *[[*tiers, *replicas] for tiers in (DISK, GRADIENTS, PARAMETERS, BOTH) for replicas in (
-            ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.context=2", "sync.zero=3"], ["mesh.data=2"])],
+            ["mesh.data=2", "sync.zero=1"], ["mesh.data=2", "sync.zero=2"], ["mesh.data=2", "sync.zero=3"], ["mesh.context=2", "sync.zero=3"], ["mesh.data=2"])],
         *[[*ACTIVATIONS, *more] for more in (
             [], GEMMA2, DISK, ["model.layers=8"], ["mesh.pipe=2"], ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
             ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], ["mesh.context=2"], FIRST_HALF, ["model.dropout=0.1"],

@@ -129,7 +129,7 @@ class Watched final : public Predictor {
 TEST(ClusterSearch, FindsWhatPredictingEveryLayoutFinds) {
   int64_t predicted = 0, all = 0;
   int with_some = 0;
-  const int count = full_run() ? 200 : 16;
+  const int count = full_run() ? 200 : 28;
   for (int seed = 0; seed < count; ++seed) {
     const Case drawn = drawn_case(static_cast<uint64_t>(seed));
     Watched predictor(drawn.cluster), oracle(drawn.cluster);

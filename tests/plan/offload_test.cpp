@@ -89,6 +89,22 @@ TEST(Offload, MovesGradientsAndParametersToo) {
   EXPECT_LT(moved.memory[0].total(), kept.memory[0].total());
 }
 
+// Ranks have shards of what is on a tier, of ZeRO stages too that keep it whole in memory.
+TEST(Offload, HasShardsOfGradientsAndParameters) {
+  const auto bytes = [](int zero, double clip_norm) {
+    RunSpec run = run_to(Tier::Disk);
+    run.sync.zero = zero;
+    run.optimizer.clip_norm = clip_norm;
+    run.memory.gradients = run.memory.parameters = Tier::Disk;
+    return predict_run(run, node()).offloaded_bytes;
+  };
+  for (const double clip_norm : {0, 1}) {
+    EXPECT_EQ(bytes(1, clip_norm), bytes(3, clip_norm));
+    EXPECT_EQ(bytes(2, clip_norm), bytes(3, clip_norm));
+  }
+  EXPECT_EQ(bytes(0, 0), 8 * bytes(3, 0));
+}
+
 // Each microbatch reads the weights twice and writes its gradients, and all but the first read the sums before them.
 TEST(Offload, MovesOfPassesThatComputationDoesNotHideCount) {
   RunSpec run = run_to(Tier::Disk);
@@ -147,19 +163,20 @@ TEST(Offload, TakesWhatItsBytesTakeOnTheirWay) {
 // The update hides the transfer behind the backward pass of the last microbatch. If it needs the norm, it is
 // speculative: the disk has two copies of states, and the old values of the float32 weights that the rank updates.
 TEST(Offload, OverlapsBackward) {
-  for (const int ranks : {1, 2}) {
+  for (const auto& [ranks, zero] : {std::pair(1, 0), std::pair(2, 1), std::pair(2, 2), std::pair(2, 3)}) {
     for (const DType dtype : {DType::BFloat16, DType::Float32}) {
       for (const double clip_norm : {0, 1}) {
-        SCOPED_TRACE(cat(ranks, " ", dtype, " ", clip_norm));
+        SCOPED_TRACE(cat(ranks, " ", zero, " ", dtype, " ", clip_norm));
         RunSpec run = run_to(Tier::Resident);
         run.train.dtype = dtype;
         run.mesh.data = ranks;
-        run.sync.zero = ranks - 1;
+        run.sync.zero = zero;
         run.optimizer.clip_norm = clip_norm;
         const Prediction resident = predict_run(run, node());
         const double states = ranks * static_cast<double>(resident.memory[0].moments);
         const bool backs_up = clip_norm > 0 && dtype == DType::Float32;
-        const double backup = backs_up ? static_cast<double>(resident.memory[0].parameters) : 0;
+        const double weights = 4 * states / 8;  // of float32, updated by all ranks
+        const double backup = backs_up ? weights : 0;
         const double copies = clip_norm > 0 ? 2 : 1, whole = states / 6e9 + (states + backup) / 4e9;
 
         run.memory.optimizer = Tier::Disk;

@@ -251,6 +251,33 @@ TEST_F(SpeculativeUpdate, UpdatesLaterLayersBeforeBackwardReachesTheFirstAfterAn
   EXPECT_EQ(early, (std::vector<bool>{false, true}));
 }
 
+TEST_F(SpeculativeUpdate, HasNoSecondCopyWhereReplicasSumAfterBackward) {
+  const auto copies = [](const RunSpec& spec) {
+    param::Copies of_all = param::Copies::One;
+    std::mutex lock;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      const std::scoped_lock hold(lock);
+      of_all = trainer.model().params().disk()->copies();
+    });
+    return of_all;
+  };
+  RunSpec spec = on_disk(spec_of({.data = 4}));
+  EXPECT_EQ(copies(spec), param::Copies::Two);
+  RunSpec late = spec;
+  late.sync.overlap = OverlapChoice::Off;
+  EXPECT_EQ(copies(late), param::Copies::One);
+  late = spec;
+  late.sync.compression = CompressionKind::BFloat16;
+  EXPECT_EQ(copies(late), param::Copies::One);
+  late = spec;
+  late.memory.gradients = Tier::Disk;
+  EXPECT_EQ(copies(late), param::Copies::One);
+  late.sync.zero = 2;
+  EXPECT_EQ(copies(late), param::Copies::Two);
+  late.sync.zero_group = 2;
+  EXPECT_EQ(copies(late), param::Copies::One);
+}
+
 TEST_F(SpeculativeUpdate, IsSavedAndResumed) {
   for (const auto dtype : {DType::Float32, DType::BFloat16}) {
     RunSpec spec = spec_of({});
