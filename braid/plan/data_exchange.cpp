@@ -193,7 +193,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share, double kept_w
                        weights - unread_bytes(part, spec)});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
-  const StateBytes held = shard_of(spec, held_bytes(spec, layout, formulas, share.parameters));
+  const StateBytes held = held_bytes(spec, layout, formulas, share.parameters);
   const double moves = layout.microbatches * moves_of_passes(run, share, held, kept_weights);
   if (x.parts.empty()) return moves;
   x.forward = share.passes.forward.total();
@@ -225,7 +225,7 @@ StateBytes updated(const PlannedRun& run, const RankShare& share) {
 double disk_bytes(const PlannedRun& run, const RankShare& share, double kept_weights) {
   const MemorySpec& tiers = run.spec.memory;
   const auto on_disk = [](Tier tier, double bytes) { return tier == Tier::Disk ? bytes : 0; };
-  const StateBytes held = shard_of(run.spec, held_bytes(run.spec, run.layout, run.formulas, share.parameters));
+  const StateBytes held = held_bytes(run.spec, run.layout, run.formulas, share.parameters);
   const Moved update = moved_by_update(run, updated(run, share));
   const double m = run.layout.microbatches, all = held.weights + held.frozen;
   const double weights = (2 * m - kept_weights * (2 * m - 1)) * all - (1 - kept_weights) * m * held.forward_only;

@@ -151,6 +151,7 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
       rates_(rates_of(spec_, cluster_)),
       traits_(*spec::traits_of(spec_.pipeline)),
       used_(devices_in_use(spec, cluster)) {
+  spec_.sync.zero = sharded_stage(spec);
   ReplicaLayouts layouts = replica_layouts(spec_, cluster_, formulas_, options.account);
   step_flops_ = tokens_of_step(spec) * model_flops_per_token(*layouts.each.front().account, formulas_);
   bound_seconds_ = step_flops_ / best_rate_of_all(spec, cluster);
@@ -260,6 +261,7 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
 
 Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   spec_.sync.zero = zero;
+  spec_.sync.zero = sharded_stage(spec_);
   spec_.sync.zero_group = zero_group;
   Prediction prediction;
   for (const Replica& replica : replicas_) {

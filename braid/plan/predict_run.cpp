@@ -48,7 +48,9 @@ double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSe
   return layout.microbatches * std::accumulate(least.begin(), least.end(), 0.0) / spec.mesh.pipe;
 }
 
-int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
+int64_t least_rank_bytes(const RunSpec& run, const Cluster& cluster, FormulaSet formulas, AccountPtr account) {
+  RunSpec spec = run;
+  spec.sync.zero = sharded_stage(run);
   const RunLayout layout = layout_on_one_stage(spec, cluster, formulas, std::move(account));
   StateBytes bytes = held_bytes(spec, layout, formulas, stage_parameters(spec, layout, layout.stages[0]));
   bytes = in_memory(spec, bytes);

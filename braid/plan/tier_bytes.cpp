@@ -43,25 +43,21 @@ StateBytes in_memory(const RunSpec& spec, const StateBytes& held) {
   return bytes;
 }
 
-StateBytes shard_of(const RunSpec& spec, StateBytes held) {
-  const int shards = spec::num_shards(spec);
-  if (spec.sync.zero < 2) held.gradients /= shards;
-  if (spec.sync.zero < 3) {
-    held.weights /= shards;
-    held.frozen /= shards;
-    held.forward_only /= shards;
-  }
-  return held;
+int sharded_stage(const RunSpec& spec) {
+  if (spec.sync.zero == 0) return 0;
+  if (spec.memory.parameters == Tier::Disk) return 3;
+  return spec.memory.gradients == Tier::Disk ? std::max(spec.sync.zero, 2) : spec.sync.zero;
 }
 
 double bytes_on(Tier tier, const RunSpec& run, const StateBytes& held) {
   const MemorySpec& spec = run.memory;
-  const StateBytes own = shard_of(run, held);
-  const double states = spec.optimizer == tier ? own.optimizer : 0;
-  const double weights = spec.parameters == tier ? own.weights : 0;
-  const double old = tier == Tier::Disk && spec::speculates(run) ? states + weights + backup_bytes(run, own) : 0;
-  return states + weights + old + (spec.gradients == tier ? own.gradients : 0) +
-         (spec.parameters == tier ? own.frozen : 0);
+  const double states = spec.optimizer == tier ? held.optimizer : 0;
+  const double weights = spec.parameters == tier ? held.weights : 0;
+  const int updated_by = run.sync.zero == 3 ? 1 : spec::num_shards(run);  // ranks that update parts of held.weights
+  const double backup = backup_bytes(run, held) / updated_by;
+  const double old = tier == Tier::Disk && spec::speculates(run) ? states + weights + backup : 0;
+  return states + weights + old + (spec.gradients == tier ? held.gradients : 0) +
+         (spec.parameters == tier ? held.frozen : 0);
 }
 
 double backup_bytes(const RunSpec& spec, const StateBytes& held) {

@@ -42,7 +42,7 @@ LAYOUTS += [[*DISK, "mesh.data=2", "sync.zero=2", 'train.dtype="bfloat16"'], [*D
 GRADIENTS, PARAMETERS = [*DISK, 'memory.gradients="disk"'], [*DISK, 'memory.parameters="disk"']
 BOTH = [*GRADIENTS, 'memory.parameters="disk"']
 TABLE = ["model.vocab=16384", "model.width=384", "train.batch=1", "train.microbatch=1"]  # 3.6 times as large as a block, few tokens
-LAYOUTS += [[*BOTH, *TABLE], [*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  # some parameters stay
+LAYOUTS += [[*BOTH, *TABLE], [*PARAMETERS, "mesh.data=2", "sync.zero=1"], [*BOTH, *LLAMA, "mesh.data=2"], [*BOTH, "memory.limit_gb=0.0375"]]  # some parameters stay
 ACTIVATIONS = ['memory.activations="disk"', DISK[2]]
 LAYOUTS += [[*ACTIVATIONS, *LLAMA], [*ACTIVATIONS, "mesh.pipe=2", 'pipeline.schedule="zb-h1"']]
 SOME = [*ACTIVATIONS, 'memory.activation_blocks="2"']  # of four
