@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "braid/base/errors.h"
@@ -147,6 +148,35 @@ TEST(BucketedAllReduce, TheOrderOfLaunchesIsRankZerosOfTheFirstStep) {
       sync.finish();
       for (const param::Parameter& param : store.params()) expect_all(param.main_grad, total(param, 3));
       EXPECT_EQ(sync.launch_order(), backwards);  // the first block's parameters were ready first
+    }
+  });
+}
+
+// From the second step on, buckets are launched in another order than the plan's.
+TEST(BucketedAllReduce, WhatIsFinalBeforeTheEndIsTheSum) {
+  run_ranks(3, [&](Communicator& world) {
+    param::ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    const auto alone = world.split(world.rank(), 0, "tied");
+    SyncSpec spec = small_buckets();
+    spec.overlap = OverlapChoice::On;
+    BucketedAllReduce sync(spec, store, {world, *alone, world, *alone});
+    for (int step = 0; step < 3; ++step) {
+      write_gradients(store, world.rank());
+      int64_t from = 0;
+      for (const char* name : {"a", "b", "ln", "c", "wte", "wpe"}) {
+        sync.ready(store[name]);
+        for (int i = 0; i < 2; ++i) {  // a rank that asks helps with what is sent
+          sync.final_from();
+          world.barrier().wait_host();
+        }
+        from = sync.final_from();
+        for (const param::Parameter& param : store.params()) {
+          if (param.offset >= from) expect_all(param.main_grad, total(param, 3));
+        }
+      }
+      EXPECT_EQ(from, 0);
+      sync.finish();
+      EXPECT_FALSE(std::ranges::is_sorted(sync.launch_order()));
     }
   });
 }
