@@ -1,7 +1,6 @@
 // Updates parameters while the backward pass goes on, so that the disk of the optimizer's states works at the same
-// time. A parameter is updated once its gradient is complete and the pass is in an earlier layer, where nothing reads
-// it any more; with replicas, once their sum is. An update that depends on the gradient norm is speculative
-// (Optimizer::begin()).
+// time. A parameter is updated once its gradient is complete, replicas included, and the pass is in an earlier layer,
+// where nothing reads it any more. An update that depends on the gradient norm is speculative (Optimizer::begin()).
 #pragma once
 
 #include <vector>
