@@ -4,7 +4,7 @@ set(cxx_only $<COMPILE_LANGUAGE:CXX>)
 add_compile_options($<${cxx_only}:-Wall> $<${cxx_only}:-Wextra> $<${cxx_only}:-Wno-unused-parameter>
   $<${cxx_only}:-Wno-missing-field-initializers> $<${cxx_only}:-fno-math-errno> $<${cxx_only}:-ffp-contract=off>)
 
-# Its garbage collector runs later, for a fifth of the time of a unity batch, and up to 0.5 GB more of memory.
+# The garbage collector of g++ runs later: two unity batches of tests took 6 and 25 % less processor time, with up to 0.5 GB more memory.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options("$<${cxx_only}:--param=ggc-min-expand=300>" "$<${cxx_only}:--param=ggc-min-heapsize=1500000>")
 endif()

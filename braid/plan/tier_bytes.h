@@ -14,8 +14,8 @@ StateBytes in_memory(const RunSpec& spec, const StateBytes& held);
 int sharded_stage(const RunSpec& spec);
 // Returns the bytes on `tier` of what a rank holds. Speculative updates (spec/early_updates.h) have old copies on disk.
 double bytes_on(Tier tier, const RunSpec& spec, const StateBytes& held);
-// Returns the bytes of the old copy of weights in memory that a speculative update writes to disk, where `held` has
-// what the rank updates.
+// Returns the bytes of the old copies that a speculative update of the weights in `held` writes to disk; 0 if it writes
+// none.
 double backup_bytes(const RunSpec& spec, const StateBytes& held);
 
 }  // namespace braid::plan

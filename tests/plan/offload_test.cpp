@@ -89,7 +89,7 @@ TEST(Offload, MovesGradientsAndParametersToo) {
   EXPECT_LT(moved.memory[0].total(), kept.memory[0].total());
 }
 
-// Ranks have shards of what is on a tier, of ZeRO stages too that keep it whole in memory.
+// Ranks have shards of what is on disk at every stage of ZeRO, also at those that keep it whole in memory.
 TEST(Offload, HasShardsOfGradientsAndParameters) {
   const auto bytes = [](int zero, double clip_norm) {
     RunSpec run = run_to(Tier::Disk);
