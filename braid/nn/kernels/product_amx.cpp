@@ -7,13 +7,14 @@
 //   pair k + 1       x0 x1 x2 .. x31                  output 1   pairs 16b .. 16b + 15
 //
 // Four of the eight registers hold 32 x 32 sums, two hold dy and two x. A thread transposes the dy of 64 outputs and
-// multiplies them with the panels of x, 256 rows at a time.
+// multiplies them with the panels of x, 1024 rows at a time.
 #include "braid/nn/kernels/product_amx.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include "braid/base/errors.h"
+#include "braid/nn/kernels/amx_registers.h"
 #include "braid/nn/kernels/woven_pairs.h"
 
 #if defined(__x86_64__)
@@ -26,101 +27,10 @@ namespace braid::kernels {
 #if defined(__x86_64__)
 namespace {
 
-#define BRAID_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
-
-constexpr int64_t kSide = 16;                // rows of a tile register, and 4-byte elements of its rows
-constexpr int64_t kBlockPairs = 128;         // pairs of rows in a block
-constexpr int64_t kTileOutputs = 2 * kSide;  // outputs of the sums in registers
+constexpr int64_t kBlockPairs = 512;            // pairs of rows in a block
+constexpr int64_t kTileOutputs = 2 * kAmxSide;  // outputs of the sums in registers
 constexpr int64_t kTaskOutputs = 2 * kTileOutputs;
 constexpr int64_t kTaskPanels = 24;  // panels of x that a task covers
-
-// The operand of LDTILECFG (Intel's manual, volume 1, chapter 18): all tiles have 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 0, first_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-constexpr TileConfig whole_tiles() {
-  TileConfig config{.palette = 1};
-  for (int tile = 0; tile < 8; ++tile) {
-    config.row_bytes[tile] = 4 * kSide;
-    config.rows[tile] = kSide;
-  }
-  return config;
-}
-
-// A scope in which the thread's tiles are whole. Afterwards they are configured as before, because LibTorch's own
-// kernels remember what they have configured.
-class WholeTiles {
- public:
-  BRAID_AMX WholeTiles() {
-    static constexpr TileConfig kWhole = whole_tiles();
-    _tile_storeconfig(&before_);
-    _tile_loadconfig(&kWhole);
-  }
-  BRAID_AMX ~WholeTiles() {
-    if (before_.palette == 0) {
-      _tile_release();
-    } else {
-      _tile_loadconfig(&before_);
-    }
-  }
-  WholeTiles(const WholeTiles&) = delete;
-
- private:
-  TileConfig before_;
-};
-
-// The intrinsics of tiles do not say which memory they access. The compiler finishes writes before this, and begins
-// reads after it.
-inline void order_memory() { asm volatile("" ::: "memory"); }
-
-// Transposes 16 x 16 elements.
-BRAID_AMX void transpose_tile(const uint32_t* from, uint32_t* to) {
-  __m512i a[kSide], b[kSide];
-#pragma GCC unroll 16
-  for (int r = 0; r < kSide; ++r) a[r] = _mm512_loadu_si512(from + r * kSide);
-#pragma GCC unroll 8
-  for (int r = 0; r < kSide; r += 2) {
-    b[r] = _mm512_maskz_unpacklo_epi32(kAllLanes, a[r], a[r + 1]);
-    b[r + 1] = _mm512_maskz_unpackhi_epi32(kAllLanes, a[r], a[r + 1]);
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < kSide; r += 4) {
-    a[r] = _mm512_maskz_unpacklo_epi64(0xFF, b[r], b[r + 2]);
-    a[r + 1] = _mm512_maskz_unpackhi_epi64(0xFF, b[r], b[r + 2]);
-    a[r + 2] = _mm512_maskz_unpacklo_epi64(0xFF, b[r + 1], b[r + 3]);
-    a[r + 3] = _mm512_maskz_unpackhi_epi64(0xFF, b[r + 1], b[r + 3]);
-  }
-  // Quarter q of a[4 g + c] now has column 4 q + c of rows 4 g .. 4 g + 3.
-  constexpr int kEven = 0x88, kOdd = 0xDD;  // quarters 0 and 2, 1 and 3, of both operands
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    b[c] = _mm512_maskz_shuffle_i32x4(kAllLanes, a[c], a[4 + c], kEven);
-    b[4 + c] = _mm512_maskz_shuffle_i32x4(kAllLanes, a[8 + c], a[12 + c], kEven);
-    b[8 + c] = _mm512_maskz_shuffle_i32x4(kAllLanes, a[c], a[4 + c], kOdd);
-    b[12 + c] = _mm512_maskz_shuffle_i32x4(kAllLanes, a[8 + c], a[12 + c], kOdd);
-  }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    _mm512_storeu_si512(to + c * kSide, _mm512_maskz_shuffle_i32x4(kAllLanes, b[c], b[4 + c], kEven));
-    _mm512_storeu_si512(to + (4 + c) * kSide, _mm512_maskz_shuffle_i32x4(kAllLanes, b[8 + c], b[12 + c], kEven));
-    _mm512_storeu_si512(to + (8 + c) * kSide, _mm512_maskz_shuffle_i32x4(kAllLanes, b[c], b[4 + c], kOdd));
-    _mm512_storeu_si512(to + (12 + c) * kSide, _mm512_maskz_shuffle_i32x4(kAllLanes, b[8 + c], b[12 + c], kOdd));
-  }
-}
-
-// Weaves a panel of up to 16 outputs and transposes it, block of pairs by block of pairs. `out` has whole blocks.
-void transpose_panel(const Window& dy, uint32_t* out) {
-  alignas(64) uint32_t woven[kSide * kSide];
-  for (int64_t row = 0; row < dy.rows; row += 2 * kSide, out += kSide * kSide) {
-    const int64_t rows = std::min(2 * kSide, dy.rows - row);
-    if (rows < 2 * kSide) std::fill_n(woven, kSide * kSide, 0);
-    weave({dy.data + row * dy.stride, dy.stride, rows, dy.columns}, kSide, woven);
-    transpose_tile(woven, out);
-  }
-}
 
 // Writes the sums of 32 outputs and 32 inputs over `blocks` blocks of pairs. The second panel of dy is `dy_step`
 // elements after the first.
@@ -132,20 +42,20 @@ BRAID_AMX void multiply_tiles(const uint32_t* dy, int64_t dy_step, const uint32_
   _tile_zero(2);
   _tile_zero(3);
   order_memory();
-  for (int64_t block = 0; block < blocks; ++block, dy += kSide * kSide, x += kSide * kTileColumns) {
-    _tile_loadd(4, dy, 4 * kSide);
+  for (int64_t block = 0; block < blocks; ++block, dy += kAmxSide * kAmxSide, x += kAmxSide * kTileColumns) {
+    _tile_loadd(4, dy, 4 * kAmxSide);
     _tile_loadd(6, x, kRow);
-    _tile_loadd(7, x + kSide, kRow);
-    _tile_loadd(5, dy + dy_step, 4 * kSide);
+    _tile_loadd(7, x + kAmxSide, kRow);
+    _tile_loadd(5, dy + dy_step, 4 * kAmxSide);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
   _tile_stored(0, &sums[0][0], kRow);
-  _tile_stored(1, &sums[0][kSide], kRow);
-  _tile_stored(2, &sums[kSide][0], kRow);
-  _tile_stored(3, &sums[kSide][kSide], kRow);
+  _tile_stored(1, &sums[0][kAmxSide], kRow);
+  _tile_stored(2, &sums[kAmxSide][0], kRow);
+  _tile_stored(3, &sums[kAmxSide][kAmxSide], kRow);
   order_memory();
 }
 
@@ -159,17 +69,25 @@ struct SumsOut {
   bool can_stream() const {
     constexpr uintptr_t kLine = 64;
     return !add && last && columns == kTileColumns && reinterpret_cast<uintptr_t>(data) % kLine == 0 &&
-           stride % kSide == 0;
+           stride % kAmxSide == 0;
   }
 };
+
+// Asks for the sums that store_sums() will add to, while others are computed.
+BRAID_AMX void prefetch(const SumsOut& out) {
+  for (int64_t r = 0; out.add && r < out.rows; ++r) {
+    _mm_prefetch(out.data + r * out.stride, _MM_HINT_T0);
+    _mm_prefetch(out.data + r * out.stride + kAmxSide, _MM_HINT_T0);
+  }
+}
 
 // Stores sums. Those that nothing reads soon go past the caches.
 BRAID_AMX void store_sums(const SumsOut& out, const float (&sums)[kTileOutputs][kTileColumns]) {
   const bool streams = out.can_stream();
   for (int64_t r = 0; r < out.rows; ++r) {
     float* const row = out.data + r * out.stride;
-    for (int64_t column = 0; column < out.columns; column += kSide) {
-      const int64_t left = std::min(out.columns - column, kSide);
+    for (int64_t column = 0; column < out.columns; column += kAmxSide) {
+      const int64_t left = std::min(out.columns - column, kAmxSide);
       const __mmask16 mask = static_cast<__mmask16>((1u << left) - 1);
       __m512 sum = _mm512_load_ps(&sums[r][column]);
       if (out.add) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, row + column));
@@ -189,30 +107,34 @@ struct AmxTask {
 };
 
 void run_amx_task(const ProductBf16& call, const AmxTask& task, const uint32_t* woven_x) {
-  constexpr int64_t kDyStep = kBlockPairs * kSide;  // elements of a panel of dy
-  alignas(64) uint32_t dy[kTaskOutputs / kSide * kDyStep];
+  constexpr int64_t kDyStep = kBlockPairs * kAmxSide;  // elements of a panel of dy
+  alignas(64) uint32_t dy[kTaskOutputs / kAmxSide * kDyStep];
   alignas(64) float sums[kTileOutputs][kTileColumns];
-  const int64_t depth = parts(parts(call.n, 2), kSide) * kSide;
+  const int64_t depth = parts(parts(call.n, 2), kAmxSide) * kAmxSide;
   for (int64_t k = 0; k < depth; k += kBlockPairs) {
     const int64_t pairs = std::min(kBlockPairs, depth - k);
-    for (int64_t panel = 0; panel < kTaskOutputs / kSide; ++panel) {
-      const int64_t output = task.first_output + panel * kSide;
-      const int64_t outputs = std::clamp<int64_t>(task.first_output + task.num_outputs - output, 0, kSide);
+    for (int64_t panel = 0; panel < kTaskOutputs / kAmxSide; ++panel) {
+      const int64_t output = task.first_output + panel * kAmxSide;
+      const int64_t outputs = std::clamp<int64_t>(task.first_output + task.num_outputs - output, 0, kAmxSide);
       const int64_t rows = std::min(2 * pairs, call.n - 2 * k);
-      if (panel * kSide >= parts(task.num_outputs, kTileOutputs) * kTileOutputs) break;
+      if (panel * kAmxSide >= parts(task.num_outputs, kTileOutputs) * kTileOutputs) break;
       transpose_panel(
           {call.dy.data + 2 * k * call.dy.stride + (outputs > 0 ? output : 0), call.dy.stride, rows, outputs},
           dy + panel * kDyStep);
     }
     for (int64_t panel = task.first_panel; panel < task.end_panel; ++panel) {
       for (int64_t output = 0; output < task.num_outputs; output += kTileOutputs) {
-        multiply_tiles(dy + output / kSide * kDyStep, kDyStep, woven_x + (panel * depth + k) * kTileColumns,
-                       pairs / kSide, sums);
         const int64_t column = panel * kTileColumns;
-        store_sums({call.out + (task.first_output + output) * call.i + column, call.i,
-                    std::min(kTileOutputs, task.num_outputs - output), std::min(kTileColumns, call.i - column),
-                    call.beta != 0 || k > 0, k + pairs == depth},
-                   sums);
+        const SumsOut out{call.out + (task.first_output + output) * call.i + column,
+                          call.i,
+                          std::min(kTileOutputs, task.num_outputs - output),
+                          std::min(kTileColumns, call.i - column),
+                          call.beta != 0 || k > 0,
+                          k + pairs == depth};
+        prefetch(out);
+        multiply_tiles(dy + output / kAmxSide * kDyStep, kDyStep, woven_x + (panel * depth + k) * kTileColumns,
+                       pairs / kAmxSide, sums);
+        store_sums(out, sums);
       }
     }
   }
@@ -235,7 +157,8 @@ bool has_product_amx() {
 }
 
 void product_amx(const ProductBf16& call) {
-  const int64_t pairs = parts(call.n, 2), depth = parts(pairs, kSide) * kSide, panels = parts(call.i, kTileColumns);
+  const int64_t pairs = parts(call.n, 2), depth = parts(pairs, kAmxSide) * kAmxSide,
+                panels = parts(call.i, kTileColumns);
   const at::Tensor workspace = at::empty({panels * depth * kTileColumns}, at::kInt);
   uint32_t* const woven_x = static_cast<uint32_t*>(workspace.mutable_data_ptr());
   at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {

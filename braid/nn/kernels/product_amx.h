@@ -9,7 +9,7 @@ namespace braid::kernels {
 bool has_product_amx();
 
 // As product_bf16(). One thread sums each element, in an order that depends only on n: over 16 pairs of rows at a time,
-// first elements and second elements of pairs apart, within a block of 256 rows, then over the blocks. REQUIRES:
+// first elements and second elements of pairs apart, within a block of 1024 rows, then over the blocks. REQUIRES:
 // has_product_amx().
 void product_amx(const ProductBf16& call);
 

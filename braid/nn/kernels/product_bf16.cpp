@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "braid/base/errors.h"
+#include "braid/nn/kernels/amx_tiles.h"
 #include "braid/nn/kernels/product_amx.h"
 #include "braid/nn/kernels/woven_pairs.h"
 
@@ -228,7 +229,9 @@ BRAID_AVX512_BF16 void multiply_pairs(const PackedTile& packed, const void* left
 
 }  // namespace
 
-const TileKernels& pair_tiles() {
+const TileKernels& pair_tiles() { return has_product_amx() ? amx_tiles() : avx512_tiles(); }
+
+const TileKernels& avx512_tiles() {
   static constexpr TileKernels kTiles{kTileRows,        kTileColumns, sizeof(uint16_t), 2,
                                       sizeof(uint32_t), pack_pairs,   multiply_pairs};
   return kTiles;
@@ -240,6 +243,7 @@ bool has_product_bf16() { return false; }
 void product_bf16(const ProductBf16&) { check(false, "this processor has no AVX512-BF16"); }
 void product_avx512(const ProductBf16&) { check(false, "this processor has no AVX512-BF16"); }
 const TileKernels& pair_tiles() { check(false, "this processor has no AVX512-BF16"); }
+const TileKernels& avx512_tiles() { check(false, "this processor has no AVX512-BF16"); }
 
 #endif
 

@@ -32,8 +32,11 @@ void product_bf16(const ProductBf16& call);
 // blocks.
 void product_avx512(const ProductBf16& call);
 
-// Returns the tiles of bfloat16 operands: a packed element is a pair of inner elements, and sums are float32. A pair is
-// one step of a sum. REQUIRES: has_product_bf16().
+// Returns the tiles of bfloat16 operands, of AMX (amx_tiles.h) where the processor has it. REQUIRES:
+// has_product_bf16(); to multiply, the thread is in a scope of WholeTiles (amx_registers.h).
 const TileKernels& pair_tiles();
+// Returns those of AVX512-BF16: a packed element is a pair of inner elements, and sums are float32. A pair is one step
+// of a sum.
+const TileKernels& avx512_tiles();
 
 }  // namespace braid::kernels
