@@ -7,9 +7,9 @@
 #include "braid/nn/kernels/product_amx.h"
 #include "braid/nn/kernels/woven_pairs.h"
 
-#if defined(__x86_64__)
-
 namespace braid::kernels {
+
+#if defined(__x86_64__)
 
 #define BRAID_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
 
@@ -30,30 +30,6 @@ constexpr TileConfig whole_config() {
   }
   return config;
 }
-
-// A scope in which the thread's registers are whole: 16 rows of 64 bytes. Afterwards they are configured as before,
-// because LibTorch's own kernels remember what they have configured. Without AMX it does nothing.
-class WholeTiles {
- public:
-  BRAID_AMX WholeTiles() {
-    if (!has_product_amx()) return;
-    static constexpr TileConfig kWhole = whole_config();
-    _tile_storeconfig(&before_);
-    _tile_loadconfig(&kWhole);
-  }
-  BRAID_AMX ~WholeTiles() {
-    if (!has_product_amx()) return;
-    if (before_.palette == 0) {
-      _tile_release();
-    } else {
-      _tile_loadconfig(&before_);
-    }
-  }
-  WholeTiles(const WholeTiles&) = delete;
-
- private:
-  TileConfig before_;
-};
 
 // The intrinsics of tiles do not say which memory they access. The compiler finishes writes before this, and begins
 // reads after it.
@@ -106,15 +82,34 @@ inline void transpose_panel(const Window& in, uint32_t* out) {
   }
 }
 
-}  // namespace braid::kernels
+#endif
 
-#else
-
-namespace braid::kernels {
+// A scope in which the thread's registers are whole: 16 rows of 64 bytes. Afterwards they are configured as before,
+// because LibTorch's own kernels remember what they have configured. Without AMX it does nothing.
 class WholeTiles {
  public:
-  WholeTiles() {}
-};
-}  // namespace braid::kernels
+#if defined(__x86_64__)
+  BRAID_AMX WholeTiles() {
+    if (!has_product_amx()) return;
+    static constexpr TileConfig kWhole = whole_config();
+    _tile_storeconfig(&before_);
+    _tile_loadconfig(&kWhole);
+  }
+  BRAID_AMX ~WholeTiles() {
+    if (!has_product_amx()) return;
+    if (before_.palette == 0) {
+      _tile_release();
+    } else {
+      _tile_loadconfig(&before_);
+    }
+  }
+  WholeTiles(const WholeTiles&) = delete;
 
+ private:
+  TileConfig before_;
+#else
+  WholeTiles() {}
 #endif
+};
+
+}  // namespace braid::kernels
