@@ -11,11 +11,12 @@ namespace braid {
 // The memory that a layer's backward needs, from forward on. Recomputed is activation checkpointing (Chen et al.,
 // "Training Deep Nets with Sublinear Memory Cost", 2016): about one more forward of the layer for each backward.
 //
-// Loss, gradients, buffers and auxiliary losses have the bits of Kept. One exception: if a tensor has three or more
-// uses, and two of them are in one recomputed layer, its gradient is summed in another order. The second forward sees
-// the training mode, the buffers, the microbatch and the random numbers of the first, and leaves no trace in them.
-// Random numbers are those of KeyedDropout and of the process-wide generator of the CPU. A layer that communicates
-// (SyncBatchNorm) communicates again in backward. Without gradients, Recomputed has no effect.
+// Loss, gradients, buffers and auxiliary losses have the bits of Kept. Two exceptions, where a gradient is summed in
+// another order: a tensor with three or more uses, two of them in one recomputed layer; and a parameter with several
+// uses under autocast, which keeps its cast for them. The second forward sees the training mode, the buffers, the
+// microbatch and the random numbers of the first, and leaves no trace in them. Random numbers are those of KeyedDropout
+// and of the process-wide generator of the CPU. A layer that communicates (SyncBatchNorm) communicates again in
+// backward. Without gradients, Recomputed has no effect.
 //
 // The forward of a recomputed layer must compute the same for the same inputs. Modules that a function captures are not
 // found, so their buffers would change twice; add them as layers. Throws ConfigError naming the layer if

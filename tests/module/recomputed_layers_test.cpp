@@ -1,10 +1,7 @@
-// Recomputed layers train with the bits of kept ones, free their activations, and refuse what would be wrong.
-#include <ATen/autocast_mode.h>
+// Recomputed layers train with the bits of kept ones, in DataParallel and in pipelines.
 #include <ATen/ops/embedding.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
@@ -17,7 +14,6 @@
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_pipeline.h"
 #include "braid/module/recomputed_layer.h"
-#include "braid/module/sync_batch_norm.h"
 #include "braid/schedule/generators.h"
 
 namespace braid::modules::recomputed_layers_test {
@@ -26,7 +22,6 @@ namespace {
 using torch::nn::Linear;
 
 constexpr int64_t kWidth = 40, kRows = 62, kWords = 9;
-constexpr Activations kBoth[] = {Activations::Kept, Activations::Recomputed};
 
 // Has two draws, two auxiliary losses, running statistics, a frozen layer, and a write in place inside.
 struct BlockImpl : torch::nn::Module {
@@ -123,8 +118,8 @@ Tensors replicated(Activations activations, int zero) {
         return main + auxiliary.total();
       };
       const at::Tensor first = loss(0), last = loss(1);
-      parallel.accumulate(first);
-      parallel.backward(last);
+      parallel.accumulate(last);
+      parallel.backward(first);
       parallel.step(optimizer);
     }
     parallel.with_whole_parameters([&] {
@@ -142,12 +137,15 @@ TEST(RecomputedLayers, UnderDataParallelHaveTheBitsOfKeptOnes) {
   }
 }
 
-Tensors piped(Activations activations, const Schedule& schedule, const ActivationsOnDisk* disk = nullptr) {
+// With `written`, activations are on disk; counts their bytes.
+Tensors piped(Activations activations, const Schedule& schedule, std::vector<int64_t>* written = nullptr) {
   const LayerList layers = model(activations, true);
   const std::vector<Data> steps{data(0), data(1)};
   Tensors all(steps.size()), auxiliary(2 * steps.size());
   run_ranks(schedule.num_ranks(), [&](Communicator& pipe) {
-    ModulePipeline pipeline(layers, pipe, {.schedule = schedule, .loss = loss_of, .activations = disk});
+    const ActivationsOnDisk disk({.folders = {"."}, .bytes = written ? 64 << 20 : 0});
+    ModulePipeline pipeline(layers, pipe,
+                            {.schedule = schedule, .loss = loss_of, .activations = written ? &disk : nullptr});
     torch::optim::SGD optimizer(pipeline.parameters(), 0.1);
     for (size_t i = 0; i < steps.size(); ++i) {
       optimizer.zero_grad();
@@ -156,6 +154,7 @@ Tensors piped(Activations activations, const Schedule& schedule, const Activatio
       auxiliary[2 * i + pipe.rank()] = at::tensor(pipeline.auxiliary_loss(), at::kDouble);
       pipeline.update(optimizer);
     }
+    if (written) written->at(pipe.rank()) = disk.bytes_written();
   });
   for (const Tensors& more : {auxiliary, values_of(layers)}) all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -178,121 +177,40 @@ TEST(RecomputedLayers, InAPipelineHaveTheBitsOfKeptOnes) {
   EXPECT_GE(played, 8);
 }
 
+Tensors replicated_pipelines(Activations activations, int zero) {
+  const std::vector<LayerList> lists{model(activations, true), model(activations, true)};
+  const std::vector<Data> steps{data(0), data(1)};
+  const Schedule schedule = make_schedule("1f1b", {.ranks = 2, .microbatches = 3});
+  run_ranks(4, [&](Communicator& world) {
+    const int replica = world.rank() / 2;
+    const auto pipe = world.split(replica, 0, "pipe"), peers = world.split(2 + world.rank() % 2, 0, "data");
+    ModulePipeline pipeline(lists[replica], *pipe,
+                            {.schedule = schedule, .loss = loss_of, .data = peers.get(), .sync = {.zero = zero}});
+    torch::optim::SGD optimizer(pipeline.parameters(), 0.1);
+    for (const Data& step : steps) {
+      optimizer.zero_grad();
+      pipeline.step({step.words.chunk(2)[replica]}, {step.targets.chunk(2)[replica]});
+      pipeline.update(optimizer);
+    }
+  });
+  return values_of(lists[1]);
+}
+
+TEST(RecomputedLayers, OnDataRanksOfPipelinesHaveTheBitsOfKeptOnes) {
+  for (const int zero : {0, 1}) {
+    SCOPED_TRACE(zero);
+    expect_same(replicated_pipelines(Activations::Recomputed, zero), replicated_pipelines(Activations::Kept, zero));
+  }
+}
+
 TEST(RecomputedLayers, InputsGoToDisk) {
   const Schedule schedule = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
-  int64_t written[2] = {0, 0};
-  Tensors values[2];
-  for (const Activations activations : kBoth) {
-    const ActivationsOnDisk disk({.folders = {"."}, .bytes = 64 << 20});
-    values[activations == Activations::Kept] = piped(activations, schedule, &disk);
-    written[activations == Activations::Kept] = disk.bytes_written();
+  std::vector<int64_t> kept(2), recomputed(2);
+  expect_same(piped(Activations::Recomputed, schedule, &recomputed), piped(Activations::Kept, schedule, &kept));
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_GT(recomputed[rank], 0);
+    EXPECT_LT(recomputed[rank], kept[rank]) << "only inputs";
   }
-  expect_same(values[0], values[1]);
-  EXPECT_GT(written[0], 0);
-  EXPECT_LT(written[0], written[1]) << "only inputs";
-}
-
-// Calls `body` with a DataParallel of one rank.
-using OneRank = std::function<Tensors(DataParallel&)>;
-Tensors on_one_rank(const LayerList& layers, const OneRank& body) {
-  Tensors found;
-  run_ranks(1, [&](Communicator& world) {
-    DataParallel parallel(layers, world);
-    found = body(parallel);
-  });
-  return found;
-}
-
-Tensors gradients_of(const Linear& linear) { return {linear->weight.grad().clone(), linear->bias.grad().clone()}; }
-
-at::Tensor rows() {
-  torch::manual_seed(4);
-  return at::randn({6, 4});
-}
-
-TEST(RecomputedLayers, FreeTheirActivationsUntilBackward) {
-  for (const Activations activations : kBoth) {
-    std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> inside;
-    const auto twice = [&](const at::Tensor& x) {
-      const at::Tensor y = x.exp();
-      inside.push_back(y.storage().getWeakStorageImpl());
-      return y.sin();
-    };
-    LayerList layers;
-    layers.add("fc", Linear(4, 4)).add("twice", twice, {.activations = activations});
-    on_one_rank(layers, [&](DataParallel& parallel) {
-      {
-        const c10::AutoGradMode no_grad(false);
-        parallel.forward(rows());
-      }
-      EXPECT_EQ(inside.size(), 1U);
-      const at::Tensor loss = parallel.forward(rows()).sum();
-      EXPECT_EQ(inside.back().expired(), activations == Activations::Recomputed);
-      parallel.backward(loss);
-      EXPECT_EQ(inside.size(), activations == Activations::Recomputed ? 3U : 2U);
-      return Tensors();
-    });
-  }
-}
-
-// Mode, autocast and the process-wide generator are as in forward. A hook sees each gradient once.
-TEST(RecomputedLayers, RunAgainInTheStateOfForward) {
-  Tensors found[2];
-  for (const Activations activations : kBoth) {
-    Linear fc(4, 4);
-    torch::nn::Sequential net(fc, torch::nn::Dropout(0.5), torch::nn::BatchNorm1d(4));
-    torch::manual_seed(1);
-    for (auto& parameter : net->parameters()) parameter.data().normal_();
-    int hooked = 0;
-    LayerList layers;
-    layers.add("net", net, {.activations = activations});
-    found[activations == Activations::Kept] = on_one_rank(layers, [&](DataParallel& parallel) {
-      fc->weight.register_hook([&](const at::Tensor& gradient) {
-        ++hooked;
-        return gradient * 2;
-      });
-      torch::manual_seed(5);
-      at::autocast::set_autocast_enabled(at::kCPU, true);
-      const at::Tensor loss = parallel.forward(rows()).square().sum();
-      at::autocast::clear_cache();
-      at::autocast::set_autocast_enabled(at::kCPU, false);
-      net->eval();
-      const at::Tensor between = at::rand({2});
-      parallel.backward(loss);
-      EXPECT_FALSE(net->is_training());
-      Tensors all = gradients_of(fc);
-      for (const at::Tensor& more : {loss.detach(), between, at::rand({2})}) all.push_back(more);
-      for (const at::Tensor& buffer : net->buffers()) all.push_back(buffer.clone());
-      return all;
-    });
-    EXPECT_EQ(hooked, 1);
-  }
-  expect_same(found[0], found[1]);
-}
-
-TEST(RecomputedLayers, NormalizeOverAllRanksAgain) {
-  Tensors found[2];
-  for (const Activations activations : kBoth) {
-    std::vector<Tensors> of_ranks(2);
-    torch::manual_seed(6);
-    const at::Tensor x = at::randn({2, 5, 4});
-    std::vector<Linear> linears{Linear(4, 4), Linear(4, 4)};
-    run_ranks(2, [&](Communicator& world) {
-      const auto group = world.split(0, world.rank(), "norms");
-      const SyncBatchNorm norm(torch::nn::BatchNormOptions(4), *group);
-      LayerList layers;
-      const LayerOptions options{.activations = activations};
-      layers.add("net", torch::nn::Sequential(linears[world.rank()], norm, linears[world.rank()]), options);
-      DataParallel parallel(layers, world);
-      parallel.backward(parallel.forward(x[world.rank()]).square().sum());
-      parallel.step([&] { of_ranks[world.rank()] = gradients_of(linears[world.rank()]); });
-      of_ranks[world.rank()].push_back(norm->state().running_mean.clone());
-      of_ranks[world.rank()].push_back(norm->state().num_batches_tracked.clone());
-    });
-    of_ranks[0].insert(of_ranks[0].end(), of_ranks[1].begin(), of_ranks[1].end());
-    found[activations == Activations::Kept] = of_ranks[0];
-  }
-  expect_same(found[0], found[1]);
 }
 
 }  // namespace
