@@ -18,7 +18,9 @@
 #endif
 
 #include "braid/base/clock.h"
+#include "braid/nn/kernels/amx_registers.h"
 #include "braid/nn/kernels/product.h"
+#include "braid/nn/kernels/product_amx.h"
 #include "braid/nn/kernels/product_bf16.h"
 
 namespace {
@@ -69,6 +71,21 @@ __attribute__((target("avx512f,avx512bf16"))) float bf16_turns(int64_t turns) {
   return total;
 }
 
+BRAID_AMX float amx_turns(int64_t turns) {
+  const braid::kernels::WholeTiles registers;
+  _tile_zero(0);
+  _tile_zero(1);
+  for (int64_t i = 0; i < 2 * turns; ++i) {
+    _tile_dpbf16ps(2, 0, 1);
+    _tile_dpbf16ps(3, 0, 1);
+    _tile_dpbf16ps(4, 0, 1);
+    _tile_dpbf16ps(5, 0, 1);
+    _tile_dpbf16ps(6, 0, 1);
+    _tile_dpbf16ps(7, 0, 1);
+  }
+  return 0;
+}
+
 __attribute__((target("avx512f"))) float avx512_turns(int64_t turns) {
   __m512 sums[kChains];
   const __m512 one = _mm512_set1_ps(1);
@@ -112,6 +129,8 @@ void print_peaks() {
   const bool wide = __builtin_cpu_supports("avx512f");
   std::printf("peak of float32: %.0f\n", wide ? peak(avx512_turns, 32) : peak(avx2_turns, 16));
   if (braid::kernels::has_product_bf16()) std::printf("peak of bfloat16: %.0f\n", peak(bf16_turns, 64));
+  if (braid::kernels::has_product_amx())
+    std::printf("peak of bfloat16 by AMX: %.0f\n", peak(amx_turns, 2 * 16 * 16 * 32));
 }
 #else
 void print_peaks() {}

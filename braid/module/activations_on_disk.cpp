@@ -9,6 +9,7 @@ param::SwapOptions swap_options(const ActivationsOnDisk::Options& options) {
   disk::Options place;
   place.folders = options.folders;
   place.bytes = options.bytes;
+  place.checksums = disk::Checksums::On;
   place.key = "activations.folders";
   return {place, options.window_bytes, options.window_bytes};
 }

@@ -111,15 +111,15 @@ std::vector<ckpt::PlacedTensor> ModuleCheckpoint::tensors() const {
   std::vector<ckpt::PlacedTensor> tensors;
   add_weights(tensors);
   for (const auto& [tensor, parts] : updated_) {
-    const auto found = optimizer_.state().find(tensor.unsafeGetTensorImpl());
-    if (found == optimizer_.state().end()) continue;
-    const TorchState state = state_of(*found->second);
+    const std::optional<TorchState> state = find_state(optimizer_, tensor);
+    if (!state) continue;
     std::set<std::string> counted;
     for (const Part& part : parts) {
-      for (const auto& [name, numbers] : state.numbers)
+      for (const auto& [name, numbers] : state->numbers)
         tensors.push_back({state_name(name, part.name), part.placement, view_of(numbers, part)});
-      if (state.steps && counted.insert(part.name).second)
-        tensors.push_back({state_name(kSteps, part.name), mesh::replicated({}), at::full({}, *state.steps, at::kLong)});
+      if (state->steps && counted.insert(part.name).second)
+        tensors.push_back(
+            {state_name(kSteps, part.name), mesh::replicated({}), at::full({}, *state->steps, at::kLong)});
     }
   }
   for (ckpt::PlacedTensor& placed : tensors) placed.local = placed.local.contiguous();
@@ -150,12 +150,23 @@ std::vector<Problem> ModuleCheckpoint::unknown(const ckpt::Manifest& manifest) c
   return problems;
 }
 
+// Returns true if the optimizer counts its steps and has made none.
+bool ModuleCheckpoint::has_made_no_step() const {
+  return std::ranges::all_of(updated_, [&](const Updated& each) {
+    const auto state = find_state(optimizer_, each.tensor);
+    return !state || state->steps == 0;
+  });
+}
+
 ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const ckpt::Manifest& manifest) const {
   Wanted wanted;
   add_weights(wanted.tensors);
   const std::vector<std::string> names = names_of_numbers(optimizer_);
+  const bool fresh = has_made_no_step();
   for (size_t i = 0; i < updated_.size(); ++i) {
     const bool amsgrad = is_amsgrad(optimizer_, updated_[i].tensor);
+    // States of zeros are filled where they are, which may be on disk.
+    const auto zeros = fresh ? find_state(optimizer_, updated_[i].tensor) : std::nullopt;
     for (const Part& part : updated_[i].parts) {
       const auto saved = [&](const std::string& name) {
         return manifest.tensors.contains(state_name(name, part.name));
@@ -164,6 +175,7 @@ ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const ckpt::Manifest& manifest
       for (const std::string& name : names) {
         if (!saved(name) && name == "max_exp_avg_sq" && !amsgrad) continue;
         at::Tensor& numbers = wanted.states[i].numbers[name];
+        if (!numbers.defined() && zeros && zeros->numbers.contains(name)) numbers = zeros->numbers.at(name);
         if (!numbers.defined()) numbers = at::zeros_like(updated_[i].tensor.detach());
         wanted.tensors.push_back({state_name(name, part.name), part.placement, view_of(numbers, part)});
       }

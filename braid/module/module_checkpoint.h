@@ -52,6 +52,7 @@ class ModuleCheckpoint {
   std::vector<Updated> owned_ranges(const std::vector<NamedTensor>& parameters) const;
   void add_weights(std::vector<ckpt::PlacedTensor>& tensors) const;
   std::vector<Problem> unknown(const ckpt::Manifest& manifest) const;
+  bool has_made_no_step() const;
   Wanted wanted(const ckpt::Manifest& manifest) const;
   void count(ckpt::CheckpointReader& reader, Wanted& wanted) const;
 

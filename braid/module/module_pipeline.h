@@ -19,8 +19,8 @@
 // one rank, to rounding. Layers may work in place, also on the inputs of their stage. Modules that mix samples (batch
 // norm) see one microbatch at a time; see deferred_batch_norm.h. Modules have no split between input and weight
 // gradients (layer_executor.h). Buffers that modules update from the rows they see become data rank 0's on all data
-// ranks, after every step that leaves the ranks' weights equal. layer_options.h describes recomputed activations, and
-// savable_model.h saving and loading, between steps.
+// ranks, after every step that leaves the ranks' weights equal. savable_model.h describes saving and loading, between
+// steps; optimizer_on_disk.h and layer_options.h (recomputed activations) models that do not fit in memory.
 #pragma once
 
 #include <functional>

@@ -29,6 +29,11 @@ std::unique_ptr<torch::optim::OptimizerParamState> adam_of(const TorchState& sta
   return made;
 }
 
+bool has_momentum(const torch::optim::OptimizerOptions& options) {
+  const auto* sgd = dynamic_cast<const torch::optim::SGDOptions*>(&options);
+  return sgd && sgd->momentum() != 0;
+}
+
 bool has_amsgrad(const torch::optim::OptimizerOptions& options) {
   using namespace torch::optim;
   if (const auto* adam = dynamic_cast<const AdamOptions*>(&options)) return adam->amsgrad();
@@ -43,13 +48,22 @@ std::string kind_of(const torch::optim::Optimizer& optimizer) {
   if (dynamic_cast<const Adam*>(&optimizer)) return "adam";
   if (dynamic_cast<const AdamW*>(&optimizer)) return "adamw";
   if (dynamic_cast<const SGD*>(&optimizer)) return "sgd";
-  throw ConfigError({{"optimizer", "",
-                      "must be torch's Adam, AdamW or SGD to be saved: of others it is not known what they keep", ""}});
+  throw ConfigError(
+      {{"optimizer", "", "must be torch's Adam, AdamW or SGD: of others it is not known what they keep", ""}});
 }
 
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer) {
   if (counts_steps(optimizer)) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
   return {"momentum_buffer"};
+}
+
+std::vector<std::string> names_of_kept(const torch::optim::Optimizer& optimizer) {
+  const auto any = [&](bool (*has)(const torch::optim::OptimizerOptions&)) {
+    return std::ranges::any_of(optimizer.param_groups(), [&](const auto& group) { return has(group.options()); });
+  };
+  std::vector<std::string> names = names_of_numbers(optimizer);
+  if (!any(counts_steps(optimizer) ? has_amsgrad : has_momentum)) names.pop_back();
+  return names;
 }
 
 bool is_amsgrad(const torch::optim::Optimizer& optimizer, const at::Tensor& updated) {
@@ -61,13 +75,16 @@ bool is_amsgrad(const torch::optim::Optimizer& optimizer, const at::Tensor& upda
 
 bool counts_steps(const torch::optim::Optimizer& optimizer) { return kind_of(optimizer) != "sgd"; }
 
-TorchState state_of(const torch::optim::OptimizerParamState& state) {
+std::optional<TorchState> find_state(const torch::optim::Optimizer& optimizer, const at::Tensor& updated) {
   using namespace torch::optim;
+  const auto found = optimizer.state().find(updated.unsafeGetTensorImpl());
+  if (found == optimizer.state().end()) return std::nullopt;
+  const OptimizerParamState& state = *found->second;
   if (const auto* adam = dynamic_cast<const AdamParamState*>(&state)) return adam_state(*adam);
   if (const auto* adamw = dynamic_cast<const AdamWParamState*>(&state)) return adam_state(*adamw);
   const auto& sgd = dynamic_cast<const SGDParamState&>(state);
-  if (!sgd.momentum_buffer().defined()) return {};
-  return {{{"momentum_buffer", sgd.momentum_buffer()}}, {}};
+  if (!sgd.momentum_buffer().defined()) return TorchState();
+  return TorchState{{{"momentum_buffer", sgd.momentum_buffer()}}, {}};
 }
 
 std::unique_ptr<torch::optim::OptimizerParamState> made_state(const torch::optim::Optimizer& optimizer,

@@ -78,6 +78,7 @@ struct Trained {
   torch::optim::Optimizer& optimizer;
   Communicator& world;
   std::function<void(const Batch&)> step;
+  std::function<void()>& update;  // what `step` does to update the parameters
 };
 using Body = std::function<void(const Trained&)>;
 using Lists = std::vector<LayerList>;  // by data rank
@@ -86,12 +87,13 @@ inline void on_replicas(const Lists& lists, const Ranks& ranks, const MakeOptimi
   run_ranks(ranks.data, [&](Communicator& world) {
     DataParallel model(lists[world.rank()], world, {.sync = {.zero = ranks.zero}});
     const auto optimizer = make(model.parameters());
+    std::function<void()> update = [&] { optimizer->step(); };
     const auto step = [&](const Batch& batch) {
       const auto share = [&](const at::Tensor& rows) { return rows.chunk(ranks.data)[world.rank()]; };
       model.backward(loss_of(model.forward(share(batch.x)), share(batch.y)));
-      model.step(*optimizer);
+      model.step(update);
     };
-    body({model, *optimizer, world, step});
+    body({model, *optimizer, world, step, update});
   });
 }
 
@@ -108,12 +110,13 @@ inline void on_pipelines(const Lists& lists, const Ranks& ranks, const MakeOptim
                           .sync = {.zero = ranks.zero},
                           .world = &world});
     const auto optimizer = make(model.parameters());
+    std::function<void()> update = [&] { optimizer->step(); };
     const auto step = [&](const Batch& batch) {
       optimizer->zero_grad();
       model.step({batch.x.chunk(ranks.data)[replica]}, {batch.y.chunk(ranks.data)[replica]});
-      model.update(*optimizer);
+      model.update(update);
     };
-    body({model, *optimizer, world, step});
+    body({model, *optimizer, world, step, update});
   });
 }
 

@@ -14,6 +14,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/kernels/part_product.h"
+#include "braid/nn/kernels/product_amx.h"
+#include "braid/nn/kernels/product_bf16.h"
 #include "tests/nn/formula_values.h"
 
 namespace braid::kernels::product_test {
@@ -23,9 +25,10 @@ struct Shape {
   int64_t n, o, i;
 };
 
-// Tiles are 14 outputs x 32 inputs, blocks 256 rows, tasks 56 outputs x 768 inputs.
-constexpr Shape kShapes[] = {{1, 1, 1},     {1, 14, 32},    {3, 13, 31},  {2, 15, 33},    {255, 28, 64},
-                             {256, 29, 65}, {257, 57, 100}, {513, 5, 17}, {64, 114, 800}, {0, 3, 4}};
+// Tiles are 14 outputs x 32 inputs, blocks 256 rows, tasks 56 outputs x 768 inputs. By AMX tiles are 32 x 32, made of
+// 16 x 16 sums over 32 rows, and tasks have 64 outputs.
+constexpr Shape kShapes[] = {{1, 1, 1},     {1, 14, 32},    {3, 13, 31},  {2, 15, 33},    {255, 28, 64},  {33, 49, 48},
+                             {256, 29, 65}, {257, 57, 100}, {513, 5, 17}, {64, 114, 800}, {31, 81, 1600}, {0, 3, 4}};
 
 class Product : public testing::TestWithParam<at::ScalarType> {
  protected:
@@ -123,6 +126,41 @@ TEST(ProductOfHalves, DoesNotOverflowOnTheWay) {
   const at::Tensor slot = at::ones({2, 2}, at::kFloat);
   accumulate_product(slot, dy, x, 1);
   EXPECT_TRUE(slot.eq(120001).all().item<bool>());
+}
+
+// The best kernel of this processor is in the tests above. This is each of them.
+TEST(ProductOfBfloat16, OfEachInstructionSet) {
+  if (!has_product_bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const std::pair<const char*, void (*)(const ProductBf16&)> kernels[] = {{"avx512", product_avx512},
+                                                                          {"amx", product_amx}};
+  for (const auto& [name, kernel] : kernels) {
+    if (kernel == product_amx && !has_product_amx()) continue;
+    SCOPED_TRACE(name);
+    for (const auto [n, o, i] : kShapes) {
+      if (n == 0) continue;
+      const at::Tensor dy = formula_tensor("dy", {n, o}).to(at::kBFloat16);
+      const at::Tensor x = formula_tensor("x", {n, i}).to(at::kBFloat16);
+      const auto bits = [](const at::Tensor& rows) { return static_cast<const uint16_t*>(rows.const_data_ptr()); };
+      const at::Tensor slot = at::full({o, i}, std::numeric_limits<double>::quiet_NaN(), at::kFloat);
+      const ProductBf16 call{{bits(dy), o}, {bits(x), i}, n, o, i, 0, slot.mutable_data_ptr<float>()};
+      kernel(call);
+      const at::Tensor exact = exact_product(dy, x);
+      expect_close(slot, exact, n);
+      kernel({call.dy, call.x, n, o, i, 1, call.out});
+      expect_close(slot, exact.mul(2), n);
+    }
+  }
+}
+
+// LibTorch's own products use the same registers.
+TEST(ProductOfBfloat16, LeavesTheLibrarysProductsAsTheyAre) {
+  const at::Tensor a = formula_tensor("a", {70, 96}).to(at::kBFloat16);
+  const at::Tensor b = formula_tensor("b", {96, 50}).to(at::kBFloat16);
+  const at::Tensor before = at::mm(a, b), slot = at::full({96, 96}, 0, at::kFloat);
+  for (int round = 0; round < 3; ++round) {
+    accumulate_product(slot, a, a, 0);
+    EXPECT_TRUE(at::mm(a, b).equal(before)) << round;
+  }
 }
 
 TEST(ProductOfBfloat16, KeepsWhatBfloat16WouldRoundAway) {

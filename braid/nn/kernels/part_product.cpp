@@ -14,6 +14,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/layout/product_panels.h"
+#include "braid/nn/kernels/amx_registers.h"
 #include "braid/nn/kernels/math_type.h"
 #include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/product_bf16.h"
@@ -113,7 +114,8 @@ class Product {
     const int64_t row_step = kTaskRows * kernels_.rows, column_step = kTaskColumns * kernels_.columns;
     const int64_t down = tiles_of(a_.lanes, row_step), across = tiles_of(b_.lanes, column_step);
     at::parallel_for(0, down * across, 1, [&](int64_t begin, int64_t end) {
-      Memory memory(kernels_.packed, parts);
+      const WholeTiles registers;
+      Memory memory(kernels_, parts);
       for (int64_t t = begin; t < end; ++t) run_task({t % down * row_step, t / down * column_step}, stretches, memory);
     });
   }
@@ -127,10 +129,10 @@ class Product {
     int64_t levels = 1;
     int parts;
 
-    Memory(int64_t packed, int num_parts) : parts(num_parts) {
+    Memory(const TileKernels& kernels, int num_parts) : parts(num_parts) {
       while (parts >> levels > 0) ++levels;
-      const int64_t row_bytes = kStretch * kTileLanes * packed,
-                    column_bytes = kTaskColumns * kStretch * kTileColumns * packed;
+      const int64_t lane_bytes = tiles_of(kStretch, kernels.pair) * kernels.packed;
+      const int64_t row_bytes = kTileLanes * lane_bytes, column_bytes = kTaskColumns * kTileColumns * lane_bytes;
       const int64_t sum_bytes = (levels + 1) * kTaskRows * kTaskColumns * kTileSums * static_cast<int64_t>(sizeof(M));
       storage.reset(static_cast<char*>(std::aligned_alloc(kAlignment, row_bytes + column_bytes + sum_bytes)));
       if (!storage) throw std::bad_alloc();

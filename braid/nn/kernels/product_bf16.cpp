@@ -1,6 +1,6 @@
-// The weight-gradient product in bfloat16. Its instruction multiplies pairs: acc[j] += a[0] * b[j][0] + a[1] * b[j][1].
-// The sum runs over rows. So two rows of an operand are interleaved (woven) into one row of pairs, which is cut into
-// panels as wide as a register tile:
+// The weight-gradient product in bfloat16 by AVX512-BF16. Its instruction multiplies pairs: acc[j] += a[0] * b[j][0] +
+// a[1] * b[j][1]. The sum runs over rows. So two rows of an operand are interleaved (woven) into one row of pairs,
+// which is cut into panels as wide as a register tile:
 //
 //                             x: panels of 32 columns            dy: panels of 14 (16 with padding)
 //   row 2k    a0 a1 a2 ..     a0 b0 a1 b1 ..  a31 b31            the same; a pair is broadcast
@@ -18,6 +18,9 @@
 #include <cstring>
 
 #include "braid/base/errors.h"
+#include "braid/nn/kernels/amx_tiles.h"
+#include "braid/nn/kernels/product_amx.h"
+#include "braid/nn/kernels/woven_pairs.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -28,42 +31,12 @@ namespace braid::kernels {
 #if defined(__x86_64__)
 namespace {
 
-#define BRAID_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-
 constexpr int64_t kTileRows = 14;
-constexpr int64_t kLanes = 16;
-// Mask of all elements; without masks, intrinsics of g++ 12 warn of an uninitialised register.
-constexpr __mmask16 kAll = 0xFFFF;
+constexpr int64_t kLanes = kTileLanes;
 constexpr int64_t kDyWidth = kTileLanes;  // columns of a woven panel of dy
 constexpr int64_t kDepth = 128;           // pairs of rows in a block
 constexpr int64_t kGroup = 4;             // panels of dy that a thread has woven at a time
 constexpr int64_t kSpan = 24;             // panels of x that a task covers
-
-int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
-
-// A part of a matrix: `rows` x `columns`, starting at `data`.
-struct Window {
-  const uint16_t* data;
-  int64_t stride, rows, columns;
-};
-
-// Weaves pairs of rows into `out` [parts(rows, 2)][width], padded with zeros.
-BRAID_AVX512_BF16 void weave(const Window& in, int64_t width, uint32_t* out) {
-  for (int64_t row = 0; row < in.rows; row += 2, out += width) {
-    const uint16_t* first = in.data + row * in.stride;
-    const bool single = row + 1 == in.rows;
-    for (int64_t column = 0; column < width; column += kLanes) {
-      const int64_t left = std::clamp<int64_t>(in.columns - column, 0, kLanes);
-      const __mmask16 mask = static_cast<__mmask16>((1u << left) - 1);
-      __m512i pair = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_maskz_loadu_epi16(mask, first + column));
-      if (!single) {
-        const __m256i second = _mm256_maskz_loadu_epi16(mask, first + in.stride + column);
-        pair = _mm512_or_si512(pair, _mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, second), 16));
-      }
-      _mm512_storeu_si512(out + column, pair);
-    }
-  }
-}
 
 // The destination of a tile's sums.
 struct TileOut {
@@ -177,7 +150,9 @@ bool has_product_bf16() {
          __builtin_cpu_supports("avx512bf16");
 }
 
-void product_bf16(const ProductBf16& call) {
+void product_bf16(const ProductBf16& call) { has_product_amx() ? product_amx(call) : product_avx512(call); }
+
+void product_avx512(const ProductBf16& call) {
   const int64_t depth = parts(call.n, 2), panels = parts(call.i, kTileColumns);
   const at::Tensor workspace = at::empty({panels * depth * kTileColumns}, at::kInt);
   uint32_t* woven_x = static_cast<uint32_t*>(workspace.mutable_data_ptr());
@@ -254,7 +229,9 @@ BRAID_AVX512_BF16 void multiply_pairs(const PackedTile& packed, const void* left
 
 }  // namespace
 
-const TileKernels& pair_tiles() {
+const TileKernels& pair_tiles() { return has_product_amx() ? amx_tiles() : avx512_tiles(); }
+
+const TileKernels& avx512_tiles() {
   static constexpr TileKernels kTiles{kTileRows,        kTileColumns, sizeof(uint16_t), 2,
                                       sizeof(uint32_t), pack_pairs,   multiply_pairs};
   return kTiles;
@@ -264,7 +241,9 @@ const TileKernels& pair_tiles() {
 
 bool has_product_bf16() { return false; }
 void product_bf16(const ProductBf16&) { check(false, "this processor has no AVX512-BF16"); }
+void product_avx512(const ProductBf16&) { check(false, "this processor has no AVX512-BF16"); }
 const TileKernels& pair_tiles() { check(false, "this processor has no AVX512-BF16"); }
+const TileKernels& avx512_tiles() { check(false, "this processor has no AVX512-BF16"); }
 
 #endif
 

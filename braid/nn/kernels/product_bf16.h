@@ -1,4 +1,4 @@
-// The product out = beta * out + dy^T x of bfloat16 rows with float32 sums, by AVX512-BF16.
+// The product out = beta * out + dy^T x of bfloat16 rows with float32 sums.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,19 @@ struct ProductBf16 {
 // Returns true if this processor has AVX512-BF16.
 bool has_product_bf16();
 
-// Divides the work with the calling thread's at::parallel_for. One thread sums each element, in an order that depends
-// only on n: over pairs of rows within a block of 256 rows, then over the blocks. Subnormal inputs count as zero.
+// Computes the product by AMX (product_amx.h) where the processor has it, else by AVX512-BF16. Divides the work with
+// the calling thread's at::parallel_for. One thread sums each element, in an order that depends only on n and on the
+// processor. Subnormal inputs count as zero. REQUIRES: has_product_bf16().
 void product_bf16(const ProductBf16& call);
+// The same by AVX512-BF16. The sum of an element is over pairs of rows within a block of 256 rows, then over the
+// blocks.
+void product_avx512(const ProductBf16& call);
 
-// Returns the tiles of bfloat16 operands: a packed element is a pair of inner elements, and sums are float32. A pair is
-// one step of a sum. REQUIRES: has_product_bf16().
+// Returns the tiles of bfloat16 operands, of AMX (amx_tiles.h) where the processor has it. REQUIRES:
+// has_product_bf16(); to multiply, the thread is in a scope of WholeTiles (amx_registers.h).
 const TileKernels& pair_tiles();
+// Returns those of AVX512-BF16: a packed element is a pair of inner elements, and sums are float32. A pair is one step
+// of a sum.
+const TileKernels& avx512_tiles();
 
 }  // namespace braid::kernels

@@ -28,9 +28,10 @@ struct TileKernels {
   int64_t rows;     // rows of a tile, at most kTileLanes
   int64_t columns;  // columns of a tile
   int64_t element;  // bytes of an element of an operand
-  int64_t pair;     // inner elements that a packed element holds: 1, or 2 of bfloat16
+  int64_t pair;     // inner elements that a packed element holds: 1; of bfloat16 2, or 32 for AMX
   int64_t packed;   // bytes of a packed element
-  // Packs a panel, padded with zeros to `width` lanes and to whole packed elements.
+  // Packs a panel, padded with zeros to `width` lanes and to whole packed elements. `width` is kTileLanes for rows and
+  // `columns` for columns.
   void (*pack)(const PanelSource& source, int64_t width, void* packed);
   // Writes left + the rows x columns sums over `depth` packed elements; `left` may be null, for none, or `sums`.
   void (*multiply)(const PackedTile& tile, const void* left, void* sums);

@@ -1,0 +1,58 @@
+// The states of torch's Adam, AdamW or SGD on disk, for any torch modules.
+//
+//   torch::optim::AdamW optimizer(model.parameters(), 1e-3);
+//   OptimizerOnDisk on_disk(optimizer, {.folders = {"/scratch"}});
+//   ...
+//   model.step([&] { on_disk.step(); });       // DataParallel, in place of model.step(optimizer)
+//   pipeline.update([&] { on_disk.step(); });  // ModulePipeline; plain modules call on_disk.step()
+//   model.save("checkpoint", optimizer);
+//
+// step() lets the optimizer update one part of the parameters after another, while the disk reads the states of the
+// next chunk and writes those of the chunk before (ZeRO-Infinity, Rajbhandari et al. 2021, section 5.2). The
+// optimizer's groups, learning rates and step counts are its own, as without a disk.
+//
+// Between steps optimizer.state() has tensors as before. They are mapped files, whose pages are the system's page cache
+// and not memory of the process: read them, do not write them. States that the program replaces, by torch::load() or a
+// load() after the first step, are in memory until the next step() moves them. A load() before the first step writes
+// those of Adam and AdamW to the disk at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace braid {
+
+class OptimizerOnDisk {
+ public:
+  struct Options {
+    std::vector<std::string> folders;        // a file without a name in each
+    int64_t chunk_bytes = int64_t{4} << 20;  // of each state, moved at a time; three of them are in memory
+  };
+  // Opens the space for the states of all parameters of `optimizer`, which outlives this. Throws ConfigError with all
+  // problems: an optimizer of another kind, SGD without momentum, parameters that are not on the CPU, have gaps between
+  // their elements or are of several types, and what is wrong with the folders.
+  OptimizerOnDisk(torch::optim::Optimizer& optimizer, const Options& options);
+  ~OptimizerOnDisk();
+  OptimizerOnDisk(const OptimizerOnDisk&) = delete;
+
+  // Makes the optimizer's step. The bits are those of optimizer.step() on one thread: on several, torch's own bits
+  // depend on how it divides a tensor among them. Throws ConfigError if the optimizer's parameters, or which states it
+  // keeps, have changed since construction; then nothing was done. Throws RunError if the disk fails; then some
+  // parameters are updated and some are not, so training must not go on.
+  void step();
+
+  int64_t bytes_written() const;
+  int64_t bytes_read() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace braid

@@ -1,0 +1,270 @@
+// Torch's optimizers with their states on disk: the parameters and states of memory, bit for bit.
+#include "braid/module/optimizer_on_disk.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize.h>
+
+#include <optional>
+#include <sstream>
+
+#include "braid/base/errors.h"
+#include "braid/module/torch_state.h"
+#include "tests/module/saved_models.h"
+
+namespace braid::modules::optimizer_on_disk_test {
+namespace {
+
+using namespace saved_models;
+using torch::optim::AdamOptions;
+using torch::optim::AdamWOptions;
+using torch::optim::OptimizerParamGroup;
+using torch::optim::SGDOptions;
+
+constexpr int kSteps = 4;
+
+// Parameters of many sizes: smaller than a vector register, not a multiple of one, larger than a chunk, in another
+// order of dims. The last one never has a gradient, and the one before has its first in step 2.
+Tensors parameters() {
+  torch::manual_seed(7);
+  Tensors all{torch::randn({3}), torch::randn({301, 77}), torch::randn({1}), torch::randn({20011}), torch::randn({65})};
+  all.push_back(torch::randn({8, 5, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast));
+  all.push_back(torch::randn({129}));
+  all.push_back(torch::randn({10}));
+  for (at::Tensor& each : all) each.requires_grad_(true);
+  return all;
+}
+
+void set_gradients(const Tensors& all, int step) {
+  torch::manual_seed(step);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const at::Tensor gradient = torch::randn_like(all[i].detach());
+    all[i].mutable_grad() = i + 1 == all.size() || (i + 2 == all.size() && step < 2) ? at::Tensor() : gradient;
+  }
+}
+
+// Two groups, of which the second has other options.
+template <class Optimizer, class Options>
+MakeOptimizer in_groups(const Options& first, const Options& second) {
+  return [=](const Tensors& all) {
+    const auto middle = all.begin() + std::ssize(all) / 2;
+    const auto group = [](Tensors part, const Options& options) {
+      return OptimizerParamGroup(std::move(part), std::make_unique<Options>(options));
+    };
+    const std::vector<OptimizerParamGroup> groups{group({all.begin(), middle}, first),
+                                                  group({middle, all.end()}, second)};
+    return std::make_unique<Optimizer>(groups, first);
+  };
+}
+
+struct Kind {
+  const char* name;
+  MakeOptimizer make;
+};
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+std::vector<Kind> kinds() {
+  using torch::optim::Adam, torch::optim::AdamW, torch::optim::SGD;
+  return {{"adamw", in_groups<AdamW>(AdamWOptions(0.01), AdamWOptions(0.1).weight_decay(0.3).betas({0.5, 0.9}))},
+          {"adam", in_groups<Adam>(AdamOptions(0.01).amsgrad(true), AdamOptions(0.1).weight_decay(0.3))},
+          {"sgd", in_groups<SGD>(SGDOptions(0.1).momentum(0.9).dampening(0.5), SGDOptions(0.1))},
+          {"nesterov", in_groups<SGD>(SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.1),
+                                      SGDOptions(0.1).momentum(0.5))}};
+}
+
+// The bits of torch depend on how it divides a tensor among threads.
+class OneThread {
+ public:
+  OneThread() : before_(at::get_num_threads()) { at::set_num_threads(1); }
+  ~OneThread() { at::set_num_threads(before_); }
+
+ private:
+  const int before_;
+};
+
+void expect_same(const Tensors& got, const Tensors& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i].equal(want[i])) << i;
+}
+
+// Trains parameters() in memory and on disk, and compares them.
+class OnDisk : public ScratchFolder {
+ protected:
+  explicit OnDisk(const MakeOptimizer& make = adamw) : in_memory_(make(wanted_)), on_disk_(make(got_)) { move(); }
+  void move() { disk_.emplace(*on_disk_, OptimizerOnDisk::Options{{folder_}, 16384}); }
+
+  void train(int first, int last) {
+    const OneThread one;
+    for (int step = first; step < last; ++step) {
+      set_gradients(wanted_, step);
+      set_gradients(got_, step);
+      in_memory_->step();
+      disk_->step();
+      expect_same(got_, wanted_);
+    }
+  }
+  void expect_same_states() {
+    for (size_t i = 0; i < got_.size(); ++i) {
+      const auto want = find_state(*in_memory_, wanted_[i]), got = find_state(*on_disk_, got_[i]);
+      if (!want || want->numbers.empty()) continue;
+      ASSERT_TRUE(got) << i;
+      EXPECT_EQ(got->steps, want->steps);
+      ASSERT_EQ(got->numbers.size(), want->numbers.size());
+      for (const auto& [name, numbers] : want->numbers) {
+        EXPECT_TRUE(got->numbers.at(name).equal(numbers)) << name << " of " << i;
+        EXPECT_EQ(got->numbers.at(name).strides(), numbers.strides()) << name << " of " << i;
+      }
+    }
+  }
+  void set_rate(double lr) {
+    for (auto* optimizer : {in_memory_.get(), on_disk_.get()}) {
+      for (auto& group : optimizer->param_groups()) group.options().set_lr(lr);
+    }
+  }
+
+  const Tensors wanted_ = parameters(), got_ = parameters();
+  const std::unique_ptr<torch::optim::Optimizer> in_memory_, on_disk_;
+  std::optional<OptimizerOnDisk> disk_;
+};
+
+class OfKind : public OnDisk, public testing::WithParamInterface<Kind> {
+ protected:
+  OfKind() : OnDisk(GetParam().make) {}
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, OfKind, testing::ValuesIn(kinds()));
+
+TEST_P(OfKind, HasTheBitsOfMemory) {
+  train(0, 2);
+  set_rate(0.003);
+  train(2, kSteps);
+  expect_same_states();
+  EXPECT_GT(disk_->bytes_written(), 0);
+  EXPECT_EQ(disk_->bytes_written(), disk_->bytes_read());
+}
+
+// What torch::load() gives the optimizer is in memory, and moves.
+TEST_P(OfKind, TakesOverLoadedStates) {
+  train(0, 2);
+  std::stringstream written;
+  torch::save(*in_memory_, written);
+  train(2, 3);
+  torch::load(*on_disk_, written);
+  std::stringstream again(written.str());
+  torch::load(*in_memory_, again);
+  train(3, kSteps);
+  train(kSteps, kSteps + 1);
+  expect_same_states();
+}
+
+TEST_P(OfKind, MovesTheStatesOfAnOptimizerThatHasMadeSteps) {
+  for (int step = 0; step < 2; ++step) {
+    const OneThread one;
+    for (const auto& [all, optimizer] : {std::pair(&wanted_, in_memory_.get()), std::pair(&got_, on_disk_.get())}) {
+      set_gradients(*all, step);
+      optimizer->step();
+    }
+  }
+  move();
+  train(2, kSteps);
+  expect_same_states();
+}
+
+TEST_F(OnDisk, RefusesOtherParametersAndStatesThanItBeganWith) {
+  train(0, 1);
+  static_cast<AdamWOptions&>(on_disk_->param_groups()[0].options()).amsgrad(false);
+  EXPECT_THROW(disk_->step(), ConfigError);
+  static_cast<AdamWOptions&>(on_disk_->param_groups()[0].options()).amsgrad(true);
+  train(1, 2);
+  on_disk_->param_groups()[0].params().pop_back();
+  EXPECT_THROW(disk_->step(), ConfigError);
+}
+
+TEST_F(OnDisk, RefusesWhatItCannotMove) {
+  const auto problems = [&](torch::optim::Optimizer& optimizer, const std::string& folder) -> std::vector<Problem> {
+    try {
+      OptimizerOnDisk(optimizer, {{folder}});
+    } catch (const ConfigError& error) {
+      return error.problems();
+    }
+    return {};
+  };
+  torch::optim::Adagrad adagrad(parameters(), 0.1);
+  EXPECT_EQ(problems(adagrad, folder_).size(), 1u);
+  const Tensors gaps{torch::randn({4, 4}).narrow(1, 0, 2), torch::randn({3}, at::kDouble)};
+  torch::optim::SGD plain(gaps, 0.1);
+  const auto all = problems(plain, path("missing"));
+  ASSERT_EQ(all.size(), 4u);  // no momentum, gaps, another type, no folder
+  EXPECT_EQ(all[3].key, "folders");
+  torch::optim::SGD none(std::vector<OptimizerParamGroup>(), SGDOptions(0.1).momentum(0.9));
+  EXPECT_EQ(problems(none, folder_).size(), 1u);
+}
+
+enum class States { InMemory, OnDisk };
+
+class SavedOnDisk : public ScratchFolder, public testing::WithParamInterface<Ranks> {
+ protected:
+  struct Steps {
+    int begin, end;
+  };
+  // Makes the steps, loads `from` after those of `before`, and saves to `to` at the end.
+  void train(States kept, const std::string& from, Steps steps, const std::string& to, Steps before = {0, 0}) {
+    std::vector<Batch> batches;
+    for (int step = 0; step < 4; ++step) batches.push_back(batch(step));
+    const auto body = [&](const Trained& rank) {
+      std::optional<OptimizerOnDisk> disk;
+      if (kept == States::OnDisk) {
+        disk.emplace(rank.optimizer, OptimizerOnDisk::Options{{folder_}, 4096});
+        rank.update = [&] { disk->step(); };
+      }
+      for (int step = before.begin; step < before.end; ++step) rank.step(batches[step]);
+      if (!from.empty()) rank.model.load(path(from), rank.optimizer);
+      for (int step = steps.begin; step < steps.end; ++step) rank.step(batches[step]);
+      rank.model.save(path(to), rank.optimizer);
+    };
+    on(GetParam(), nets(GetParam(), 3), body);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, SavedOnDisk, testing::ValuesIn(kinds_of_ranks()));
+
+TEST_P(SavedOnDisk, CheckpointsAreThoseOfMemory) {
+  train(States::InMemory, "", {0, 2}, "memory");
+  train(States::OnDisk, "", {0, 1}, "first");
+  train(States::InMemory, "first", {1, 2}, "loaded in memory");
+  train(States::OnDisk, "first", {1, 2}, "loaded on disk");
+  train(States::OnDisk, "first", {1, 2}, "loaded later", {2, 4});
+  for (const char* other : {"loaded in memory", "loaded on disk", "loaded later"}) {
+    saved_models::expect_same(path(other), path("memory"));
+  }
+}
+
+// A model whose states do not fit in memory could not resume otherwise.
+TEST_F(OnDisk, LoadingBeforeTheFirstStepFillsTheDisk) {
+  const Batch rows = batch(0);
+  const auto body = [&](const Trained& rank) {
+    rank.step(rows);
+    rank.model.save(path("saved"), rank.optimizer);
+    rank.optimizer.state().clear();
+    const OptimizerOnDisk disk(rank.optimizer, {{folder_}});
+    std::map<void*, const void*> places;
+    for (const at::Tensor& each : rank.optimizer.param_groups()[0].params()) {
+      const auto numbers = find_state(rank.optimizer, each)->numbers.at("exp_avg");
+      places[each.unsafeGetTensorImpl()] = numbers.const_data_ptr();
+    }
+    rank.model.load(path("saved"), rank.optimizer);
+    for (const at::Tensor& each : rank.optimizer.param_groups()[0].params()) {
+      const auto found = find_state(rank.optimizer, each);
+      if (!found) continue;  // frozen: not in the checkpoint
+      EXPECT_EQ(found->numbers.at("exp_avg").const_data_ptr(), places.at(each.unsafeGetTensorImpl()));
+      EXPECT_EQ(found->steps, 1);
+    }
+  };
+  on({nullptr, 1, 1, 1}, nets({nullptr, 1, 1, 1}, 3), body);
+}
+
+}  // namespace
+}  // namespace braid::modules::optimizer_on_disk_test
