@@ -17,6 +17,7 @@ AuxiliaryLossScope::~AuxiliaryLossScope() { innermost_scope = outer_; }
 void AuxiliaryLossScope::add(const at::Tensor& loss, double weight) {
   const at::Tensor weighted = loss.reshape({}).mul(weight);
   total_ = total_.defined() ? total_.add(weighted) : weighted;
+  weighted_.push_back(weighted);
 }
 
 void contribute_auxiliary_loss(const at::Tensor& loss, double weight) {

@@ -18,6 +18,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace braid {
 
 // A scope that collects the losses that layers contribute on this thread. Scopes nest: the innermost one collects.
@@ -31,10 +33,13 @@ class AuxiliaryLossScope {
   void add(const at::Tensor& loss, double weight);
   // Returns the sum of weight x loss, with its graph; undefined if nothing was contributed.
   const at::Tensor& total() const { return total_; }
+  // Returns weight x loss of each contribution, in order.
+  const std::vector<at::Tensor>& weighted() const { return weighted_; }
 
  private:
   AuxiliaryLossScope* const outer_;
   at::Tensor total_;
+  std::vector<at::Tensor> weighted_;
 };
 
 // Contributes a loss from a layer's forward. `loss` has one element. It is a mean over the rows that the layer was

@@ -46,6 +46,13 @@ void DeferredBatchNormImpl::begin_microbatch(const modules::MicrobatchContext& c
   context_ = context;
 }
 
+std::function<void()> DeferredBatchNormImpl::capture_state() {
+  return [this, context = context_, moments = moments_] {
+    context_ = context;
+    moments_ = moments;
+  };
+}
+
 // Takes part in the collective even if this rank's module is in evaluation mode and has no moments, because other
 // ranks' modules may train.
 void DeferredBatchNormImpl::end_step(Communicator& data) {

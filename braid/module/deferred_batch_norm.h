@@ -34,6 +34,7 @@ class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>
   at::Tensor forward(at::Tensor x);
   void begin_microbatch(const modules::MicrobatchContext& context) override;
   void end_step(Communicator& data) override;
+  std::function<void()> capture_state() override;
 
   const modules::BatchNormState& state() const { return state_; }
 

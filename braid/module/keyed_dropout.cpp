@@ -26,6 +26,13 @@ void KeyedDropoutImpl::begin_microbatch(const modules::MicrobatchContext& contex
   uses_ = 0;
 }
 
+std::function<void()> KeyedDropoutImpl::capture_state() {
+  return [this, key = key_, uses = uses_] {
+    key_ = key;
+    uses_ = uses;
+  };
+}
+
 at::Tensor KeyedDropoutImpl::forward(at::Tensor x) {
   if (!is_training() || probability_ == 0) return x;
   if (!key_) {

@@ -20,9 +20,11 @@ class KeyedDropoutImpl : public torch::nn::Cloneable<KeyedDropoutImpl>, public m
   // if begin_microbatch() was never called.
   at::Tensor forward(at::Tensor x);
   // ModulePipeline and DataParallel call this. Without them, call it before each microbatch, and again before a
-  // microbatch is recomputed. Modules with equal seeds use different masks, because their places differ.
+  // microbatch is recomputed (recomputed layers do that themselves). Modules with equal seeds use different masks,
+  // because their places differ.
   void begin_microbatch(const modules::MicrobatchContext& context) override;
   void end_step(Communicator&) override {}
+  std::function<void()> capture_state() override;
 
  private:
   double probability_;

@@ -35,13 +35,19 @@ bool may_draw(const at::RecordFunction& call) {
          !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
+}  // namespace
+
 at::Tensor generator_state() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   return generator.get_state();
 }
 
-}  // namespace
+void set_generator_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
 
 struct RandomDrawWatch::Observer {
   static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
@@ -171,14 +177,19 @@ std::vector<std::string> drawing_modules(const Layer& layer) {
   return result;
 }
 
-EvaluationMode::EvaluationMode(const Layer& layer) : modules_(all(layer)) {
+ModuleModes::ModuleModes(const Layer& layer) : modules_(all(layer)) {
   for (const auto& module : modules_) training_.push_back(module->is_training());
-  if (!modules_.empty()) modules_[0]->eval();
 }
 
-// Restores parents before children, because train() also sets the modules within.
-EvaluationMode::~EvaluationMode() {
-  for (size_t i = 0; i < modules_.size(); ++i) modules_[i]->train(training_[i] != 0);
+// Parents come before children, because train() also sets the modules within.
+void ModuleModes::restore() const {
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    if (modules_[i]->is_training() != (training_[i] != 0)) modules_[i]->train(training_[i] != 0);
+  }
+}
+
+EvaluationMode::EvaluationMode(const Layer& layer) : before_(layer) {
+  if (layer.module) layer.module->eval();
 }
 
 }  // namespace braid::modules

@@ -24,6 +24,7 @@ class RandomDrawWatch {
   // the generator's state is unchanged. So an operation with a generator of its own is not returned, unless another
   // thread drew meanwhile. Operations during the lifetime of an inner watch belong to the inner one.
   std::vector<std::string> operations() const;
+  const at::Tensor& state_before() const { return state_; }  // the generator's state at construction
 
  private:
   struct Observer;
@@ -33,6 +34,10 @@ class RandomDrawWatch {
   RandomDrawWatch* outer_;
   uint64_t callback_;
 };
+
+// The state of the process-wide random generator of the CPU.
+at::Tensor generator_state();
+void set_generator_state(const at::Tensor& state);
 
 class MicrobatchListener;
 
@@ -51,16 +56,26 @@ std::vector<MicrobatchListener*> listeners(const Layer& layer);
 // whose probability is 0 draws nothing.
 std::vector<std::string> drawing_modules(const Layer& layer);
 
-// A scope in which the layer is in evaluation mode. The destructor restores the mode of each of its modules.
-class EvaluationMode {
+// The mode (training or evaluation) that each module of a layer has at construction.
+class ModuleModes {
  public:
-  explicit EvaluationMode(const Layer& layer);
-  ~EvaluationMode();
-  EvaluationMode(EvaluationMode&&) = default;
+  explicit ModuleModes(const Layer& layer);
+  void restore() const;
 
  private:
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::vector<char> training_;
+};
+
+// A scope in which the layer is in evaluation mode. The destructor restores the mode of each of its modules.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(const Layer& layer);
+  ~EvaluationMode() { before_.restore(); }
+  EvaluationMode(EvaluationMode&&) = default;
+
+ private:
+  ModuleModes before_;
 };
 
 }  // namespace braid::modules

@@ -73,9 +73,11 @@ Layer LayerList::of_sequential(std::shared_ptr<torch::nn::SequentialImpl> sequen
   return {.forward = call, .module = sequential};
 }
 
-LayerList& LayerList::add_each(std::shared_ptr<torch::nn::SequentialImpl> sequential) {
+LayerList& LayerList::add_each(std::shared_ptr<torch::nn::SequentialImpl> sequential, Activations activations) {
   const auto names = sequential->named_children().keys();
-  for (size_t i = 0; i < names.size(); ++i) push(names[i], of_any(*(sequential->begin() + i)), {});
+  for (size_t i = 0; i < names.size(); ++i) {
+    push(names[i], of_any(*(sequential->begin() + i)), {.activations = activations});
+  }
   return *this;
 }
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/module/layer_call.h"
+#include "braid/module/layer_options.h"
 
 namespace torch::nn {
 class Module;
@@ -29,12 +29,6 @@ class SequentialImpl;
 }  // namespace torch::nn
 
 namespace braid {
-
-struct LayerOptions {
-  std::vector<std::string> stash = {};
-  std::vector<std::string> pop = {};
-  Tensors parameters = {};  // parameters that a function trains; a module has its own
-};
 
 struct Layer {
   std::string name;
@@ -56,11 +50,12 @@ class LayerList {
     return push(std::move(name), made(std::move(layer)), std::move(options));
   }
   // Adds a layer that is named by its number. A Sequential adds each of its modules as a layer, under the module's name
-  // in it.
+  // in it and with options.activations.
   template <class L>
   requires(!std::is_convertible_v<L, std::string>) LayerList& add(L layer, LayerOptions options = {}) {
     if constexpr (requires { typename L::ContainedType; }) {
-      if constexpr (std::is_same_v<typename L::ContainedType, torch::nn::SequentialImpl>) return add_each(layer.ptr());
+      if constexpr (std::is_same_v<typename L::ContainedType, torch::nn::SequentialImpl>)
+        return add_each(layer.ptr(), options.activations);
     }
     return add(std::to_string(layers_.size()), std::move(layer), std::move(options));
   }
@@ -108,7 +103,7 @@ class LayerList {
   }
   static Layer of_any(torch::nn::AnyModule module);
   static Layer of_sequential(std::shared_ptr<torch::nn::SequentialImpl> sequential);
-  LayerList& add_each(std::shared_ptr<torch::nn::SequentialImpl> sequential);
+  LayerList& add_each(std::shared_ptr<torch::nn::SequentialImpl> sequential, Activations activations);
   LayerList& push(std::string name, Layer layer, LayerOptions options);
 
   std::vector<Layer> layers_;

@@ -2,13 +2,13 @@
 // to the next stage.
 #include "braid/module/layer_stage.h"
 
-#include <c10/util/Exception.h>
-
 #include <map>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/layer_errors.h"
 #include "braid/module/layer_facts.h"
+#include "braid/module/recomputed_layer.h"
 
 namespace braid::modules {
 namespace {
@@ -28,30 +28,6 @@ void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept
     auto tensor = kept.extract(name);
     check(!tensor.empty(), "what is popped was stashed or carried in");
     flow.push_back(std::move(tensor.mapped()));
-  }
-}
-
-// Calls a layer. Errors of the kinds in errors.h keep their kind, which says what is at fault; a ConfigError also gets
-// the layer's name. Any other exception becomes a RunError with the layer's name.
-Tensors called(const Layer& layer, const Tensors& inputs, const std::string& where) {
-  try {
-    return layer.forward(inputs);
-  } catch (const ConfigError& error) {
-    std::vector<Problem> problems = error.problems();
-    for (Problem& problem : problems) problem.key = cat(where, ": ", problem.key);
-    throw ConfigError(std::move(problems));
-  } catch (const CommError&) {
-    throw;
-  } catch (const IoError&) {
-    throw;
-  } catch (const RunError&) {
-    throw;
-  } catch (const InternalError&) {
-    throw;
-  } catch (const c10::Error& error) {
-    throw RunError(cat(where, ": ", error.what_without_backtrace()));
-  } catch (const std::exception& error) {
-    throw RunError(cat(where, ": ", error.what()));
   }
 }
 
@@ -81,7 +57,8 @@ Tensors LayerStage::forward(const Tensors& inputs, ForwardPurpose purpose) const
 
 Tensors LayerStage::call(const Layer& layer, const Tensors& inputs) const {
   const std::string where = cat("layer ", layer.name, " of stage ", number_);
-  Tensors outputs = called(layer, inputs, where);
+  const LayerPlace place{where, ranks_ == RankKind::Thread ? ProcessGenerator::Shared : ProcessGenerator::Own};
+  Tensors outputs = with_layer_name(where, [&] { return run_layer(layer, inputs, place); });
   if (outputs.size() < layer.options.stash.size()) {
     throw ConfigError({{.key = cat(where, ": stash"),
                         .value = joined(layer.options.stash),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "braid/module/layer_list.h"
@@ -36,6 +37,10 @@ class MicrobatchListener {
   // Called after the last microbatch of a training step, by all ranks of `data`. These are the ranks that hold this
   // module.
   virtual void end_step(Communicator& data) = 0;
+  // Returns a function that sets the module's state of the microbatch and the step to the present one. A recomputed
+  // layer (layer_options.h) calls it before its forward runs again, and another one afterwards. May be empty; then the
+  // module cannot be in a recomputed layer.
+  virtual std::function<void()> capture_state() { return {}; }
 };
 
 // The listeners among the modules of some layers, each with its place in the model.

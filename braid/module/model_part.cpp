@@ -68,7 +68,7 @@ std::vector<NamedTensor> those_of(const LayerList& own, std::vector<NamedTensor>
   return all;
 }
 
-std::vector<NamedTensor> joined(std::vector<NamedTensor> first, std::vector<NamedTensor> second) {
+std::vector<NamedTensor> both_of(std::vector<NamedTensor> first, std::vector<NamedTensor> second) {
   for (NamedTensor& named : second) first.push_back(std::move(named));
   return first;
 }
@@ -84,19 +84,19 @@ std::vector<NamedTensor> named_buffers(const ModelPart& part) {
 }
 
 std::vector<NamedTensor> named_weights(const ModelPart& part) {
-  return joined(named_parameters(part), named_buffers(part));
+  return both_of(named_parameters(part), named_buffers(part));
 }
 
 std::set<std::string> names_of_weights(const ModelPart& part) {
   std::set<std::string> names;
-  for (const NamedTensor& named : joined(all_parameters(part.all), all_buffers(part.all))) names.insert(named.name);
+  for (const NamedTensor& named : both_of(all_parameters(part.all), all_buffers(part.all))) names.insert(named.name);
   return names;
 }
 
 void require_stored(const ModelPart& part) {
   std::vector<Problem> problems;
   std::set<std::string> names;
-  for (const NamedTensor& named : joined(all_parameters(part.all), all_buffers(part.all))) {
+  for (const NamedTensor& named : both_of(all_parameters(part.all), all_buffers(part.all))) {
     if (!names.insert(named.name).second)
       problems.push_back({named.name, "", "is the name of two tensors; one of their layers must have another", ""});
     if (named.name.find('/') != named.name.npos)

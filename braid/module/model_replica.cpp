@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/module/model_part.h"
+#include "braid/module/recomputed_layer.h"
 #include "braid/module/synced_modules.h"
 
 namespace braid::modules {
@@ -138,7 +140,9 @@ Tensors ModelReplica::forward(Tensors tensors) {
 }
 
 Tensors ModelReplica::run(int layer, Tensors tensors) {
-  if (!synced_->store().shards_parameters()) return layers_[layer].forward(tensors);
+  const bool shares = world_.size() > 1 && world_.rank_kind() == RankKind::Thread;
+  const LayerPlace place{cat("layer ", layers_[layer].name), shares ? ProcessGenerator::Shared : ProcessGenerator::Own};
+  if (!synced_->store().shards_parameters()) return run_layer(layers_[layer], tensors, place);
   using Call = void (ModelReplica::*)(int);
   const auto edge = [this, layer](const Tensors& at, Call call) {
     if (!c10::GradMode::is_enabled()) return at;
@@ -147,7 +151,7 @@ Tensors ModelReplica::run(int layer, Tensors tensors) {
   };
   const WholeLayer whole(replication(), layer);
   tensors = edge(tensors, &ModelReplica::release_backward);
-  return edge(layers_[layer].forward(tensors), &ModelReplica::acquire_backward);
+  return edge(run_layer(layers_[layer], tensors, place), &ModelReplica::acquire_backward);
 }
 
 // With create_graph autograd would go through the graph of the backward after the parameters are released.

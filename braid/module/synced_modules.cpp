@@ -20,6 +20,12 @@
 
 namespace braid::modules {
 
+at::Tensor non_view(const at::Tensor& tensor) {
+  at::Tensor same = tensor.tensor_data();
+  same.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(true);
+  return same;
+}
+
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -29,13 +35,6 @@ struct CallHolder : torch::CustomClassHolder {
   explicit CallHolder(std::shared_ptr<const std::function<void()>> the_call) : call(std::move(the_call)) {}
   std::shared_ptr<const std::function<void()>> call;
 };
-
-// Returns a tensor of the same memory that is not a view for autograd, so later layers may write it in place.
-at::Tensor non_view(const at::Tensor& tensor) {
-  at::Tensor same = tensor.tensor_data();
-  same.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(true);
-  return same;
-}
 
 // One autograd node for all tensors of an edge. They are given as a TensorList, because Function::apply does not find
 // the tensors of a vector.

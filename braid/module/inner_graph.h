@@ -1,0 +1,57 @@
+// An autograd graph inside another: the forward of a layer that begins at leaves of its own, and is differentiated by
+// itself.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braid/module/layer_call.h"
+#include "braid/param/saved_graph.h"
+
+namespace torch::autograd {
+struct FunctionPreHook;
+}
+
+namespace braid::modules {
+
+// Returns the index of the first of `tensors` that is the same as `tensor`; their number if there is none.
+size_t place_of(const at::Tensor& tensor, const Tensors& tensors);
+
+// Returns the leaves of an inner graph, in the memory of `inputs` and with their version counters. differentiable[i]:
+// the leaf requires a gradient. An input that is given twice has one leaf.
+Tensors leaves_of(const Tensors& inputs, const std::vector<bool>& differentiable);
+// Returns tensors that follow the leaves, in the same memory. Unlike leaves they may be written in place.
+Tensors after_leaves(const Tensors& leaves);
+
+// Returns the text of a tensor that would get no gradient from an inner graph: `outputs` depend on it, and it is
+// neither one of `ends` nor computed from them. Returns "" if there is none. `first_node` is the sequence number of the
+// graph's first node.
+std::string lost_gradient(const Tensors& outputs, const Tensors& ends, uint64_t first_node);
+
+// A scope in which what autograd saves stays in memory, because it is soon freed.
+class SavesInMemory {
+ public:
+  SavesInMemory();
+
+ private:
+  param::SavedGraph graph_;
+  std::optional<param::SavedGraph::Scope> scope_;
+};
+
+// A scope in which parameters have no hooks for their gradients. An inner graph's gradients are terms of those that the
+// outer graph passes to the hooks.
+class HooksAside {
+ public:
+  explicit HooksAside(const Tensors& parameters);
+  ~HooksAside();
+  HooksAside(const HooksAside&) = delete;
+
+ private:
+  const Tensors parameters_;
+  std::vector<std::vector<std::unique_ptr<torch::autograd::FunctionPreHook>>> hooks_;
+};
+
+}  // namespace braid::modules

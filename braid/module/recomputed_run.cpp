@@ -1,0 +1,168 @@
+// The first forward builds a graph as well, and drops it. The graph shows which outputs need a gradient, and whether a
+// gradient would be lost. And the forward has the bits of a kept layer: some operations choose other kernels without
+// gradients (the folding of matmul, for instance).
+#include "braid/module/recomputed_run.h"
+
+#include <ATen/SequenceNumber.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <optional>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/module/auxiliary_loss.h"
+#include "braid/module/inner_graph.h"
+#include "braid/module/layer_errors.h"
+#include "braid/module/layer_facts.h"
+#include "braid/module/stage_plan.h"
+#include "braid/module/synced_modules.h"
+
+namespace braid::modules {
+namespace {
+
+struct WithContributions {
+  Tensors outputs;  // of the layer, followed by the auxiliary losses that it contributes
+  size_t num_contributions = 0;
+};
+
+WithContributions run_collecting(const Layer& layer, const Tensors& inputs, const std::string& where) {
+  const AuxiliaryLossScope auxiliary;
+  WithContributions all{layer.forward(inputs), auxiliary.weighted().size()};
+  all.outputs.insert(all.outputs.end(), auxiliary.weighted().begin(), auxiliary.weighted().end());
+  for (const at::Tensor& output : all.outputs) {
+    if (!output.defined()) throw RunError(cat(where, ": gave an undefined tensor"));
+  }
+  return all;
+}
+
+Tensors joined_lists(const Tensors& first, const Tensors& second) {
+  Tensors all = first;
+  all.insert(all.end(), second.begin(), second.end());
+  return all;
+}
+
+}  // namespace
+
+RecomputedRun::RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerPlace place)
+    : layer_(layer), place_(std::move(place)), trained_(std::move(trained)), state_(layer) {
+  for (const at::Tensor& input : inputs) differentiable_.push_back(input.requires_grad());
+}
+
+ConfigError RecomputedRun::refusal(std::string rule) const {
+  return ConfigError({{cat("layers.", layer_.name, ".activations"), "recomputed", std::move(rule), "kept"}});
+}
+
+void RecomputedRun::run(const Layer& layer, const Tensors& inputs) {
+  const SavesInMemory saves;
+  const UncachedCasts casts;
+  const uint64_t first_node = at::sequence_number::peek();
+  const Tensors leaves = leaves_of(inputs, differentiable_), given = after_leaves(leaves);
+  unwritten_.add("input", inputs);
+  unwritten_.add("parameter", parameters(layer));
+  const Tensors outputs = watched_outputs(layer, given);
+  const std::string written = unwritten_.written();
+  if (!written.empty()) {
+    throw refusal(cat("must be kept, because the layer writes its ", written,
+                      " in place, and its second forward would read other values"));
+  }
+  unwritten_.add("buffer", state_.drop_unchanged());
+  const std::string lost = lost_gradient(outputs, joined_lists(leaves, trained_), first_node);
+  if (!lost.empty()) {
+    throw refusal(cat("would lose the gradient of a tensor that is neither an input nor a parameter of the layer (",
+                      lost, "): list it in LayerOptions::parameters, or pass it as an input"));
+  }
+  specs_ = specs_of(outputs);
+  sort(outputs, inputs, given);
+}
+
+// A layer with a MicrobatchListener is not watched on ranks that share the generator: KeyedDropout's operations look
+// like draws if another thread draws meanwhile. Pipelines have watched such layers while they traced shapes.
+Tensors RecomputedRun::watched_outputs(const Layer& layer, const Tensors& inputs) {
+  std::optional<RandomDrawWatch> watch;
+  const bool shared = place_.generator == ProcessGenerator::Shared;
+  if (!shared || listeners(layer).empty()) watch.emplace();
+  auto [outputs, num_contributions] = run_collecting(layer, inputs, place_.name);
+  num_contributions_ = num_contributions;
+  const auto drawing = watch ? watch->operations() : std::vector<std::string>();
+  if (!drawing.empty() && shared) throw ConfigError({drawing_problem(layer, joined(drawing))});
+  if (!drawing.empty()) state_.set_generator(watch->state_before());
+  return outputs;
+}
+
+// An output that is an input or a parameter is passed on as it is, and outputs that are one tensor stay one: later
+// layers may write them in place. Other outputs that share memory must not be written, because each is an output of the
+// node, and would not be a function of the write.
+void RecomputedRun::sort(const Tensors& outputs, const Tensors& inputs, const Tensors& given) {
+  outputs_ = outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    first_.push_back(place_of(outputs[i], outputs));
+    const size_t input = place_of(outputs[i], given);
+    if (input < given.size()) {
+      outputs_[i] = inputs[input];
+    } else if (first_[i] == i && outputs[i].requires_grad() && !outputs[i].is_leaf()) {
+      const at::Tensor computed = non_view(outputs[i]);
+      for (const at::Tensor& other : computed_) {
+        if (other.is_alias_of(computed)) unwritten_.add("output", i, computed);
+      }
+      places_.push_back(i);
+      computed_.push_back(computed);
+      outputs_[i].reset();
+    }
+  }
+}
+
+Tensors RecomputedRun::take_outputs(const Tensors& computed) {
+  for (size_t k = 0; k < computed.size(); ++k) outputs_[places_[k]] = computed[k];
+  for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = outputs_[first_[i]];
+  const size_t num_outputs = outputs_.size() - num_contributions_;
+  for (size_t i = num_outputs; i < outputs_.size(); ++i) contribute_auxiliary_loss(outputs_[i]);
+  outputs_.resize(num_outputs);
+  return std::exchange(outputs_, {});
+}
+
+void RecomputedRun::require_unwritten() const {
+  const std::string written = unwritten_.written();
+  if (written.empty()) return;
+  throw RunError(cat(place_.name, ": its ", written, " was written in place after its forward, which backward runs ",
+                     "again, because its activations are recomputed"));
+}
+
+Tensors RecomputedRun::second_outputs(const Tensors& leaves) const {
+  const std::string where = cat(place_.name, ", recomputed in backward");
+  const Layer layer = layer_;
+  Tensors outputs = with_layer_name(where, [&] { return run_collecting(layer, leaves, where).outputs; });
+  const auto specs = specs_of(outputs);
+  if (specs == specs_) return outputs;
+  throw RunError(cat(where, ": gave ", text(specs), ", and ", text(specs_), " in forward"));
+}
+
+Tensors RecomputedRun::gradients(const Tensors& inputs, const Tensors& of_computed) const {
+  Tensors found(inputs.size() + trained_.size());
+  const c10::AutoGradMode grad(true);
+  const SavesInMemory saves;
+  ForwardScope then(state_, layer_);
+  const Tensors leaves = leaves_of(inputs, differentiable_);
+  const Tensors outputs = second_outputs(leaves);
+  then.end_forward();
+  Tensors roots, seeds, wanted;
+  for (size_t k = 0; k < places_.size(); ++k) {
+    if (!of_computed[k].defined()) continue;
+    roots.push_back(outputs[places_[k]]);
+    seeds.push_back(of_computed[k]);
+  }
+  const Tensors ends = joined_lists(leaves, trained_);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (!ends[i].requires_grad() || place_of(ends[i], ends) < i) continue;
+    wanted.push_back(ends[i]);
+    places.push_back(i);
+  }
+  if (wanted.empty() || roots.empty()) return found;
+  const HooksAside hooks(trained_);
+  const auto parts = torch::autograd::grad(roots, wanted, seeds, false, false, /*allow_unused=*/true);
+  for (size_t k = 0; k < parts.size(); ++k) found[places[k]] = parts[k];
+  return found;
+}
+
+}  // namespace braid::modules
