@@ -51,6 +51,10 @@ void ModelReplica::bind_accumulators() {
 }
 
 void ModelReplica::arrived(const param::Parameter& param) {
+  if (seen_.empty()) {
+    throw ConfigError(
+        {{"backward", "of the loss", "must be that of the model, which knows the step: backward(loss)", ""}});
+  }
   if (synced_->sink()) {
     at::Tensor& gradient = synced_->modules().parameters()[param.index].mutable_grad();
     write(param, gradient);
@@ -82,6 +86,7 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
     while (held_[layer] > 0) release_backward(static_cast<int>(layer));
   }
   if (synced_->sink() || kind == Backward::Last) add_what_is_missing();
+  seen_.clear();
   ++num_backwards_;
   begin_microbatch();
 }

@@ -65,7 +65,7 @@ class ModelReplica {
   std::unique_ptr<SyncedModules> synced_;
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;
-  std::vector<bool> seen_;  // by parameter: it got a gradient in the last backward
+  std::vector<bool> seen_;  // by parameter, during a backward: it got a gradient
   std::vector<int> held_;   // by layer: number of acquires for backward
   int64_t num_steps_;
   int64_t num_backwards_ = 0;  // backwards done in this step

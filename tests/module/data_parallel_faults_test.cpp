@@ -56,6 +56,22 @@ TEST(DataParallel, RefusesWhatOnlyAPipelineKnowsAndNamesThatAreNotOne) {
   }
 }
 
+// The gradients would be no part of a step, and the ranks would train different models.
+TEST(DataParallel, RefusesTheLosssOwnBackward) {
+  for (const int zero : {0, 2}) {
+    run_ranks(1, [&](Communicator& world) {
+      DataParallel model(perceptron(), world, {.sync = {.zero = zero}});
+      torch::optim::SGD optimizer(model.parameters(), 0.1);
+      const auto loss = [&] { return model.forward(torch::ones({2, 5}, at::kDouble)).sum(); };
+      for (int step = 0; step < 2; ++step) {
+        EXPECT_THROW(loss().backward(), ConfigError) << "zero " << zero << ", step " << step;
+        model.backward(loss());
+        model.step(optimizer);
+      }
+    });
+  }
+}
+
 std::string said_by(const std::function<void()>& work) {
   try {
     work();

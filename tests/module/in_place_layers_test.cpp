@@ -67,7 +67,9 @@ void expect_as_on_one_rank(const Schedule& schedule, const std::vector<int>& bal
   run_ranks(schedule.num_ranks(), [&](Communicator& pipe) {
     ModulePipeline pipeline(found.layers(), pipe, {.schedule = schedule, .loss = loss_of, .balance = balance});
     const auto loss = pipeline.step({x}, {y});
-    if (loss) EXPECT_EQ(*loss, expected_loss);
+    if (loss) {
+      EXPECT_EQ(*loss, expected_loss);
+    }
     const Tensors evaluated = pipeline.forward({x});
     if (!evaluated.empty()) outputs = evaluated[0];
   });
