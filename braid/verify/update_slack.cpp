@@ -14,6 +14,9 @@ struct Uncertain {
   at::Tensor value, error;
 };
 
+// Returns the relative change of a state that another rounding of it makes. States of 8 bits are not verified.
+double state_flip(StateType type) { return type == StateType::BFloat16 ? 0x1p-7 : 0; }
+
 // Returns a x + b y. REQUIRES: factors are not negative.
 Uncertain sum_of(double a, const Uncertain& x, double b, const Uncertain& y) {
   return {x.value.mul(a).add(y.value, b), x.error.mul(a).add(y.error, b)};
@@ -35,7 +38,8 @@ class ParamUpdates {
     const Uncertain direction = next_direction(gradient, before);
     if (spec_.kind == OptimizerKind::Sgd) return slack_ = slack_.add(direction.error, lr * rates_.lr_scale);
     // 0 / 0: the gradient is zero in all runs, as that of a token which no microbatch has.
-    const at::Tensor part = direction.error.div(direction.value.abs()).nan_to_num(0, 1).clamp_max(1);
+    const at::Tensor part = direction.error.div(direction.value.abs()).nan_to_num(0, 1).add(of_states_).clamp_max(1);
+    of_states_ = kFlips * state_flip(spec_.state_dtype);
     return slack_ = slack_.add(part, 2 * move);
   }
 
@@ -43,6 +47,7 @@ class ParamUpdates {
   Uncertain next_direction(const Uncertain& gradient, const at::Tensor& before) {
     const bool is_coupled = spec_.kind == OptimizerKind::Sgd || spec_.kind == OptimizerKind::Adagrad;
     const Uncertain pull = sum_of(1, gradient, is_coupled ? rates_.weight_decay : 0, {before, slack_});
+    momentum_.error.add_(momentum_.value.abs(), state_flip(spec_.state_dtype));
     if (spec_.kind == OptimizerKind::Sgd) return momentum_ = sum_of(spec_.momentum, momentum_, 1, pull);
     if (spec_.kind != OptimizerKind::Lion) return pull;
     const Uncertain direction = sum_of(spec_.beta1, momentum_, 1 - spec_.beta1, pull);
@@ -50,9 +55,12 @@ class ParamUpdates {
     return direction;
   }
 
+  static constexpr double kFlips = 1.5;  // of the first moment, and of the root of the second
+
   const OptimizerSpec& spec_;
   const optim::GroupRates rates_;
   Uncertain momentum_;
+  double of_states_ = 0;  // part of a move that roundings of the states of the steps before may change
   at::Tensor slack_;
 };
 

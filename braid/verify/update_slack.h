@@ -21,6 +21,9 @@ namespace braid::verify {
 //   SGD      d = momentum x (d of the step before) + g + decay x weight
 //   Lion     d = beta1 x m + (1 - beta1) x g     m: the momentum of the steps before
 //
+// States in bfloat16 are rounded at random, and a rounding may fall otherwise: from the second update on, the part is
+// larger by 1.5 x 2^-7, and momentum has an error of 2^-7 of itself.
+//
 // The error e is the sum of those of the terms: a weight's error is its slack. AdamW's moments need no term, because
 // sqrt(second moment) is at least a fixed part of each step's |g|.
 //

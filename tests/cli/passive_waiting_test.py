@@ -21,6 +21,10 @@ def looks(command=(BINARY,), **said):
 
 
 class PassiveWaiting(unittest.TestCase):
+    def setUp(self):
+        for key in SAID:
+            os.environ.pop(key, None)
+
     def test_threads_sleep_where_nothing_is_said(self):
         self.assertEqual(looks(), 0)
         self.assertEqual(looks([os.path.relpath(BINARY)]), 0)

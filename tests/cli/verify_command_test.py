@@ -86,7 +86,8 @@ class VerifyCommand(TinyRun):
                       ["mesh.data=2", "sync.replication=local-sgd", "sync.period=500"],
                       ["mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied"]):
             text = self.verify(*words, "--shrink")
-            self.assertIn("equal to a serial program of the training up to rounding", text)
+            # On some processors even the bits are equal.
+            self.assertRegex(text, r"\n(bitwise )?equal to a serial program of the training")
 
     def test_states_of_fewer_bits_are_compared(self):
         for words in (["state_dtype=bfloat16"], ["state_dtype=bfloat16", "--own-dtype"], ["state_dtype=int8", "--own-dtype"]):
