@@ -112,7 +112,7 @@ std::vector<ckpt::PlacedTensor> ModuleCheckpoint::tensors() const {
   add_weights(tensors);
   for (const auto& [tensor, parts] : updated_) {
     const std::optional<TorchState> state = find_state(optimizer_, tensor);
-    if (!state) continue;
+    if (!state || state->steps == 0) continue;  // zeros of no step are as none
     std::set<std::string> counted;
     for (const Part& part : parts) {
       for (const auto& [name, numbers] : state->numbers)

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -28,6 +29,7 @@ struct StatePlace {
   at::Tensor parameter;
   size_t group = 0;
   int64_t begin = 0;
+  at::ScalarType type = at::kFloat;  // that of the parameter at construction
 
   int64_t end() const { return begin + parameter.numel(); }
 };
@@ -63,7 +65,7 @@ std::vector<StatePlace> places_of(Optimizer& optimizer) {
   int64_t next = 0;
   for (size_t group = 0; group < optimizer.param_groups().size(); ++group) {
     for (const at::Tensor& parameter : optimizer.param_groups()[group].params()) {
-      places.push_back({parameter, group, next});
+      places.push_back({parameter, group, next, parameter.scalar_type()});
       next = round_up(places.back().end(), kPlaceAlign);
     }
   }
@@ -76,6 +78,7 @@ std::vector<Problem> unsupported(const Optimizer& optimizer, const std::vector<S
   if (modules::names_of_kept(optimizer).empty()) {
     problems.push_back({"optimizer", "sgd", "must have a momentum: without one it keeps nothing", ""});
   }
+  std::set<const void*> seen;
   for (size_t i = 0; i < places.size(); ++i) {
     const at::Tensor& parameter = places[i].parameter;
     const auto refuse = [&](std::string rule) {
@@ -86,6 +89,7 @@ std::vector<Problem> unsupported(const Optimizer& optimizer, const std::vector<S
     if (!parameter.is_non_overlapping_and_dense()) refuse("must have no gaps between its elements");
     if (parameter.scalar_type() != places[0].parameter.scalar_type())
       refuse("must have the type of the first parameter");
+    if (!seen.insert(parameter.unsafeGetTensorImpl()).second) refuse("must be in the optimizer once");
   }
   return problems;
 }
@@ -119,12 +123,14 @@ class OptimizerOnDisk::State {
   }
 
   void step() {
+    if (failed_) throw RunError("an update of the optimizer's states on disk has failed: they are not to be used");
     require_unchanged();
     const c10::AutoGradMode no_grad(false);
     under_way_.clear();
-    for (const StatePlace& place : places_) under_way_.push_back(under_way(place.parameter));
+    for (const StatePlace& place : places_) under_way_.push_back(under_way(place));
     const auto is_updated = [](const UnderWay& parameter) { return parameter.gradient.defined(); };
     if (std::ranges::none_of(under_way_, is_updated)) return;
+    failed_ = true;
     disk_->begin_checks();
     {
       LentOptimizer lent(optimizer_);
@@ -135,6 +141,7 @@ class OptimizerOnDisk::State {
       });
       pass_->finish();
     }
+    failed_ = false;
     for (size_t i = 0; i < places_.size(); ++i) {
       const std::optional<TorchState>& after = under_way_[i].after;
       if (after && !after->numbers.empty()) set_state(places_[i], *after);
@@ -149,7 +156,7 @@ class OptimizerOnDisk::State {
   struct UnderWay {
     at::Tensor parameter, gradient;           // 1-D; no gradient: it is not updated
     std::optional<TorchState> before, after;  // none: the optimizer has no state of it
-    bool is_on_disk = false;                  // the state before
+    std::set<std::string> on_disk;            // names of the state before that are at their place on the disk
   };
   // A part of a parameter that is given to the optimizer, and its part of each state in the chunk.
   struct Piece {
@@ -176,13 +183,14 @@ class OptimizerOnDisk::State {
   void require_unchanged() const {
     const std::vector<StatePlace> places = places_of(optimizer_);
     const auto same = [](const StatePlace& a, const StatePlace& b) {
-      return a.parameter.is_same(b.parameter) && a.group == b.group && a.begin == b.begin;
+      return a.parameter.is_same(b.parameter) && a.group == b.group && a.begin == b.begin && a.type == b.type;
     };
     if (std::ranges::equal(places, places_, same) && modules::names_of_kept(optimizer_) == names_) return;
-    throw ConfigError({{"optimizer", "",
-                        "must have the parameters and the states (amsgrad, momentum) that it had when they moved to "
-                        "disk",
-                        ""}});
+    throw ConfigError(
+        {{"optimizer", "",
+          "must have the parameters, their types and sizes, and the states (amsgrad, momentum) that it had "
+          "when they moved to disk",
+          ""}});
   }
 
   // Returns the part of state `name` that a parameter has, in the parameter's shape.
@@ -208,16 +216,28 @@ class OptimizerOnDisk::State {
     }
   }
 
-  UnderWay under_way(const at::Tensor& parameter) const {
+  UnderWay under_way(const StatePlace& place) const {
+    const at::Tensor& parameter = place.parameter;
     UnderWay made{.parameter = ordered_as(parameter, parameter), .before = modules::find_state(optimizer_, parameter)};
     if (parameter.grad().defined()) made.gradient = ordered_as(parameter, parameter.grad());
     made.after = made.before;
     if (!made.before) return made;
     for (auto& [name, numbers] : made.before->numbers) {
-      made.is_on_disk = disk_->has(numbers);
+      const bool in_place = is_in_place(name, numbers, place);
+      if (in_place) made.on_disk.insert(name);
       numbers = ordered_as(parameter, numbers);
+      // The pass writes the disk before it comes to other places.
+      if (!in_place && disk_->has(numbers)) numbers = numbers.clone();
     }
     return made;
+  }
+  // Returns true if the elements of a state are those at its place on the disk, in the parameter's order. They are not
+  // if the program has replaced the state, or if set_data() has changed the parameter's strides.
+  bool is_in_place(const std::string& name, const at::Tensor& numbers, const StatePlace& place) const {
+    const auto found = std::ranges::find(names_, name);
+    if (found == names_.end() || !disk_->has(numbers)) return false;
+    const at::Tensor own = state_on_disk(static_cast<size_t>(found - names_.begin()), place);
+    return own.const_data_ptr() == numbers.const_data_ptr() && own.strides() == numbers.strides();
   }
 
   // Updates elements [begin, end) of a chunk.
@@ -261,7 +281,7 @@ class OptimizerOnDisk::State {
       const auto found = whole.numbers.find(names_[i]);
       if (found == whole.numbers.end()) continue;
       state.numbers[names_[i]] = piece.states[i];
-      if (parameter.is_on_disk) continue;
+      if (parameter.on_disk.contains(names_[i])) continue;
       const int64_t at = piece.parameter.storage_offset() - parameter.parameter.storage_offset();
       piece.states[i].copy_(found->second.narrow(0, at, piece.states[i].numel()));
     }
@@ -286,6 +306,7 @@ class OptimizerOnDisk::State {
   std::vector<at::Tensor> states_;  // by name, 1-D, on disk
   std::optional<optim::ChunkedPass> pass_;
   std::vector<UnderWay> under_way_;  // by place, during a step
+  bool failed_ = false;              // a step has not come to its end
 };
 
 OptimizerOnDisk::OptimizerOnDisk(Optimizer& optimizer, const Options& options)

@@ -204,6 +204,99 @@ TEST_F(OnDisk, RefusesWhatItCannotMove) {
   EXPECT_EQ(problems(none, folder_).size(), 1u);
 }
 
+TEST_F(OnDisk, RefusesAParameterTwice) {
+  const at::Tensor one = torch::randn({5}).requires_grad_(true);
+  torch::optim::AdamW twice(Tensors{one, one}, 0.1);
+  EXPECT_THROW(OptimizerOnDisk(twice, {{folder_}}), ConfigError);
+}
+
+TEST_F(OnDisk, RefusesParametersOfAnotherType) {
+  train(0, 1);
+  got_[1].mutable_grad().reset();
+  got_[1].set_data(got_[1].detach().to(at::kDouble));
+  EXPECT_THROW(disk_->step(), ConfigError);
+}
+
+// torch::load() into a model gives its parameters the strides that were saved.
+TEST_F(OnDisk, FollowsParametersOfOtherStrides) {
+  train(0, 2);
+  for (const Tensors* all : {&wanted_, &got_}) {
+    (*all)[1].set_data((*all)[1].detach().t().contiguous().t());
+    (*all)[5].set_data((*all)[5].detach().contiguous());
+  }
+  train(2, kSteps);
+}
+
+TEST_F(OnDisk, FollowsOneStateThatIsReplaced) {
+  train(0, 3);
+  for (const auto& [all, optimizer] : {std::pair(&wanted_, in_memory_.get()), std::pair(&got_, on_disk_.get())}) {
+    const auto state = [&](int i) -> auto& { return optimizer->state()[(*all)[i].unsafeGetTensorImpl()]; };
+    static_cast<torch::optim::AdamWParamState&>(*state(3)).exp_avg(torch::zeros({20011}));
+  }
+  train(3, kSteps);
+  expect_same_states();
+}
+
+TEST_F(OnDisk, FollowsStatesThatAreExchanged) {
+  const auto make = [] {
+    return Tensors{torch::ones({20000}).requires_grad_(true), torch::ones({20000}).requires_grad_(true)};
+  };
+  const Tensors want = make(), got = make();
+  torch::optim::AdamW in_memory(want, 0.01), kept(got, 0.01);
+  OptimizerOnDisk disk(kept, {{folder_}, 16384});
+  const OneThread one;
+  for (int step = 0; step < 4; ++step) {
+    for (int i : {0, 1}) got[i].mutable_grad() = want[i].mutable_grad() = torch::randn({20000});
+    in_memory.step();
+    disk.step();
+    expect_same(got, want);
+    for (const auto& [all, optimizer] : {std::pair(&want, &in_memory), std::pair(&got, &kept)}) {
+      auto& states = optimizer->state();
+      std::swap(states[(*all)[0].unsafeGetTensorImpl()], states[(*all)[1].unsafeGetTensorImpl()]);
+    }
+  }
+}
+
+// A gradient that the program sets may have any strides.
+TEST_F(OnDisk, TakesGradientsOfAnyStrides) {
+  const OneThread one;
+  set_gradients(wanted_, 2);
+  set_gradients(got_, 2);
+  got_[1].mutable_grad() = got_[1].grad().t().contiguous().t();
+  got_[5].mutable_grad() = got_[5].grad().contiguous();
+  in_memory_->step();
+  disk_->step();
+  for (size_t i = 0; i < got_.size(); ++i) EXPECT_TRUE(got_[i].allclose(wanted_[i], 1e-6, 1e-7)) << i;
+}
+
+TEST_F(OnDisk, HasTheBitsOfOneThreadOnSeveral) {
+  const auto make = [] { return torch::ones({300000}).mul_(0.3).requires_grad_(true); };
+  const at::Tensor want = make(), got = make();
+  torch::optim::AdamW in_memory(Tensors{want}, 0.01), kept(Tensors{got}, 0.01);
+  OptimizerOnDisk disk(kept, {{folder_}});
+  for (int step = 0; step < 2; ++step) {
+    torch::manual_seed(step);
+    want.mutable_grad() = torch::randn({300000});
+    got.mutable_grad() = want.grad();
+    {
+      const OneThread one;
+      in_memory.step();
+    }
+    disk.step();
+    EXPECT_TRUE(got.equal(want)) << step;
+  }
+}
+
+// A bit of the disk is another than was written. Afterwards the states are not to be used.
+TEST_F(OnDisk, FindsAFlippedBitAndStops) {
+  train(0, 2);
+  const at::Tensor on_disk = find_state(*on_disk_, got_[3])->numbers.at("exp_avg");
+  on_disk[20000].fill_(1);
+  EXPECT_THROW(disk_->step(), RunError);
+  EXPECT_EQ(on_disk_->param_groups()[0].params().size(), got_.size());
+  EXPECT_THROW(disk_->step(), RunError);
+}
+
 enum class States { InMemory, OnDisk };
 
 class SavedOnDisk : public ScratchFolder, public testing::WithParamInterface<Ranks> {

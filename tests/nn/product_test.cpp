@@ -26,9 +26,10 @@ struct Shape {
 };
 
 // Tiles are 14 outputs x 32 inputs, blocks 256 rows, tasks 56 outputs x 768 inputs. By AMX tiles are 32 x 32, made of
-// 16 x 16 sums over 32 rows, and tasks have 64 outputs.
-constexpr Shape kShapes[] = {{1, 1, 1},     {1, 14, 32},    {3, 13, 31},  {2, 15, 33},    {255, 28, 64},  {33, 49, 48},
-                             {256, 29, 65}, {257, 57, 100}, {513, 5, 17}, {64, 114, 800}, {31, 81, 1600}, {0, 3, 4}};
+// 16 x 16 sums over 32 rows, blocks 1024 rows, and tasks have 64 outputs.
+constexpr Shape kShapes[] = {{1, 1, 1},      {1, 14, 32},   {3, 13, 31},    {2, 15, 33},   {255, 28, 64},
+                             {33, 49, 48},   {256, 29, 65}, {257, 57, 100}, {513, 5, 17},  {64, 114, 800},
+                             {31, 81, 1600}, {0, 3, 4},     {1027, 33, 40}, {2100, 70, 65}};
 
 class Product : public testing::TestWithParam<at::ScalarType> {
  protected:
@@ -148,6 +149,10 @@ TEST(ProductOfBfloat16, OfEachInstructionSet) {
       expect_close(slot, exact, n);
       kernel({call.dy, call.x, n, o, i, 1, call.out});
       expect_close(slot, exact.mul(2), n);
+      const at::Tensor longer = at::full({o * i + 3}, 0, at::kFloat);  // slots begin anywhere
+      const at::Tensor unaligned = longer.narrow(0, 3, o * i).view({o, i});
+      kernel({call.dy, call.x, n, o, i, 0, unaligned.mutable_data_ptr<float>()});
+      expect_close(unaligned, exact, n);
     }
   }
 }
@@ -199,11 +204,16 @@ TEST_P(Product, InPartsIsTheProduct) {
     const at::Tensor a = operand("dy", {n, o}), b = operand("x", {n, i}), bias = operand("bias", {i});
     const at::Tensor exact = exact_product(a, b).add(bias.to(at::kDouble));
     for (const int count : {1, 3, 8}) {
-      const at::Tensor out = at::full({o, i}, std::numeric_limits<double>::quiet_NaN(), GetParam());
-      product_in_parts(out, a.t(), b, {count}, bias);
-      if (GetParam() == sums()) expect_close(out, exact, n);
-      product_in_parts(out, a.t().contiguous(), b.t().contiguous().t(), {count}, bias);
-      if (GetParam() == sums()) expect_close(out, exact, n);
+      for (const bool neighbours : {false, true}) {  // inner elements are neighbours in memory
+        const at::Tensor rows = neighbours ? a.t().contiguous() : a.t();
+        const at::Tensor columns = neighbours ? b.t().contiguous().t() : b;
+        const at::Tensor out = at::full({o, i}, std::numeric_limits<double>::quiet_NaN(), sums());
+        product_in_parts(out, rows, columns, {count}, bias.to(sums()));
+        expect_close(out, exact, n);
+        const at::Tensor rounded = at::full({o, i}, std::numeric_limits<double>::quiet_NaN(), GetParam());
+        product_in_parts(rounded, rows, columns, {count}, bias);
+        EXPECT_TRUE(rounded.equal(out.to(GetParam())));
+      }
     }
   }
 }
