@@ -150,11 +150,13 @@ std::vector<Problem> ModuleCheckpoint::unknown(const ckpt::Manifest& manifest) c
   return problems;
 }
 
-// Returns true if the optimizer counts its steps and has made none.
+// Returns true if the optimizer counts its steps and has made none, of any parameter.
 bool ModuleCheckpoint::has_made_no_step() const {
-  return std::ranges::all_of(updated_, [&](const Updated& each) {
-    const auto state = find_state(optimizer_, each.tensor);
-    return !state || state->steps == 0;
+  return std::ranges::all_of(optimizer_.param_groups(), [&](const torch::optim::OptimizerParamGroup& group) {
+    return std::ranges::all_of(group.params(), [&](const at::Tensor& each) {
+      const auto state = find_state(optimizer_, each);
+      return !state || state->steps == 0;
+    });
   });
 }
 

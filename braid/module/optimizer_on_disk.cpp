@@ -16,26 +16,13 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/module/lent_optimizer.h"
+#include "braid/module/state_places.h"
 #include "braid/module/torch_state.h"
 #include "braid/optim/chunked_pass.h"
 #include "braid/param/disk_tensors.h"
 #include "braid/param/flat_data.h"
 
 namespace braid {
-namespace modules {
-
-// A parameter, and where its elements are in the states.
-struct StatePlace {
-  at::Tensor parameter;
-  size_t group = 0;
-  int64_t begin = 0;
-  at::ScalarType type = at::kFloat;  // that of the parameter at construction
-
-  int64_t end() const { return begin + parameter.numel(); }
-};
-
-}  // namespace modules
-
 namespace {
 
 using modules::LentOptimizer;
@@ -43,13 +30,9 @@ using modules::StatePlace;
 using modules::TorchState;
 using torch::optim::Optimizer;
 
-// Elements at which a parameter begins in the states: torch's vector loops meet the same elements as in the whole.
-constexpr int64_t kPlaceAlign = 64;
 // Elements that the optimizer updates at once: so few that torch gives them to one thread, and that they stay in a
 // core's cache.
 constexpr int64_t kPartElements = at::internal::GRAIN_SIZE;
-
-int64_t round_up(int64_t number, int64_t step) { return (number + step - 1) / step * step; }
 
 // Returns the elements of a tensor, 1-D, in the order in which the memory of `parameter` has its own.
 at::Tensor ordered_as(const at::Tensor& parameter, const at::Tensor& tensor) {
@@ -58,40 +41,6 @@ at::Tensor ordered_as(const at::Tensor& parameter, const at::Tensor& tensor) {
   const bool same = tensor.strides() == parameter.strides();
   const at::Tensor ordered = same ? tensor.detach() : at::empty_like(parameter.detach()).copy_(tensor);
   return ordered.as_strided({ordered.numel()}, {1});
-}
-
-std::vector<StatePlace> places_of(Optimizer& optimizer) {
-  std::vector<StatePlace> places;
-  int64_t next = 0;
-  for (size_t group = 0; group < optimizer.param_groups().size(); ++group) {
-    for (const at::Tensor& parameter : optimizer.param_groups()[group].params()) {
-      places.push_back({parameter, group, next, parameter.scalar_type()});
-      next = round_up(places.back().end(), kPlaceAlign);
-    }
-  }
-  return places;
-}
-
-std::vector<Problem> unsupported(const Optimizer& optimizer, const std::vector<StatePlace>& places) {
-  if (places.empty()) return {{"optimizer", "", "must have parameters", ""}};
-  std::vector<Problem> problems;
-  if (modules::names_of_kept(optimizer).empty()) {
-    problems.push_back({"optimizer", "sgd", "must have a momentum: without one it keeps nothing", ""});
-  }
-  std::set<const void*> seen;
-  for (size_t i = 0; i < places.size(); ++i) {
-    const at::Tensor& parameter = places[i].parameter;
-    const auto refuse = [&](std::string rule) {
-      problems.push_back(
-          {cat("parameters.", i), cat(parameter.scalar_type(), " ", parameter.sizes()), std::move(rule), ""});
-    };
-    if (!parameter.is_cpu()) refuse("must be on the CPU");
-    if (!parameter.is_non_overlapping_and_dense()) refuse("must have no gaps between its elements");
-    if (parameter.scalar_type() != places[0].parameter.scalar_type())
-      refuse("must have the type of the first parameter");
-    if (!seen.insert(parameter.unsafeGetTensorImpl()).second) refuse("must be in the optimizer once");
-  }
-  return problems;
 }
 
 param::DiskSpace space_of(const OptimizerOnDisk::Options& options, size_t num_states) {
@@ -109,7 +58,7 @@ param::DiskSpace space_of(const OptimizerOnDisk::Options& options, size_t num_st
 class OptimizerOnDisk::State {
  public:
   State(Optimizer& optimizer, const Options& options)
-      : optimizer_(optimizer), places_(places_of(optimizer)), names_(checked_states(options)) {
+      : optimizer_(optimizer), places_(modules::places_of(optimizer)), names_(checked_states(options)) {
     disk_ = std::make_shared<param::DiskTensors>(space_of(options, names_.size()), std::ssize(names_) * state_bytes());
     const at::ScalarType type = places_[0].parameter.scalar_type();
     const auto slice_bytes = static_cast<int64_t>(c10::elementSize(type)) * param::kSliceAlign;
@@ -130,18 +79,13 @@ class OptimizerOnDisk::State {
     for (const StatePlace& place : places_) under_way_.push_back(under_way(place));
     const auto is_updated = [](const UnderWay& parameter) { return parameter.gradient.defined(); };
     if (std::ranges::none_of(under_way_, is_updated)) return;
-    failed_ = true;
-    disk_->begin_checks();
-    {
-      LentOptimizer lent(optimizer_);
-      pass_->begin(optim::PassMode::InPlace, [&](const optim::Chunk& chunk) {
-        for (int64_t begin = chunk.begin; begin < chunk.end; begin += kPartElements) {
-          update(lent, chunk, begin, std::min(begin + kPartElements, chunk.end));
-        }
-      });
-      pass_->finish();
+    try {
+      pass();
+    } catch (...) {
+      failed_ = true;
+      optimizer_.state().clear();  // some are updated, so they must not be saved
+      throw;
     }
-    failed_ = false;
     for (size_t i = 0; i < places_.size(); ++i) {
       const std::optional<TorchState>& after = under_way_[i].after;
       if (after && !after->numbers.empty()) set_state(places_[i], *after);
@@ -152,6 +96,17 @@ class OptimizerOnDisk::State {
   const disk::Disk& disk() const { return disk_->disk(); }
 
  private:
+  void pass() {
+    disk_->begin_checks();
+    LentOptimizer lent(optimizer_);
+    pass_->begin(optim::PassMode::InPlace, [&](const optim::Chunk& chunk) {
+      for (int64_t begin = chunk.begin; begin < chunk.end; begin += kPartElements) {
+        update(lent, chunk, begin, std::min(begin + kPartElements, chunk.end));
+      }
+    });
+    pass_->finish();
+  }
+
   // A parameter in a step.
   struct UnderWay {
     at::Tensor parameter, gradient;           // 1-D; no gradient: it is not updated
@@ -167,21 +122,23 @@ class OptimizerOnDisk::State {
 
   std::vector<std::string> checked_states(const Options& options) const {
     const std::vector<std::string> names = modules::names_of_kept(optimizer_);
-    auto problems = unsupported(optimizer_, places_);
+    auto problems = modules::problems_of(places_, optimizer_);
     disk::Options place = space_of(options, names.size()).place;
     place.bytes = std::ssize(names) * state_bytes();
     for (Problem& problem : disk::problems(place)) problems.push_back(std::move(problem));
     if (!problems.empty()) throw ConfigError(std::move(problems));
     return names;
   }
-  // Returns the elements of a state, and its bytes on disk.
-  int64_t length() const { return places_.empty() ? 0 : round_up(places_.back().end(), param::kSliceAlign); }
+  // Return the elements of a state, and its bytes on disk.
+  int64_t length() const { return modules::num_elements(places_); }
   int64_t state_bytes() const {
-    return places_.empty() ? 0 : round_up(length() * places_[0].parameter.element_size(), disk::kBlockBytes);
+    return places_.empty() ? 0
+                           : (length() * places_[0].parameter.element_size() + disk::kBlockBytes - 1) /
+                                 disk::kBlockBytes * disk::kBlockBytes;
   }
 
   void require_unchanged() const {
-    const std::vector<StatePlace> places = places_of(optimizer_);
+    const std::vector<StatePlace> places = modules::places_of(optimizer_);
     const auto same = [](const StatePlace& a, const StatePlace& b) {
       return a.parameter.is_same(b.parameter) && a.group == b.group && a.begin == b.begin && a.type == b.type;
     };
@@ -306,7 +263,7 @@ class OptimizerOnDisk::State {
   std::vector<at::Tensor> states_;  // by name, 1-D, on disk
   std::optional<optim::ChunkedPass> pass_;
   std::vector<UnderWay> under_way_;  // by place, during a step
-  bool failed_ = false;              // a step has not come to its end
+  bool failed_ = false;              // a step
 };
 
 OptimizerOnDisk::OptimizerOnDisk(Optimizer& optimizer, const Options& options)

@@ -12,9 +12,9 @@
 // optimizer's groups, learning rates and step counts are its own, as without a disk.
 //
 // Between steps optimizer.state() has tensors as before. They are mapped files, whose pages are the system's page cache
-// and not memory of the process: read them, do not write them. States that the program replaces, by torch::load() or a
-// load() after the first step, are in memory until the next step() moves them. A load() before the first step writes
-// those of Adam and AdamW to the disk at once.
+// and not memory of the process: read them, do not write them. Only step() compares checksums. States that the program
+// replaces, by torch::load() or a load() after the first step, are in memory until the next step() moves them. A load()
+// before the first step writes those of Adam and AdamW to the disk at once.
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,17 @@ class OptimizerOnDisk {
     int64_t chunk_bytes = int64_t{4} << 20;  // of each state, moved at a time; three of them are in memory
   };
   // Opens the space for the states of all parameters of `optimizer`, which outlives this. Throws ConfigError with all
-  // problems: an optimizer of another kind, SGD without momentum, parameters that are not on the CPU, have gaps between
-  // their elements or are of several types, and what is wrong with the folders.
+  // problems: an optimizer of another class, SGD without momentum, parameters that are not on the CPU, have gaps
+  // between their elements, are of several types or are there twice, and what is wrong with the folders.
   OptimizerOnDisk(torch::optim::Optimizer& optimizer, const Options& options);
   ~OptimizerOnDisk();
   OptimizerOnDisk(const OptimizerOnDisk&) = delete;
 
-  // Makes the optimizer's step. The bits are those of optimizer.step() on one thread: on several, torch's own bits
-  // depend on how it divides a tensor among them. Throws ConfigError if the optimizer's parameters, or which states it
-  // keeps, have changed since construction; then nothing was done. Throws RunError if the disk fails; then some
-  // parameters are updated and some are not, so training must not go on.
+  // Makes the optimizer's step. If gradients have the strides of their parameters, the bits are those of
+  // optimizer.step() on one thread: on several, torch's own bits depend on how it divides a tensor among them. Throws
+  // ConfigError if the optimizer's parameters, or which states it keeps, have changed since construction; then nothing
+  // was done. If the disk or the optimizer throws, some parameters are updated and some are not, the optimizer has no
+  // states any more, and each later step throws RunError.
   void step();
 
   int64_t bytes_written() const;

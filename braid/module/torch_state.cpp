@@ -6,6 +6,7 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "braid/base/errors.h"
 
@@ -50,6 +51,11 @@ std::string kind_of(const torch::optim::Optimizer& optimizer) {
   if (dynamic_cast<const SGD*>(&optimizer)) return "sgd";
   throw ConfigError(
       {{"optimizer", "", "must be torch's Adam, AdamW or SGD: of others it is not known what they keep", ""}});
+}
+
+bool is_torchs_own(const torch::optim::Optimizer& optimizer) {
+  const std::type_info& type = typeid(optimizer);
+  return type == typeid(torch::optim::Adam) || type == typeid(torch::optim::AdamW) || type == typeid(torch::optim::SGD);
 }
 
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer) {

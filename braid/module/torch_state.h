@@ -26,6 +26,8 @@ struct TorchState {
 
 // Returns "adam", "adamw" or "sgd". Throws ConfigError for any other optimizer.
 std::string kind_of(const torch::optim::Optimizer& optimizer);
+// Returns true if the optimizer is one of these and not of a class derived from it.
+bool is_torchs_own(const torch::optim::Optimizer& optimizer);
 // Returns the names of the state tensors that such an optimizer may have. Throws as kind_of() does.
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer);
 // Returns the names of those that it keeps of some of its parameters. Throws as kind_of() does.

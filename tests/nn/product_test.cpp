@@ -10,9 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "braid/base/errors.h"
+#include "braid/nn/kernels/amx_registers.h"
 #include "braid/nn/kernels/part_product.h"
 #include "braid/nn/kernels/product_amx.h"
 #include "braid/nn/kernels/product_bf16.h"
@@ -156,6 +158,41 @@ TEST(ProductOfBfloat16, OfEachInstructionSet) {
     }
   }
 }
+
+TEST(ProductOfBfloat16, IsByTheBestInstructionSet) {
+  if (!has_product_bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const at::Tensor dy = formula_tensor("dy", {300, 40}).to(at::kBFloat16);
+  const at::Tensor x = formula_tensor("x", {300, 50}).to(at::kBFloat16);
+  const auto product = [&](void (*kernel)(const ProductBf16&)) {
+    const auto bits = [](const at::Tensor& rows) { return static_cast<const uint16_t*>(rows.const_data_ptr()); };
+    const at::Tensor slot = at::empty({40, 50}, at::kFloat);
+    kernel({{bits(dy), 40}, {bits(x), 50}, 300, 40, 50, 0, slot.mutable_data_ptr<float>()});
+    return slot;
+  };
+  EXPECT_TRUE(product(product_bf16).equal(product(has_product_amx() ? product_amx : product_avx512)));
+}
+
+#if defined(__x86_64__)
+// Returns the configuration of the thread's registers after a product, if it was `before`.
+BRAID_AMX TileConfig config_after_product(const TileConfig& before) {
+  _tile_loadconfig(&before);
+  const at::Tensor rows = formula_tensor("rows", {40, 40}).to(at::kBFloat16), slot = at::empty({40, 40}, at::kFloat);
+  accumulate_product(slot, rows, rows, 0);
+  TileConfig after;
+  _tile_storeconfig(&after);
+  _tile_release();
+  return after;
+}
+
+TEST(ProductOfBfloat16, LeavesTheRegistersOfAmxConfiguredAsBefore) {
+  if (!has_product_amx()) GTEST_SKIP() << "this processor has no AMX";
+  TileConfig own{.palette = 1};
+  own.row_bytes[0] = 32;
+  own.rows[0] = 4;
+  const TileConfig after = config_after_product(own);
+  EXPECT_EQ(std::memcmp(&after, &own, sizeof own), 0);
+}
+#endif
 
 // LibTorch's own products use the same registers.
 TEST(ProductOfBfloat16, LeavesTheLibrarysProductsAsTheyAre) {

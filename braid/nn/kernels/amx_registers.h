@@ -84,8 +84,8 @@ inline void transpose_panel(const Window& in, uint32_t* out) {
 
 #endif
 
-// A scope in which the thread's registers are whole: 16 rows of 64 bytes. Afterwards they are configured as before,
-// because LibTorch's own kernels remember what they have configured. Without AMX it does nothing.
+// A scope in which the thread's registers are whole: 16 rows of 64 bytes. Afterwards they are configured as before:
+// oneDNN, whose kernels use the same registers, remembers what it has configured. Without AMX it does nothing.
 class WholeTiles {
  public:
 #if defined(__x86_64__)

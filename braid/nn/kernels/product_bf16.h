@@ -26,7 +26,7 @@ bool has_product_bf16();
 
 // Computes the product by AMX (product_amx.h) where the processor has it, else by AVX512-BF16. Divides the work with
 // the calling thread's at::parallel_for. One thread sums each element, in an order that depends only on n and on the
-// processor. Subnormal inputs count as zero. REQUIRES: has_product_bf16().
+// processor. Subnormal inputs and sums count as zero. REQUIRES: has_product_bf16().
 void product_bf16(const ProductBf16& call);
 // The same by AVX512-BF16. The sum of an element is over pairs of rows within a block of 256 rows, then over the
 // blocks.

@@ -2,7 +2,8 @@
 // one for bfloat16 pairs (product_bf16.h).
 //
 // A panel holds some rows of the first operand, or some columns of the second, as packed[k][lane]. A tile is the
-// product of two panels: each of its sums is one chain of fused multiply-adds over k, from zero.
+// product of two panels: each of its sums is one chain of fused multiply-adds over k, from zero; by AMX of sums over 16
+// pairs.
 #pragma once
 
 #include <cstdint>
