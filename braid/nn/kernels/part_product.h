@@ -34,7 +34,8 @@ inline int64_t part_begin(int64_t extent, int64_t p, int64_t count) { return ext
 // Computes out = beta out + a b, and adds bias to every row if it is defined; beta is 0 or 1. CPU tensors: out [n, o],
 // a [n, k], b [k, o], bias [o]. a and b: both of float32, float64, bfloat16 or float16, any strides. out and bias: of
 // their type, or out of float32. Narrow types are summed in float32 and rounded once. Within a part, elements are
-// summed one after another in stretches of a fixed length, whose sums are then added one after another.
+// summed in stretches of a fixed length, in an order of the tile kernels (tile_sums.h), and the sums of stretches are
+// added one after another.
 void product_in_parts(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const InnerParts& parts,
                       const at::Tensor& bias = {}, double beta = 0);
 
