@@ -12,6 +12,9 @@
 namespace braid::modules {
 namespace {
 
+// Inference tensors have no versions.
+int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
+
 std::vector<std::function<void()>> captured_listeners(const Layer& layer) {
   std::vector<std::function<void()>> captured;
   for (MicrobatchListener* listener : listeners(layer)) {
@@ -35,7 +38,9 @@ ForwardState::ForwardState(const Layer& layer)
       modes_(layer),
       autocasts_(at::autocast::is_autocast_enabled(at::kCPU)),
       cast_type_(at::autocast::get_autocast_dtype(at::kCPU)) {
-  for (const at::Tensor& buffer : buffers(layer)) buffers_.emplace_back(buffer, buffer.detach().clone());
+  for (const at::Tensor& buffer : buffers(layer)) {
+    buffers_.push_back({buffer, buffer.detach().clone(), version_of(buffer)});
+  }
 }
 
 ForwardState::ForwardState(Now, const Layer& layer, const ForwardState& like)
@@ -43,15 +48,18 @@ ForwardState::ForwardState(Now, const Layer& layer, const ForwardState& like)
       modes_(layer),
       autocasts_(at::autocast::is_autocast_enabled(at::kCPU)),
       cast_type_(at::autocast::get_autocast_dtype(at::kCPU)) {
-  for (const auto& [buffer, value] : like.buffers_) buffers_.emplace_back(buffer, buffer.detach().clone());
+  for (const Buffer& each : like.buffers_) {
+    buffers_.push_back({each.buffer, each.buffer.detach().clone(), version_of(each.buffer)});
+  }
 }
 
-// Compares values, because a batch norm writes its statistics without a new version.
+// Compares values too, because a batch norm writes its statistics without a new version. A buffer that was written with
+// the values that it had is kept: the forward of another microbatch will write it again.
 Tensors ForwardState::drop_unchanged() {
   Tensors unchanged;
-  std::erase_if(buffers_, [&](const auto& each) {
-    const bool same = at::equal(each.first, each.second);
-    if (same) unchanged.push_back(each.first);
+  std::erase_if(buffers_, [&](const Buffer& each) {
+    const bool same = version_of(each.buffer) == each.version && at::equal(each.buffer, each.value);
+    if (same) unchanged.push_back(each.buffer);
     return same;
   });
   return unchanged;
@@ -62,7 +70,7 @@ void ForwardState::restore() const {
   const c10::AutoGradMode no_grad(false);
   for (const auto& set : listeners_) set();
   modes_.restore();
-  for (const auto& [buffer, value] : buffers_) buffer.variable_data().copy_(value);
+  for (const Buffer& each : buffers_) each.buffer.variable_data().copy_(each.value);
 }
 
 void ForwardState::restore_autocast() const {

@@ -44,7 +44,11 @@ class ForwardState {
 
   std::vector<std::function<void()>> listeners_;
   ModuleModes modes_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  // each with its value
+  struct Buffer {
+    at::Tensor buffer, value;
+    int64_t version;  // of the buffer when the value was copied
+  };
+  std::vector<Buffer> buffers_;
   bool autocasts_;
   at::ScalarType cast_type_;
   at::Tensor generator_;

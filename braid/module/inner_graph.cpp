@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "braid/base/text.h"
 #include "braid/module/synced_modules.h"
@@ -28,8 +29,8 @@ Tensors leaves_of(const Tensors& inputs, const std::vector<bool>& differentiable
   return leaves;
 }
 
-Tensors after_leaves(const Tensors& leaves) {
-  Tensors same = with_call_in_backward(leaves, std::make_shared<const std::function<void()>>([] {}));
+Tensors after_leaves(const Tensors& leaves, std::function<void()> on_backward) {
+  Tensors same = with_call_in_backward(leaves, std::make_shared<const std::function<void()>>(std::move(on_backward)));
   for (size_t i = 0; i < leaves.size(); ++i) same[i] = same[place_of(leaves[i], leaves)];
   return same;
 }

@@ -2,6 +2,7 @@
 // itself.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,8 +24,9 @@ size_t place_of(const at::Tensor& tensor, const Tensors& tensors);
 // Returns the leaves of an inner graph, in the memory of `inputs` and with their version counters. differentiable[i]:
 // the leaf requires a gradient. An input that is given twice has one leaf.
 Tensors leaves_of(const Tensors& inputs, const std::vector<bool>& differentiable);
-// Returns tensors that follow the leaves, in the same memory. Unlike leaves they may be written in place.
-Tensors after_leaves(const Tensors& leaves);
+// Returns tensors that follow the leaves, in the same memory. Unlike leaves they may be written in place. A backward of
+// the inner graph runs `on_backward` before it comes to the leaves.
+Tensors after_leaves(const Tensors& leaves, std::function<void()> on_backward);
 
 // Returns the text of a tensor that would get no gradient from an inner graph: `outputs` depend on it, and it is
 // neither one of `ends` nor computed from them. Returns "" if there is none. `first_node` is the sequence number of the

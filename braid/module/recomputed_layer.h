@@ -20,7 +20,7 @@ struct LayerPlace {
 
 // Runs the layer's forward. Activations of a recomputed layer are freed before this returns, if gradients are enabled.
 // Its backward runs on the calling thread of backward. An exception of the second forward gets `place.name`
-// (layer_errors.h). Throws ConfigError if a recomputed layer draws from a shared generator.
+// (layer_errors.h).
 Tensors run_layer(const Layer& layer, const Tensors& inputs, const LayerPlace& place);
 
 }  // namespace braid::modules

@@ -4,9 +4,12 @@
 #include "braid/module/recomputed_run.h"
 
 #include <ATen/SequenceNumber.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "braid/base/errors.h"
@@ -15,7 +18,6 @@
 #include "braid/module/inner_graph.h"
 #include "braid/module/layer_errors.h"
 #include "braid/module/layer_facts.h"
-#include "braid/module/stage_plan.h"
 #include "braid/module/synced_modules.h"
 
 namespace braid::modules {
@@ -34,6 +36,20 @@ WithContributions run_collecting(const Layer& layer, const Tensors& inputs, cons
     if (!output.defined()) throw RunError(cat(where, ": gave an undefined tensor"));
   }
   return all;
+}
+
+// Returns up to 256 numbers of a tensor, evenly spread, as float64.
+at::Tensor sample_of(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point() || tensor.numel() == 0) return at::empty({0}, at::kDouble);
+  const at::Tensor flat = tensor.detach().reshape({-1});
+  return flat.slice(0, 0, flat.numel(), std::max<int64_t>(1, flat.numel() / 256)).to(at::kDouble, false, true);
+}
+
+// Returns true if the samples are equal up to rounding: other random numbers change many of them by more.
+bool agree(const at::Tensor& first, const at::Tensor& second) {
+  if (first.numel() == 0) return true;
+  const double largest = first.abs().max().item<double>(), worst = first.sub(second).abs().max().item<double>();
+  return !std::isfinite(largest) || worst <= largest / 16;
 }
 
 Tensors joined_lists(const Tensors& first, const Tensors& second) {
@@ -57,7 +73,11 @@ void RecomputedRun::run(const Layer& layer, const Tensors& inputs) {
   const SavesInMemory saves;
   const UncachedCasts casts;
   const uint64_t first_node = at::sequence_number::peek();
-  const Tensors leaves = leaves_of(inputs, differentiable_), given = after_leaves(leaves);
+  const ConfigError side_result = refusal(
+      "would lose the gradient of a tensor of its forward that is not an output: return it, or use "
+      "contribute_auxiliary_loss()");
+  const Tensors leaves = leaves_of(inputs, differentiable_);
+  const Tensors given = after_leaves(leaves, [side_result] { throw side_result; });
   unwritten_.add("input", inputs);
   unwritten_.add("parameter", parameters(layer));
   const Tensors outputs = watched_outputs(layer, given);
@@ -76,17 +96,14 @@ void RecomputedRun::run(const Layer& layer, const Tensors& inputs) {
   sort(outputs, inputs, given);
 }
 
-// A layer with a MicrobatchListener is not watched on ranks that share the generator: KeyedDropout's operations look
-// like draws if another thread draws meanwhile. Pipelines have watched such layers while they traced shapes.
+// On ranks that share the generator another thread may draw meanwhile, so draws are not looked for. A layer that draws
+// there gives other numbers in the second forward.
 Tensors RecomputedRun::watched_outputs(const Layer& layer, const Tensors& inputs) {
   std::optional<RandomDrawWatch> watch;
-  const bool shared = place_.generator == ProcessGenerator::Shared;
-  if (!shared || listeners(layer).empty()) watch.emplace();
+  if (place_.generator == ProcessGenerator::Own) watch.emplace();
   auto [outputs, num_contributions] = run_collecting(layer, inputs, place_.name);
   num_contributions_ = num_contributions;
-  const auto drawing = watch ? watch->operations() : std::vector<std::string>();
-  if (!drawing.empty() && shared) throw ConfigError({drawing_problem(layer, joined(drawing))});
-  if (!drawing.empty()) state_.set_generator(watch->state_before());
+  if (watch && !watch->operations().empty()) state_.set_generator(watch->state_before());
   return outputs;
 }
 
@@ -106,6 +123,7 @@ void RecomputedRun::sort(const Tensors& outputs, const Tensors& inputs, const Te
         if (other.is_alias_of(computed)) unwritten_.add("output", i, computed);
       }
       places_.push_back(i);
+      samples_.push_back(sample_of(computed));
       computed_.push_back(computed);
       outputs_[i].reset();
     }
@@ -133,8 +151,14 @@ Tensors RecomputedRun::second_outputs(const Tensors& leaves) const {
   const Layer layer = layer_;
   Tensors outputs = with_layer_name(where, [&] { return run_collecting(layer, leaves, where).outputs; });
   const auto specs = specs_of(outputs);
-  if (specs == specs_) return outputs;
-  throw RunError(cat(where, ": gave ", text(specs), ", and ", text(specs_), " in forward"));
+  if (specs != specs_) throw RunError(cat(where, ": gave ", text(specs), ", and ", text(specs_), " in forward"));
+  for (size_t k = 0; k < places_.size(); ++k) {
+    if (agree(samples_[k], sample_of(outputs[places_[k]]))) continue;
+    throw RunError(cat(where,
+                       ": gave other numbers than in forward. A layer that draws random numbers, or has a state, ",
+                       "by other means than layer_options.h names must be kept"));
+  }
+  return outputs;
 }
 
 Tensors RecomputedRun::gradients(const Tensors& inputs, const Tensors& of_computed) const {

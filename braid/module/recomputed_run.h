@@ -54,6 +54,7 @@ class RecomputedRun final : public torch::CustomClassHolder {
   std::vector<TensorSpec> specs_;  // of all outputs
   size_t num_contributions_ = 0;   // auxiliary losses, the last outputs
   std::vector<size_t> places_;     // by computed output: its place among all
+  Tensors samples_;                // by computed output: some of its numbers
   std::vector<size_t> first_;      // by output: the first that is the same tensor
   Tensors outputs_, computed_;     // until taken
 };

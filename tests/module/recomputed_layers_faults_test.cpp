@@ -173,15 +173,56 @@ TEST(RecomputedLayersFaults, AListenerMustCaptureItsState) {
   expect_parts(replicated(layers), {"ConfigError", "layers.bad", "capture_state"});
 }
 
-TEST(RecomputedLayersFaults, DrawsOfASharedGeneratorAreRefused) {
+TEST(RecomputedLayersFaults, DrawsOfASharedGeneratorAreFound) {
   const auto draws = [](const at::Tensor& x) { return at::dropout(x, 0.5, true); };
   EXPECT_EQ(replicated(after_linear(draws)), "none") << "one rank";
   const std::string text = error_of([&] {
     const std::vector<LayerList> lists{after_linear(draws), after_linear(draws)};
-    run_ranks(2, [&](Communicator& world) { DataParallel(lists[world.rank()], world).forward(rows()); });
+    run_ranks(2, [&](Communicator& world) {
+      DataParallel parallel(lists[world.rank()], world);
+      parallel.backward(parallel.forward(at::ones({300, 4})).sum());
+    });
   });
-  expect_parts(text, {"ConfigError", "layers.bad", "bernoulli"});
+  expect_parts(text, {"RunError", "layer bad", "other numbers"});
   expect_parts(piped(after_linear(draws)), {"ConfigError", "layers.bad", "bernoulli"});
+}
+
+// As a counter of the program's own does.
+TEST(RecomputedLayersFaults, OtherNumbersAreFound) {
+  double calls = 0;
+  const auto changes = [&](const at::Tensor& x) { return x * ++calls; };
+  expect_parts(replicated(after_linear(changes)), {"RunError", "layer bad", "other numbers"});
+}
+
+// The first graph ends at the layer's inputs.
+TEST(RecomputedLayersFaults, ASideResultIsNotDifferentiated) {
+  at::Tensor side;
+  const LayerList layers = after_linear([&](const at::Tensor& x) {
+    side = x.square().sum();
+    return x.exp();
+  });
+  const std::string text = error_of([&] {
+    run_ranks(1, [&](Communicator& world) {
+      DataParallel parallel(layers, world);
+      const at::Tensor output = parallel.forward(rows());
+      parallel.backward(output.sum() + side);
+    });
+  });
+  expect_parts(text, {"ConfigError", "layers.bad", "not an output"});
+}
+
+struct WorksInABufferImpl : torch::nn::Module {
+  WorksInABufferImpl() { work = register_buffer("work", at::zeros({4})); }
+  at::Tensor forward(at::Tensor x) { return x.exp() + work.zero_(); }
+  at::Tensor work;
+};
+TORCH_MODULE(WorksInABuffer);
+
+// With several microbatches in flight, another forward writes the buffer before the first backward.
+TEST(RecomputedLayersFaults, ABufferMayBeWrittenWithTheValuesThatItHas) {
+  LayerList layers;
+  layers.add("fc", Linear(4, 4)).add("work", WorksInABuffer(), kRecomputed);
+  EXPECT_EQ(piped(layers), "none");
 }
 
 // So a later write of it is a write of all its uses, as it is after a kept layer.

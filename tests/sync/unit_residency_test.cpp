@@ -93,7 +93,6 @@ class Rank {
 
  private:
   static ParameterMemory memory_with(int rank, int64_t space) {
-    param::install_memory_accounting();
     param::account_memory_to(rank);
     param::reset_memory_peak(rank);
     constexpr int64_t kLimit = 100 << 20;
@@ -114,6 +113,7 @@ class Rank {
 };
 
 void on_both_ranks(int64_t space, const std::function<void(Rank&)>& body) {
+  param::install_memory_accounting();  // before other threads allocate
   run_ranks(kParts, [&](Communicator& world) {
     Rank rank(world, space);
     rank.remember();
