@@ -20,7 +20,8 @@
 // norm) see one microbatch at a time; see deferred_batch_norm.h. Modules have no split between input and weight
 // gradients (layer_executor.h). Buffers that modules update from the rows they see become data rank 0's on all data
 // ranks, after every step that leaves the ranks' weights equal. savable_model.h describes saving and loading, between
-// steps; optimizer_on_disk.h and layer_options.h (recomputed activations) models that do not fit in memory.
+// steps. For models that do not fit in memory see optimizer_on_disk.h, Options::activations, and layer_options.h
+// (recomputed activations).
 #pragma once
 
 #include <functional>
