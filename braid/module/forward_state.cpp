@@ -28,10 +28,10 @@ std::vector<std::function<void()>> captured_listeners(const Layer& layer) {
 
 }  // namespace
 
-UncachedCasts::UncachedCasts() : before_(at::autocast::is_autocast_cache_enabled()) {
+WithoutCastCache::WithoutCastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
   at::autocast::set_autocast_cache_enabled(false);
 }
-UncachedCasts::~UncachedCasts() { at::autocast::set_autocast_cache_enabled(before_); }
+WithoutCastCache::~WithoutCastCache() { at::autocast::set_autocast_cache_enabled(before_); }
 
 ForwardState::ForwardState(const Layer& layer)
     : listeners_(captured_listeners(layer)),

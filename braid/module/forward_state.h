@@ -14,11 +14,11 @@ namespace braid::modules {
 
 // A scope in which autocast makes a new cast of a parameter at each use. Casts that it keeps would carry one forward's
 // graph into another's.
-class UncachedCasts {
+class WithoutCastCache {
  public:
-  UncachedCasts();
-  ~UncachedCasts();
-  UncachedCasts(const UncachedCasts&) = delete;
+  WithoutCastCache();
+  ~WithoutCastCache();
+  WithoutCastCache(const WithoutCastCache&) = delete;
 
  private:
   const bool before_;
@@ -68,7 +68,7 @@ class ForwardScope {
  private:
   const at::Tensor generator_;  // the state before the scope; undefined: it is not set
   bool in_forward_ = true;
-  const UncachedCasts casts_;
+  const WithoutCastCache casts_;
   const ForwardState before_;
 };
 

@@ -15,7 +15,7 @@
 
 namespace braid::modules {
 
-size_t place_of(const at::Tensor& tensor, const Tensors& tensors) {
+size_t index_of(const at::Tensor& tensor, const Tensors& tensors) {
   const auto found = std::ranges::find_if(tensors, [&](const at::Tensor& each) { return each.is_same(tensor); });
   return static_cast<size_t>(found - tensors.begin());
 }
@@ -23,15 +23,15 @@ size_t place_of(const at::Tensor& tensor, const Tensors& tensors) {
 Tensors leaves_of(const Tensors& inputs, const std::vector<bool>& differentiable) {
   Tensors leaves;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const size_t first = place_of(inputs[i], inputs);
+    const size_t first = index_of(inputs[i], inputs);
     leaves.push_back(first < i ? leaves[first] : inputs[i].detach().requires_grad_(differentiable[i]));
   }
   return leaves;
 }
 
-Tensors after_leaves(const Tensors& leaves, std::function<void()> on_backward) {
+Tensors writable_aliases(const Tensors& leaves, std::function<void()> on_backward) {
   Tensors same = with_call_in_backward(leaves, std::make_shared<const std::function<void()>>(std::move(on_backward)));
-  for (size_t i = 0; i < leaves.size(); ++i) same[i] = same[place_of(leaves[i], leaves)];
+  for (size_t i = 0; i < leaves.size(); ++i) same[i] = same[index_of(leaves[i], leaves)];
   return same;
 }
 
@@ -60,18 +60,18 @@ std::string lost_gradient(const Tensors& outputs, const Tensors& ends, uint64_t 
   return "";
 }
 
-SavesInMemory::SavesInMemory() : graph_(nullptr, [](const c10::Storage&) { return false; }) {
+SavedTensorsInMemory::SavedTensorsInMemory() : graph_(nullptr, [](const c10::Storage&) { return false; }) {
   if (param::SavedGraph::moves_here()) scope_.emplace(graph_);
 }
 
-HooksAside::HooksAside(const Tensors& parameters) : parameters_(parameters) {
+WithoutHooks::WithoutHooks(const Tensors& parameters) : parameters_(parameters) {
   for (const at::Tensor& each : parameters_) {
     hooks_.emplace_back();
     hooks_.back().swap(torch::autograd::impl::hooks(each));
   }
 }
 
-HooksAside::~HooksAside() {
+WithoutHooks::~WithoutHooks() {
   for (size_t i = 0; i < hooks_.size(); ++i) hooks_[i].swap(torch::autograd::impl::hooks(parameters_[i]));
 }
 

@@ -19,14 +19,14 @@ struct FunctionPreHook;
 namespace braid::modules {
 
 // Returns the index of the first of `tensors` that is the same as `tensor`; their number if there is none.
-size_t place_of(const at::Tensor& tensor, const Tensors& tensors);
+size_t index_of(const at::Tensor& tensor, const Tensors& tensors);
 
 // Returns the leaves of an inner graph, in the memory of `inputs` and with their version counters. differentiable[i]:
 // the leaf requires a gradient. An input that is given twice has one leaf.
 Tensors leaves_of(const Tensors& inputs, const std::vector<bool>& differentiable);
 // Returns tensors that follow the leaves, in the same memory. Unlike leaves they may be written in place. A backward of
 // the inner graph runs `on_backward` before it comes to the leaves.
-Tensors after_leaves(const Tensors& leaves, std::function<void()> on_backward);
+Tensors writable_aliases(const Tensors& leaves, std::function<void()> on_backward);
 
 // Returns the text of a tensor that would get no gradient from an inner graph: `outputs` depend on it, and it is
 // neither one of `ends` nor computed from them. Returns "" if there is none. `first_node` is the sequence number of the
@@ -34,9 +34,9 @@ Tensors after_leaves(const Tensors& leaves, std::function<void()> on_backward);
 std::string lost_gradient(const Tensors& outputs, const Tensors& ends, uint64_t first_node);
 
 // A scope in which what autograd saves stays in memory, because it is soon freed.
-class SavesInMemory {
+class SavedTensorsInMemory {
  public:
-  SavesInMemory();
+  SavedTensorsInMemory();
 
  private:
   param::SavedGraph graph_;
@@ -45,11 +45,11 @@ class SavesInMemory {
 
 // A scope in which parameters have no hooks for their gradients. An inner graph's gradients are terms of those that the
 // outer graph passes to the hooks.
-class HooksAside {
+class WithoutHooks {
  public:
-  explicit HooksAside(const Tensors& parameters);
-  ~HooksAside();
-  HooksAside(const HooksAside&) = delete;
+  explicit WithoutHooks(const Tensors& parameters);
+  ~WithoutHooks();
+  WithoutHooks(const WithoutHooks&) = delete;
 
  private:
   const Tensors parameters_;

@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// What a layer stores between forward and backward. Recomputed is activation checkpointing (Chen et al., "Training Deep
-// Nets with Sublinear Memory Cost", 2016): about one more forward of the layer for each backward.
+// The tensors that a layer stores between forward and backward. Recomputed is activation checkpointing (Chen et al.,
+// "Training Deep Nets with Sublinear Memory Cost", 2016): about one more forward of the layer for each backward.
 //
 // Loss, gradients, buffers and auxiliary losses have the bits of Kept. Two exceptions, where a gradient is summed in
 // another order: a tensor with three or more uses, two of them in one recomputed layer; and a parameter with several

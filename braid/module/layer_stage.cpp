@@ -57,7 +57,7 @@ Tensors LayerStage::forward(const Tensors& inputs, ForwardPurpose purpose) const
 
 Tensors LayerStage::call(const Layer& layer, const Tensors& inputs) const {
   const std::string where = cat("layer ", layer.name, " of stage ", number_);
-  const LayerPlace place{where, ranks_ == RankKind::Thread ? ProcessGenerator::Shared : ProcessGenerator::Own};
+  const LayerContext place{where, ranks_ == RankKind::Thread ? ProcessGenerator::Shared : ProcessGenerator::Own};
   Tensors outputs = with_layer_name(where, [&] { return run_layer(layer, inputs, place); });
   if (outputs.size() < layer.options.stash.size()) {
     throw ConfigError({{.key = cat(where, ": stash"),

@@ -146,7 +146,8 @@ Tensors ModelReplica::forward(Tensors tensors) {
 
 Tensors ModelReplica::run(int layer, Tensors tensors) {
   const bool shares = world_.size() > 1 && world_.rank_kind() == RankKind::Thread;
-  const LayerPlace place{cat("layer ", layers_[layer].name), shares ? ProcessGenerator::Shared : ProcessGenerator::Own};
+  const LayerContext place{cat("layer ", layers_[layer].name),
+                           shares ? ProcessGenerator::Shared : ProcessGenerator::Own};
   if (!synced_->store().shards_parameters()) return run_layer(layers_[layer], tensors, place);
   using Call = void (ModelReplica::*)(int);
   const auto edge = [this, layer](const Tensors& at, Call call) {

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "braid/base/errors.h"
-#include "braid/base/text.h"
 #include "braid/module/lent_optimizer.h"
 #include "braid/module/state_places.h"
 #include "braid/module/torch_state.h"

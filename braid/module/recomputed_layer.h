@@ -13,7 +13,7 @@ enum class ProcessGenerator {
   Shared,  // several ranks that are threads
 };
 
-struct LayerPlace {
+struct LayerContext {
   std::string name;  // "layer fc of stage 1", for errors
   ProcessGenerator generator = ProcessGenerator::Own;
 };
@@ -21,6 +21,6 @@ struct LayerPlace {
 // Runs the layer's forward. Activations of a recomputed layer are freed before this returns, if gradients are enabled.
 // Its backward runs on the calling thread of backward. An exception of the second forward gets `place.name`
 // (layer_errors.h).
-Tensors run_layer(const Layer& layer, const Tensors& inputs, const LayerPlace& place);
+Tensors run_layer(const Layer& layer, const Tensors& inputs, const LayerContext& place);
 
 }  // namespace braid::modules

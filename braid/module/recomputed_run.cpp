@@ -60,7 +60,7 @@ Tensors joined_lists(const Tensors& first, const Tensors& second) {
 
 }  // namespace
 
-RecomputedRun::RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerPlace place)
+RecomputedRun::RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerContext place)
     : layer_(layer), place_(std::move(place)), trained_(std::move(trained)), state_(layer) {
   for (const at::Tensor& input : inputs) differentiable_.push_back(input.requires_grad());
 }
@@ -70,14 +70,14 @@ ConfigError RecomputedRun::refusal(std::string rule) const {
 }
 
 void RecomputedRun::run(const Layer& layer, const Tensors& inputs) {
-  const SavesInMemory saves;
-  const UncachedCasts casts;
+  const SavedTensorsInMemory saves;
+  const WithoutCastCache casts;
   const uint64_t first_node = at::sequence_number::peek();
   const ConfigError side_result = refusal(
       "would lose the gradient of a tensor of its forward that is not an output: return it, or use "
       "contribute_auxiliary_loss()");
   const Tensors leaves = leaves_of(inputs, differentiable_);
-  const Tensors given = after_leaves(leaves, [side_result] { throw side_result; });
+  const Tensors given = writable_aliases(leaves, [side_result] { throw side_result; });
   unwritten_.add("input", inputs);
   unwritten_.add("parameter", parameters(layer));
   const Tensors outputs = watched_outputs(layer, given);
@@ -93,7 +93,7 @@ void RecomputedRun::run(const Layer& layer, const Tensors& inputs) {
                       lost, "): list it in LayerOptions::parameters, or pass it as an input"));
   }
   specs_ = specs_of(outputs);
-  sort(outputs, inputs, given);
+  classify_outputs(outputs, inputs, given);
 }
 
 // On ranks that share the generator another thread may draw meanwhile, so draws are not looked for. A layer that draws
@@ -110,14 +110,14 @@ Tensors RecomputedRun::watched_outputs(const Layer& layer, const Tensors& inputs
 // An output that is an input or a parameter is passed on as it is, and outputs that are one tensor stay one: later
 // layers may write them in place. Other outputs that share memory must not be written, because each is an output of the
 // node, and would not be a function of the write.
-void RecomputedRun::sort(const Tensors& outputs, const Tensors& inputs, const Tensors& given) {
+void RecomputedRun::classify_outputs(const Tensors& outputs, const Tensors& inputs, const Tensors& given) {
   outputs_ = outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    first_.push_back(place_of(outputs[i], outputs));
-    const size_t input = place_of(outputs[i], given);
+    first_same_.push_back(index_of(outputs[i], outputs));
+    const size_t input = index_of(outputs[i], given);
     if (input < given.size()) {
       outputs_[i] = inputs[input];
-    } else if (first_[i] == i && outputs[i].requires_grad() && !outputs[i].is_leaf()) {
+    } else if (first_same_[i] == i && outputs[i].requires_grad() && !outputs[i].is_leaf()) {
       const at::Tensor computed = non_view(outputs[i]);
       for (const at::Tensor& other : computed_) {
         if (other.is_alias_of(computed)) unwritten_.add("output", i, computed);
@@ -132,7 +132,7 @@ void RecomputedRun::sort(const Tensors& outputs, const Tensors& inputs, const Te
 
 Tensors RecomputedRun::take_outputs(const Tensors& computed) {
   for (size_t k = 0; k < computed.size(); ++k) outputs_[places_[k]] = computed[k];
-  for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = outputs_[first_[i]];
+  for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = outputs_[first_same_[i]];
   const size_t num_outputs = outputs_.size() - num_contributions_;
   for (size_t i = num_outputs; i < outputs_.size(); ++i) contribute_auxiliary_loss(outputs_[i]);
   outputs_.resize(num_outputs);
@@ -164,7 +164,7 @@ Tensors RecomputedRun::second_outputs(const Tensors& leaves) const {
 Tensors RecomputedRun::gradients(const Tensors& inputs, const Tensors& of_computed) const {
   Tensors found(inputs.size() + trained_.size());
   const c10::AutoGradMode grad(true);
-  const SavesInMemory saves;
+  const SavedTensorsInMemory saves;
   ForwardScope then(state_, layer_);
   const Tensors leaves = leaves_of(inputs, differentiable_);
   const Tensors outputs = second_outputs(leaves);
@@ -178,12 +178,12 @@ Tensors RecomputedRun::gradients(const Tensors& inputs, const Tensors& of_comput
   const Tensors ends = joined_lists(leaves, trained_);
   std::vector<size_t> places;
   for (size_t i = 0; i < ends.size(); ++i) {
-    if (!ends[i].requires_grad() || place_of(ends[i], ends) < i) continue;
+    if (!ends[i].requires_grad() || index_of(ends[i], ends) < i) continue;
     wanted.push_back(ends[i]);
     places.push_back(i);
   }
   if (wanted.empty() || roots.empty()) return found;
-  const HooksAside hooks(trained_);
+  const WithoutHooks hooks(trained_);
   const auto parts = torch::autograd::grad(roots, wanted, seeds, false, false, /*allow_unused=*/true);
   for (size_t k = 0; k < parts.size(); ++k) found[places[k]] = parts[k];
   return found;

@@ -12,7 +12,7 @@
 #include "braid/module/layer_list.h"
 #include "braid/module/recomputed_layer.h"
 #include "braid/module/shape_trace.h"
-#include "braid/module/unwritten_tensors.h"
+#include "braid/module/write_detector.h"
 
 namespace braid::modules {
 
@@ -21,12 +21,12 @@ namespace braid::modules {
 class RecomputedRun final : public torch::CustomClassHolder {
  public:
   // `trained` are the layer's parameters that require a gradient.
-  RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerPlace place);
+  RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerContext place);
 
   // Runs the first forward, of `layer`, in which functions keep their state. Throws ConfigError if the layer cannot be
   // recomputed.
   void run(const Layer& layer, const Tensors& inputs);
-  bool computes() const { return !places_.empty(); }
+  bool has_computed_outputs() const { return !places_.empty(); }
   // Returns the computed outputs, each once and without a graph.
   Tensors take_computed() { return std::exchange(computed_, {}); }
   // Returns the layer's outputs, and contributes its auxiliary losses. `computed` are the computed ones, with the outer
@@ -42,21 +42,21 @@ class RecomputedRun final : public torch::CustomClassHolder {
 
  private:
   Tensors watched_outputs(const Layer& layer, const Tensors& inputs);
-  void sort(const Tensors& outputs, const Tensors& inputs, const Tensors& given);
+  void classify_outputs(const Tensors& outputs, const Tensors& inputs, const Tensors& given);
   Tensors second_outputs(const Tensors& leaves) const;
 
   const Layer layer_;  // a copy from before the first forward, because functions may have a state
-  const LayerPlace place_;
+  const LayerContext place_;
   const Tensors trained_;
   ForwardState state_;
   std::vector<bool> differentiable_;  // by input: it requires a gradient
-  UnwrittenTensors unwritten_;
-  std::vector<TensorSpec> specs_;  // of all outputs
-  size_t num_contributions_ = 0;   // auxiliary losses, the last outputs
-  std::vector<size_t> places_;     // by computed output: its place among all
-  Tensors samples_;                // by computed output: some of its numbers
-  std::vector<size_t> first_;      // by output: the first that is the same tensor
-  Tensors outputs_, computed_;     // until taken
+  WriteDetector unwritten_;
+  std::vector<TensorSpec> specs_;   // of all outputs
+  size_t num_contributions_ = 0;    // auxiliary losses, the last outputs
+  std::vector<size_t> places_;      // by computed output: its place among all
+  Tensors samples_;                 // by computed output: some of its numbers
+  std::vector<size_t> first_same_;  // by output: the first that is the same tensor
+  Tensors outputs_, computed_;      // until taken
 };
 
 }  // namespace braid::modules

@@ -1,3 +1,4 @@
+// Gives every parameter of an optimizer its elements of the states, one parameter after another.
 #include "braid/module/state_places.h"
 
 #include <torch/optim/optimizer.h>

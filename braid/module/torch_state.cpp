@@ -68,7 +68,7 @@ std::vector<std::string> names_of_kept(const torch::optim::Optimizer& optimizer)
     return std::ranges::any_of(optimizer.param_groups(), [&](const auto& group) { return has(group.options()); });
   };
   std::vector<std::string> names = names_of_numbers(optimizer);
-  if (!any(counts_steps(optimizer) ? has_amsgrad : has_momentum)) names.pop_back();
+  if (!any(counts_steps(optimizer) ? has_amsgrad : has_momentum)) names.pop_back();  // max_exp_avg_sq, or the only one
   return names;
 }
 

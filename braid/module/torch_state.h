@@ -30,13 +30,13 @@ std::string kind_of(const torch::optim::Optimizer& optimizer);
 bool is_torchs_own(const torch::optim::Optimizer& optimizer);
 // Returns the names of the state tensors that such an optimizer may have. Throws as kind_of() does.
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer);
-// Returns the names of those that it keeps of some of its parameters. Throws as kind_of() does.
+// Returns the names of those that it keeps, with its options, of some of its parameters. Throws as kind_of() does.
 std::vector<std::string> names_of_kept(const torch::optim::Optimizer& optimizer);
 // Returns true if the optimizer keeps max_exp_avg_sq of `updated`, one of its tensors.
 bool is_amsgrad(const torch::optim::Optimizer& optimizer, const at::Tensor& updated);
 bool counts_steps(const torch::optim::Optimizer& optimizer);
 
-// Returns the state that an optimizer has of one of its tensors, if it has one. Throws as kind_of() does.
+// Returns the state that an optimizer has of one of its tensors, if it has one. REQUIRES: kind_of() does not throw.
 std::optional<TorchState> find_state(const torch::optim::Optimizer& optimizer, const at::Tensor& updated);
 // Returns `state` in this optimizer's own type. REQUIRES: `state` has all of its state tensors (max_exp_avg_sq is
 // needed for amsgrad only), and steps if the optimizer counts them.

@@ -51,7 +51,8 @@ struct MemoryUse {
   int64_t peak_total_bytes = 0;                            // peak of the sum
 };
 
-// Installs the allocator in LibTorch, once per process; later calls do nothing. Memory allocated before is not counted.
+// Installs the allocator in LibTorch, once per process; later calls do nothing. REQUIRES: no other thread allocates
+// tensors during the first call, so it comes before ranks start. Memory allocated before is not counted.
 // Afterwards, an allocation that fails throws a MemoryError that gives its size.
 void install_memory_accounting();
 

@@ -146,7 +146,7 @@ TEST_P(OfKind, HasTheBitsOfMemory) {
   EXPECT_EQ(disk_->bytes_written(), disk_->bytes_read());
 }
 
-// What torch::load() gives the optimizer is in memory, and moves.
+// torch::load() gives the optimizer states in memory. The next step moves them.
 TEST_P(OfKind, TakesOverLoadedStates) {
   train(0, 2);
   std::stringstream written;

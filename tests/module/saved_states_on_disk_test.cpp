@@ -14,7 +14,15 @@ namespace {
 
 using namespace saved_models;
 
-using SavedStates = ScratchFolder;
+class SavedStates : public ScratchFolder {
+ protected:
+  // Makes a step, saves it as "saved", and takes the optimizer's states away.
+  void save_step(const Trained& rank) {
+    rank.step(batch(0));
+    rank.model.save(path("saved"), rank.optimizer);
+    rank.optimizer.state().clear();
+  }
+};
 
 enum class States { InMemory, OnDisk };
 
@@ -56,11 +64,8 @@ TEST_P(SavedOnDisk, CheckpointsAreThoseOfMemory) {
 
 // A model whose states do not fit in memory could not resume otherwise.
 TEST_F(SavedStates, LoadingBeforeTheFirstStepFillsTheDisk) {
-  const Batch rows = batch(0);
   const auto body = [&](const Trained& rank) {
-    rank.step(rows);
-    rank.model.save(path("saved"), rank.optimizer);
-    rank.optimizer.state().clear();
+    save_step(rank);
     const OptimizerOnDisk disk(rank.optimizer, {{folder_}});
     std::map<void*, const void*> places;
     for (const at::Tensor& each : rank.optimizer.param_groups()[0].params()) {
@@ -80,11 +85,8 @@ TEST_F(SavedStates, LoadingBeforeTheFirstStepFillsTheDisk) {
 
 // A load after a step must not write to the disk past its checksums, whichever parameters the step was of.
 TEST_F(SavedStates, LoadingAfterAStepOfOtherParameters) {
-  const Batch rows = batch(0);
   const auto body = [&](const Trained& rank) {
-    rank.step(rows);
-    rank.model.save(path("saved"), rank.optimizer);
-    rank.optimizer.state().clear();
+    save_step(rank);
     const at::Tensor other = torch::ones({5}).requires_grad_(true);
     rank.optimizer.param_groups()[0].params().push_back(other);
     OptimizerOnDisk disk(rank.optimizer, {{folder_}});
@@ -93,7 +95,7 @@ TEST_F(SavedStates, LoadingAfterAStepOfOtherParameters) {
     disk.step();
     rank.model.load(path("saved"), rank.optimizer);
     rank.update = [&] { disk.step(); };
-    rank.step(rows);
+    rank.step(batch(0));
   };
   on({nullptr, 1, 1, 0}, nets({nullptr, 1, 1, 0}, 3), body);
 }

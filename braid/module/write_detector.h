@@ -11,7 +11,7 @@
 namespace braid::modules {
 
 // Tensors that must not be written from now on. Holds their version counters, not their memory.
-class UnwrittenTensors {
+class WriteDetector {
  public:
   void add(const char* kind, size_t index, const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.is_inference()) return;  // inference tensors have no versions
