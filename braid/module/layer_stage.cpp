@@ -57,8 +57,8 @@ Tensors LayerStage::forward(const Tensors& inputs, ForwardPurpose purpose) const
 
 Tensors LayerStage::call(const Layer& layer, const Tensors& inputs) const {
   const std::string where = cat("layer ", layer.name, " of stage ", number_);
-  const LayerContext place{where, ranks_ == RankKind::Thread ? ProcessGenerator::Shared : ProcessGenerator::Own};
-  Tensors outputs = with_layer_name(where, [&] { return run_layer(layer, inputs, place); });
+  const LayerContext context{where, ranks_ == RankKind::Thread ? ProcessGenerator::Shared : ProcessGenerator::Own};
+  Tensors outputs = with_layer_name(where, [&] { return run_layer(layer, inputs, context); });
   if (outputs.size() < layer.options.stash.size()) {
     throw ConfigError({{.key = cat(where, ": stash"),
                         .value = joined(layer.options.stash),

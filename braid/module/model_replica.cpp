@@ -146,9 +146,9 @@ Tensors ModelReplica::forward(Tensors tensors) {
 
 Tensors ModelReplica::run(int layer, Tensors tensors) {
   const bool shares = world_.size() > 1 && world_.rank_kind() == RankKind::Thread;
-  const LayerContext place{cat("layer ", layers_[layer].name),
-                           shares ? ProcessGenerator::Shared : ProcessGenerator::Own};
-  if (!synced_->store().shards_parameters()) return run_layer(layers_[layer], tensors, place);
+  const LayerContext context{cat("layer ", layers_[layer].name),
+                             shares ? ProcessGenerator::Shared : ProcessGenerator::Own};
+  if (!synced_->store().shards_parameters()) return run_layer(layers_[layer], tensors, context);
   using Call = void (ModelReplica::*)(int);
   const auto edge = [this, layer](const Tensors& at, Call call) {
     if (!c10::GradMode::is_enabled()) return at;
@@ -157,7 +157,7 @@ Tensors ModelReplica::run(int layer, Tensors tensors) {
   };
   const WholeLayer whole(replication(), layer);
   tensors = edge(tensors, &ModelReplica::release_backward);
-  return edge(run_layer(layers_[layer], tensors, place), &ModelReplica::acquire_backward);
+  return edge(run_layer(layers_[layer], tensors, context), &ModelReplica::acquire_backward);
 }
 
 // With create_graph autograd would go through the graph of the backward after the parameters are released.

@@ -45,12 +45,12 @@ bool any_requires_grad(const Tensors& tensors) {
 
 }  // namespace
 
-Tensors run_layer(const Layer& layer, const Tensors& inputs, const LayerContext& place) {
+Tensors run_layer(const Layer& layer, const Tensors& inputs, const LayerContext& context) {
   if (layer.options.activations == Activations::Kept || !c10::GradMode::is_enabled()) return layer.forward(inputs);
   Tensors trained = parameters(layer);
   std::erase_if(trained, [](const at::Tensor& each) { return !each.requires_grad(); });
   if (trained.empty() && !any_requires_grad(inputs)) return layer.forward(inputs);
-  const auto run = c10::make_intrusive<RecomputedRun>(layer, inputs, trained, place);
+  const auto run = c10::make_intrusive<RecomputedRun>(layer, inputs, trained, context);
   run->run(layer, inputs);
   if (!run->has_computed_outputs()) return run->take_outputs({});
   return run->take_outputs(RecomputedNode::apply(at::TensorList(inputs), at::TensorList(trained), run));

@@ -19,8 +19,8 @@ struct LayerContext {
 };
 
 // Runs the layer's forward. Activations of a recomputed layer are freed before this returns, if gradients are enabled.
-// Its backward runs on the calling thread of backward. An exception of the second forward gets `place.name`
+// Its backward runs on the calling thread of backward. An exception of the second forward gets `context.name`
 // (layer_errors.h).
-Tensors run_layer(const Layer& layer, const Tensors& inputs, const LayerContext& place);
+Tensors run_layer(const Layer& layer, const Tensors& inputs, const LayerContext& context);
 
 }  // namespace braid::modules

@@ -60,8 +60,8 @@ Tensors joined_lists(const Tensors& first, const Tensors& second) {
 
 }  // namespace
 
-RecomputedRun::RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerContext place)
-    : layer_(layer), place_(std::move(place)), trained_(std::move(trained)), state_(layer) {
+RecomputedRun::RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerContext context)
+    : layer_(layer), context_(std::move(context)), trained_(std::move(trained)), state_(layer) {
   for (const at::Tensor& input : inputs) differentiable_.push_back(input.requires_grad());
 }
 
@@ -100,8 +100,8 @@ void RecomputedRun::run(const Layer& layer, const Tensors& inputs) {
 // there gives other numbers in the second forward.
 Tensors RecomputedRun::watched_outputs(const Layer& layer, const Tensors& inputs) {
   std::optional<RandomDrawWatch> watch;
-  if (place_.generator == ProcessGenerator::Own) watch.emplace();
-  auto [outputs, num_contributions] = run_collecting(layer, inputs, place_.name);
+  if (context_.generator == ProcessGenerator::Own) watch.emplace();
+  auto [outputs, num_contributions] = run_collecting(layer, inputs, context_.name);
   num_contributions_ = num_contributions;
   if (watch && !watch->operations().empty()) state_.set_generator(watch->state_before());
   return outputs;
@@ -142,12 +142,12 @@ Tensors RecomputedRun::take_outputs(const Tensors& computed) {
 void RecomputedRun::require_unwritten() const {
   const std::string written = unwritten_.written();
   if (written.empty()) return;
-  throw RunError(cat(place_.name, ": its ", written, " was written in place after its forward, which backward runs ",
+  throw RunError(cat(context_.name, ": its ", written, " was written in place after its forward, which backward runs ",
                      "again, because its activations are recomputed"));
 }
 
 Tensors RecomputedRun::second_outputs(const Tensors& leaves) const {
-  const std::string where = cat(place_.name, ", recomputed in backward");
+  const std::string where = cat(context_.name, ", recomputed in backward");
   const Layer layer = layer_;
   Tensors outputs = with_layer_name(where, [&] { return run_collecting(layer, leaves, where).outputs; });
   const auto specs = specs_of(outputs);

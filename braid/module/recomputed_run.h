@@ -21,7 +21,7 @@ namespace braid::modules {
 class RecomputedRun final : public torch::CustomClassHolder {
  public:
   // `trained` are the layer's parameters that require a gradient.
-  RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerContext place);
+  RecomputedRun(const Layer& layer, const Tensors& inputs, Tensors trained, LayerContext context);
 
   // Runs the first forward, of `layer`, in which functions keep their state. Throws ConfigError if the layer cannot be
   // recomputed.
@@ -46,7 +46,7 @@ class RecomputedRun final : public torch::CustomClassHolder {
   Tensors second_outputs(const Tensors& leaves) const;
 
   const Layer layer_;  // a copy from before the first forward, because functions may have a state
-  const LayerContext place_;
+  const LayerContext context_;
   const Tensors trained_;
   ForwardState state_;
   std::vector<bool> differentiable_;  // by input: it requires a gradient
