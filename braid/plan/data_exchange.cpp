@@ -4,64 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "braid/plan/tier_bytes.h"
-#include "braid/spec/early_updates.h"
+#include "braid/plan/step_moves.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
-
-double move_seconds(const PlannedRun& run, Tier tier, const Moved& bytes) {
-  const Cluster& cluster = run.cluster;
-  const double link = cluster.host.bytes_per_second;
-  const double in = link > 0 ? bytes.read / link : 0, out = link > 0 ? bytes.written / link : 0;
-  if (tier == Tier::Host) return std::max(in, out);
-  if (tier != Tier::Disk) return 0;
-  const double ranks = run.layout.most_of_node;
-  return std::max(ranks * bytes.read / cluster.disk.read_bytes_per_second, in) +
-         std::max(ranks * bytes.written / cluster.disk.write_bytes_per_second, out);
-}
-
-double copy_seconds(const PlannedRun& run, size_t devices, const Moved& bytes) {
-  if (run.spec.memory.activations != Tier::Disk) return 0;
-  constexpr double kBeyondCaches = 64 << 20;
-  return run.rates[devices].stream_seconds(3 * bytes.written + bytes.read, kBeyondCaches);
-}
-
-namespace {
-
-// Returns the seconds that the passes of a microbatch wait for weights, gradients and activations that are moved block
-// by block while other blocks compute, in the mean. `held` is what this rank has of weights and gradients. The weights
-// that are kept are read once in a step, the others for each pass.
-double moves_of_passes(const PlannedRun& run, const RankShare& share, const StateBytes& held, double kept_weights) {
-  const MemorySpec& tiers = run.spec.memory;
-  const double m = run.layout.microbatches;
-  const double read = 1 - kept_weights * (2 * m - 1) / (2 * m);
-  const double weights = move_seconds(run, tiers.parameters, {.read = read * (held.weights + held.frozen)});
-  const double sums = move_seconds(run, tiers.gradients, {(m - 1) / m * held.gradients, held.gradients});
-  const double forward = share.passes.forward.total();
-  const double backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
-  const double out = move_seconds(run, tiers.activations, {.written = share.activations.written});
-  const double in = move_seconds(run, tiers.activations, {.read = share.activations.read});
-  return copy_seconds(run, share.devices, share.activations) + std::max(weights + out - forward, 0.0) +
-         std::max(weights + sums + in - backward, 0.0);
-}
-
-// Returns the bytes that an update of `held` moves.
-Moved moved_by_update(const PlannedRun& run, const StateBytes& held) {
-  const MemorySpec& tiers = run.spec.memory;
-  const auto on = [&](Tier tier, double bytes) { return is_resident(tier) ? 0 : bytes; };
-  const double states = on(tiers.optimizer, held.optimizer), weights = on(tiers.parameters, held.weights);
-  // Weights that are not rounded are the masters, which the update reads too.
-  const double masters = held.weights < held.gradients ? 0 : weights;
-  return {.read = states + masters + on(tiers.gradients, held.gradients),
-          .written = states + weights + backup_bytes(run.spec, held)};
-}
-
-}  // namespace
-
-double offload_seconds(const PlannedRun& run, const StateBytes& held) {
-  return move_seconds(run, run.spec.memory.optimizer, moved_by_update(run, held));
-}
 
 namespace {
 
@@ -193,8 +139,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share, double kept_w
                        weights - unread_bytes(part, spec)});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
-  const StateBytes held = held_bytes(spec, layout, formulas, share.parameters);
-  const double moves = layout.microbatches * moves_of_passes(run, share, held, kept_weights);
+  const double moves = layout.microbatches * pass_waits(run, share, kept_weights).both();
   if (x.parts.empty()) return moves;
   x.forward = share.passes.forward.total();
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
@@ -209,40 +154,12 @@ double data_seconds(const PlannedRun& run, const RankShare& share, double kept_w
   return moves + (step_seconds(x, times_of(run)) + copies) / std::max(spec.sync.period, 1);
 }
 
-namespace {
-
-// Returns the state that this rank updates.
-StateBytes updated(const PlannedRun& run, const RankShare& share) {
-  StateBytes own;
-  for (const CopiedParameters& part : copied_of(run, share)) {
-    own += sharded(part.bytes, run.spec.sync.zero > 0 ? 3 : 0, part.shards);
-  }
-  return own;
-}
-
-}  // namespace
-
-double disk_bytes(const PlannedRun& run, const RankShare& share, double kept_weights) {
-  const MemorySpec& tiers = run.spec.memory;
-  const auto on_disk = [](Tier tier, double bytes) { return tier == Tier::Disk ? bytes : 0; };
-  const StateBytes held = held_bytes(run.spec, run.layout, run.formulas, share.parameters);
-  const Moved update = moved_by_update(run, updated(run, share));
-  const double m = run.layout.microbatches, all = held.weights + held.frozen;
-  const double weights = (2 * m - kept_weights * (2 * m - 1)) * all - (1 - kept_weights) * m * held.forward_only;
-  const double sums = (2 * m - 1) * held.gradients, norm = held.gradients;
-  const double activations = m * (share.activations.read + share.activations.written);
-  return on_disk(tiers.optimizer, update.read + update.written) + on_disk(tiers.parameters, weights) +
-         on_disk(tiers.gradients, sums + norm) + on_disk(tiers.activations, activations);
-}
-
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  const StateBytes own = updated(run, share);
+  const StateBytes own = updated_states(run, share);
   const double streamed = own.weights + 3 * own.gradients + 2 * own.optimizer;
   const double update = rates[share.devices].stream_seconds(streamed, own.optimizer);
-  const double during_backward =
-      spec::updates_early(spec) ? share.passes.input_grad.total() + share.passes.weight_grad.total() : 0;
-  return std::max(update, offload_seconds(run, own) - during_backward) +
+  return std::max(update, offload_seconds(run, own) - hidden_offload_seconds(run, share)) +
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 

@@ -2,6 +2,7 @@
 #include "braid/plan/pipeline_outcome.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "braid/schedule/passes.h"
 #include "braid/schedule/simulate.h"
@@ -56,13 +57,19 @@ ScheduleRequest filled(const PipelineQuestion& question) {
   return request;
 }
 
-PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule& schedule) {
+// Simulates the schedule. Spans of transfers, which take memory and change no other span, are there if they are kept.
+schedule::Timeline simulated(const PipelineQuestion& question, const Schedule& schedule) {
   schedule::CostModel cost;
   cost.transfer = question.transfer;
   cost.stages = question.stages;
-  const schedule::Timeline timeline = question.cores > 0 ? schedule::simulate_sharing(schedule, cost, question.cores)
-                                                         : schedule::simulate(schedule, cost);
-  PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}};
+  if (question.cores > 0) return schedule::simulate_sharing(schedule, cost, question.cores);
+  const bool shows_transfers = question.kept == KeptOutcome::Timeline && question.transfer > 0;
+  return schedule::simulate(shows_transfers ? schedule::with_comms(schedule) : schedule, cost);
+}
+
+PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule& schedule) {
+  schedule::Timeline timeline = simulated(question, schedule);
+  PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}, {}};
   if (question.end == schedule::StepEnd::PostValidated) {
     outcome.seconds = 0;
     for (const auto& spans : timeline.ranks) {
@@ -70,6 +77,7 @@ PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule&
     }
   }
   for (const Program& program : schedule.programs) outcome.held_bytes.push_back(most_held(program, question.held));
+  if (question.kept == KeptOutcome::Timeline) outcome.timeline = std::move(timeline);
   return outcome;
 }
 
@@ -82,7 +90,7 @@ PipelineOutcome estimated_outcome(const PipelineQuestion& question, const Schedu
                                  .transfer = question.transfer,
                                  .end = question.end});
   const double all = static_cast<double>(sums.m) * sums.v;
-  PipelineOutcome outcome{traits.form->seconds(sums), sums.m * sums.busiest, std::vector<double>(sums.p)};
+  PipelineOutcome outcome{traits.form->seconds(sums), sums.m * sums.busiest, std::vector<double>(sums.p), {}};
   std::vector<double> working(sums.p);
   for (size_t i = 0; i < question.held.size(); ++i) {
     const int rank = schedule::owner_of_stage(traits.placement, sums.p, static_cast<int>(i));

@@ -7,6 +7,7 @@
 
 #include "braid/schedule/cost_model.h"
 #include "braid/schedule/generators.h"
+#include "braid/schedule/timeline.h"
 
 namespace braid::plan {
 
@@ -17,6 +18,9 @@ namespace braid::plan {
 //               microbatches with S seconds each takes at least m S / C, and each rank is busy p / C times as long.
 enum class PipelineDetail { Estimated, Played };
 inline constexpr int64_t kMostActions = 400'000;
+
+// The part of a simulation that an outcome keeps. A timeline takes 24 bytes for each action.
+enum class KeptOutcome { Numbers, Timeline };
 
 // The bytes that a rank holds for one stage and one microbatch.
 struct HeldBytes {
@@ -36,12 +40,14 @@ struct PipelineQuestion {
   schedule::StepEnd end = schedule::StepEnd::Flush;
   const Schedule* table = nullptr;  // a schedule to play instead of `schedule`; null: none
   double cores = 0;                 // number of cores that the ranks share (schedule/simulate.h); 0: each has its own
+  KeptOutcome kept = KeptOutcome::Numbers;
 };
 
 struct PipelineOutcome {
   double seconds = 0;
   double busiest_seconds = 0;      // busy time of the busiest rank, including waits for a core
   std::vector<double> held_bytes;  // the most that each rank holds at a time
+  schedule::Timeline timeline;     // with transfers; empty unless `kept` asks for it and the pipeline is Played
 };
 
 // Predicts a pipeline. REQUIRES: schedule_problems() (schedule/generators.h) finds no problem in `question`.

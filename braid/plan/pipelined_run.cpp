@@ -9,7 +9,10 @@
 #include "braid/plan/braid_memory.h"
 #include "braid/plan/buffer_memory.h"
 #include "braid/plan/device_rates.h"
+#include "braid/plan/pipeline_question.h"
 #include "braid/plan/rank_shards.h"
+#include "braid/plan/step_moves.h"
+#include "braid/plan/step_timeline.h"
 #include "braid/plan/tier_bytes.h"
 #include "braid/plan/torchtitan.h"
 #include "braid/spec/partition.h"
@@ -41,67 +44,6 @@ namespace {
 constexpr double kSumError = 1e-9;  // relative rounding error of sums of seconds
 
 double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.train.batch) * spec.model.context; }
-
-// The time that Megatron-LM's host spends around an exchange before its device computes again: the transfers of Qi et
-// al. 2023, table 9, minus their bytes over the link.
-constexpr double kMegatronStallSeconds = 3e-4;
-
-double tensor_bytes(const PlannedRun& run) {
-  return element_bytes(run.spec.train.dtype) * run.layout.tokens * run.spec.model.width;
-}
-
-// Returns the seconds to send one tensor between stages over `links`. In Megatron-LM each tensor rank sends a part, and
-// the parts are gathered within the node (Narayanan et al. 2021, section 4.1). Under sequence parallelism each tensor
-// rank needs only its part.
-double transfer_seconds(const PlannedRun& run, const GroupLinks& links) {
-  const bool megatron = run.formulas == FormulaSet::Megatron, parallel = run.spec.mesh.sequence_parallel;
-  const double bytes = tensor_bytes(run);
-  const bool in_parts = megatron || parallel;
-  const double sent =
-      links.send_seconds(in_parts ? bytes / run.layout.tensor : bytes) + (megatron ? kMegatronStallSeconds : 0);
-  if (!in_parts || parallel) return sent;
-  return sent + GroupLinks(run.cluster, run.layout.tensor_group).all_gather_seconds(bytes);
-}
-
-// Returns, for each stage, the seconds to send a tensor to the next stage. Stages on one node use the node's links.
-std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& traits) {
-  const RunLayout& layout = run.layout;
-  const double within = transfer_seconds(run, {run.cluster, {2, 2}}),
-               across = transfer_seconds(run, {run.cluster, {2, 1}});
-  const int near = layout.pipe_group.per_node;
-  std::vector<double> all(layout.stages.size());
-  for (size_t stage = 0; stage + 1 < all.size(); ++stage) {
-    const int from = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
-    const int to = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage) + 1);
-    if (from != to) all[stage] = from / near == to / near ? within : across;
-  }
-  return all;
-}
-
-PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits,
-                             const std::vector<StageFacts>& stages) {
-  const bool megatron = run.formulas == FormulaSet::Megatron;
-  PipelineQuestion question;
-  question.schedule = traits.name;
-  question.request.ranks = run.layout.pipe;
-  question.request.microbatches = run.layout.microbatches;
-  question.request.chunks = run.layout.chunks;
-  question.request.group = run.spec.pipeline.group;
-  const std::vector<double> to_next = transfers(run, traits);
-  question.transfer = *std::ranges::max_element(to_next);
-  if (const double crowd = ranks_per_core(run); crowd > 1) question.cores = cores_of_replica(run, crowd);
-  if (megatron && traits.splits_backward) question.end = schedule::StepEnd::PostValidated;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    const StagePasses& passes = stages[i].passes;
-    // Megatron-LM's ranks compute nothing while they send or receive, as tests/schedule/published_steps_test.cpp shows.
-    const double waited = megatron ? to_next[i] + (i > 0 ? to_next[i - 1] : 0) : 0;
-    question.stages.push_back(
-        {passes.forward.total() + waited, passes.input_grad.total() + waited, passes.weight_grad.total()});
-    question.held.push_back(stages[i].held);
-    question.backwards.push_back(run.layout.stages[i].backward);
-  }
-  return question;
-}
 
 // Returns the rank that holds the last stage. In a mirrored pipeline both end ranks hold the first and the last stage,
 // so it returns the first rank.
@@ -169,13 +111,15 @@ void PipelinedRun::add_replica(RunLayout layout, const PredictOptions& options) 
   for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
     replica.repeats.push_back(rank > 0 && replica.shares[rank] == replica.shares[rank - 1]);
   }
-  PipelineQuestion question = question_of(run, traits_, stages);
+  PipelineQuestion question = pipeline_question(run, traits_, stages);
   question.table = options.table;
-  const PipelineOutcome outcome = pipeline_outcome(question, options.pipeline);
+  question.kept = options.kept;
+  PipelineOutcome outcome = pipeline_outcome(question, options.pipeline);
   Prediction& pipelined = replica.pipelined;
   pipelined.seconds = pipeline_seconds(replica, outcome);
   pipelined.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
   for (const double held : outcome.held_bytes) pipelined.memory.push_back({.activations = static_cast<int64_t>(held)});
+  replica.timeline = std::move(outcome.timeline);
   pipelined.bound_step_seconds = bound_seconds_;
   pipelined.memory_bytes = static_cast<int64_t>(cluster_.with_least_memory().usable_bytes());
 }
@@ -200,6 +144,11 @@ StepSeconds PipelinedRun::pipeline_seconds(const Replica& replica, const Pipelin
   return seconds;
 }
 
+double PipelinedRun::kept_weights(const Replica& replica, size_t rank, const RankMemory& memory) const {
+  const auto beside = static_cast<double>(memory.total() - memory.parameters);
+  return moved_weights(planned(replica), replica.shares[rank], beside).kept;
+}
+
 void PipelinedRun::add_exchanges(const Replica& replica, Prediction& prediction) const {
   StepSeconds& seconds = prediction.seconds;
   const PlannedRun run = planned(replica);
@@ -208,8 +157,7 @@ void PipelinedRun::add_exchanges(const Replica& replica, Prediction& prediction)
   for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
     if (replica.repeats[rank]) continue;
     const RankShare& share = replica.shares[rank];
-    const RankMemory& memory = prediction.memory[rank];
-    const double kept = moved_weights(run, share, static_cast<double>(memory.total() - memory.parameters)).kept;
+    const double kept = kept_weights(replica, rank, prediction.memory[rank]);
     if (rank == 0) prediction.disk_bytes = disk_bytes(run, share, kept);
     seconds.data = std::max(seconds.data, updates * data_seconds(run, share, kept));
     seconds.optimizer = std::max(seconds.optimizer, updates * (crowd * optimizer_seconds(run, share)));
@@ -259,15 +207,20 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
   if (most_on_host > 0) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
 }
 
+Prediction PipelinedRun::whole(const Replica& replica) const {
+  Prediction prediction = replica.pipelined;
+  add_states(replica, prediction);
+  add_exchanges(replica, prediction);
+  return prediction;
+}
+
 Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   spec_.sync.zero = zero;
   spec_.sync.zero = sharded_stage(spec_);
   spec_.sync.zero_group = zero_group;
   Prediction prediction;
   for (const Replica& replica : replicas_) {
-    Prediction one = replica.pipelined;
-    add_states(replica, one);
-    add_exchanges(replica, one);
+    Prediction one = whole(replica);
     prediction = prediction.memory.empty() ? std::move(one) : of_both_replicas(std::move(prediction), std::move(one));
   }
   const PlannedRun run = planned(replicas_.front());
@@ -281,6 +234,43 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   prediction.range = step_range(cluster_, formulas_);
   prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;
   return prediction;
+}
+
+// The slowest rank by data_seconds() has the waits that the prediction adds to the step.
+schedule::Timeline PipelinedRun::step_of(const Replica& replica) const {
+  if (replica.timeline.ranks.empty()) return {};
+  const PlannedRun run = planned(replica);
+  const Prediction prediction = whole(replica);
+  const int updates = num_updates(run);
+  const double crowd = std::max(ranks_per_core(run), 1.0);
+  const ByteSeconds rate{move_seconds(run, Tier::Disk, {.read = 1}), move_seconds(run, Tier::Disk, {.written = 1})};
+  StepParts parts;
+  double most = 0;
+  for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
+    const RankShare& share = replica.shares[rank];
+    const double kept = kept_weights(replica, rank, prediction.memory[rank]);
+    parts.disks.push_back({.moves = disk_moves(run, share, kept),
+                           .in_passes = rate,
+                           .in_update = {crowd * rate.read, crowd * rate.written},
+                           .hidden_seconds = crowd * hidden_offload_seconds(run, share)});
+    const double seconds = updates * data_seconds(run, share, kept);
+    if (seconds <= most) continue;
+    most = seconds;
+    const PassWaits waits = pass_waits(run, share, kept);
+    const int times = updates * run.layout.microbatches;
+    parts.waits = {rank, times * waits.forward, times * waits.backward};
+  }
+  parts.exchange_seconds = std::max(prediction.seconds.data - parts.waits.forward - parts.waits.backward, 0.0);
+  return step_timeline(replica.timeline, parts);
+}
+
+std::vector<PredictedStep> PipelinedRun::steps() const {
+  std::vector<PredictedStep> all(replicas_.size());
+  for (size_t replica = 0; replica < all.size(); ++replica) all[replica].timeline = step_of(replicas_[replica]);
+  for (size_t rank = 0; rank < replica_of_data_rank_.size(); ++rank) {
+    all[replica_of_data_rank_[rank]].data_ranks.push_back(static_cast<int>(rank));
+  }
+  return all;
 }
 
 std::string PipelinedRun::balanced_shares() const {

@@ -30,6 +30,12 @@ double best_rate_of_all(const RunSpec& spec, const Cluster& cluster);
 // Returns true if the two runs are equal except for sync.zero and sync.zero_group.
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b);
 
+// The predicted step of the data ranks whose layouts are equal.
+struct PredictedStep {
+  std::vector<int> data_ranks;  // empty: all
+  schedule::Timeline timeline;  // of the ranks of one pipeline (step_timeline.h); empty if it was not simulated
+};
+
 class PipelinedRun {
  public:
   // Takes the arguments of predict_run(). `cluster` outlives this.
@@ -40,6 +46,8 @@ class PipelinedRun {
   const RunSpec& spec() const { return spec_; }
   // Returns predict_run()'s prediction of the run with these values of sync.zero and sync.zero_group.
   Prediction with_zero(int zero, int zero_group);
+  // Returns the steps of the run as the latest with_zero() predicted it. REQUIRES: the options keep timelines.
+  std::vector<PredictedStep> steps() const;
   // Returns the mesh.batch_shares that minimize the compute time of the slowest data rank: faster data ranks get more
   // microbatches. Returns "equal" if equal shares are best, or if the schedule does not accept such numbers of
   // microbatches. REQUIRES: the run has equal shares.
@@ -55,12 +63,17 @@ class PipelinedRun {
     std::vector<RankShare> shares;  // each pipeline rank's part of the model
     std::vector<bool> repeats;      // for each pipeline rank: its part equals that of the rank before it
     Prediction pipelined;           // the first part of the prediction
+    schedule::Timeline timeline;    // if the options keep it
   };
   PlannedRun planned(const Replica& replica) const { return {spec_, cluster_, formulas_, replica.layout, rates_}; }
   void add_replica(RunLayout layout, const PredictOptions& options);
   StepSeconds pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const;
+  Prediction whole(const Replica& replica) const;                            // both parts
   void add_exchanges(const Replica& replica, Prediction& prediction) const;  // after add_states()
   void add_states(const Replica& replica, Prediction& prediction) const;
+  // Returns the fraction of the rank's weights on tiers that stays between uses. REQUIRES: `memory` has the states.
+  double kept_weights(const Replica& replica, size_t rank, const RankMemory& memory) const;
+  schedule::Timeline step_of(const Replica& replica) const;
 
   RunSpec spec_;
   const Cluster cluster_;  // with_cores_of_ranks()

@@ -5,7 +5,7 @@
 //   exchanges         the alpha-beta model (collectives.h)
 //   pipeline          the simulator or closed forms (pipeline_outcome.h)
 //   memory            formulas (braid_memory.h, activation_memory.h, model_states.h)
-//   offloaded states  data_exchange.h
+//   moves to tiers    step_moves.h
 //   CPU hosts         ranks that share cores (rank_shards.h)
 //
 // Not modelled: kernel launches by the host, fragmentation of memory, links that several groups use at once, random
@@ -47,7 +47,8 @@ struct PredictOptions {
   // The schedule to simulate, for a run whose schedule is not a named one; null: the run's own. REQUIRES: the spec's
   // pipeline is pipeline_like(*table).
   const Schedule* table = nullptr;
-  AccountPtr account = nullptr;  // that of the run's model; null: it is counted anew
+  AccountPtr account = nullptr;             // that of the run's model; null: it is counted anew
+  KeptOutcome kept = KeptOutcome::Numbers;  // Timeline: PipelinedRun::steps() returns the predicted step
 };
 
 // Returns the pipeline of a named schedule that resembles `table`, for a run whose schedule is a file. It has the same

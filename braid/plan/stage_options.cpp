@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "braid/plan/braid_memory.h"
-#include "braid/plan/data_exchange.h"
 #include "braid/plan/stage_chain.h"
 #include "braid/plan/stage_passes.h"
+#include "braid/plan/step_moves.h"
 #include "braid/spec/partition.h"
 
 namespace braid::plan {
