@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "braid/base/errors.h"
+#include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/option_rules.h"
@@ -15,9 +17,11 @@
 #include "braid/plan/cluster_predictor.h"
 #include "braid/plan/goodput.h"
 #include "braid/plan/parallelism_table.h"
+#include "braid/plan/pipelined_run.h"
 #include "braid/plan/reasons.h"
 #include "braid/plan/search.h"
 #include "braid/report/markup.h"
+#include "braid/report/timeline_svg.h"
 #include "braid/spec/run_spec.h"
 
 #ifdef BRAID_TORCH
@@ -65,10 +69,37 @@ void add_goodput(const plan::Cluster& cluster, plan::PlannedLayout& layout) {
   layout.prediction.goodput = plan::goodput(layout.failures, plan::save_interval(layout.failures));
 }
 
+// Returns "predicted, step 0.231 s"; with the data ranks where these have unlike steps.
+std::string title_of(const plan::PredictedStep& step, const plan::Prediction& prediction) {
+  std::vector<std::string> ranks;
+  for (const int rank : step.data_ranks) ranks.push_back(cat(rank));
+  return cat("predicted, step ", report::short_number(prediction.step_seconds()), " s",
+             ranks.empty() ? "" : cat(", data ", ranks.size() == 1 ? "rank " : "ranks ", joined(ranks)));
+}
+
+// Writes a picture of the predicted step.
+void draw(const PlanRequest& request, std::vector<plan::PredictedStep> steps, const plan::Prediction& prediction) {
+  std::vector<report::NamedTimeline> timelines;
+  for (plan::PredictedStep& step : steps) {
+    if (step.timeline.ranks.empty()) {
+      throw ConfigError({{"--svg", request.svg,
+                          cat("draws schedules that are simulated, of at most ", plan::kMostActions,
+                              " passes; the step of this run has more"),
+                          ""}});
+    }
+    timelines.push_back({title_of(step, prediction), std::move(step.timeline)});
+  }
+  write_named_file(request.svg, report::timeline_svg(timelines));
+}
+
 plan::Plan fixed_plan(const PlanRequest& request) {
   plan::PlannedLayout layout;
   layout.spec = request.run;
-  layout.prediction = plan::predict_run(request.run, request.cluster, {request.formulas, plan::PipelineDetail::Played});
+  plan::PredictOptions options{request.formulas, plan::PipelineDetail::Played};
+  if (!request.svg.empty()) options.kept = plan::KeptOutcome::Timeline;
+  plan::PipelinedRun run(request.run, request.cluster, options);
+  layout.prediction = run.with_zero(request.run.sync.zero, request.run.sync.zero_group);
+  if (!request.svg.empty()) draw(request, run.steps(), layout.prediction);
   return {1, 0, {std::move(layout)}, ""};
 }
 

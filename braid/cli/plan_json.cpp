@@ -72,6 +72,7 @@ Json layout_json(const plan::PlannedLayout& layout) {
   json["bound_step_seconds"] = prediction.bound_step_seconds;
   json["fits"] = prediction.fits();
   json["memory_gib"] = memory_json(prediction);
+  if (prediction.disk_bytes > 0) json["disk_gib"] = prediction.disk_bytes / plan::kGib;
   for (const auto& [name, part] : plan::kStepParts) json["seconds"][name] = prediction.seconds.*part;
   add_details(layout, json);
   return json;

@@ -167,6 +167,9 @@ std::string layout_text(size_t place, const plan::PlannedLayout& layout, const p
       cat("   seconds: ", seconds_text(prediction.seconds), " (estimates); no layout takes less than ",
           report::short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
   text += cat("   memory:  ", memory_text(prediction), prediction.fits() ? "\n" : "; it does not fit\n");
+  if (prediction.disk_bytes > 0) {
+    text += cat("   disk:    rank 0 reads and writes ", human_bytes(prediction.disk_bytes), " in a step\n");
+  }
   text += measured_text(layout);
   text += failures_text(layout, cluster);
   const std::vector<std::string> lacking = not_in_braid(layout.spec);

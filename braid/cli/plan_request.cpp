@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/option_rules.h"
@@ -27,7 +28,7 @@ std::string meant_layout_key(const std::string& key) {
 
 // The values of options, as the user gave them.
 struct PlanOptions {
-  std::string file, cluster, calibrate, formulas = "braid";
+  std::string file, cluster, calibrate, svg, formulas = "braid";
   std::vector<std::string> pins, overrides;
   int nodes = 0, top = 5, tried = 0;
   bool fixed = false, compare = false, json = false;
@@ -43,6 +44,8 @@ class PlanReading {
     request_.formulas = value_of<plan::FormulaSet>(given_.formulas).value();
     request_.top = std::max(given_.top, given_.tried);
     request_.tried = given_.tried;
+    request_.svg = given_.svg;
+    refuse_own_input();
     collect_problems(problems_, [&] { read_pins(); });
     collect_problems(problems_, [&] { read_cluster(); });
     collect_problems(problems_, [&] { read_the_run(); });
@@ -52,6 +55,15 @@ class PlanReading {
   }
 
  private:
+  // Refuses a picture in place of a file that the command reads.
+  void refuse_own_input() {
+    if (given_.svg.empty() || path_kind(given_.svg) != PathKind::File) return;
+    for (const std::string& read : {given_.file, given_.cluster}) {
+      if (path_kind(read) != PathKind::File || resolved_path(read) != resolved_path(given_.svg)) continue;
+      problems_.push_back({"--svg", given_.svg, "must not replace a file that the command reads", ""});
+    }
+  }
+
   // Reads the pins. "mesh.tensor=8" is also an override; "mesh.tensor" keeps the run's value.
   void read_pins() {
     for (const std::string& pin : given_.pins) {
@@ -131,6 +143,9 @@ std::optional<PlanRequest> plan_request(const Words& words) {
           ->check(one_of({kWords<plan::FormulaSet>.begin(), kWords<plan::FormulaSet>.end()}))
           ->capture_default_str();
   auto* json = app.add_flag("--json", given.json, "as one JSON object");
+  app.add_option("--svg", given.svg, "draw the predicted step of the layout that --fixed names into this file")
+      ->check(output_name())
+      ->needs(fixed);
   compare->excludes(fixed)->excludes(json)->excludes(formulas);
 #ifdef BRAID_TORCH
   app.add_option("--try", given.tried, "run the first so many layouts here for some steps, beside what was predicted")

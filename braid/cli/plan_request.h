@@ -25,6 +25,7 @@ struct PlanRequest {
   int tried = 0;                       // number of layouts to run for some steps
   std::set<std::string> pinned;        // pinned keys
   std::vector<std::string> pin_words;  // the pins as overrides: "mesh.tensor=8"
+  std::string svg;                     // file for a picture of the step of a fixed layout; empty: none
   std::string calibrate;  // file to write the measurements of this host into, and do nothing else; empty: none
 };
 

@@ -154,7 +154,7 @@ class Written(TrainedRun):
 
     def test_a_dash_is_no_file_to_write(self):
         for words in (["report", "run", "--out"], [*SIMULATED, "--svg"], [*SIMULATED, "--trace"], ["token", "--out"],
-                      ["doctor", "--cluster"], ["bench", "scaling", "run.toml", "--svg"],
+                      ["doctor", "--cluster"], ["bench", "scaling", "run.toml", "--svg"], ["plan", "run.toml", "--fixed", "--svg"],
                       ["data", "train-bpe", "text", "--vocab", "300", "--out"], ["data", "prepare", "text", "--out"]):
             done = self.braid(*words, "-")
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
