@@ -139,7 +139,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share, double kept_w
                        weights - unread_bytes(part, spec)});
     if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
   }
-  const double moves = layout.microbatches * pass_waits(run, share, kept_weights).both();
+  const double moves = layout.microbatches * pass_waits(run, share, kept_weights).both() / num_updates(run);
   if (x.parts.empty()) return moves;
   x.forward = share.passes.forward.total();
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();

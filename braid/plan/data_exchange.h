@@ -12,7 +12,7 @@ inline constexpr int kMostStagesGathered = 3;
 int num_updates(const PlannedRun& run);
 
 // Returns the seconds of an update's gradient and weight exchanges that computation does not hide, with the
-// pass_waits() (step_moves.h) of all microbatches. The exchanges of a step with one update are (Rajbhandari et al.,
+// pass_waits() (step_moves.h) of its microbatches. The exchanges of a step with one update are (Rajbhandari et al.,
 // "ZeRO", 2020, section 7):
 //
 //   ZeRO 0   an all-reduce of the gradients

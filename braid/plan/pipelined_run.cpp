@@ -257,8 +257,8 @@ schedule::Timeline PipelinedRun::step_of(const Replica& replica) const {
     if (seconds <= most) continue;
     most = seconds;
     const PassWaits waits = pass_waits(run, share, kept);
-    const int times = updates * run.layout.microbatches;
-    parts.waits = {rank, times * waits.forward, times * waits.backward};
+    const int microbatches = run.layout.microbatches;
+    parts.waits = {rank, microbatches * waits.forward, microbatches * waits.backward};
   }
   parts.exchange_seconds = std::max(prediction.seconds.data - parts.waits.forward - parts.waits.backward, 0.0);
   return step_timeline(replica.timeline, parts);

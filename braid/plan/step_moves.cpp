@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/plan/data_exchange.h"
 #include "braid/plan/tier_bytes.h"
 #include "braid/spec/early_updates.h"
 
@@ -104,8 +105,11 @@ std::vector<DiskMove> disk_moves(const PlannedRun& run, const RankShare& share, 
     moves.push_back({MovedWith::Backward, DiskContent::Activations, {.read = m * activations.read}});
   }
   if (tiers.optimizer == Tier::Disk) {
-    const std::vector<DiskMove> update = update_moves(run, updated_states(run, share));
-    moves.insert(moves.end(), update.begin(), update.end());
+    const int updates = num_updates(run);
+    for (DiskMove move : update_moves(run, updated_states(run, share))) {
+      move.bytes = {updates * move.bytes.read, updates * move.bytes.written};
+      moves.push_back(move);
+    }
   }
   return moves;
 }

@@ -57,7 +57,7 @@ struct DiskMove {
   Moved bytes;  // of all such passes of a step together
 };
 
-// Returns the moves between a rank and its disks in a step: states, weights and gradients of the update; weights for
+// Returns the moves between a rank and its disks in a step: states, weights and gradients of all updates; weights for
 // each pass of each microbatch, but those that stay (`kept_weights`, a fraction) once; gradients as they are added up
 // and for their norm; activations.
 std::vector<DiskMove> disk_moves(const PlannedRun& run, const RankShare& share, double kept_weights);

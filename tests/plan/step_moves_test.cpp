@@ -1,0 +1,38 @@
+// What a rank moves between its memory and its tiers in a step.
+#include "braid/plan/step_moves.h"
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "braid/plan/cluster_presets.h"
+#include "braid/plan/predict_run.h"
+
+namespace braid::plan::step_moves_test {
+namespace {
+
+// 8 or 2 updates of 8 microbatches move states. Each microbatch moves its activations once.
+TEST(StepMoves, AreThoseOfAllUpdates) {
+  const Cluster node = cluster_preset("dgx-a100-80gb").value();
+  RunSpec run;
+  run.model = {.layers = 8, .heads = 8, .width = 512, .context = 256, .vocab = 4096};
+  run.train = {.batch = 8, .microbatch = 1, .dtype = DType::BFloat16};
+  run.mesh.pipe = 2;
+  run.memory.optimizer = Tier::Disk;
+  RunSpec moving = run;
+  moving.memory.activations = Tier::Disk;
+  const double states = predict_run(run, node).disk_bytes;
+  const Prediction once = predict_run(moving, node);
+  EXPECT_GT(once.seconds.data, 0);
+  for (const auto& [schedule, group, updates] : {std::tuple{"pipedream", 0, 8}, {"pipedream-2bw", 4, 2}}) {
+    run.pipeline.schedule = moving.pipeline.schedule = schedule;
+    run.pipeline.group = moving.pipeline.group = group;
+    EXPECT_EQ(predict_run(run, node).disk_bytes, updates * states);
+    const Prediction often = predict_run(moving, node);
+    EXPECT_EQ(often.disk_bytes - once.disk_bytes, (updates - 1) * states);
+    EXPECT_NEAR(often.seconds.data, once.seconds.data, 1e-9);
+  }
+}
+
+}  // namespace
+}  // namespace braid::plan::step_moves_test
