@@ -79,11 +79,13 @@ class DataParallel::State {
     return options.scale == GradientScale::Sum || own ? 1 : 1.0 / world.size();
   }
   void backward(const at::Tensor& loss, modules::ModelReplica::Backward kind) {
+    replica.require_complete();
     check(loss.defined() && loss.numel() == 1, "backward goes from one number");
     check(!replica.sends(), "between the last backward() of a step and the next comes step()");
     replica.backward(loss, seed(), kind);
   }
   void finish() {
+    replica.require_complete();
     check(replica.sends(), "backward() comes before clip_grad_norm() and step()");
     replica.finish();
   }

@@ -65,7 +65,6 @@ void ModelReplica::arrived(const param::Parameter& param) {
 
 void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) {
   synced_->require_followed(layers_);
-  require_complete();
   complete_ = false;
   kind_ = kind;
   bind_accumulators();
@@ -88,7 +87,6 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
   begin_microbatch();
 }
 
-// After a backward that threw, some gradients are added and sent, and others are not.
 void ModelReplica::require_complete() const {
   if (complete_) return;
   throw RunError(
@@ -105,7 +103,6 @@ void ModelReplica::add_what_is_missing() {
 }
 
 void ModelReplica::finish() {
-  require_complete();
   const c10::AutoGradMode no_grad(false);
   if (!std::exchange(finished_, true)) {
     replication().finish();

@@ -26,10 +26,12 @@ class ModelReplica {
 
   Tensors forward(Tensors tensors);
   // Runs the backward of `loss`, starting with the gradient `seed`. The last backward of a step sends gradients as they
-  // become complete. Throws ConfigError with the changes to the modules that replicas cannot follow. If it fails later,
-  // this and finish() throw RunError from then on.
+  // become complete. Throws ConfigError with the changes to the modules that replicas cannot follow. REQUIRES:
+  // require_complete() does not throw.
   enum class Backward { OfMany, Last };
   void backward(const at::Tensor& loss, double seed, Backward kind);
+  // Throws RunError if a backward has failed: some gradients of the step are added and sent, and others are not.
+  void require_complete() const;
   // Called after the last backward, once or more. Waits until the gradients that this rank updates with are final, and
   // takes over values that were loaded into the modules.
   void finish();
@@ -56,7 +58,6 @@ class ModelReplica {
   void bind_accumulators();
   void arrived(const param::Parameter& param);
   void add_what_is_missing();
-  void require_complete() const;
   Tensors run(int layer, Tensors tensors);
 
   LayerList layers_;

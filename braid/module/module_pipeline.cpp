@@ -52,6 +52,9 @@ class ModulePipeline::State {
         runtime_(schedule_, pipe, executor_) {
     executor_.before_backward = [this](int stage, int micro) { replica_.begin_backward(stage, micro); };
     executor_.after_backward = [this] { replica_.end_backward(); };
+    book_.run_traces = [this](int num_traces, const std::function<void()>& trace) {
+      replica_.run_traces(num_traces, trace);
+    };
     executor_.on_reduce = [this](int stage) { replica_.reduce(stage); };
   }
 

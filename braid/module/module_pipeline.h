@@ -92,7 +92,8 @@ class ModulePipeline : public modules::SavableModel {
   double auxiliary_loss() const;
 
   // Collective. Runs the modules in evaluation mode. Returns the outputs on the rank of the last stage, and {}
-  // elsewhere.
+  // elsewhere. With sync.zero = 3, also collective over `data`, whose ranks then have as many microbatches: the
+  // schedule's, or their rows if these are fewer. The same holds with sync.zero and parameters on disk.
   Tensors forward(const Tensors& inputs);
 
   // Collective over `data`. Makes the update that follows step(): updates parameters() from their .grad, and gives the

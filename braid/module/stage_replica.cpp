@@ -5,11 +5,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <list>
 #include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/module/model_part.h"
 #include "braid/module/module_changes.h"
 
@@ -64,6 +66,19 @@ void StageReplica::replicate() {
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
   number_uses();
   if (synced_->store().shards_parameters()) gather_layers();
+}
+
+// Forwards gather parameters. If data ranks run different numbers of them, all parameters are gathered before.
+void StageReplica::run_traces(int num_traces, const std::function<void()>& trace) const {
+  std::list<WholeLayer> whole;
+  if (gathered_ && data_->size() > 1) {
+    const auto most = comm::agree(*data_, "shapes to trace", int64_t{num_traces}, ReduceOp::Max);
+    const auto least = comm::agree(*data_, "shapes to trace", int64_t{num_traces}, ReduceOp::Min);
+    for (int layer = 0; most != least && layer < layers_.size(); ++layer) {
+      whole.emplace_back(synced_->replication(), layer);
+    }
+  }
+  if (num_traces > 0) trace();
 }
 
 void StageReplica::gather_layers() {

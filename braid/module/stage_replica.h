@@ -56,6 +56,10 @@ class StageReplica {
   // Returns the factors by which the update must multiply the step's gradients, if they are on disk, one after another.
   std::vector<double> take_gradient_factors() { return std::exchange(gradient_factors_, {}); }
 
+  // Collective over `data`. Runs `trace`, which runs the stages' forward `num_traces` times, or does nothing if that is
+  // 0. Data ranks may have different numbers.
+  void run_traces(int num_traces, const std::function<void()>& trace) const;
+
   // Returns true if the gradients of `step` are of this replica's rows only.
   bool apart(int64_t step) const;
   // Returns the tensors that an optimizer on this rank updates: the parameters of its stages, each once, or its shards.

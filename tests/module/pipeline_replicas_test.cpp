@@ -120,6 +120,31 @@ TEST(PipelineReplicas, TrainWhatOneRankTrains) {
   }
 }
 
+// Replica 0 has microbatches of one size, and replica 1 of two, so they trace shapes in different numbers.
+TEST(PipelineReplicas, RowsThatDifferUnderZero) {
+  const auto losses = [](int zero) {
+    Pair pair = replicas();
+    std::vector<double> found;
+    on_two_pipelines(pair, {.zero = zero}, one_stage_each(), [&](ModulePipeline& pipeline, Communicator&, int replica) {
+      const auto optimizer = adam(pipeline.parameters());
+      for (const int rows : {6, 6, 9}) {
+        const int64_t own = rows + replica;
+        const at::Tensor x = at::linspace(-1, 1, own * 5, at::kDouble).view({own, 5}), y = x.narrow(1, 0, 3).sin();
+        const auto loss = pipeline.step({x}, {y});
+        if (loss && replica == 1) found.push_back(*loss);
+        pipeline.update(*optimizer);
+      }
+    });
+    return found;
+  };
+  const auto want = losses(0);
+  for (const int zero : {2, 3}) {
+    const auto got = losses(zero);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-10) << zero;
+  }
+}
+
 using ReplicasOnDisk = ScratchFolder;
 
 TEST_F(ReplicasOnDisk, TrainWhatOneRankTrains) {
