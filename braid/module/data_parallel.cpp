@@ -34,7 +34,8 @@ OptimizerSpec spec_of(const ServerOptimizer& servers) {
 
 std::vector<Problem> problems(const LayerList& layers, const Communicator& world,
                               const DataParallel::Options& options) {
-  std::vector<Problem> found = modules::refused_of_replicas(options.sync, spec_of(options.optimizer), world);
+  const OptimizerSpec servers = spec_of(options.optimizer);
+  std::vector<Problem> found = modules::refused_of_replicas({options.sync, servers, options.memory}, world);
   for (Problem& problem : name_problems(layers)) found.push_back(std::move(problem));
   for (Problem& problem : modules::storage_problems(layers)) found.push_back(std::move(problem));
   for (int l = 0; l < layers.size(); ++l) {
@@ -68,8 +69,8 @@ class DataParallel::State {
   State(LayerList layers, Communicator& the_world, const Options& the_options)
       : world(the_world),
         options(the_options),
-        replica(checked(std::move(layers), world, options), world, {options.sync, spec_of(options.optimizer)},
-                options.first_step) {}
+        replica(checked(std::move(layers), world, options), world,
+                {options.sync, spec_of(options.optimizer), options.memory}, options.first_step) {}
 
   // Returns the gradient with which the loss's backward begins. It includes the factor of the average over ranks, which
   // thus costs nothing.
@@ -78,20 +79,23 @@ class DataParallel::State {
     return options.scale == GradientScale::Sum || own ? 1 : 1.0 / world.size();
   }
   void backward(const at::Tensor& loss, modules::ModelReplica::Backward kind) {
+    replica.require_complete();
     check(loss.defined() && loss.numel() == 1, "backward goes from one number");
     check(!replica.sends(), "between the last backward() of a step and the next comes step()");
     replica.backward(loss, seed(), kind);
   }
   void finish() {
+    replica.require_complete();
     check(replica.sends(), "backward() comes before clip_grad_norm() and step()");
     replica.finish();
   }
-  const std::vector<param::OwnedRange>& owned() { return replica.synced().store().owned(); }
+  param::ParamStore& store() { return replica.synced().store(); }
   bool served() const { return options.sync.replication == ReplicationKind::ParameterServer; }
 
   Communicator& world;
   const Options options;
   modules::ModelReplica replica;
+  std::vector<double> gradient_factors;  // of gradients on disk, by clip_grad_norm(), until the update reads them
 };
 
 DataParallel::DataParallel(LayerList layers, Communicator& world, Options options)
@@ -116,23 +120,40 @@ void DataParallel::backward(const at::Tensor& loss) { state_->backward(loss, mod
 double DataParallel::clip_grad_norm(double largest) {
   state_->finish();
   const c10::AutoGradMode no_grad(false);
+  param::ParamStore& store = state_->store();
   double squares = 0;
-  for (const param::OwnedRange& range : state_->owned()) {
-    squares += range.grad.to(at::kDouble).square().sum().item<double>();
+  for (const param::OwnedRange& range : store.owned()) {
+    const at::Tensor gradient = store.in_memory(range.grad);
+    for (const double factor : state_->gradient_factors) gradient.mul_(factor);
+    squares += gradient.to(at::kDouble).square().sum().item<double>();
   }
   Communicator& shards = state_->replica.synced().shards();
   const double norm = std::sqrt(comm::agree(shards, "squares of gradients", squares, ReduceOp::Sum));
   const double scale = largest / (norm + 1e-6);
-  for (const param::OwnedRange& range : state_->owned()) {
-    if (scale < 1) range.grad.mul_(scale);
+  if (scale >= 1) return norm;
+  if (store.has_gradients_on_disk()) {
+    state_->gradient_factors.push_back(scale);
+  } else {
+    for (const param::OwnedRange& range : store.owned()) range.grad.mul_(scale);
   }
   return norm;
 }
 
 void DataParallel::step(const std::function<void()>& update) {
   check(!state_->served(), "servers update: step(lr)");
+  if (state_->options.memory.has_disk()) {
+    throw ConfigError({{"step", "an optimizer in memory",
+                        "must be step(OptimizerOnDisk&), which updates parameters and gradients on disk", ""}});
+  }
   state_->finish();
   update();
+  state_->replica.updated();
+}
+
+void DataParallel::step(OptimizerOnDisk& optimizer) {
+  check(!state_->served(), "servers update: step(lr)");
+  state_->finish();
+  optimizer.step_of({state_->store().disk(), std::exchange(state_->gradient_factors, {})});
   state_->replica.updated();
 }
 

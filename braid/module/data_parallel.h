@@ -22,15 +22,16 @@
 // If ranks are threads of one process, modules that draw from the process-wide random generator (torch::nn::Dropout)
 // are refused by name. Use KeyedDropout, or ranks that are processes (launch). A MicrobatchListener is notified of a
 // new microbatch for every backward of its rank. savable_model.h describes saving and loading. For models that do
-// not fit in memory see optimizer_on_disk.h, activations_on_disk.h, and layer_options.h (recomputed activations).
+// not fit in memory see model_memory.h (parameters and gradients on disk), optimizer_on_disk.h, activations_on_disk.h,
+// and layer_options.h (recomputed activations).
 //
 // Two kinds of changes to the modules after construction are supported:
 // * If values were loaded on all ranks (torch::load, set_data), the next step() copies rank 0's to all ranks, except
 //   with diloco and parameter servers. Those of frozen parameters are copied with every sync.replication.
-// * A parameter frozen on all ranks is left out, if gradients are all-reduced and sync.zero is 0.
+// * A parameter frozen on all ranks is left out, if gradients are all-reduced, sync.zero is 0 and all is in memory.
 // After any other change, the next backward throws ConfigError naming the parameters. A change on only some ranks ends
-// in ConfigError or CommError. Make another DataParallel for such changes; with sync.zero = 3, make it inside
-// with_whole_parameters() of the first.
+// in ConfigError or CommError. Make another DataParallel for such changes; with sync.zero = 3 or parameters on disk,
+// make it inside with_whole_parameters() of the first.
 #pragma once
 
 #include <functional>
@@ -38,6 +39,8 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
+#include "braid/module/model_memory.h"
+#include "braid/module/optimizer_on_disk.h"
 #include "braid/module/savable_model.h"
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
@@ -68,12 +71,13 @@ class DataParallel : public modules::SavableModel {
     SyncSpec sync = {};              // any replication; parameter servers need thread ranks
     ServerOptimizer optimizer = {};  // optimizer of parameter servers
     GradientScale scale = GradientScale::Average;
-    int64_t first_step = 0;  // number of the first step, if training resumes
+    ModelMemory memory = {};  // where parameters and gradients are between their uses
+    int64_t first_step = 0;   // number of the first step, if training resumes
   };
 
   // Collective over `world`, which outlives this. Parameters and buffers of all ranks become those of rank 0. ZeRO
-  // stage 3 gathers and frees one layer at a time. Up to stage 2, a module whose forward the caller runs may be the
-  // only layer. Throws ConfigError with all problems, the same on all ranks.
+  // stage 3, or parameters on disk, gathers and frees one layer at a time. Otherwise a module whose forward the caller
+  // runs may be the only layer. Throws ConfigError with all problems, the same on all ranks.
   DataParallel(LayerList layers, Communicator& world, Options options);
   DataParallel(LayerList layers, Communicator& world) : DataParallel(std::move(layers), world, Options()) {}
   ~DataParallel();
@@ -87,8 +91,9 @@ class DataParallel : public modules::SavableModel {
 
   // Add the gradients of `loss`, a scalar. backward() is the last call of a step, and starts sending gradients as they
   // become ready. accumulate() is for earlier calls; it keeps gradients on this rank if they are whole (stages 0 and
-  // 1). Parameters that the loss does not depend on get zero. With sync.zero = 3, a second backward (create_graph) is
-  // not supported.
+  // 1, in memory). Parameters that the loss does not depend on get zero. With sync.zero = 3 or parameters on disk, a
+  // second backward (create_graph) is not supported. Throws RunError if a disk fails. After a backward that threw, the
+  // gradients of its step are incomplete, and backward() and step() throw RunError; save() does not.
   void accumulate(const at::Tensor& loss);
   void backward(const at::Tensor& loss);
   // Scales all gradients so that their norm over the whole model is at most `largest`, as
@@ -98,7 +103,9 @@ class DataParallel : public modules::SavableModel {
   // have the new parameters. If the ranks' parameters are equal after this step, all ranks also have rank 0's buffers
   // (running statistics of a batch norm).
   void step(torch::optim::Optimizer& optimizer);
-  // Same, with any function that updates parameters() from their .grad.
+  void step(OptimizerOnDisk& optimizer);
+  // Same, with any function that updates parameters() from their .grad. Throws ConfigError if some of them are on disk,
+  // where only an OptimizerOnDisk updates.
   void step(const std::function<void()>& update);
   // For sync.replication "parameter-server", where the servers hold the optimizer. Sends the gradients, and fetches
   // parameters as sync.consistency and sync.pull_every specify.
@@ -107,7 +114,7 @@ class DataParallel : public modules::SavableModel {
   // Collective. Calls `body` while all ranks have the newest parameters, whole, and rank 0's buffers, for example to
   // evaluate, save or print them. If ranks train independently (local SGD, inside a period), the parameters are the
   // mean over all ranks, and each rank has its own again afterwards. `body` must not write them in place. Under
-  // sync.zero = 3, call torch::load in `body`.
+  // sync.zero = 3 or with parameters on disk, call torch::load in `body`.
   void with_whole_parameters(const std::function<void()>& body) override;
   // Returns the bytes of gradients and parameters that this rank has sent for training since construction, as the ring
   // algorithm counts them.

@@ -125,7 +125,7 @@ void LayerExecutor::check_outputs(int stage, int micro, const Tensors& outputs) 
 }
 
 void LayerExecutor::input_grad(int stage, int micro) {
-  if (on_backward) on_backward(stage);
+  if (before_backward) before_backward(stage, micro);
   InFlight& flight = in_flight_.at({stage, micro});
   const StageShapes& specs = shapes(stage, micro);
   Tensors roots, seeds;
@@ -142,6 +142,7 @@ void LayerExecutor::input_grad(int stage, int micro) {
     seeds.emplace_back();
   }
   if (!roots.empty()) torch::autograd::backward(roots, seeds);
+  if (after_backward) after_backward();
   for (size_t i = 0; i < specs.inputs.size(); ++i) {
     if (!specs.inputs[i].requires_grad) continue;
     const at::Tensor& gradient = flight.inputs[i].grad();

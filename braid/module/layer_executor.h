@@ -36,8 +36,11 @@ class LayerExecutor final : public pipe::StageExecutor {
                 const ActivationsOnDisk* activations);
 
   void begin_step(ModuleStep step);
-  // Called before a microbatch's backward on a stage, and after the stage's last backward of the step. May be empty.
-  std::function<void(int stage)> on_backward, on_reduce;
+  // Called before and after a microbatch's backward on a stage. May be empty.
+  std::function<void(int stage, int micro)> before_backward;
+  std::function<void()> after_backward;
+  // Called after the stage's last backward of the step. May be empty.
+  std::function<void(int stage)> on_reduce;
   // The results of a step, on the rank of the last stage.
   double loss() const;                     // sum of the microbatches' weighted losses, without auxiliary ones
   double count() const { return count_; }  // sum of the counts of a counted loss

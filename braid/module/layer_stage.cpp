@@ -48,11 +48,21 @@ Tensors LayerStage::forward(const Tensors& inputs, ForwardPurpose purpose) const
   for (int index = plan_.first; index < plan_.last; ++index) {
     const Layer& layer = layers_[index];
     bring_back(layer.options.pop, flow, kept);
-    flow = watch ? watched(layer, flow) : call(layer, flow);
+    flow = watch ? watched(index, flow) : run(index, flow);
     put_aside(layer.options.stash, flow, kept);
   }
   bring_back(plan_.carried_out, flow, kept);
   return flow;
+}
+
+void LayerStage::run_by(GatheredLayers& gathered, int first_gathered) {
+  gathered_ = &gathered;
+  first_gathered_ = first_gathered;
+}
+
+Tensors LayerStage::run(int index, const Tensors& inputs) const {
+  const auto forward = [&](const Tensors& given) { return call(layers_[index], given); };
+  return gathered_ ? gathered_->run(first_gathered_ + index - plan_.first, inputs, forward) : forward(inputs);
 }
 
 Tensors LayerStage::call(const Layer& layer, const Tensors& inputs) const {
@@ -70,12 +80,12 @@ Tensors LayerStage::call(const Layer& layer, const Tensors& inputs) const {
   return outputs;
 }
 
-Tensors LayerStage::watched(const Layer& layer, const Tensors& inputs) const {
+Tensors LayerStage::watched(int index, const Tensors& inputs) const {
   const RandomDrawWatch watch;
-  Tensors outputs = call(layer, inputs);
+  Tensors outputs = run(index, inputs);
   const auto drawing = watch.operations();
   if (drawing.empty()) return outputs;
-  throw ConfigError({drawing_problem(layer, joined(drawing))});
+  throw ConfigError({drawing_problem(layers_[index], joined(drawing))});
 }
 
 Tensors LayerStage::parameters() const {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/module/gathered_layers.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/microbatch_listener.h"
 #include "braid/module/stage_plan.h"
@@ -21,20 +22,26 @@ class LayerStage {
   // message. While shapes are traced on thread ranks, a layer that draws from the process-wide generator is refused
   // with ConfigError.
   Tensors forward(const Tensors& inputs, ForwardPurpose purpose) const;
+  // Runs the layers by `gathered` from now on, where the stage's first one is `first_gathered`. `gathered` outlives
+  // this.
+  void run_by(GatheredLayers& gathered, int first_gathered);
   const ListenerList& listeners() const { return listeners_; }
   Tensors parameters() const;
   Tensors buffers() const;
   const StagePlan& plan() const { return plan_; }
 
  private:
+  Tensors run(int index, const Tensors& inputs) const;
   Tensors call(const Layer& layer, const Tensors& inputs) const;
-  Tensors watched(const Layer& layer, const Tensors& inputs) const;
+  Tensors watched(int index, const Tensors& inputs) const;
 
   const LayerList& layers_;
   StagePlan plan_;
   int number_;
   RankKind ranks_;
   ListenerList listeners_;
+  GatheredLayers* gathered_ = nullptr;  // null: parameters are whole
+  int first_gathered_ = 0;
 };
 
 }  // namespace braid::modules

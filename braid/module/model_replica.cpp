@@ -1,4 +1,4 @@
-// Reports gradients during backward, and adds autograd nodes around layers whose parameters are gathered.
+// Reports gradients during backward.
 #include "braid/module/model_replica.h"
 
 #include <ATen/ops/full_like.h>
@@ -24,7 +24,8 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
   broadcast_values(layers_, world);
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
-  held_.resize(static_cast<size_t>(layers_.size()));
+  if (synced_->store().shards_parameters()) gathered_.emplace(replication(), layers_.size());
+  for (const param::Parameter& param : synced_->store().params()) uses_[param.index] = param.local_uses;
   begin_step();
 }
 
@@ -46,8 +47,7 @@ void ModelReplica::begin_microbatch() {
 }
 
 void ModelReplica::bind_accumulators() {
-  if (!synced_->sink()) return synced_->accumulate_in_store();
-  for (const at::Tensor& parameter : synced_->modules().parameters()) parameter.mutable_grad().reset();
+  synced_->sink() ? synced_->reset_gradients() : synced_->accumulate_in_store();
 }
 
 void ModelReplica::arrived(const param::Parameter& param) {
@@ -56,39 +56,42 @@ void ModelReplica::arrived(const param::Parameter& param) {
         {{"backward", "of the loss", "must be that of the model, which knows the step: backward(loss)", ""}});
   }
   if (synced_->sink()) {
-    at::Tensor& gradient = synced_->modules().parameters()[param.index].mutable_grad();
-    write(param, gradient);
-    gradient.reset();
+    moving_->arrived(param);
   } else if (kind_ == Backward::Last) {
     replication().ready(param);
   }
   seen_[param.index] = true;
 }
 
-// Autograd calls a hook once for all uses of a parameter. Every use is opened and closed, and the gradient is written
-// where beta is 0.
-void ModelReplica::write(const param::Parameter& param, const at::Tensor& gradient) {
-  for (const int use : param.local_uses) {
-    const param::GradSlot slot = synced_->sink()->open(param, use, 0);
-    if (slot.beta == 0) gradient.defined() ? slot.target.copy_(gradient) : slot.target.zero_();
-    synced_->sink()->close(param, use, 0);
-  }
-}
-
 void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) {
   synced_->require_followed(layers_);
+  complete_ = false;
   kind_ = kind;
   bind_accumulators();
   seen_.assign(synced_->modules().parameters().size(), false);
-  if (synced_->sink()) synced_->sink()->begin_step(1);
-  loss.backward(at::full_like(loss, seed));
-  for (size_t layer = 0; layer < held_.size(); ++layer) {
-    while (held_[layer] > 0) release_backward(static_cast<int>(layer));
+  if (synced_->sink()) {
+    synced_->sink()->begin_step(1);
+    moving_.emplace(*synced_, uses_, 0);
   }
-  if (synced_->sink() || kind == Backward::Last) add_what_is_missing();
+  loss.backward(at::full_like(loss, seed));
+  if (gathered_) gathered_->end_backward();
+  if (!synced_->sink() && kind == Backward::Last) add_what_is_missing();
+  if (moving_) {
+    const c10::AutoGradMode no_grad(false);
+    moving_->end();
+    moving_.reset();
+  }
   seen_.clear();
+  complete_ = true;
   ++num_backwards_;
   begin_microbatch();
+}
+
+void ModelReplica::require_complete() const {
+  if (complete_) return;
+  throw RunError(
+      "a backward of these modules has failed, so the step's gradients are incomplete: save or load, and "
+      "make the replicas anew");
 }
 
 // Reports the gradients of parameters on which the loss did not depend.
@@ -129,6 +132,7 @@ void ModelReplica::follow() {
 
 void ModelReplica::go_on_after(int64_t steps) {
   const c10::AutoGradMode no_grad(false);
+  synced_->modules().note_written();
   synced_->modules().note_update();
   num_steps_ = steps;
   begin_step();
@@ -148,32 +152,8 @@ Tensors ModelReplica::run(int layer, Tensors tensors) {
   const bool shares = world_.size() > 1 && world_.rank_kind() == RankKind::Thread;
   const LayerContext context{cat("layer ", layers_[layer].name),
                              shares ? ProcessGenerator::Shared : ProcessGenerator::Own};
-  if (!synced_->store().shards_parameters()) return run_layer(layers_[layer], tensors, context);
-  using Call = void (ModelReplica::*)(int);
-  const auto edge = [this, layer](const Tensors& at, Call call) {
-    if (!c10::GradMode::is_enabled()) return at;
-    const std::function<void()> bound = [this, layer, call] { (this->*call)(layer); };
-    return with_call_in_backward(at, std::make_shared<const std::function<void()>>(bound));
-  };
-  const WholeLayer whole(replication(), layer);
-  tensors = edge(tensors, &ModelReplica::release_backward);
-  return edge(run_layer(layers_[layer], tensors, context), &ModelReplica::acquire_backward);
-}
-
-// With create_graph autograd would go through the graph of the backward after the parameters are released.
-void ModelReplica::acquire_backward(int layer) {
-  if (c10::GradMode::is_enabled()) {
-    throw ConfigError(
-        {{"sync.zero", "3", "has no second backward (create_graph): parameters are gathered for one", "2"}});
-  }
-  replication().acquire(layer, param::Phase::Backward);
-  ++held_[static_cast<size_t>(layer)];
-}
-
-void ModelReplica::release_backward(int layer) {
-  if (held_[static_cast<size_t>(layer)] == 0) return;
-  --held_[static_cast<size_t>(layer)];
-  replication().release(layer, param::Phase::Backward);
+  const auto run = [&](const Tensors& inputs) { return run_layer(layers_[layer], inputs, context); };
+  return gathered_ ? gathered_->run(layer, tensors, run) : run(tensors);
 }
 
 }  // namespace braid::modules

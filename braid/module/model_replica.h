@@ -4,12 +4,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/module/frozen_values.h"
+#include "braid/module/gathered_layers.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/microbatch_listener.h"
+#include "braid/module/ordered_gradients.h"
 #include "braid/module/synced_modules.h"
 
 namespace braid::modules {
@@ -23,9 +26,12 @@ class ModelReplica {
 
   Tensors forward(Tensors tensors);
   // Runs the backward of `loss`, starting with the gradient `seed`. The last backward of a step sends gradients as they
-  // become complete. Throws ConfigError with the changes to the modules that replicas cannot follow.
+  // become complete. Throws ConfigError with the changes to the modules that replicas cannot follow. REQUIRES:
+  // require_complete() does not throw.
   enum class Backward { OfMany, Last };
   void backward(const at::Tensor& loss, double seed, Backward kind);
+  // Throws RunError if a backward has failed: some gradients of the step are added and sent, and others are not.
+  void require_complete() const;
   // Called after the last backward, once or more. Waits until the gradients that this rank updates with are final, and
   // takes over values that were loaded into the modules.
   void finish();
@@ -51,10 +57,7 @@ class ModelReplica {
   void begin_microbatch();
   void bind_accumulators();
   void arrived(const param::Parameter& param);
-  void write(const param::Parameter& param, const at::Tensor& gradient);
   void add_what_is_missing();
-  void acquire_backward(int layer);
-  void release_backward(int layer);
   Tensors run(int layer, Tensors tensors);
 
   LayerList layers_;
@@ -63,10 +66,13 @@ class ModelReplica {
   ListenerList listeners_;
   FrozenValues frozen_;
   std::unique_ptr<SyncedModules> synced_;
+  std::optional<GatheredLayers> gathered_;  // none: parameters are whole
+  OrderedGradients::Uses uses_;             // all, for the sink
+  std::optional<OrderedGradients> moving_;  // with a sink, during a backward
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;
+  bool complete_ = true;    // no backward of this step has failed
   std::vector<bool> seen_;  // by parameter, during a backward: it got a gradient
-  std::vector<int> held_;   // by layer: number of acquires for backward
   int64_t num_steps_;
   int64_t num_backwards_ = 0;  // backwards done in this step
 };

@@ -56,9 +56,10 @@ std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSp
       refuse("replaced", cat("cannot be taken over with sync.replication = ", sync.replication,
                              ", which has its values elsewhere too; load before, or make the replicas anew"));
     }
-    if (!own.requires_grad() && (!sums || sync.zero > 0)) {
+    if (!own.requires_grad() && (!sums || sync.zero > 0 || modules.store().is_sharded())) {
       refuse("frozen",
-             "may be frozen later where gradients are summed and sync.zero is 0; else make the replicas anew");
+             "may be frozen later where gradients are summed, sync.zero is 0 and all is in memory; else make the "
+             "replicas anew");
     }
   }
   return problems;

@@ -108,6 +108,7 @@ void ModuleCheckpoint::add_weights(std::vector<ckpt::PlacedTensor>& tensors) con
 }
 
 std::vector<ckpt::PlacedTensor> ModuleCheckpoint::tensors() const {
+  if (part_.synced && part_.synced->store().disk()) part_.synced->store().disk()->disk().check_written();
   std::vector<ckpt::PlacedTensor> tensors;
   add_weights(tensors);
   for (const auto& [tensor, parts] : updated_) {

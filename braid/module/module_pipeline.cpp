@@ -12,64 +12,14 @@
 #include "braid/module/layer_executor.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/model_part.h"
-#include "braid/module/refused_options.h"
+#include "braid/module/pipeline_checks.h"
 #include "braid/module/shape_trace.h"
 #include "braid/module/stage_replica.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"
-#include "braid/schedule/validate.h"
 
 namespace braid {
 namespace {
-
-void append(std::vector<Problem>& problems, std::vector<Problem> more) {
-  for (Problem& problem : more) problems.push_back(std::move(problem));
-}
-
-std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
-  std::vector<Problem> problems;
-  if (schedule.num_ranks() != num_ranks) {
-    problems.push_back(
-        {"schedule", cat(schedule.num_ranks(), " ranks"), "must have a program per rank of the pipe", cat(num_ranks)});
-  }
-  const auto faults = schedule::validate(schedule, schedule::SendMode::Buffered);
-  if (!faults.empty()) {
-    problems.push_back(
-        {"schedule", schedule.name, cat("must be able to run:\n", schedule::print(schedule, faults)), ""});
-  }
-  return problems;
-}
-
-// Returns the problems of all ranks of the pipe. The result is the same on each rank.
-std::vector<Problem> all_storage_problems(const LayerList& layers, const std::vector<modules::StagePlan>& plan,
-                                          const Schedule& schedule) {
-  std::vector<Problem> problems;
-  std::vector<std::vector<int>> layers_of_rank(static_cast<size_t>(schedule.num_ranks()));
-  for (size_t stage = 0; stage < plan.size(); ++stage) {
-    auto& own = layers_of_rank.at(static_cast<size_t>(schedule.stage_rank[stage]));
-    for (int index = plan[stage].first; index < plan[stage].last; ++index) own.push_back(index);
-  }
-  for (const auto& own : layers_of_rank) append(problems, modules::storage_problems(layers.subset(own)));
-  return problems;
-}
-
-// Ends with a barrier. Ranks that are threads share the modules, so no rank may change one before all have checked it.
-std::vector<modules::StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule,
-                                             const ModulePipeline::Options& options, Communicator& pipe) {
-  std::vector<Problem> problems = modules::refused_of_pipeline(schedule, options.sync, options.data);
-  append(problems, faults_of(schedule, pipe.size()));
-  const int replicas = options.data ? options.data->size() : 1;
-  if (options.world && options.world->size() != pipe.size() * replicas) {
-    problems.push_back({"world", cat(options.world->size(), " ranks"), "must be all ranks of `pipe` and `data`",
-                        cat(pipe.size() * replicas)});
-  }
-  auto plan = modules::plan_stages(layers, schedule.num_stages, options.balance, problems);
-  append(problems, modules::sharing_problems(layers, plan, schedule, pipe.rank_kind()));
-  if (options.data) append(problems, all_storage_problems(layers, plan, schedule));
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-  pipe.barrier().wait_host();
-  return plan;
-}
 
 Tensors joined_rows(const std::vector<Tensors>& parts) {
   Tensors result;
@@ -90,17 +40,21 @@ class ModulePipeline::State {
         pipe_(pipe),
         options_(std::move(options)),
         schedule_(schedule::with_comms(schedule::with_grad_sync(options_.schedule))),
-        plan_(checked_plan(layers_, schedule_, options_, pipe)),
+        plan_(modules::checked_plan(layers_, schedule_, options_, pipe)),
         claim_(layers_, own_plans()),
         stages_(own_stages()),
         own_data_(options_.data ? nullptr : pipe.split(pipe.rank(), 0, "data")),
         data_(options_.data ? *options_.data : *own_data_),
-        replica_(layers_, stages_, options_.data, options_.sync),
+        replica_(layers_, stages_, options_.memory.has_disk() ? &data_ : options_.data, options_.sync, options_.memory),
         book_(stages_, schedule_, pipe),
         counted_(agreed_to_count()),
         executor_(stages_, schedule_.num_stages, options_.loss, options_.activations),
         runtime_(schedule_, pipe, executor_) {
-    executor_.on_backward = [this](int stage) { replica_.begin_backward(stage); };
+    executor_.before_backward = [this](int stage, int micro) { replica_.begin_backward(stage, micro); };
+    executor_.after_backward = [this] { replica_.end_backward(); };
+    book_.run_traces = [this](int num_traces, const std::function<void()>& trace) {
+      replica_.run_traces(num_traces, trace);
+    };
     executor_.on_reduce = [this](int stage) { replica_.reduce(stage); };
   }
 
@@ -134,7 +88,7 @@ class ModulePipeline::State {
     if (!has_last_stage()) return std::nullopt;
     return comm::agree(data_, "loss", executor_.loss() * divisor.own, ReduceOp::Sum) / found.all;
   }
-  void update(const std::function<void()>& write) { replica_.update(write); }
+  modules::StageReplica& replica() { return replica_; }
 
   Tensors forward(const Tensors& inputs) {
     std::list<modules::EvaluationMode> modes;
@@ -159,7 +113,10 @@ class ModulePipeline::State {
     replica_.between_steps();
     return {layers_, replica_.layers(), replica_.synced(), options_.sync, num_steps_, *world};
   }
-  void go_on_after(int64_t steps) { num_steps_ = steps; }
+  void go_on_after(int64_t steps) {
+    replica_.note_written();
+    num_steps_ = steps;
+  }
   void with_whole_parameters(const std::function<void()>& body) { replica_.with_whole_parameters(body); }
 
   const Tensors& parameters() const { return replica_.parameters(); }
@@ -256,7 +213,7 @@ class ModulePipeline::State {
   const Schedule schedule_;
   const std::vector<modules::StagePlan> plan_;
   const modules::LayerClaim claim_;
-  const std::map<int, modules::LayerStage> stages_;
+  std::map<int, modules::LayerStage> stages_;
   const std::unique_ptr<Communicator> own_data_;
   Communicator& data_;
   modules::StageReplica replica_;
@@ -277,7 +234,18 @@ std::optional<double> ModulePipeline::step(const Tensors& inputs, const Tensors&
   return state_->step(inputs, targets);
 }
 Tensors ModulePipeline::forward(const Tensors& inputs) { return state_->forward(inputs); }
-void ModulePipeline::update(const std::function<void()>& write) { state_->update(write); }
+void ModulePipeline::update(const std::function<void()>& write) {
+  modules::StageReplica& replica = state_->replica();
+  if (replica.disk()) {
+    throw ConfigError({{"update", "an optimizer in memory",
+                        "must be update(OptimizerOnDisk&), which updates parameters and gradients on disk", ""}});
+  }
+  replica.update(write);
+}
+void ModulePipeline::update(OptimizerOnDisk& optimizer) {
+  modules::StageReplica& replica = state_->replica();
+  replica.update([&] { optimizer.step_of({replica.disk(), replica.take_gradient_factors()}); });
+}
 void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
   update([&] { optimizer.step(); });
 }

@@ -20,8 +20,8 @@
 // norm) see one microbatch at a time; see deferred_batch_norm.h. Modules have no split between input and weight
 // gradients (layer_executor.h). Buffers that modules update from the rows they see become data rank 0's on all data
 // ranks, after every step that leaves the ranks' weights equal. savable_model.h describes saving and loading, between
-// steps. For models that do not fit in memory see optimizer_on_disk.h, Options::activations, and layer_options.h
-// (recomputed activations).
+// steps. For models that do not fit in memory see model_memory.h (parameters and gradients on disk),
+// optimizer_on_disk.h, Options::activations, and layer_options.h (recomputed activations).
 #pragma once
 
 #include <functional>
@@ -33,6 +33,8 @@
 #include "braid/module/activations_on_disk.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/loss_function.h"
+#include "braid/module/model_memory.h"
+#include "braid/module/optimizer_on_disk.h"
 #include "braid/module/savable_model.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
@@ -56,7 +58,8 @@ class ModulePipeline : public modules::SavableModel {
     LossKind loss_kind = LossKind::Mean;
     std::vector<int> balance = {};  // layers per stage; empty: as even as possible
     Communicator* data = nullptr;   // ranks that hold the same stages; null: this rank alone, no sync
-    SyncSpec sync = {};             // all-reduce with its options, sync.zero = 1, local-sgd or diloco
+    SyncSpec sync = {};             // all-reduce with its options, sync.zero, local-sgd or diloco
+    ModelMemory memory = {};        // where parameters and gradients are between their uses
     int64_t first_step = 0;         // number of the first step, if training resumes
     // Keeps what autograd saves on disk, and outlives this; null: in memory. What passes from stage to stage stays
     // there.
@@ -74,9 +77,9 @@ class ModulePipeline : public modules::SavableModel {
   // Trains on one minibatch. Collective. The minibatch is split along dimension 0 into the schedule's microbatches, as
   // evenly as possible. All tensors have the same number of rows, at least one per microbatch. Microbatches are copies,
   // so layers that work in place do not write the caller's tensors. Adds the minibatch's gradients to `.grad` of the
-  // parameters of this rank's stages. `inputs` are read on the rank of the first stage, and `targets` on that of the
-  // last; other ranks may pass {}. Returns the loss of the minibatch of all data ranks on the rank of the last stage,
-  // and nothing elsewhere.
+  // parameters of this rank's stages; gradients on disk are those of the last minibatch. `inputs` are read on the rank
+  // of the first stage, and `targets` on that of the last; other ranks may pass {}. Returns the loss of the minibatch
+  // of all data ranks on the rank of the last stage, and nothing elsewhere.
   //
   // The first call with inputs of new shapes runs an extra forward of a microbatch, to determine the shapes. If
   // values were loaded into the modules of all data ranks (torch::load), data rank 0's are copied to all. Throws
@@ -89,17 +92,24 @@ class ModulePipeline : public modules::SavableModel {
   double auxiliary_loss() const;
 
   // Collective. Runs the modules in evaluation mode. Returns the outputs on the rank of the last stage, and {}
-  // elsewhere.
+  // elsewhere. With sync.zero = 3, also collective over `data`, whose ranks then have as many microbatches: the
+  // schedule's, or their rows if these are fewer. The same holds with sync.zero and parameters on disk.
   Tensors forward(const Tensors& inputs);
 
   // Collective over `data`. Makes the update that follows step(): updates parameters() from their .grad, and gives the
-  // new parameters to all data ranks. sync.zero, local-sgd and diloco need it after every step(). With all-reduce, an
-  // optimizer may be called without it.
+  // new parameters to all data ranks. sync.zero, local-sgd, diloco, and parameters or gradients on disk need it after
+  // every step(); those on disk need an OptimizerOnDisk, without which ConfigError is thrown. Otherwise an optimizer
+  // may be called without it.
+  void update(OptimizerOnDisk& optimizer);
   void update(torch::optim::Optimizer& optimizer);
   void update(const std::function<void()>& write);
 
+  // Collective over `data`. Calls `body` while the parameters of this rank's stages are whole and the newest, as
+  // DataParallel::with_whole_parameters() does.
+  void with_whole_parameters(const std::function<void()>& body) override;
+
   // Returns the tensors that an optimizer on this rank updates: the parameters of its stages, each once; under
-  // sync.zero the flat ranges that it owns.
+  // sync.zero, or if some are on disk, the flat ranges that it owns.
   const Tensors& parameters() const;
   // Returns the bytes that this rank has sent to data ranks since construction, as the ring algorithm counts them.
   int64_t bytes_sent() const;
@@ -112,7 +122,6 @@ class ModulePipeline : public modules::SavableModel {
  private:
   modules::ModelPart part() override;
   void go_on_after(int64_t steps) override;
-  void with_whole_parameters(const std::function<void()>& body) override;
 
   class State;
   std::unique_ptr<State> state_;

@@ -142,11 +142,14 @@ std::vector<layout::BlockSpec> ModuleStore::collect(const LayerList& layers) {
   return blocks;
 }
 
-ModuleStore::ModuleStore(const LayerList& layers, const param::Sharding& sharding) {
+ModuleStore::ModuleStore(const LayerList& layers, const param::Sharding& sharding,
+                         const std::optional<param::DiskSpace>& disk) {
   const std::vector<layout::BlockSpec> blocks = collect(layers);
-  const param::StoreOptions options{Reduction::Fast, parameters_.front().options().requires_grad(false), 0, sharding};
+  const param::StoreOptions options{Reduction::Fast, parameters_.front().options().requires_grad(false), 0, sharding,
+                                    disk};
   store_ = std::make_unique<param::ParamStore>(blocks, options);
   move_in();
+  if (store_->disk()) store_->disk()->begin_checks();
   if (sharding.what == param::Sharded::Nothing) {
     updated_ = parameters_;
   } else {
@@ -216,12 +219,17 @@ void ModuleStore::take_over(const param::Parameter& param, const at::Tensor& val
     const int64_t end = std::min(mine.end, param.offset + param.num_elements());
     if (begin < end) {
       const at::Tensor part = values.contiguous().view({-1}).narrow(0, begin - param.offset, end - begin);
-      mine.master.narrow(0, begin - mine.begin, end - begin).copy_(part);
+      const auto copy = [&](const at::Tensor& range) { range.narrow(0, begin - mine.begin, end - begin).copy_(part); };
+      store_->is_on_disk(mine.master) ? store_->disk()->change(mine.master, copy) : copy(mine.master);
     }
   } else {
     param.data.detach().copy_(values);
   }
   parameters_[param.index].set_data(param.data.detach());
+}
+
+void ModuleStore::note_written() const {
+  if (store_->has_parameters_on_disk()) store_->disk()->take_written(store_->flat_data());
 }
 
 void ModuleStore::note_update() const {

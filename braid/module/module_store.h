@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -30,9 +31,9 @@ std::vector<Problem> storage_problems(const LayerList& layers);
 class ModuleStore {
  public:
   // Stores every parameter that requires a gradient, each once, with its value. It is named by its layer and its number
-  // there. Parameters of two dims or more are marked for weight decay. Throws ConfigError with storage_problems(), and
-  // if there are none.
-  ModuleStore(const LayerList& layers, const param::Sharding& sharding);
+  // there. Parameters of two dims or more are marked for weight decay. Throws ConfigError with storage_problems(), if
+  // there are none, and with what is wrong with the folders of `disk`.
+  ModuleStore(const LayerList& layers, const param::Sharding& sharding, const std::optional<param::DiskSpace>& disk);
 
   param::ParamStore& store() const { return *store_; }
   const Tensors& parameters() const { return parameters_; }  // the modules' own, in the order of store().params()
@@ -51,6 +52,8 @@ class ModuleStore {
   // Copies the part of `values` that this rank keeps into the store, and makes the module's tensor the store's slice
   // again.
   void take_over(const param::Parameter& param, const at::Tensor& values) const;
+  // Called after values were written into updated(). Those on disk are compared with these from now on.
+  void note_written() const;
   // Increments the version counters of the modules' parameters. Backward through a graph recorded before the update
   // then throws.
   void note_update() const;

@@ -1,5 +1,5 @@
-// The states of all parameters are one tensor for each name ("exp_avg"). For each part of it the optimizer is given
-// views of the parameters, gradients and states there, in place of its own.
+// For each part of a chunk the optimizer is given views of the parameters, gradients and states there, in place of its
+// own.
 #include "braid/module/optimizer_on_disk.h"
 
 #include <ATen/TensorIterator.h>
@@ -9,21 +9,22 @@
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/module/disk_states.h"
 #include "braid/module/lent_optimizer.h"
-#include "braid/module/state_places.h"
-#include "braid/module/torch_state.h"
 #include "braid/optim/chunked_pass.h"
-#include "braid/param/disk_tensors.h"
 #include "braid/param/flat_data.h"
 
 namespace braid {
 namespace {
 
+using modules::DiskStates;
 using modules::LentOptimizer;
 using modules::StatePlace;
 using modules::TorchState;
@@ -42,70 +43,38 @@ at::Tensor ordered_as(const at::Tensor& parameter, const at::Tensor& tensor) {
   return ordered.as_strided({ordered.numel()}, {1});
 }
 
-param::DiskSpace space_of(const OptimizerOnDisk::Options& options, size_t num_states) {
-  param::DiskSpace space;
-  space.place.folders = options.folders;
-  space.place.key = "folders";
-  space.place.checksums = disk::Checksums::On;
-  space.place.depth = kChunksInMemory * static_cast<int>(num_states);
-  space.chunk_bytes = options.chunk_bytes;
-  return space;
-}
-
 }  // namespace
 
 class OptimizerOnDisk::State {
  public:
-  State(Optimizer& optimizer, const Options& options)
-      : optimizer_(optimizer), places_(modules::places_of(optimizer)), names_(checked_states(options)) {
-    disk_ = std::make_shared<param::DiskTensors>(space_of(options, names_.size()), std::ssize(names_) * state_bytes());
-    const at::ScalarType type = places_[0].parameter.scalar_type();
-    const auto slice_bytes = static_cast<int64_t>(c10::elementSize(type)) * param::kSliceAlign;
-    std::vector<optim::PassTensor> tensors;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      states_.push_back(disk_->zeros(length(), type, param::MemoryCategory::Optimizer));
-      tensors.push_back({states_.back(), optim::Access::Update, slice_bytes});
-    }
-    pass_.emplace(*disk_, length(), std::move(tensors));
-    if (modules::counts_steps(optimizer)) add_zeros();
-  }
+  State(Optimizer& optimizer, const Options& options) : optimizer_(optimizer), states_(optimizer, options) {}
 
-  void step() {
+  void step(const Model& model) {
     if (failed_) throw RunError("an update of the optimizer's states on disk has failed: they are not to be used");
-    require_unchanged();
+    states_.require_unchanged();
     const c10::AutoGradMode no_grad(false);
+    make_pass(model);
     under_way_.clear();
-    for (const StatePlace& place : places_) under_way_.push_back(under_way(place));
+    for (const StatePlace& place : states_.places()) under_way_.push_back(under_way(place));
     const auto is_updated = [](const UnderWay& parameter) { return parameter.gradient.defined(); };
     if (std::ranges::none_of(under_way_, is_updated)) return;
     try {
-      pass();
+      pass(model);
     } catch (...) {
       failed_ = true;
       optimizer_.state().clear();  // some are updated, so they must not be saved
       throw;
     }
-    for (size_t i = 0; i < places_.size(); ++i) {
+    for (size_t i = 0; i < under_way_.size(); ++i) {
       const std::optional<TorchState>& after = under_way_[i].after;
-      if (after && !after->numbers.empty()) set_state(places_[i], *after);
+      if (after && !after->numbers.empty()) states_.set(states_.places()[i], *after);
     }
     under_way_.clear();
   }
 
-  const disk::Disk& disk() const { return disk_->disk(); }
+  const disk::Disk& disk() const { return states_.disk().disk(); }
 
  private:
-  void pass() {
-    disk_->begin_checks();
-    LentOptimizer lent(optimizer_);
-    pass_->begin(optim::PassMode::InPlace, [&](const optim::Chunk& chunk) {
-      for (int64_t begin = chunk.begin; begin < chunk.end; begin += kPartElements) {
-        update(lent, chunk, begin, std::min(begin + kPartElements, chunk.end));
-      }
-    });
-    pass_->finish();
-  }
-
   // A parameter in a step.
   struct UnderWay {
     at::Tensor parameter, gradient;           // 1-D; no gradient: it is not updated
@@ -115,61 +84,65 @@ class OptimizerOnDisk::State {
   // A part of a parameter that is given to the optimizer, and its part of each state in the chunk.
   struct Piece {
     size_t place = 0;
+    int64_t begin = 0;  // element of the parameter
     at::Tensor parameter;
     std::vector<at::Tensor> states;
   };
+  using TensorOf = std::function<at::Tensor(const StatePlace& place)>;
 
-  std::vector<std::string> checked_states(const Options& options) const {
-    const std::vector<std::string> names = modules::names_of_kept(optimizer_);
-    auto problems = modules::problems_of(places_, optimizer_);
-    disk::Options place = space_of(options, names.size()).place;
-    place.bytes = std::ssize(names) * state_bytes();
-    for (Problem& problem : disk::problems(place)) problems.push_back(std::move(problem));
-    if (!problems.empty()) throw ConfigError(std::move(problems));
-    return names;
-  }
-  // Return the elements of a state, and its bytes on disk.
-  int64_t length() const { return modules::num_elements(places_); }
-  int64_t state_bytes() const {
-    return places_.empty() ? 0
-                           : (length() * places_[0].parameter.element_size() + disk::kBlockBytes - 1) /
-                                 disk::kBlockBytes * disk::kBlockBytes;
-  }
-
-  void require_unchanged() const {
-    const std::vector<StatePlace> places = modules::places_of(optimizer_);
-    const auto same = [](const StatePlace& a, const StatePlace& b) {
-      return a.parameter.is_same(b.parameter) && a.group == b.group && a.begin == b.begin && a.type == b.type;
+  // Makes the pass over the states and what the model has on disk: first for a step, then if that has changed.
+  void make_pass(const Model& model) {
+    const auto parameter = [](const StatePlace& place) { return place.parameter; };
+    const auto gradient = [](const StatePlace& place) { return place.parameter.grad(); };
+    const at::Tensor parameters = tensor_on(model.disk, "parameters", parameter);
+    const at::Tensor gradients = tensor_on(model.disk, "gradients", gradient);
+    const bool same = model.disk == model_disk_ && parameters.defined() == parameters_at_.has_value() &&
+                      gradients.defined() == gradients_at_.has_value();
+    if (pass_ && same) return;
+    const auto slice_bytes = static_cast<int64_t>(c10::elementSize(states_.places()[0].type)) * param::kSliceAlign;
+    std::vector<optim::PassTensor> tensors;
+    for (const at::Tensor& state : states_.tensors()) tensors.push_back({state, optim::Access::Update, slice_bytes});
+    const auto add = [&](const at::Tensor& flat, optim::Access access) -> std::optional<size_t> {
+      if (!flat.defined()) return std::nullopt;
+      tensors.push_back({.flat = flat, .access = access, .slice_bytes = slice_bytes, .disk = model.disk});
+      return tensors.size() - 1;
     };
-    if (std::ranges::equal(places, places_, same) && modules::names_of_kept(optimizer_) == names_) return;
+    parameters_at_ = add(parameters, optim::Access::Update);
+    gradients_at_ = add(gradients, optim::Access::Read);
+    model_disk_ = model.disk;
+    pass_.emplace(states_.disk(), states_.num_elements(), std::move(tensors));
+  }
+
+  // Returns a tensor that begins with the elements of all places, if they are on `disk`. Throws ConfigError if they are
+  // there in another order than the states, or only some of them are.
+  at::Tensor tensor_on(const param::DiskTensors* disk, const char* what, const TensorOf& of) const {
+    const std::vector<StatePlace>& places = states_.places();
+    const auto is_on_disk = [&](const StatePlace& place) {
+      const at::Tensor tensor = of(place);
+      return disk && tensor.defined() && disk->has(tensor);
+    };
+    if (std::ranges::none_of(places, is_on_disk)) return {};
+    const at::Tensor first = of(places[0]);
+    const auto is_in_order = [&](const StatePlace& place) {
+      return is_on_disk(place) &&
+             disk->offset(of(place)) == disk->offset(first) + place.begin * place.parameter.element_size();
+    };
+    if (is_on_disk(places[0]) && std::ranges::all_of(places, is_in_order)) return first;
     throw ConfigError(
         {{"optimizer", "",
-          "must have the parameters, their types and sizes, and the states (amsgrad, momentum) that it had "
-          "when they moved to disk",
+          cat("must have neighbours of DataParallel::parameters(), in their order, because ", what, " are on disk"),
           ""}});
   }
 
-  // Returns the part of state `name` that a parameter has, in the parameter's shape.
-  at::Tensor state_on_disk(size_t name, const StatePlace& place) const {
-    const at::Tensor& parameter = place.parameter;
-    return states_[name].as_strided(parameter.sizes(), parameter.strides(), place.begin);
-  }
-  void set_state(const StatePlace& place, TorchState state) {
-    for (size_t i = 0; i < names_.size(); ++i) {
-      if (state.numbers.contains(names_[i])) state.numbers[names_[i]] = state_on_disk(i, place);
-    }
-    optimizer_.state()[place.parameter.unsafeGetTensorImpl()] = modules::made_state(optimizer_, state);
-  }
-  // The states with which Adam begins, for a load() before the first step.
-  void add_zeros() {
-    for (const StatePlace& place : places_) {
-      if (!place.parameter.requires_grad() || modules::find_state(optimizer_, place.parameter)) continue;
-      TorchState zeros{{}, 0};
-      for (const std::string& name : names_) {
-        if (name != "max_exp_avg_sq" || modules::is_amsgrad(optimizer_, place.parameter)) zeros.numbers[name];
+  void pass(const Model& model) {
+    states_.disk().begin_checks();
+    LentOptimizer lent(optimizer_);
+    pass_->begin(optim::PassMode::InPlace, [&](const optim::Chunk& chunk) {
+      for (int64_t begin = chunk.begin; begin < chunk.end; begin += kPartElements) {
+        update(lent, pieces_in(chunk, begin, std::min(begin + kPartElements, chunk.end), model));
       }
-      set_state(place, std::move(zeros));
-    }
+    });
+    pass_->finish();
   }
 
   UnderWay under_way(const StatePlace& place) const {
@@ -179,28 +152,18 @@ class OptimizerOnDisk::State {
     made.after = made.before;
     if (!made.before) return made;
     for (auto& [name, numbers] : made.before->numbers) {
-      const bool in_place = is_in_place(name, numbers, place);
+      const bool in_place = states_.is_in_place(name, numbers, place);
       if (in_place) made.on_disk.insert(name);
       numbers = ordered_as(parameter, numbers);
       // The pass writes the disk before it comes to other places.
-      if (!in_place && disk_->has(numbers)) numbers = numbers.clone();
+      if (!in_place && states_.disk().has(numbers)) numbers = numbers.clone();
     }
     return made;
   }
-  // Returns true if the elements of a state are those at its place on the disk, in the parameter's order. They are not
-  // if the program has replaced the state, or if set_data() has changed the parameter's strides.
-  bool is_in_place(const std::string& name, const at::Tensor& numbers, const StatePlace& place) const {
-    const auto found = std::ranges::find(names_, name);
-    if (found == names_.end() || !disk_->has(numbers)) return false;
-    const at::Tensor own = state_on_disk(static_cast<size_t>(found - names_.begin()), place);
-    return own.const_data_ptr() == numbers.const_data_ptr() && own.strides() == numbers.strides();
-  }
 
-  // Updates elements [begin, end) of a chunk.
-  void update(LentOptimizer& lent, const optim::Chunk& chunk, int64_t begin, int64_t end) {
-    const std::vector<Piece> pieces = pieces_in(chunk, begin, end);
+  void update(LentOptimizer& lent, const std::vector<Piece>& pieces) {
     for (const Piece& piece : pieces) {
-      lent.give(places_[piece.place].group, piece.parameter);
+      lent.give(states_.places()[piece.place].group, piece.parameter);
       if (const auto& before = under_way_[piece.place].before) {
         optimizer_.state()[piece.parameter.unsafeGetTensorImpl()] =
             modules::made_state(optimizer_, in_chunk(piece, *before));
@@ -210,21 +173,32 @@ class OptimizerOnDisk::State {
     for (const Piece& piece : pieces) keep(piece);
     lent.take_back();
   }
-  std::vector<Piece> pieces_in(const optim::Chunk& chunk, int64_t begin, int64_t end) const {
-    const auto first = std::ranges::upper_bound(places_, begin, {}, &StatePlace::end);
+  // Returns the pieces in elements [begin, end) of a chunk.
+  std::vector<Piece> pieces_in(const optim::Chunk& chunk, int64_t begin, int64_t end, const Model& model) const {
+    const std::vector<StatePlace>& places = states_.places();
     std::vector<Piece> pieces;
-    for (auto place = first; place != places_.end() && place->begin < end; ++place) {
+    for (auto place = std::ranges::upper_bound(places, begin, {}, &StatePlace::end);
+         place != places.end() && place->begin < end; ++place) {
       const int64_t from = std::max(begin, place->begin), to = std::min(end, place->end());
       if (from >= to) continue;
-      Piece piece{.place = static_cast<size_t>(place - places_.begin())};
-      const UnderWay& whole = under_way_[piece.place];
-      const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, from - place->begin, to - from); };
-      piece.parameter = part(whole.parameter);
-      if (whole.gradient.defined()) piece.parameter.mutable_grad() = part(whole.gradient);
-      for (std::byte* const memory : chunk.memory) {
-        void* const at = memory + (from - chunk.begin) * piece.parameter.element_size();
-        piece.states.push_back(at::from_blob(at, {to - from}, piece.parameter.options()));
+      const auto number = static_cast<size_t>(place - places.begin());
+      const UnderWay& whole = under_way_[number];
+      const auto in_chunk = [&](size_t tensor) {
+        const int64_t at = (from - chunk.begin) * whole.parameter.element_size();
+        return at::from_blob(chunk.memory[tensor] + at, {to - from}, whole.parameter.options());
+      };
+      const auto part = [&](const at::Tensor& flat, std::optional<size_t> tensor) {
+        return tensor ? in_chunk(*tensor) : flat.narrow(0, from - place->begin, to - from);
+      };
+      Piece piece{.place = number, .begin = from - place->begin, .parameter = part(whole.parameter, parameters_at_)};
+      if (whole.gradient.defined()) {
+        const at::Tensor gradient = part(whole.gradient, gradients_at_);
+        for (size_t i = 0; gradients_at_ && i < model.gradient_factors.size(); ++i) {
+          gradient.mul_(model.gradient_factors[i]);
+        }
+        piece.parameter.mutable_grad() = gradient;
       }
+      for (size_t i = 0; i < states_.names().size(); ++i) piece.states.push_back(in_chunk(i));
       pieces.push_back(std::move(piece));
     }
     return pieces;
@@ -233,13 +207,13 @@ class OptimizerOnDisk::State {
   TorchState in_chunk(const Piece& piece, const TorchState& whole) const {
     const UnderWay& parameter = under_way_[piece.place];
     TorchState state{{}, whole.steps};
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const auto found = whole.numbers.find(names_[i]);
+    for (size_t i = 0; i < piece.states.size(); ++i) {
+      const std::string& name = states_.names()[i];
+      const auto found = whole.numbers.find(name);
       if (found == whole.numbers.end()) continue;
-      state.numbers[names_[i]] = piece.states[i];
-      if (parameter.on_disk.contains(names_[i])) continue;
-      const int64_t at = piece.parameter.storage_offset() - parameter.parameter.storage_offset();
-      piece.states[i].copy_(found->second.narrow(0, at, piece.states[i].numel()));
+      state.numbers[name] = piece.states[i];
+      if (parameter.on_disk.contains(name)) continue;
+      piece.states[i].copy_(found->second.narrow(0, piece.begin, piece.states[i].numel()));
     }
     return state;
   }
@@ -247,8 +221,8 @@ class OptimizerOnDisk::State {
   void keep(const Piece& piece) {
     const std::optional<TorchState> after = modules::find_state(optimizer_, piece.parameter);
     if (!after) return;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const auto found = after->numbers.find(names_[i]);
+    for (size_t i = 0; i < piece.states.size(); ++i) {
+      const auto found = after->numbers.find(states_.names()[i]);
       if (found != after->numbers.end() && !found->second.is_alias_of(piece.states[i]))
         piece.states[i].copy_(found->second);
     }
@@ -256,20 +230,20 @@ class OptimizerOnDisk::State {
   }
 
   Optimizer& optimizer_;
-  const std::vector<StatePlace> places_;
-  const std::vector<std::string> names_;  // of the states
-  std::shared_ptr<param::DiskTensors> disk_;
-  std::vector<at::Tensor> states_;  // by name, 1-D, on disk
+  const DiskStates states_;
   std::optional<optim::ChunkedPass> pass_;
-  std::vector<UnderWay> under_way_;  // by place, during a step
-  bool failed_ = false;              // a step
+  const param::DiskTensors* model_disk_ = nullptr;      // of the pass
+  std::optional<size_t> parameters_at_, gradients_at_;  // tensors of the pass; none: in memory
+  std::vector<UnderWay> under_way_;                     // by place, during a step
+  bool failed_ = false;                                 // a step
 };
 
 OptimizerOnDisk::OptimizerOnDisk(Optimizer& optimizer, const Options& options)
     : state_(std::make_unique<State>(optimizer, options)) {}
 OptimizerOnDisk::~OptimizerOnDisk() = default;
 
-void OptimizerOnDisk::step() { state_->step(); }
+void OptimizerOnDisk::step() { state_->step({}); }
+void OptimizerOnDisk::step_of(const Model& model) { state_->step(model); }
 int64_t OptimizerOnDisk::bytes_written() const { return state_->disk().bytes_written(); }
 int64_t OptimizerOnDisk::bytes_read() const { return state_->disk().bytes_read(); }
 

@@ -3,8 +3,8 @@
 //   torch::optim::AdamW optimizer(model.parameters(), 1e-3);
 //   OptimizerOnDisk on_disk(optimizer, {.folders = {"/scratch"}});
 //   ...
-//   model.step([&] { on_disk.step(); });       // DataParallel, in place of model.step(optimizer)
-//   pipeline.update([&] { on_disk.step(); });  // ModulePipeline; plain modules call on_disk.step()
+//   model.step(on_disk);                       // DataParallel, in place of model.step(optimizer)
+//   pipeline.update(on_disk);                  // ModulePipeline; plain modules call on_disk.step()
 //   model.save("checkpoint", optimizer);
 //
 // step() lets the optimizer update one part of the parameters after another, while the disk reads the states of the
@@ -27,6 +27,10 @@ class Optimizer;
 }
 
 namespace braid {
+
+namespace param {
+class DiskTensors;
+}
 
 class OptimizerOnDisk {
  public:
@@ -52,6 +56,17 @@ class OptimizerOnDisk {
   int64_t bytes_read() const;
 
  private:
+  friend class DataParallel;
+  friend class ModulePipeline;
+  // A model's own disk, and the factors by which its gradients there are multiplied, one after another, when they are
+  // read.
+  struct Model {
+    param::DiskTensors* disk = nullptr;  // null: all is in memory
+    std::vector<double> gradient_factors = {};
+  };
+  // Makes the step of a model that may have parameters and gradients on disk (model_memory.h).
+  void step_of(const Model& model);
+
   class State;
   std::unique_ptr<State> state_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "braid/base/text.h"
+#include "braid/disk/disk.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/problems.h"
 
@@ -43,6 +44,17 @@ class AskedRun {
     }
     judge(of_optimizer);
   }
+  void add(const ModelMemory& memory) {
+    if (memory.parameters == Kept::OnDisk) run_.memory.parameters = Tier::Disk;
+    if (memory.gradients == Kept::OnDisk) run_.memory.gradients = Tier::Disk;
+    if (memory.has_disk()) add_folders(memory);
+    if (!memory.has_disk() && !memory.folders.empty()) {
+      found_.push_back({"memory.folders", memory.folders.front(), "is not used: nothing is Kept::OnDisk", "{}"});
+    }
+    if (memory.chunk_bytes <= 0) {
+      found_.push_back({"memory.chunk_bytes", cat(memory.chunk_bytes), "must be positive", ""});
+    }
+  }
   void add(const Schedule& schedule) {
     own_ = spec::features_of(schedule);
     own_.push_back(spec::Feature::UserPipeline);
@@ -58,6 +70,15 @@ class AskedRun {
   }
 
  private:
+  void add_folders(const ModelMemory& memory) {
+    if (memory.folders.empty()) {
+      found_.push_back({"memory.folders", "{}", "must name a folder for what is on disk", ""});
+    }
+    disk::Options place;
+    place.folders = memory.folders;
+    place.key = "memory.folders";
+    for (Problem& problem : disk::problems(place)) found_.push_back(std::move(problem));
+  }
   void judge(const std::vector<spec::Field>& fields) {
     for (const spec::Field& field : fields) {
       auto problem = spec::broken_rule(field, run_);
@@ -76,20 +97,22 @@ class AskedRun {
 
 }  // namespace
 
-std::vector<Problem> refused_of_replicas(const SyncSpec& sync, const OptimizerSpec& servers,
-                                         const Communicator& replicas) {
+std::vector<Problem> refused_of_replicas(const SyncedModules::Specs& specs, const Communicator& replicas) {
   AskedRun asked;
-  if (sync.replication == ReplicationKind::ParameterServer) asked.add(servers);
-  asked.add(sync, replicas);
+  if (specs.sync.replication == ReplicationKind::ParameterServer) asked.add(specs.optimizer);
+  asked.add(specs.sync, replicas);
+  asked.add(specs.memory);
   return std::move(asked).refused();
 }
 
-std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpec& sync, const Communicator* replicas) {
+std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncedModules::Specs& specs,
+                                         const Communicator* replicas) {
   AskedRun asked;
   asked.add(schedule);
-  if (replicas) asked.add(sync, *replicas);
+  asked.add(specs.memory);
+  if (replicas) asked.add(specs.sync, *replicas);
   std::vector<Problem> found = std::move(asked).refused();
-  if (!replicas && sync != SyncSpec()) {
+  if (!replicas && specs.sync != SyncSpec()) {
     found.push_back({"sync", "given", "needs the ranks to be kept in step with, Options::data", "none"});
   }
   return found;

@@ -6,19 +6,17 @@
 
 #include "braid/base/errors.h"
 #include "braid/comm/communicator.h"
+#include "braid/module/synced_modules.h"
 #include "braid/schedule/schedule.h"
-#include "braid/spec/optimizer_spec.h"
-#include "braid/spec/sync_spec.h"
 
 namespace braid::modules {
 
-// Returns the problems of modules that `sync` replicates on `replicas`. `servers` is the optimizer of parameter
-// servers. Empty: there are none.
-std::vector<Problem> refused_of_replicas(const SyncSpec& sync, const OptimizerSpec& servers,
-                                         const Communicator& replicas);
+// Returns the problems of modules that `specs` replicate on `replicas`, and of the folders. Empty: there are none.
+std::vector<Problem> refused_of_replicas(const SyncedModules::Specs& specs, const Communicator& replicas);
 
-// Returns the problems of a pipeline with this schedule, whose stages `sync` replicates on the data ranks `replicas`.
-// If `replicas` is null, there are no data ranks, and `sync` must have its defaults.
-std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpec& sync, const Communicator* replicas);
+// Returns the problems of a pipeline with this schedule, whose stages `specs` replicate on the data ranks `replicas`.
+// If `replicas` is null, there are no data ranks, and `specs.sync` must have its defaults.
+std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncedModules::Specs& specs,
+                                         const Communicator* replicas);
 
 }  // namespace braid::modules

@@ -162,9 +162,15 @@ ShapeBook::Opening ShapeBook::open(const Tensors& inputs, ForwardPurpose purpose
   if (purpose == ForwardPurpose::Evaluation && split.rows < split.num_microbatches) {
     split.num_microbatches = static_cast<int>(split.rows);
   }
-  if (word[2] != 0) {
+  const auto trace_all = [&] {
     pages_[word[1]] = trace(inputs, split);
     if (pipe_.rank() == root) numbers_.emplace(kind, word[1]);  // only after trace(), because a layer may throw
+  };
+  const bool traces = word[2] != 0;
+  if (run_traces) {
+    run_traces(traces ? split.num_kinds() : 0, trace_all);
+  } else if (traces) {
+    trace_all();
   }
   return {split, &pages_.at(word[1])};
 }

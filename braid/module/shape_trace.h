@@ -2,6 +2,7 @@
 // buffers.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,6 +53,9 @@ class ShapeBook {
   // Training has as many microbatches as the schedule. Evaluation has as many, but at most one per row.
   Opening open(const Tensors& inputs, ForwardPurpose purpose);
   void forget() { numbers_.clear(); }
+  // If set, open() calls it on every rank with the number of kinds of microbatches that are traced, often 0, and what
+  // traces them.
+  std::function<void(int num_traces, const std::function<void()>& trace)> run_traces;
 
  private:
   void require_rows(const Tensors& inputs, ForwardPurpose purpose) const;

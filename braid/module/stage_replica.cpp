@@ -5,11 +5,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <list>
 #include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/agree.h"
 #include "braid/module/model_part.h"
 #include "braid/module/module_changes.h"
 
@@ -37,11 +39,12 @@ Tensors distinct_parameters(const std::map<int, LayerStage>& stages) {
 
 }  // namespace
 
-StageReplica::StageReplica(const LayerList& layers, const std::map<int, LayerStage>& stages, Communicator* data,
-                           const SyncSpec& sync)
+StageReplica::StageReplica(const LayerList& layers, std::map<int, LayerStage>& stages, Communicator* data,
+                           const SyncSpec& sync, const ModelMemory& memory)
     : stages_(stages),
       data_(data),
       sync_(sync),
+      memory_(memory),
       layers_(layers_of(layers, stages)),
       parameters_(distinct_parameters(stages)) {
   if (data_) replicate();
@@ -55,26 +58,54 @@ void StageReplica::replicate() {
   frozen_.emplace(layers_);
   const bool trains = std::ranges::any_of(parameters_, [](const at::Tensor& each) { return each.requires_grad(); });
   if (!trains) return;
-  synced_.emplace(layers_, *data_, SyncedModules::Specs{sync_, {}});
+  SyncedModules::Specs specs{sync_, {}, memory_};
+  for (const auto& [number, stage] : stages_) {
+    specs.stage_of_layer.insert(specs.stage_of_layer.end(), stage.plan().last - stage.plan().first, number);
+  }
+  synced_.emplace(layers_, *data_, specs);
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
-  number_places();
+  number_uses();
+  if (synced_->store().shards_parameters()) gather_layers();
 }
 
-void StageReplica::number_places() {
+// Forwards gather parameters. If data ranks run different numbers of them, all parameters are gathered before.
+void StageReplica::run_traces(int num_traces, const std::function<void()>& trace) const {
+  std::list<WholeLayer> whole;
+  if (gathered_ && data_->size() > 1) {
+    const auto most = comm::agree(*data_, "shapes to trace", int64_t{num_traces}, ReduceOp::Max);
+    const auto least = comm::agree(*data_, "shapes to trace", int64_t{num_traces}, ReduceOp::Min);
+    for (int layer = 0; most != least && layer < layers_.size(); ++layer) {
+      whole.emplace_back(synced_->replication(), layer);
+    }
+  }
+  if (num_traces > 0) trace();
+}
+
+void StageReplica::gather_layers() {
+  gathered_.emplace(synced_->replication(), layers_.size());
+  int first = 0;
+  for (auto& [number, stage] : stages_) {
+    stage.run_by(*gathered_, first);
+    first += stage.plan().last - stage.plan().first;
+  }
+}
+
+// A layer that has a parameter is a use of it, as in the store.
+void StageReplica::number_uses() {
   std::map<const void*, int> numbers;
   for (const at::Tensor& each : synced_->modules().parameters()) {
     numbers.try_emplace(each.unsafeGetTensorImpl(), static_cast<int>(numbers.size()));
   }
-  places_.clear();
+  uses_.clear();
   num_stages_of_.assign(numbers.size(), 0);
+  std::vector<int> num_uses(numbers.size());
   for (const auto& [number, stage] : stages_) {
-    std::set<int> places;
+    OrderedGradients::Uses& uses = uses_[number];
     for (const auto& parameter : stage.parameters()) {
       const auto found = numbers.find(parameter.unsafeGetTensorImpl());
-      if (found != numbers.end()) places.insert(found->second);
+      if (found != numbers.end()) uses[found->second].push_back(num_uses[found->second]++);
     }
-    for (const int place : places) ++num_stages_of_[place];
-    places_[number].assign(places.begin(), places.end());
+    for (const auto& [place, of_place] : uses) ++num_stages_of_[place];
   }
 }
 
@@ -93,8 +124,13 @@ void StageReplica::begin_step(const ReplicaStep& step) {
   for (const auto& [number, stage] : stages_) left_[number] = step.num_microbatches;
   open_ = num_stages_of_;
   ready_.assign(open_.size(), false);
-  synced_->store().flat_grads().zero_();
-  synced_->accumulate_in_store();
+  if (has_sink()) {
+    synced_->sink()->begin_step(step.num_microbatches);
+    synced_->reset_gradients();
+  } else {
+    synced_->store().flat_grads().zero_();
+    synced_->accumulate_in_store();
+  }
   synced_->replication().begin_step(step.number);
 }
 
@@ -109,11 +145,14 @@ void StageReplica::follow_changes() {
   if (frozen_) frozen_->follow(*data_);
 }
 
-// Sets earlier gradients aside, because a step that all-reduces or scales gradients must not change them.
+// Sets earlier gradients aside, because a step that all-reduces or scales gradients must not change them. Those on disk
+// are not kept.
 void StageReplica::set_aside(bool scaled) {
   set_aside_.clear();
+  gradient_factors_.clear();
   if (!synced_ && !scaled) return;
-  if (synced_) synced_->modules().clear_reset_gradients();
+  if (memory_.gradients == Kept::OnDisk) return;
+  if (synced_ && !has_sink()) synced_->modules().clear_reset_gradients();
   for (const at::Tensor& each : updated()) {
     const at::Tensor& gradient = each.grad();
     set_aside_.push_back(synced_ && gradient.defined() ? gradient.clone() : gradient);
@@ -121,20 +160,33 @@ void StageReplica::set_aside(bool scaled) {
   }
 }
 
-void StageReplica::begin_backward(int stage) {
+void StageReplica::begin_backward(int stage, int micro) {
+  if (has_sink()) moving_.emplace(*synced_, uses_.at(stage), micro);
   if (!synced_ || --left_.at(stage) > 0) return;
-  for (const int place : places_.at(stage)) --open_[place];
+  for (const auto& [place, uses] : uses_.at(stage)) --open_[place];
+}
+
+void StageReplica::end_backward() {
+  const c10::AutoGradMode no_grad(false);
+  if (gathered_) gathered_->end_backward();
+  if (!moving_) return;
+  moving_->end();
+  moving_.reset();
 }
 
 void StageReplica::arrived(const param::Parameter& param) {
+  if (has_sink()) {
+    check(moving_.has_value(), "gradients arrive in the backward of a microbatch");
+    return moving_->arrived(param);
+  }
   if (open_[param.index] > 0 || ready_[param.index]) return;
   ready_[param.index] = true;
   synced_->replication().ready(param);
 }
 
 void StageReplica::reduce(int stage) {
-  if (!synced_) return;
-  for (const int place : places_.at(stage)) arrived(synced_->store().params()[place]);
+  if (!synced_ || has_sink()) return;
+  for (const auto& [place, uses] : uses_.at(stage)) arrived(synced_->store().params()[place]);
 }
 
 void StageReplica::finish(double factor) {
@@ -143,6 +195,7 @@ void StageReplica::finish(double factor) {
     synced_->replication().finish();
     synced_->modules().bind_gradients();
   }
+  if (memory_.gradients == Kept::OnDisk && factor != 1) gradient_factors_ = {factor};
   for (size_t i = 0; i < set_aside_.size(); ++i) {
     const at::Tensor& before = set_aside_[i];
     at::Tensor& gradient = updated()[i].mutable_grad();
@@ -160,10 +213,17 @@ void StageReplica::give_up() {
   for (size_t i = 0; i < set_aside_.size(); ++i) updated()[i].mutable_grad() = set_aside_[i];
   set_aside_.clear();
   unfinished_ = synced_.has_value();
+  moving_.reset();
+  if (gathered_) gathered_->end_backward();
 }
 
-// Ends an abandoned step with the same collectives as any other step, on all data ranks.
+// Ends an abandoned step with the same collectives as any other step, on all data ranks. Sharded gradients of single
+// microbatches may be in flight, in another number on each rank.
 void StageReplica::land_sums() {
+  if (has_sink()) {
+    unfinished_ = true;
+    throw RunError("a step has failed while gradients were sharded or on disk: make the pipeline anew");
+  }
   for (const param::Parameter& param : synced_->store().params()) {
     if (!ready_[param.index]) synced_->replication().ready(param);
   }
@@ -201,7 +261,13 @@ void StageReplica::with_whole_parameters(const std::function<void()>& body) {
 // Computed from the spec, because a rank without trained parameters has no Replication.
 bool StageReplica::apart(int64_t step) const { return data_ && averages() && step >= sync_.period_warmup; }
 
-const Tensors& StageReplica::parameters() const { return synced_ && sync_.zero > 0 ? updated() : parameters_; }
+const Tensors& StageReplica::parameters() const {
+  return synced_ && synced_->store().is_sharded() ? updated() : parameters_;
+}
+
+void StageReplica::note_written() const {
+  if (synced_) synced_->modules().note_written();
+}
 
 void StageReplica::follow() {
   if (!data_) return;
@@ -213,10 +279,10 @@ void StageReplica::follow() {
   });
   if (!released) return;
   if (!only_sums()) {
-    const bool shares = sync_.zero > 0;
-    throw ConfigError(
-        {{shares ? "sync.zero" : "sync.replication", shares ? cat(sync_.zero) : cat(sync_.replication),
-          "cannot take in a parameter that is released after the pipeline was made", shares ? "0" : "all-reduce"}});
+    const char* const rule = "cannot take in a parameter that is released after the pipeline was made";
+    if (memory_.has_disk()) throw ConfigError({{"memory", "on disk", rule, ""}});
+    if (sync_.zero > 0) throw ConfigError({{"sync.zero", cat(sync_.zero), rule, "0"}});
+    throw ConfigError({{"sync.replication", cat(sync_.replication), rule, "all-reduce"}});
   }
   replicate();
 }

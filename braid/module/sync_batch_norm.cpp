@@ -13,6 +13,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
 
 namespace braid {
 namespace {

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -16,6 +17,7 @@
 #include "braid/comm/op_name.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_changes.h"
+#include "braid/spec/run_spec.h"
 #include "braid/sync/make_replication.h"
 
 namespace braid::modules {
@@ -85,6 +87,30 @@ int num_parts(const SyncSpec& sync, const Communicator& world) {
   return sync.zero_group > 0 ? sync.zero_group : world.size();
 }
 
+// What is on disk is sharded, if only in one part.
+param::Sharded sharded(const SyncedModules::Specs& specs, int parts) {
+  using param::Sharded;
+  if (specs.memory.parameters == Kept::OnDisk) return Sharded::Parameters;
+  const Sharded asked = parts == 1 ? Sharded::Nothing : static_cast<Sharded>(specs.sync.zero);
+  return specs.memory.gradients == Kept::OnDisk ? std::max(asked, Sharded::Gradients) : asked;
+}
+
+// Operations under way at once: those of an update's chunks, of parameters and gradients.
+constexpr int kMostTransfers = 2 * kChunksInMemory;
+
+std::optional<param::DiskSpace> disk_space(const ModelMemory& memory) {
+  if (!memory.has_disk()) return std::nullopt;
+  param::DiskSpace space;
+  space.place.folders = memory.folders;
+  space.place.key = "memory.folders";
+  space.place.checksums = disk::Checksums::On;
+  space.place.depth = kMostTransfers;
+  space.chunk_bytes = memory.chunk_bytes;
+  space.parameters = memory.parameters;
+  space.gradients = memory.gradients;
+  return space;
+}
+
 }  // namespace
 
 void broadcast_values(const LayerList& layers, Communicator& world) {
@@ -99,13 +125,15 @@ SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const
   shards_ = world.split(world.rank() / parts, world.rank(), "shards");
   copies_ = world.split(world.rank() % parts, world.rank(), "copies");
   alone_ = world.split(world.rank(), 0, "alone");
-  const param::Sharding shared_out{static_cast<param::Sharded>(specs.sync.zero), shards_->rank(), parts};
-  modules_ = std::make_unique<ModuleStore>(layers, parts == 1 ? param::Sharding{} : shared_out);
+  const param::Sharding sharding{sharded(specs, parts), shards_->rank(), parts};
+  modules_ = std::make_unique<ModuleStore>(layers, sharding, disk_space(specs.memory));
   if (store().shards_gradients()) sink_ = std::make_unique<param::UnitSink>(store());
+  std::vector<int> stage_of_layer = specs.stage_of_layer;
+  stage_of_layer.resize(static_cast<size_t>(layers.size()));
   replication_ = sync::make_replication(specs.sync, {world, *shards_, *copies_, *alone_},
                                         {.store = store(),
                                          .unit_sink = sink_.get(),
-                                         .stage_of_block = std::vector<int>(static_cast<size_t>(layers.size()), 0),
+                                         .stage_of_block = std::move(stage_of_layer),
                                          .optimizer = specs.optimizer});
   frozen_.assign(store().params().size(), 0);
   for (const param::Parameter& param : store().params()) {
@@ -175,6 +203,25 @@ void SyncedModules::agree_on(const std::vector<int64_t>& changes) {
 void SyncedModules::accumulate_in_store() const {
   for (const param::Parameter& param : store().params())
     modules_->parameters()[param.index].mutable_grad() = param.main_grad;
+}
+
+// The sum is written at the first use. All uses are opened and closed.
+void SyncedModules::move_to_sink(const param::Parameter& param, const std::vector<int>& uses, int micro) const {
+  at::Tensor& gradient = modules_->parameters()[param.index].mutable_grad();
+  for (const int use : uses) {
+    const param::GradSlot slot = sink_->open(param, use, micro);
+    if (use == uses.front() && gradient.defined()) {
+      slot.beta == 0 ? slot.target.copy_(gradient) : slot.target.add_(gradient);
+    } else if (slot.beta == 0) {
+      slot.target.zero_();
+    }
+    sink_->close(param, use, micro);
+  }
+  gradient.reset();
+}
+
+void SyncedModules::reset_gradients() const {
+  for (const at::Tensor& parameter : modules_->parameters()) parameter.mutable_grad().reset();
 }
 
 }  // namespace braid::modules

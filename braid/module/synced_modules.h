@@ -9,6 +9,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_call.h"
 #include "braid/module/layer_list.h"
+#include "braid/module/model_memory.h"
 #include "braid/module/module_store.h"
 #include "braid/param/unit_sink.h"
 #include "braid/spec/optimizer_spec.h"
@@ -37,6 +38,8 @@ class SyncedModules {
   struct Specs {
     const SyncSpec& sync;
     const OptimizerSpec& optimizer;  // optimizer of parameter servers
+    ModelMemory memory = {};
+    std::vector<int> stage_of_layer = {};  // stages whose layers run in sequence; empty: one
   };
   // Collective over `world`, which outlives this. REQUIRES: parameters are equal on all ranks.
   SyncedModules(const LayerList& layers, Communicator& world, const Specs& specs);
@@ -60,6 +63,11 @@ class SyncedModules {
 
   // Sets every parameter's .grad to its whole gradient in the store, so that backward adds to it.
   void accumulate_in_store() const;
+  // Moves a parameter's .grad, the sum over some of its local uses in one microbatch, to the sink; undefined: zeros.
+  // REQUIRES: sink().
+  void move_to_sink(const param::Parameter& param, const std::vector<int>& uses, int micro) const;
+  // Resets every parameter's .grad, before a backward whose gradients move to the sink.
+  void reset_gradients() const;
 
  private:
   void agree_on(const std::vector<int64_t>& changes);

@@ -32,8 +32,7 @@ int64_t bytes_of_elements(int64_t elements, const PassTensor& tensor) {
 }  // namespace
 
 ChunkedPass::ChunkedPass(param::DiskTensors& disk, int64_t num_elements, std::vector<PassTensor> tensors)
-    : tensors_on_(disk),
-      disk_(disk.disk()),
+    : disk_(disk),
       tensors_(std::move(tensors)),
       length_(num_elements),
       chunk_(elements_of_chunk(disk.chunk_bytes(), num_elements, tensors_)) {
@@ -55,7 +54,14 @@ ChunkedPass::ChunkedPass(param::DiskTensors& disk, int64_t num_elements, std::ve
   }
 }
 
-ChunkedPass::~ChunkedPass() { disk_.drain(); }
+ChunkedPass::~ChunkedPass() {
+  disk_.disk().drain();
+  for (size_t i = 0; i < tensors_.size(); ++i) disk_of(i).disk().drain();
+}
+
+param::DiskTensors& ChunkedPass::disk_of(size_t tensor) const {
+  return tensors_[tensor].disk ? *tensors_[tensor].disk : disk_;
+}
 
 void ChunkedPass::begin(PassMode mode, Update update) {
   check(next_ < 0, "one pass at a time");
@@ -78,8 +84,8 @@ void ChunkedPass::finish() {
 }
 
 void ChunkedPass::keep() {
-  for (const PassTensor& tensor : tensors_) {
-    if (tensor.spare.defined()) tensors_on_.swap(tensor.flat, tensor.spare);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].spare.defined()) disk_of(i).swap(tensors_[i].flat, tensors_[i].spare);
   }
 }
 
@@ -107,7 +113,8 @@ void ChunkedPass::begin_reading(int64_t number) {
 void ChunkedPass::read(Slot& slot, Access access) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (tensors_[i].access != access) continue;
-    slot.reads.push_back(disk_.read(place(slot, i, tensors_[i].flat), bytes_of(slot, i)));
+    disk::Disk& from = disk_of(i).disk();
+    slot.reads.push_back({&from, from.read(place(slot, i, tensors_[i].flat), bytes_of(slot, i))});
   }
 }
 
@@ -115,20 +122,21 @@ void ChunkedPass::begin_writing(Slot& slot) {
   if (mode_ == PassMode::Undo) return;
   const bool speculates = mode_ == PassMode::Speculative;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const auto& [flat, access, slice_bytes, spare] = tensors_[i];
-    if (access == Access::Read || (access == Access::Backup && !speculates)) continue;
-    const at::Tensor& to = speculates && access != Access::Backup ? spare : flat;
-    slot.writes.push_back(disk_.write(place(slot, i, to), bytes_of(slot, i)));
+    const PassTensor& tensor = tensors_[i];
+    if (tensor.access == Access::Read || (tensor.access == Access::Backup && !speculates)) continue;
+    const at::Tensor& place_of = speculates && tensor.access != Access::Backup ? tensor.spare : tensor.flat;
+    disk::Disk& to = disk_of(i).disk();
+    slot.writes.push_back({&to, to.write(place(slot, i, place_of), bytes_of(slot, i))});
   }
 }
 
-void ChunkedPass::wait_for(std::vector<disk::Ticket>& tickets) {
-  for (const disk::Ticket ticket : tickets) disk_.wait(ticket);
-  tickets.clear();
+void ChunkedPass::wait_for(std::vector<Transfer>& transfers) {
+  for (const Transfer& transfer : transfers) transfer.disk->wait(transfer.ticket);
+  transfers.clear();
 }
 
 int64_t ChunkedPass::place(const Slot& slot, size_t tensor, const at::Tensor& flat) const {
-  return tensors_on_.offset(flat) + bytes_of_elements(slot.chunk.begin, tensors_[tensor]);
+  return disk_of(tensor).offset(flat) + bytes_of_elements(slot.chunk.begin, tensors_[tensor]);
 }
 
 // Returns whole blocks. Of the last chunk of small elements, the last block may be half of one.

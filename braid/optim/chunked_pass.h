@@ -34,8 +34,9 @@ enum class Access { Read, Write, Update, Backup };
 struct PassTensor {
   at::Tensor flat;  // begins with the pass's elements
   Access access = Access::Update;
-  int64_t slice_bytes = 0;  // of kSliceAlign elements; a power of two
-  at::Tensor spare = {};    // for PassMode::Speculative, of what is written; like `flat`
+  int64_t slice_bytes = 0;             // of kSliceAlign elements; a power of two
+  at::Tensor spare = {};               // for PassMode::Speculative, of what is written; like `flat`
+  param::DiskTensors* disk = nullptr;  // that has `flat`, and outlives the pass; null: that of the pass
 };
 
 // InPlace: what is written replaces the values that were read. Speculative: it goes to spares, and backups are written.
@@ -45,8 +46,8 @@ enum class PassMode { InPlace, Speculative, Again, Undo };
 class ChunkedPass {
  public:
   // Allocates kChunksInMemory chunks of each tensor. The largest elements fill DiskTensors::chunk_bytes(), or as much
-  // more as makes chunks of all tensors whole blocks. REQUIRES: `disk` outlives this; the tensors are on it;
-  // `num_elements` is a multiple of kSliceAlign.
+  // more as makes chunks of all tensors whole blocks. REQUIRES: `disk` outlives this; the tensors are on it, or on
+  // their own disk; `num_elements` is a multiple of kSliceAlign.
   ChunkedPass(param::DiskTensors& disk, int64_t num_elements, std::vector<PassTensor> tensors);
   ~ChunkedPass();
   ChunkedPass(const ChunkedPass&) = delete;
@@ -63,9 +64,13 @@ class ChunkedPass {
   void keep();
 
  private:
+  struct Transfer {
+    disk::Disk* disk;
+    disk::Ticket ticket;
+  };
   struct Slot {
     Chunk chunk;
-    std::vector<disk::Ticket> reads, writes;
+    std::vector<Transfer> reads, writes;
     bool lacks_what_is_read = false;  // tensors of Access::Read were not final when the chunk was read
   };
 
@@ -73,12 +78,12 @@ class ChunkedPass {
   void begin_reading(int64_t number);
   void read(Slot& slot, Access access);
   void begin_writing(Slot& slot);
-  void wait_for(std::vector<disk::Ticket>& tickets);
+  static void wait_for(std::vector<Transfer>& transfers);
+  param::DiskTensors& disk_of(size_t tensor) const;
   int64_t place(const Slot& slot, size_t tensor, const at::Tensor& flat) const;  // on the disk
   std::span<std::byte> bytes_of(const Slot& slot, size_t tensor) const;
 
-  param::DiskTensors& tensors_on_;
-  disk::Disk& disk_;
+  param::DiskTensors& disk_;
   const std::vector<PassTensor> tensors_;
   const int64_t length_, chunk_;  // elements of the pass, and of a chunk
   at::Tensor memory_;

@@ -54,6 +54,11 @@ void DiskTensors::begin_checks() {
   disk_->record_mapped(0, mapped_.bytes().first(static_cast<size_t>(used_)));
 }
 
+void DiskTensors::take_written(const at::Tensor& flat) {
+  const auto bytes = static_cast<size_t>(disk::whole_blocks(static_cast<int64_t>(flat.nbytes())));
+  disk_->record_mapped(offset(flat), mapped_.bytes().subspan(static_cast<size_t>(address(flat)), bytes));
+}
+
 bool DiskTensors::has(const at::Tensor& flat) const {
   const auto* const memory = static_cast<const std::byte*>(flat.const_data_ptr());
   return memory >= mapped_.bytes().data() && memory < mapped_.bytes().data() + mapped_.bytes().size();

@@ -49,6 +49,9 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   // reads are compared with. From then on they, and later tensors, are written through disk() alone. Reads all of them.
   // A disk that fails meanwhile is a signal (disk/bus_error.h).
   void begin_checks();
+  // Takes the values of a tensor, which were written through itself, as those that reads are compared with from now on.
+  // REQUIRES: has(flat), from its first byte on; no operation on it is under way.
+  void take_written(const at::Tensor& flat);
   // Returns true if zeros() or empty() has returned the tensor.
   bool has(const at::Tensor& flat) const;
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()

@@ -261,8 +261,6 @@ const std::vector<Combination>& combinations() {
        "tensor ranks that share a key head add parts of its gradient, so reproducible reduction promises the same bits "
        "across data and pipe sizes at one mesh.tensor, not across tensor sizes"},
       {ParameterServers, UserPipeline, Refused, "its ranks update the parameters of their stages"},
-      {ShardedGradients, UserPipeline, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
-      {ShardedParameters, UserPipeline, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
       {NarrowWeights, UserModules, Refused, "a user's optimizer updates the weights themselves, with no masters"},
   };
   return kTable;

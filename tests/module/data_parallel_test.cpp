@@ -133,6 +133,37 @@ TEST(DataParallel, UnusedFrozenAndSharedParameters) {
   }
 }
 
+// One rank's loss does not depend on the parameters of a layer, so replicas compute gradients in other orders.
+TEST(DataParallel, LayersThatOneRankSkips) {
+  const auto make = [](bool skips) {
+    torch::manual_seed(8);
+    const torch::nn::Linear first(6, 6), middle(6, 6), last(6, 6);
+    for (torch::nn::Linear each : {first, middle, last}) each->to(at::kDouble);
+    const at::Tensor weight = middle->weight;
+    const auto call = [weight, skips](const at::Tensor& x) { return skips ? x * 2 : x.matmul(weight); };
+    return LayerList().add("first", first).add("middle", call, {.parameters = {weight}}).add("last", last);
+  };
+  const std::vector<Minibatch> batches = minibatches({6});
+  const auto trained = [&](int zero) {
+    std::vector<LayerList> made = {make(false), make(true), make(true)};
+    Tensors result;
+    run_ranks(3, [&](Communicator& world) {
+      DataParallel parallel(made[static_cast<size_t>(world.rank())], world, {.sync = {.zero = zero}});
+      torch::optim::SGD sgd(parallel.parameters(), 0.1);
+      for (const Minibatch& batch : batches) {
+        const at::Tensor outputs = parallel.forward(share(batch.inputs, world.rank(), 3));
+        parallel.backward(torch::cross_entropy_loss(outputs, share(batch.classes, world.rank(), 3)));
+        parallel.step(sgd);
+      }
+      parallel.with_whole_parameters([&] {
+        if (world.rank() == 1) result = copies(made[1]);
+      });
+    });
+    return result;
+  };
+  for (const int zero : {1, 2, 3}) expect_near(trained(zero), trained(0));
+}
+
 // Per step and rank, in units of P (n - 1) / n: ZeRO sections 7.1 and 7.2.
 TEST(DataParallel, TrafficIsWhatTheFormulasSay) {
   const int factors[] = {2, 2, 2, 3};

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "tests/module/two_pipelines.h"
 
@@ -64,6 +65,9 @@ TEST(FailedSteps, LeaveNothingBehind) {
     for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(got[i].equal(want[i])) << "parameter " << i;
   }
 }
+
+// Sums of sharded gradients may be under way, of other microbatches on each rank.
+TEST(FailedSteps, WithShardedGradientsAreTheLast) { EXPECT_THROW(trained({.zero = 2}, Steps::FailOnce), RunError); }
 
 }  // namespace
 }  // namespace braid::modules::failed_steps_test

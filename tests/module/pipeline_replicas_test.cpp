@@ -1,9 +1,15 @@
-// Data ranks of a pipeline of user modules: buckets, compression, ZeRO stage 1 and local SGD, as DataParallel has them.
+// Data ranks of a pipeline of user modules: buckets, compression, ZeRO, local SGD, and parameters and gradients on
+// disk, as DataParallel has them.
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <barrier>
+#include <optional>
+
+#include "braid/base/text.h"
 #include "tests/module/two_pipelines.h"
+#include "tests/support/scratch_folder.h"
 
 namespace braid::modules::pipeline_replicas_test {
 namespace {
@@ -58,20 +64,33 @@ Outcome serial(const MakeOptimizer& make) {
   return outcome;
 }
 
-Outcome piped(const MakeOptimizer& make, const SyncSpec& sync, const Schedule& schedule) {
+Outcome piped(const MakeOptimizer& make, const SyncSpec& sync, const Schedule& schedule,
+              const ModelMemory& memory = {}) {
   Pair pair = replicas();
-  Outcome outcome;
+  Outcome outcome{{}, std::vector<Tensors>(2)};
   const auto data = batches();
-  on_two_pipelines(pair, sync, schedule, [&](ModulePipeline& pipeline, Communicator&, int replica) {
+  std::barrier meeting(4);  // of all ranks, which have whole parameters at the same time
+  const auto train = [&](ModulePipeline& pipeline, Communicator&, int replica) {
     const auto optimizer = make(pipeline.parameters());
+    std::optional<OptimizerOnDisk> on_disk;
+    if (memory.has_disk()) on_disk.emplace(*optimizer, OptimizerOnDisk::Options{memory.folders});
+    bool is_last = false;
     for (const Batch& batch : data) {
       optimizer->zero_grad();
       const auto loss = pipeline.step({batch.half(replica).x}, {batch.half(replica).y});
+      is_last = loss.has_value();
       if (loss && replica == 0) outcome.losses.push_back(*loss);
-      pipeline.update(*optimizer);
+      on_disk ? pipeline.update(*on_disk) : pipeline.update(*optimizer);
     }
-  });
-  outcome.parameters = {copies(pair[0]), copies(pair[1])};
+    const auto copy = [&] {
+      meeting.arrive_and_wait();
+      if (is_last) outcome.parameters[replica] = copies(pair[replica]);
+      meeting.arrive_and_wait();
+    };
+    const bool gathers = sync.zero == 3 || memory.parameters == Kept::OnDisk;
+    gathers ? pipeline.with_whole_parameters(copy) : copy();
+  };
+  on_two_pipelines(pair, sync, schedule, train, memory);
   return outcome;
 }
 
@@ -94,8 +113,52 @@ TEST(PipelineReplicas, TrainWhatOneRankTrains) {
     expect_near(piped(adam, {}, schedule), expected, 1e-10);
     expect_near(piped(adam, small_buckets(), schedule), expected, 1e-10);
     expect_near(piped(adam, {.overlap = OverlapChoice::Off}, schedule), expected, 1e-10);
-    expect_near(piped(adam, {.zero = 1}, schedule), expected, 1e-10);
-    expect_near(piped(adam, {.zero = 1, .zero_group = 1}, schedule), expected, 1e-10);
+    for (const int zero : {1, 2, 3}) {
+      expect_near(piped(adam, {.zero = zero}, schedule), expected, 1e-10);
+      expect_near(piped(adam, {.zero = zero, .zero_group = 1}, schedule), expected, 1e-10);
+    }
+  }
+}
+
+// Replica 0 has microbatches of one size, and replica 1 of two, so they trace shapes in different numbers.
+TEST(PipelineReplicas, RowsThatDifferUnderZero) {
+  const auto losses = [](int zero) {
+    Pair pair = replicas();
+    std::vector<double> found;
+    on_two_pipelines(pair, {.zero = zero}, one_stage_each(), [&](ModulePipeline& pipeline, Communicator&, int replica) {
+      const auto optimizer = adam(pipeline.parameters());
+      for (const int rows : {6, 6, 9}) {
+        const int64_t own = rows + replica;
+        const at::Tensor x = at::linspace(-1, 1, own * 5, at::kDouble).view({own, 5}), y = x.narrow(1, 0, 3).sin();
+        const auto loss = pipeline.step({x}, {y});
+        if (loss && replica == 1) found.push_back(*loss);
+        pipeline.update(*optimizer);
+      }
+    });
+    return found;
+  };
+  const auto want = losses(0);
+  for (const int zero : {2, 3}) {
+    const auto got = losses(zero);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-10) << zero;
+  }
+}
+
+using ReplicasOnDisk = ScratchFolder;
+
+TEST_F(ReplicasOnDisk, TrainWhatOneRankTrains) {
+  const Outcome expected = serial(adam);
+  for (const Schedule& schedule : {one_stage_each(), two_stages_each()}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      for (const auto& [parameters, gradients] :
+           {std::pair(Kept::OnDisk, Kept::OnDisk), {Kept::OnDisk, Kept::InMemory}, {Kept::InMemory, Kept::OnDisk}}) {
+        SCOPED_TRACE(cat(schedule.name, ", zero ", zero, ", parameters on disk ", parameters == Kept::OnDisk,
+                         ", gradients ", gradients == Kept::OnDisk));
+        const ModelMemory memory{.parameters = parameters, .gradients = gradients, .folders = {folder_}};
+        expect_near(piped(adam, {.zero = zero}, schedule, memory), expected, 1e-10);
+      }
+    }
   }
 }
 

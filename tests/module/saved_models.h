@@ -32,6 +32,7 @@ struct Ranks {
   const char* schedule;
   int pipe = 1, data = 1, zero = 0;
   std::vector<int> balance = {};
+  ModelMemory memory = {};
 };
 inline std::ostream& operator<<(std::ostream& out, const Ranks& ranks) {
   return out << (ranks.schedule ? ranks.schedule : "DataParallel") << " pipe " << ranks.pipe << " data " << ranks.data
@@ -78,22 +79,22 @@ struct Trained {
   torch::optim::Optimizer& optimizer;
   Communicator& world;
   std::function<void(const Batch&)> step;
-  std::function<void()>& update;  // what `step` does to update the parameters
+  OptimizerOnDisk*& disk;  // makes the steps of `optimizer`, if it is not null
 };
 using Body = std::function<void(const Trained&)>;
 using Lists = std::vector<LayerList>;  // by data rank
 
 inline void on_replicas(const Lists& lists, const Ranks& ranks, const MakeOptimizer& make, const Body& body) {
   run_ranks(ranks.data, [&](Communicator& world) {
-    DataParallel model(lists[world.rank()], world, {.sync = {.zero = ranks.zero}});
+    DataParallel model(lists[world.rank()], world, {.sync = {.zero = ranks.zero}, .memory = ranks.memory});
     const auto optimizer = make(model.parameters());
-    std::function<void()> update = [&] { optimizer->step(); };
+    OptimizerOnDisk* disk = nullptr;
     const auto step = [&](const Batch& batch) {
       const auto share = [&](const at::Tensor& rows) { return rows.chunk(ranks.data)[world.rank()]; };
       model.backward(loss_of(model.forward(share(batch.x)), share(batch.y)));
-      model.step(update);
+      disk ? model.step(*disk) : model.step(*optimizer);
     };
-    body({model, *optimizer, world, step, update});
+    body({model, *optimizer, world, step, disk});
   });
 }
 
@@ -108,15 +109,16 @@ inline void on_pipelines(const Lists& lists, const Ranks& ranks, const MakeOptim
                           .balance = ranks.balance,
                           .data = ranks.data > 1 ? &*data : nullptr,
                           .sync = {.zero = ranks.zero},
+                          .memory = ranks.memory,
                           .world = &world});
     const auto optimizer = make(model.parameters());
-    std::function<void()> update = [&] { optimizer->step(); };
+    OptimizerOnDisk* disk = nullptr;
     const auto step = [&](const Batch& batch) {
       optimizer->zero_grad();
       model.step({batch.x.chunk(ranks.data)[replica]}, {batch.y.chunk(ranks.data)[replica]});
-      model.update(update);
+      disk ? model.update(*disk) : model.update(*optimizer);
     };
-    body({model, *optimizer, world, step, update});
+    body({model, *optimizer, world, step, disk});
   });
 }
 

@@ -93,14 +93,15 @@ inline std::vector<Batch> batches() {
 
 // Calls `body` on four ranks, two replicas of a pipeline of two.
 using Body = std::function<void(ModulePipeline&, CountedCollectives& data, int replica)>;
-inline void on_two_pipelines(Pair& pair, const SyncSpec& sync, const Schedule& schedule, const Body& body) {
+inline void on_two_pipelines(Pair& pair, const SyncSpec& sync, const Schedule& schedule, const Body& body,
+                             const ModelMemory& memory = {}) {
   const std::vector<LayerList> layers{pair[0].layers(), pair[1].layers()};
   run_ranks(4, [&](Communicator& world) {
     const int replica = world.rank() / 2;
     const auto pipe = world.split(replica, 0, "pipe"), peers = world.split(2 + world.rank() % 2, 0, "data");
     CountedCollectives data(*peers);
     ModulePipeline pipeline(layers[replica], *pipe,
-                            {.schedule = schedule, .loss = loss_of, .data = &data, .sync = sync});
+                            {.schedule = schedule, .loss = loss_of, .data = &data, .sync = sync, .memory = memory});
     body(pipeline, data, replica);
   });
 }

@@ -1,0 +1,49 @@
+// Adds autograd nodes before and behind a layer.
+#include "braid/module/gathered_layers.h"
+
+#include <c10/core/GradMode.h>
+
+#include <memory>
+
+#include "braid/base/errors.h"
+#include "braid/module/model_part.h"
+#include "braid/module/synced_modules.h"
+
+namespace braid::modules {
+
+Tensors GatheredLayers::run(int layer, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& run) {
+  const WholeLayer whole(parameters_, layer);
+  const Tensors outputs = run(with_call(inputs, layer, &GatheredLayers::release));
+  return with_call(outputs, layer, &GatheredLayers::acquire);
+}
+
+Tensors GatheredLayers::with_call(const Tensors& tensors, int layer, Call call) {
+  if (!c10::GradMode::is_enabled()) return tensors;
+  const std::function<void()> bound = [this, layer, call] { (this->*call)(layer); };
+  return with_call_in_backward(tensors, std::make_shared<const std::function<void()>>(bound));
+}
+
+// With create_graph autograd would go through the graph of the backward after the parameters are released.
+void GatheredLayers::acquire(int layer) {
+  if (c10::GradMode::is_enabled()) {
+    throw ConfigError(
+        {{"backward", "create_graph",
+          "must not be used with sync.zero = 3 or parameters on disk: they are gathered for one backward", ""}});
+  }
+  parameters_.acquire(layer, param::Phase::Backward);
+  ++held_[static_cast<size_t>(layer)];
+}
+
+void GatheredLayers::release(int layer) {
+  if (held_[static_cast<size_t>(layer)] == 0) return;
+  --held_[static_cast<size_t>(layer)];
+  parameters_.release(layer, param::Phase::Backward);
+}
+
+void GatheredLayers::end_backward() {
+  for (size_t layer = 0; layer < held_.size(); ++layer) {
+    while (held_[layer] > 0) release(static_cast<int>(layer));
+  }
+}
+
+}  // namespace braid::modules

@@ -1,0 +1,33 @@
+// Layers whose parameters are whole in memory only while they run, because they are sharded or on disk.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "braid/module/layer_call.h"
+#include "braid/sync/replication.h"
+
+namespace braid::modules {
+
+class GatheredLayers {
+ public:
+  // `parameters` outlives this and has `num_layers` blocks.
+  GatheredLayers(sync::ParameterSync& parameters, int num_layers) : parameters_(parameters), held_(num_layers) {}
+
+  // Returns the outputs of `run`, the forward of `layer`, with its parameters whole. They are whole again in its
+  // backward, if gradients are enabled. A backward with create_graph throws ConfigError.
+  Tensors run(int layer, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& run);
+  // Called after each backward. Releases the layers that had no gradient of an input to compute.
+  void end_backward();
+
+ private:
+  using Call = void (GatheredLayers::*)(int);
+  Tensors with_call(const Tensors& tensors, int layer, Call call);
+  void acquire(int layer);
+  void release(int layer);
+
+  sync::ParameterSync& parameters_;
+  std::vector<int> held_;  // by layer: number of acquires for backward
+};
+
+}  // namespace braid::modules

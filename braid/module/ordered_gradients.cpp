@@ -1,0 +1,44 @@
+#include "braid/module/ordered_gradients.h"
+
+#include <iterator>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid::modules {
+
+OrderedGradients::OrderedGradients(const SyncedModules& synced, const Uses& uses, int micro)
+    : synced_(synced), uses_(uses), micro_(micro) {
+  for (const auto& [place, of_place] : uses) left_[store().unit_of(store().params()[place])].insert(place);
+}
+
+void OrderedGradients::arrived(const param::Parameter& param) {
+  const auto of_unit = left_.find(store().unit_of(param));
+  if (of_unit == left_.end() || !of_unit->second.contains(param.index)) {
+    throw ConfigError(
+        {{param.name, "", "must be a parameter of the layers that use it: a function's are LayerOptions::parameters",
+          ""}});
+  }
+  waiting_[of_unit->first].insert(param.index);
+  while (!left_.empty()) {
+    const auto last = std::prev(left_.end());
+    for (const int place : std::exchange(waiting_[last->first], {})) {
+      synced_.move_to_sink(store().params()[place], uses_.at(place), micro_);
+      last->second.erase(place);
+    }
+    if (!last->second.empty()) return;
+    left_.erase(last);
+  }
+}
+
+void OrderedGradients::end() {
+  const auto all = left_;
+  for (const auto& [unit, places] : all) {
+    for (const int place : places) {
+      if (!waiting_[unit].contains(place) && left_.contains(unit)) arrived(store().params()[place]);
+    }
+  }
+}
+
+}  // namespace braid::modules

@@ -1,0 +1,35 @@
+// The order in which the gradients of a backward move to the sink: unit by unit, from the last one to the first, in
+// whichever order they arrive. Ranks sum units in this order, though one of them may not have used a layer.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "braid/module/synced_modules.h"
+
+namespace braid::modules {
+
+class OrderedGradients {
+ public:
+  // By place of a parameter in the store: numbers of its uses in the layers that the backward runs through.
+  using Uses = std::map<int, std::vector<int>>;
+
+  // `synced`, which has a sink, and `uses` outlive this.
+  OrderedGradients(const SyncedModules& synced, const Uses& uses, int micro);
+
+  // Called when a parameter's .grad has all that this backward adds to it.
+  void arrived(const param::Parameter& param);
+  // Ends the backward. Parameters whose gradients have not arrived get zeros.
+  void end();
+
+ private:
+  param::ParamStore& store() const { return synced_.store(); }
+
+  const SyncedModules& synced_;
+  const Uses& uses_;
+  const int micro_;
+  std::map<int, std::set<int>> left_, waiting_;  // by unit: places that have not moved, and those of them that arrived
+};
+
+}  // namespace braid::modules
