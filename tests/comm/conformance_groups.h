@@ -233,7 +233,7 @@ TYPED_TEST_P(Groups, agreements_are_the_same_on_all_ranks) {
       const int rank = world.rank();
       const std::string own(static_cast<size_t>(rank) * 1000, static_cast<char>('a' + rank));
       EXPECT_EQ(agree(world, "most", int64_t{rank}, ReduceOp::Max), ranks - 1);
-      EXPECT_EQ(agree(world, "sums", std::vector<double>{0.5, -rank}, ReduceOp::Sum),
+      EXPECT_EQ(agree(world, "sums", std::vector<double>{0.5, -1.0 * rank}, ReduceOp::Sum),
                 (std::vector<double>{0.5 * ranks, -ranks * (ranks - 1) / 2.0}));
       EXPECT_EQ(agree(world, "fewest", -1.5 * rank, ReduceOp::Min), -1.5 * (ranks - 1));
       EXPECT_TRUE(agree_any(world, "last", rank == ranks - 1));

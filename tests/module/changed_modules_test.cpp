@@ -1,115 +1,15 @@
-// Changes of users' modules after construction: values loaded, other types, parameters frozen, released
-// or replaced. It is followed, or refused by name.
-#include <gtest/gtest.h>
-#include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/linear.h>
+// Changes of users' modules after a DataParallel was made: values loaded, other types, parameters frozen, released or
+// replaced. It is followed, or refused by name.
 #include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
-#include <torch/serialize.h>
-
-#include <mutex>
-#include <sstream>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/comm/local/run_ranks.h"
-#include "braid/module/data_parallel.h"
-#include "braid/module/module_pipeline.h"
-#include "braid/schedule/generators.h"
+#include "tests/module/changed_models.h"
 
 namespace braid::modules::changed_modules_test {
 namespace {
 
-constexpr int kStepsOfChange = 3;
-
-// One layer is two of the list.
-struct TwiceImpl : torch::nn::Module {
-  explicit TwiceImpl(uint64_t seed) {
-    torch::manual_seed(seed);
-    in = register_module("first", torch::nn::Linear(4, 6));
-    twice = register_module("twice", torch::nn::Linear(6, 6));
-    head = register_module("head", torch::nn::Linear(6, 2));
-    to(at::kDouble);
-  }
-  LayerList layers() {
-    LayerList list;
-    list.add("in", in).add("twice", twice).add("act", torch::nn::Tanh()).add("again", twice).add("head", head);
-    return list;
-  }
-  at::Tensor forward(const at::Tensor& x) { return head(twice(twice(in(x)).tanh())); }
-  torch::nn::Linear in{nullptr}, twice{nullptr}, head{nullptr};
-};
-TORCH_MODULE(Twice);
-
-at::Tensor mean_square_of(const at::Tensor& output, const at::Tensor& target) {
-  return (output - target).square().mean();
-}
-
-struct Pairs {
-  at::Tensor x, y;
-};
-// Ranks that are threads share the generator.
-const Pairs& pairs_of(int step) {
-  static const std::vector<Pairs> all = [] {
-    std::vector<Pairs> made;
-    torch::manual_seed(10);
-    for (int i = 0; i < kStepsOfChange; ++i) {
-      made.push_back({torch::randn({8, 4}, at::kDouble), torch::randn({8, 2}, at::kDouble)});
-    }
-    return made;
-  }();
-  return all[static_cast<size_t>(step)];
-}
-
-std::string checkpoint() {
-  const Twice other(77);
-  std::ostringstream written;
-  torch::save(other, written);
-  return written.str();
-}
-
-// Torch's archives are not for several threads at once.
-void load_into(Twice& net, const std::string& file) {
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  std::istringstream read(file);
-  torch::load(net, read);
-}
-
-// The same, where the tensors it replaces may have no memory.
-void load_into(Twice& net, const std::string& file, DataParallel& parallel) {
-  parallel.with_whole_parameters([&] { load_into(net, file); });
-}
-
-enum class LoadAt { BetweenSteps, BeforeUpdate };
-
-Tensors copies_of(Twice& net) {
-  Tensors all;
-  for (const at::Tensor& each : net->parameters()) all.push_back(each.detach().clone());
-  return all;
-}
-
-// One rank, which loads in the second step.
-Tensors serial_with_load(LoadAt when) {
-  Twice net(1);
-  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
-  for (int step = 0; step < kStepsOfChange; ++step) {
-    if (step == 1 && when == LoadAt::BetweenSteps) load_into(net, checkpoint());
-    optimizer.zero_grad();
-    const auto& [x, y] = pairs_of(step);
-    mean_square_of(net(x), y).backward();
-    if (step == 1 && when == LoadAt::BeforeUpdate) load_into(net, checkpoint());
-    optimizer.step();
-  }
-  return copies_of(net);
-}
-
-void expect_close_to(const Tensors& found, const Tensors& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    EXPECT_LT((found[i] - expected[i]).abs().max().item<double>(), 1e-10) << "parameter " << i;
-  }
-}
+using namespace changed_models;
 
 DataParallel::Options options_of(int zero) { return {.sync = {.zero = zero}}; }
 
@@ -283,100 +183,6 @@ TEST(ChangedModules, WithPlainSumsAFrozenParameterStaysAsItIs) {
     EXPECT_FALSE(trained.equal(net->in->weight));
   });
   expect_close_to(copies_of(nets[0]), copies_of(nets[1]));
-}
-
-// One of two data ranks of a pipeline of one rank. Both see the same rows.
-struct DataRank {
-  ModulePipeline& pipeline;
-  Twice& net;
-  torch::optim::SGD& optimizer;
-
-  void step(int number) {
-    const auto& [x, y] = pairs_of(number);
-    pipeline.step({x}, {y});
-  }
-};
-using DataRankStep = std::function<void(DataRank, int step)>;
-
-std::vector<Twice> on_two_data_ranks(const SyncSpec& sync, const DataRankStep& each) {
-  std::vector<Twice> nets{Twice(1), Twice(2)};
-  for (Twice& net : nets) net->head->bias.requires_grad_(false);
-  run_ranks(2, [&](Communicator& world) {
-    Twice& net = nets[world.rank()];
-    const auto pipe = world.split(world.rank(), 0, "pipe");
-    ModulePipeline pipeline(net->layers(), *pipe,
-                            {.schedule = schedule::gpipe(1, 2), .loss = mean_square_of, .data = &world, .sync = sync});
-    Tensors trained;
-    for (const at::Tensor& parameter : pipeline.parameters()) {
-      if (parameter.requires_grad()) trained.push_back(parameter);
-    }
-    torch::optim::SGD optimizer(trained, 0.1);
-    for (int step = 0; step < kStepsOfChange; ++step) each({pipeline, net, optimizer}, step);
-  });
-  return nets;
-}
-
-TEST(ChangedModules, APipelineTakesInWhatIsLoadedLater) {
-  const std::string file = checkpoint();
-  Twice alone(1);
-  torch::optim::SGD serial(alone->parameters(), 0.1);
-  alone->head->bias.requires_grad_(false);
-  for (int step = 0; step < kStepsOfChange; ++step) {
-    if (step == 1) load_into(alone, file);
-    serial.zero_grad();
-    const auto& [x, y] = pairs_of(step);
-    mean_square_of(alone(x), y).backward();
-    if (step == 2) load_into(alone, file);
-    serial.step();
-  }
-  for (const SyncSpec& sync : {SyncSpec{}, SyncSpec{.zero = 1}, SyncSpec{.replication = ReplicationKind::LocalSgd}}) {
-    auto nets = on_two_data_ranks(sync, [&](DataRank rank, int step) {
-      if (step == 1) load_into(rank.net, file);
-      rank.optimizer.zero_grad();
-      rank.step(step);
-      if (step == 2) load_into(rank.net, file);
-      rank.pipeline.update(rank.optimizer);
-    });
-    for (Twice& net : nets) expect_close_to(copies_of(net), copies_of(alone));
-  }
-}
-
-std::string pipeline_said(const SyncSpec& sync, const std::function<void(Twice&)>& change) {
-  try {
-    on_two_data_ranks(sync, [&](DataRank rank, int step) {
-      if (step == 1) change(rank.net);
-      rank.step(step);
-      rank.pipeline.update(rank.optimizer);
-    });
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
-TEST(ChangedModules, APipelineRefusesWhatItsReplicasCannotFollow) {
-  const auto freeze = [](Twice& net) { net->twice->weight.requires_grad_(false); };
-  const auto release = [](Twice& net) { net->head->bias.requires_grad_(true); };
-  const std::string frozen = pipeline_said({.zero = 1}, freeze), released = pipeline_said({}, release);
-  EXPECT_NE(frozen.find("twice.0 = frozen"), std::string::npos) << frozen;
-  EXPECT_NE(released.find("head.1 = released"), std::string::npos) << released;
-  EXPECT_NE(released.find("retrace()"), std::string::npos) << released;
-  EXPECT_EQ(pipeline_said({}, freeze), "nothing was refused");
-}
-
-// Under sync.zero the optimizer's tensors are not the modules'; clearing either clears the same gradients.
-TEST(ChangedModules, GradientsOfAPipelineAreClearedByModuleOrOptimizer) {
-  const auto trained = [](const std::function<void(DataRank)>& clear) {
-    auto nets = on_two_data_ranks({.zero = 1}, [&](DataRank rank, int step) {
-      clear(rank);
-      rank.step(step);
-      rank.pipeline.update(rank.optimizer);
-    });
-    return copies_of(nets[0]);
-  };
-  const Tensors expected = trained([](DataRank rank) { rank.optimizer.zero_grad(); });
-  expect_close_to(trained([](DataRank rank) { rank.net->zero_grad(); }), expected);
-  expect_close_to(trained([](DataRank rank) { rank.net->zero_grad(false); }), expected);
 }
 
 }  // namespace

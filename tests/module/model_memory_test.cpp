@@ -254,30 +254,55 @@ TEST_F(ModelMemoryTest, RefusesWithEverythingThatIsWrong) {
 }
 
 // Eight layers of 0.4 MB: one that runs and one that is read are in memory.
-TEST_F(ModelMemoryTest, HoldsTwoLayers) {
-  param::install_memory_accounting();
-  torch::manual_seed(3);
-  LayerList layers;
-  for (int layer = 0; layer < 8; ++layer) layers.add(cat("fc", layer), Linear(320, 320));
-  const at::Tensor x = at::randn({4, 320});
-  const int64_t layer_bytes = 4 * 320 * 321;
-  run_ranks(1, [&](Communicator& world) {
-    param::account_memory_to(0);
-    DataParallel model(layers, world, {.memory = on_disk()});
-    torch::optim::AdamW optimizer(model.parameters(), 0.1);
-    OptimizerOnDisk disk(optimizer, {{folder_}, 8192});
-    for (int step = 0; step < 2; ++step) {
-      model.backward(model.forward(x).square().mean());
-      model.step(disk);
-    }
-    param::reset_memory_peak(0);
-    model.backward(model.forward(x).square().mean());
-    model.step(disk);
-    const param::MemoryUse use = param::memory_use(0);
-    const auto peak = [&](param::MemoryCategory category) { return use.peak_bytes[static_cast<size_t>(category)]; };
-    EXPECT_LT(peak(param::MemoryCategory::Parameters), 2.2 * layer_bytes);
-    EXPECT_LT(use.peak_total_bytes, 7 * layer_bytes) << param::peak_text(0);
-  });
+class EightLayers : public ModelMemoryTest {
+ protected:
+  static constexpr int64_t kLayerBytes = 4 * 320 * 321;
+
+  EightLayers() {
+    param::install_memory_accounting();
+    torch::manual_seed(3);
+    for (int layer = 0; layer < 8; ++layer) layers_.add(cat("fc", layer), Linear(320, 320));
+  }
+  // Trains on a rank that may hold `limit` bytes. Returns what it has held in the last step.
+  param::MemoryUse trained(const ModelMemory& memory, int64_t limit) {
+    const at::Tensor x = at::randn({4, 320});
+    param::MemoryUse use;
+    run_ranks(1, [&](Communicator& world) {
+      param::account_memory_to(0);
+      param::limit_memory(0, limit);
+      DataParallel model(layers_, world, {.memory = memory});
+      torch::optim::AdamW optimizer(model.parameters(), 0.1);
+      OptimizerOnDisk disk(optimizer, {{folder_}, 8192});
+      for (int step = 0; step < 3; ++step) {
+        if (step == 2) param::reset_memory_peak(0);
+        model.backward(model.forward(x).square().mean());
+        model.step(disk);
+      }
+      use = param::memory_use(0);
+    });
+    param::limit_memory(0, 0);
+    return use;
+  }
+
+  LayerList layers_;
+};
+
+TEST_F(EightLayers, TwoAreInMemory) {
+  const param::MemoryUse use = trained(on_disk(), 0);
+  EXPECT_LT(use.peak_bytes[static_cast<size_t>(param::MemoryCategory::Parameters)], 2.2 * kLayerBytes);
+  EXPECT_LT(use.peak_total_bytes, 7 * kLayerBytes) << param::peak_text(0);
+}
+
+TEST_F(EightLayers, FitInALimitFromDiskOnly) {
+  const int64_t limit = 8 * kLayerBytes;
+  trained(on_disk(), limit);
+  try {
+    trained({}, limit);
+    ADD_FAILURE() << "parameters and gradients are more than the limit";
+  } catch (const MemoryError& error) {
+    EXPECT_NE(std::string(error.what()).find("parameters"), std::string::npos) << error.what();
+  }
+  param::limit_memory(0, 0);
 }
 
 }  // namespace

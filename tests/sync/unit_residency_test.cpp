@@ -138,7 +138,8 @@ TEST_F(UnitResidency, UnitsStayAsFarAsThereIsSpace) {
         EXPECT_LE(rank.take_most_held(), std::max(units, 2) * kUnit);
       }
       ASSERT_EQ(rank.said().size(), units == 0 ? 0u : 1u);
-      if (units > 1) EXPECT_NE(rank.said()[0].find("of them from disk, not 96.0 KiB"), std::string::npos);
+      if (units <= 1) return;
+      EXPECT_NE(rank.said()[0].find("of them from disk, not 96.0 KiB"), std::string::npos);
     });
   }
 }
