@@ -80,7 +80,7 @@ class DataParallel::State {
   }
   void backward(const at::Tensor& loss, modules::ModelReplica::Backward kind) {
     replica.require_complete();
-    check(loss.defined() && loss.numel() == 1, "backward goes from one number");
+    check(loss.defined() && loss.numel() == 1 && loss.requires_grad(), "backward goes from one number with a graph");
     check(!replica.sends(), "between the last backward() of a step and the next comes step()");
     replica.backward(loss, seed(), kind);
   }
@@ -153,7 +153,8 @@ void DataParallel::step(const std::function<void()>& update) {
 void DataParallel::step(OptimizerOnDisk& optimizer) {
   check(!state_->served(), "servers update: step(lr)");
   state_->finish();
-  optimizer.step_of({state_->store().disk(), std::exchange(state_->gradient_factors, {})});
+  optimizer.step_of({state_->store().disk(), state_->gradient_factors});
+  state_->gradient_factors.clear();
   state_->replica.updated();
 }
 

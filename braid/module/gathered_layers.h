@@ -14,16 +14,22 @@ class GatheredLayers {
   // `parameters` outlives this and has `num_layers` blocks.
   GatheredLayers(sync::ParameterSync& parameters, int num_layers) : parameters_(parameters), held_(num_layers) {}
 
+  // Called in a backward when the layers from `layer` on have no more part in it. May be empty.
+  std::function<void(int layer)> on_backward_before;
+
   // Returns the outputs of `run`, the forward of `layer`, with its parameters whole. They are whole again in its
   // backward, if gradients are enabled. A backward with create_graph throws ConfigError.
   Tensors run(int layer, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& run);
   // Called after each backward. Releases the layers that had no gradient of an input to compute.
   void end_backward();
+  // Called after a backward that failed. Releases all layers.
+  void give_up();
 
  private:
   using Call = void (GatheredLayers::*)(int);
   Tensors with_call(const Tensors& tensors, int layer, Call call);
-  void acquire(int layer);
+  void begin_backward_of(int layer);
+  void end_backward_of(int layer);
   void release(int layer);
 
   sync::ParameterSync& parameters_;

@@ -12,7 +12,9 @@
 // Parameters on disk (ZeRO-Infinity, Rajbhandari et al. 2021, section 5) are in memory while their layer runs, forward
 // or backward, and the next layer's are read meanwhile. A layer's gradients are written when its backward is over.
 // With sync.zero, a rank has its part of them on disk, as sync.zero = 3 or 2 divides them. The bits are those of
-// sync.zero = 3 or 2 in memory; without sync.zero, or with one rank, those of sync.zero = 0.
+// sync.zero = 3 or 2 in memory; without sync.zero, or with one rank, those of sync.zero = 0. Only gradients of a
+// parameter in two stages of a rank are summed in another order. As with several ranks, parameters that the loss does
+// not depend on get gradients of zero.
 //
 // Parameters move layer by layer when the DataParallel or ModulePipeline is made; until then they are in memory, as the
 // modules made them. They are whole in memory in with_whole_parameters(), export_weights() and import_weights() too,

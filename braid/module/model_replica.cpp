@@ -24,7 +24,12 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
   broadcast_values(layers_, world);
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
-  if (synced_->store().shards_parameters()) gathered_.emplace(replication(), layers_.size());
+  if (synced_->store().shards_parameters()) {
+    gathered_.emplace(replication(), layers_.size());
+    gathered_->on_backward_before = [this](int layer) {
+      if (moving_) moving_->end_from(layer);
+    };
+  }
   for (const param::Parameter& param : synced_->store().params()) uses_[param.index] = param.local_uses;
   begin_step();
 }
@@ -65,15 +70,20 @@ void ModelReplica::arrived(const param::Parameter& param) {
 
 void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) {
   synced_->require_followed(layers_);
-  complete_ = false;
   kind_ = kind;
   bind_accumulators();
   seen_.assign(synced_->modules().parameters().size(), false);
   if (synced_->sink()) {
     synced_->sink()->begin_step(1);
-    moving_.emplace(*synced_, uses_, 0);
+    moving_.emplace(*synced_, layers_.size(), uses_, 0);
   }
-  loss.backward(at::full_like(loss, seed));
+  complete_ = false;
+  try {
+    loss.backward(at::full_like(loss, seed));
+  } catch (...) {
+    if (gathered_) gathered_->give_up();
+    throw;
+  }
   if (gathered_) gathered_->end_backward();
   if (!synced_->sink() && kind == Backward::Last) add_what_is_missing();
   if (moving_) {

@@ -244,7 +244,7 @@ void ModulePipeline::update(const std::function<void()>& write) {
 }
 void ModulePipeline::update(OptimizerOnDisk& optimizer) {
   modules::StageReplica& replica = state_->replica();
-  replica.update([&] { optimizer.step_of({replica.disk(), replica.take_gradient_factors()}); });
+  replica.update([&] { optimizer.step_of({replica.disk(), replica.gradient_factors()}); });
 }
 void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
   update([&] { optimizer.step(); });

@@ -84,7 +84,9 @@ class ModulePipeline : public modules::SavableModel {
   // The first call with inputs of new shapes runs an extra forward of a microbatch, to determine the shapes. If
   // values were loaded into the modules of all data ranks (torch::load), data rank 0's are copied to all. Throws
   // ConfigError naming changes to parameters that data ranks cannot follow: a parameter that was released without
-  // retrace(), that has another type, or that was frozen where sync is not all-reduce with sync.zero = 0.
+  // retrace(), that has another type, or that was frozen where sync is not all-reduce with sync.zero = 0. After a step
+  // that threw while gradients were sharded (sync.zero from 2 on) or on disk, step() throws RunError; save() and load()
+  // do not.
   std::optional<double> step(const Tensors& inputs, const Tensors& targets);
 
   // Returns the last step's auxiliary losses (auxiliary_loss.h) of this rank's stages, weighted, averaged over the

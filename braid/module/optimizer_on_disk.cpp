@@ -52,6 +52,7 @@ class OptimizerOnDisk::State {
   void step(const Model& model) {
     if (failed_) throw RunError("an update of the optimizer's states on disk has failed: they are not to be used");
     states_.require_unchanged();
+    require_model(model);
     const c10::AutoGradMode no_grad(false);
     make_pass(model);
     under_way_.clear();
@@ -89,6 +90,19 @@ class OptimizerOnDisk::State {
     std::vector<at::Tensor> states;
   };
   using TensorOf = std::function<at::Tensor(const StatePlace& place)>;
+
+  void require_model(const Model& model) const {
+    const auto is_elsewhere = [&](const StatePlace& place) {
+      const at::Tensor &parameter = place.parameter, &gradient = parameter.grad();
+      const auto is_strange = [&](const at::Tensor& tensor) {
+        return tensor.defined() && param::DiskTensors::any_has(tensor) && !(model.disk && model.disk->has(tensor));
+      };
+      return is_strange(parameter) || is_strange(gradient);
+    };
+    if (std::ranges::none_of(states_.places(), is_elsewhere)) return;
+    throw ConfigError({{"step", "of parameters or gradients on disk",
+                        "must be step(OptimizerOnDisk&) or update(OptimizerOnDisk&) of the model that has them", ""}});
+  }
 
   // Makes the pass over the states and what the model has on disk: first for a step, then if that has changed.
   void make_pass(const Model& model) {

@@ -8,8 +8,12 @@
 
 namespace braid::modules {
 
-OrderedGradients::OrderedGradients(const SyncedModules& synced, const Uses& uses, int micro)
+OrderedGradients::OrderedGradients(const SyncedModules& synced, int num_layers, const Uses& uses, int micro)
     : synced_(synced), uses_(uses), micro_(micro) {
+  first_layer_.resize(store().units().size());
+  for (int layer = num_layers - 1; layer >= 0 && store().shards_parameters(); --layer) {
+    for (const int unit : store().gathered_by_block(layer)) first_layer_[unit] = layer;
+  }
   for (const auto& [place, of_place] : uses) left_[store().unit_of(store().params()[place])].insert(place);
 }
 
@@ -32,11 +36,12 @@ void OrderedGradients::arrived(const param::Parameter& param) {
   }
 }
 
-void OrderedGradients::end() {
+void OrderedGradients::end_from(int layer) {
   const auto all = left_;
   for (const auto& [unit, places] : all) {
+    if (first_layer_[unit] < layer) continue;
     for (const int place : places) {
-      if (!waiting_[unit].contains(place) && left_.contains(unit)) arrived(store().params()[place]);
+      if (!waiting_[unit].contains(place)) arrived(store().params()[place]);
     }
   }
 }

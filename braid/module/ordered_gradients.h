@@ -16,12 +16,14 @@ class OrderedGradients {
   using Uses = std::map<int, std::vector<int>>;
 
   // `synced`, which has a sink, and `uses` outlive this.
-  OrderedGradients(const SyncedModules& synced, const Uses& uses, int micro);
+  OrderedGradients(const SyncedModules& synced, int num_layers, const Uses& uses, int micro);
 
   // Called when a parameter's .grad has all that this backward adds to it.
   void arrived(const param::Parameter& param);
-  // Ends the backward. Parameters whose gradients have not arrived get zeros.
-  void end();
+  // Called when the layers from `layer` on have no more part in the backward. Their parameters whose gradients have not
+  // arrived get zeros, if no layer before uses them.
+  void end_from(int layer);
+  void end() { end_from(0); }  // of all
 
  private:
   param::ParamStore& store() const { return synced_.store(); }
@@ -29,6 +31,7 @@ class OrderedGradients {
   const SyncedModules& synced_;
   const Uses& uses_;
   const int micro_;
+  std::vector<int> first_layer_;                 // by unit, if parameters are gathered; else 0
   std::map<int, std::set<int>> left_, waiting_;  // by unit: places that have not moved, and those of them that arrived
 };
 

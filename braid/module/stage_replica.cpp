@@ -83,6 +83,9 @@ void StageReplica::run_traces(int num_traces, const std::function<void()>& trace
 
 void StageReplica::gather_layers() {
   gathered_.emplace(synced_->replication(), layers_.size());
+  gathered_->on_backward_before = [this](int layer) {
+    if (moving_) moving_->end_from(layer);
+  };
   int first = 0;
   for (auto& [number, stage] : stages_) {
     stage.run_by(*gathered_, first);
@@ -112,11 +115,16 @@ void StageReplica::number_uses() {
 void StageReplica::between_steps() {
   check(!due_, "with sync.zero or local SGD every step() of a pipeline is followed by update()");
   const c10::AutoGradMode no_grad(false);
-  if (std::exchange(unfinished_, false)) land_sums();
+  if (unfinished_ && !has_sink()) land_sums();
   follow_changes();
 }
 
+// After a step that failed, sums of single microbatches may be under way, in another number on each rank.
 void StageReplica::begin_step(const ReplicaStep& step) {
+  if (unfinished_ && has_sink()) {
+    throw RunError(
+        "a step has failed while gradients were sharded or on disk: save or load, and make the pipeline anew");
+  }
   between_steps();
   const c10::AutoGradMode no_grad(false);
   set_aside(step.scaled);
@@ -161,7 +169,7 @@ void StageReplica::set_aside(bool scaled) {
 }
 
 void StageReplica::begin_backward(int stage, int micro) {
-  if (has_sink()) moving_.emplace(*synced_, uses_.at(stage), micro);
+  if (has_sink()) moving_.emplace(*synced_, layers_.size(), uses_.at(stage), micro);
   if (!synced_ || --left_.at(stage) > 0) return;
   for (const auto& [place, uses] : uses_.at(stage)) --open_[place];
 }
@@ -214,16 +222,12 @@ void StageReplica::give_up() {
   set_aside_.clear();
   unfinished_ = synced_.has_value();
   moving_.reset();
-  if (gathered_) gathered_->end_backward();
+  if (gathered_) gathered_->give_up();
 }
 
-// Ends an abandoned step with the same collectives as any other step, on all data ranks. Sharded gradients of single
-// microbatches may be in flight, in another number on each rank.
+// Ends an abandoned step with the same collectives as any other step, on all data ranks.
 void StageReplica::land_sums() {
-  if (has_sink()) {
-    unfinished_ = true;
-    throw RunError("a step has failed while gradients were sharded or on disk: make the pipeline anew");
-  }
+  unfinished_ = false;
   for (const param::Parameter& param : synced_->store().params()) {
     if (!ready_[param.index]) synced_->replication().ready(param);
   }

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "braid/module/frozen_values.h"
@@ -54,7 +53,7 @@ class StageReplica {
   // Returns the disk of parameters and gradients; null: they are in memory.
   param::DiskTensors* disk() const { return synced_ ? synced_->store().disk() : nullptr; }
   // Returns the factors by which the update must multiply the step's gradients, if they are on disk, one after another.
-  std::vector<double> take_gradient_factors() { return std::exchange(gradient_factors_, {}); }
+  const std::vector<double>& gradient_factors() const { return gradient_factors_; }
 
   // Collective over `data`. Runs `trace`, which runs the stages' forward `num_traces` times, or does nothing if that is
   // 0. Data ranks may have different numbers.

@@ -1,6 +1,7 @@
 #include "braid/param/disk_tensors.h"
 
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/set.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,9 @@ disk::Options sized(disk::Options place, int64_t bytes) {
   place.bytes = bytes;
   return place;
 }
+
+// The deleter of tensors on disk, by which they are known. They keep their DiskTensors alive.
+void let_go(void* owner) { delete static_cast<std::shared_ptr<DiskTensors>*>(owner); }
 
 }  // namespace
 
@@ -45,9 +49,12 @@ at::Tensor DiskTensors::empty(int64_t length, at::ScalarType type, MemoryCategor
   places_[used_] = used_;
   categories_[used_] = category;
   used_ += bytes;
-  return at::from_blob(
-      memory, {length}, [self = shared_from_this()](void*) {}, at::TensorOptions(type));
+  at::DataPtr owned(memory, new std::shared_ptr<DiskTensors>(shared_from_this()), &let_go, at::kCPU);
+  const c10::Storage storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes), std::move(owned));
+  return at::empty({0}, at::TensorOptions(type)).set_(storage, 0, {length});
 }
+
+bool DiskTensors::any_has(const at::Tensor& tensor) { return tensor.storage().data_ptr().get_deleter() == &let_go; }
 
 void DiskTensors::begin_checks() {
   if (std::exchange(checks_, true)) return;

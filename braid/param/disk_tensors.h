@@ -54,6 +54,8 @@ class DiskTensors : public std::enable_shared_from_this<DiskTensors> {
   void take_written(const at::Tensor& flat);
   // Returns true if zeros() or empty() has returned the tensor.
   bool has(const at::Tensor& flat) const;
+  // Returns true if the tensor is one of any DiskTensors, or a part of one.
+  static bool any_has(const at::Tensor& tensor);
   // Returns the place of the tensor on disk(). REQUIRES: has(flat). A write through the tensor and one through disk()
   // see each other once the first has ended.
   int64_t offset(const at::Tensor& flat) const;

@@ -26,16 +26,27 @@ double copy_seconds(const PlannedRun& run, size_t devices, const Moved& bytes) {
   return run.rates[devices].stream_seconds(3 * bytes.written + bytes.read, kBeyondCaches);
 }
 
+namespace {
+
+// Returns the microbatches that each stage of a rank runs: under DualPipe, one direction's.
+double microbatches_of_stage(const PlannedRun& run) {
+  return static_cast<double>(run.layout.microbatches) / run.layout.copies_in_pipe;
+}
+
+}  // namespace
+
+// Passes are those of a mean stage of the rank, moves those of all of its stages.
 PassWaits pass_waits(const PlannedRun& run, const RankShare& share, double kept_weights) {
   const StateBytes held = held_bytes(run.spec, run.layout, run.formulas, share.parameters);
   const MemorySpec& tiers = run.spec.memory;
-  const double m = run.layout.microbatches;
-  const double read = 1 - kept_weights * (2 * m - 1) / (2 * m);
+  const double m = microbatches_of_stage(run), of_stage = 1.0 / run.layout.copies_in_pipe;
+  const double read = of_stage * (1 - kept_weights * (2 * m - 1) / (2 * m));
   const double weights = move_seconds(run, tiers.parameters, {.read = read * (held.weights + held.frozen)});
-  const double sums = move_seconds(run, tiers.gradients, {(m - 1) / m * held.gradients, held.gradients});
+  const double sums =
+      move_seconds(run, tiers.gradients, {of_stage * (m - 1) / m * held.gradients, of_stage * held.gradients});
   const double forward = share.passes.forward.total();
   const double backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
-  const Moved out{.written = share.activations.written}, in{.read = share.activations.read};
+  const Moved out{.written = of_stage * share.activations.written}, in{.read = of_stage * share.activations.read};
   return {copy_seconds(run, share.devices, out) +
               std::max(weights + move_seconds(run, tiers.activations, out) - forward, 0.0),
           copy_seconds(run, share.devices, in) +
@@ -85,7 +96,7 @@ StateBytes updated_states(const PlannedRun& run, const RankShare& share) {
 std::vector<DiskMove> disk_moves(const PlannedRun& run, const RankShare& share, double kept_weights) {
   const MemorySpec& tiers = run.spec.memory;
   const StateBytes held = held_bytes(run.spec, run.layout, run.formulas, share.parameters);
-  const double m = run.layout.microbatches, weights = held.weights + held.frozen, left = 1 - kept_weights;
+  const double m = microbatches_of_stage(run), weights = held.weights + held.frozen, left = 1 - kept_weights;
   const Moved& activations = share.activations;
   std::vector<DiskMove> moves;
   if (tiers.parameters == Tier::Disk) {

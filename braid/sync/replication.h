@@ -56,6 +56,8 @@ class ParameterSync {
   // here.
   virtual void acquire(int block, param::Phase phase) {}
   virtual void release(int block, param::Phase phase) {}
+  // Called after a pass that failed. Frees parameters that were gathered ahead of blocks that do not run now.
+  virtual void drop_prefetched() {}
   // Starts the update if servers make it. Returns Servers if the gradients are on their way to servers, which make the
   // update. Returns Rank if nothing was done.
   virtual UpdateBy update(const optim::OptimizerStep& step) { return UpdateBy::Rank; }

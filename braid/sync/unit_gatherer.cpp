@@ -124,6 +124,10 @@ void UnitGatherer::release(int block) {
 
 void UnitGatherer::end_step() {
   run(residency_.end_step(bytes_read_));
+  drop_prefetched();
+}
+
+void UnitGatherer::drop_prefetched() {
   for (size_t unit = 0; unit < units_.size(); ++unit) {
     const State state = units_[unit].state;
     if (state == State::Reading || state == State::Gathering) free(static_cast<int>(unit));

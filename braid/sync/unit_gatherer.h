@@ -28,7 +28,8 @@ class UnitGatherer {
   void prefetch(int block);                 // starts to gather the block, unless UnitResidency decides when
   void acquire(int block);                  // blocks until the block is whole
   void release(int block);                  // called once per acquire(); the last call frees a block that does not stay
-  void end_step();                          // frees all blocks, those that were prefetched but not acquired too
+  void drop_prefetched();                   // frees blocks that were prefetched but not acquired
+  void end_step();                          // frees all blocks
 
   int64_t bytes_sent() const { return bytes_sent_; }
 

@@ -68,6 +68,10 @@ void Zero::release(int block, param::Phase) {
   if (gatherer_) gatherer_->release(block);
 }
 
+void Zero::drop_prefetched() {
+  if (gatherer_) gatherer_->drop_prefetched();
+}
+
 at::Tensor Zero::own_part(const at::Tensor& whole) const {
   const int64_t length = whole.numel() / groups_.shards.size();
   return whole.narrow(0, groups_.shards.rank() * length, length);

@@ -53,6 +53,7 @@ class Zero final : public Replication {
   void begin_step(int64_t step) override;
   void acquire(int block, param::Phase phase) override;
   void release(int block, param::Phase phase) override;
+  void drop_prefetched() override;
   void ready(const param::Parameter& param) override;
   void flush() override;
   void finish() override;

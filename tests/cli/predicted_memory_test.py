@@ -193,7 +193,9 @@ class PredictedMemory(TinyRun):
 
     def test_bytes_moved_on_disk_are_those_that_are_predicted(self):
         never_clipped = "optimizer.clip_norm=1000"  # but the update of the first step waits for the norm
-        for layout in ([*DISK, never_clipped], [*BOTH, "optimizer.clip_norm=0"], [*BOTH, *FIRST_HALF, never_clipped], ACTIVATIONS,
+        dualpipe = ["mesh.pipe=2", 'pipeline.schedule="dualpipe"']
+        for layout in ([*DISK, never_clipped], [*BOTH, *dualpipe, never_clipped], [*ACTIVATIONS, *dualpipe],
+                       [*BOTH, "optimizer.clip_norm=0"], [*BOTH, *FIRST_HALF, never_clipped], ACTIVATIONS,
                        [*DISK, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', 'optimizer.state_dtype="int8"']):
             with self.subTest(layout=layout):
                 done = self.trained(*SHAPE, *layout, "train.log_every=1")

@@ -194,5 +194,31 @@ TEST(CountedLoss, UnderDataParallelASumIsDividedByTheMeanCount) {
   });
 }
 
+// Gradients on disk get the factor that they lack when the update reads them.
+TEST(CountedLoss, WithGradientsOnDisk) {
+  const auto trained = [](Kept gradients) {
+    Tagger model;
+    const Ragged data = ragged();
+    const std::vector<std::string> folders{testing::TempDir()};
+    ModelMemory memory{.gradients = gradients};
+    if (memory.has_disk()) memory.folders = folders;
+    run_ranks(1, [&](Communicator& pipe) {
+      ModulePipeline pipeline(
+          model.layers(), pipe,
+          {.schedule = schedule::gpipe(1, 4), .loss = torch::nn::CrossEntropyLoss(), .memory = memory});
+      torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.5).momentum(0.9));
+      OptimizerOnDisk disk(optimizer, {folders});
+      for (int step = 0; step < 2; ++step) {
+        optimizer.zero_grad();
+        pipeline.step({data.tokens}, {data.labels});
+        pipeline.update(disk);
+      }
+    });
+    return model;
+  };
+  const Tensors want = trained(Kept::InMemory).parameters(), got = trained(Kept::OnDisk).parameters();
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_LT((got[i] - want[i]).abs().max().item<double>(), 1e-12) << i;
+}
+
 }  // namespace
 }  // namespace braid::modules::counted_loss_test

@@ -137,11 +137,16 @@ TEST(DataParallel, UnusedFrozenAndSharedParameters) {
 TEST(DataParallel, LayersThatOneRankSkips) {
   const auto make = [](bool skips) {
     torch::manual_seed(8);
-    const torch::nn::Linear first(6, 6), middle(6, 6), last(6, 6);
-    for (torch::nn::Linear each : {first, middle, last}) each->to(at::kDouble);
-    const at::Tensor weight = middle->weight;
+    const auto linear = [] {
+      torch::nn::Linear made(6, 6);
+      made->to(at::kDouble);
+      return made;
+    };
+    const at::Tensor weight = linear()->weight;
     const auto call = [weight, skips](const at::Tensor& x) { return skips ? x * 2 : x.matmul(weight); };
-    return LayerList().add("first", first).add("middle", call, {.parameters = {weight}}).add("last", last);
+    LayerList layers;
+    layers.add("0", linear()).add("1", linear()).add("2", call, {.parameters = {weight}});
+    return layers.add("3", linear()).add("4", linear()).add("5", linear());
   };
   const std::vector<Minibatch> batches = minibatches({6});
   const auto trained = [&](int zero) {

@@ -117,6 +117,21 @@ TEST(PipelineReplicas, WhatIsSharedOutNeedsUpdate) {
   }
 }
 
+TEST(PipelineReplicas, WhatIsOnDiskNeedsAnOptimizerThere) {
+  Pair pair = replicas();
+  const ModelMemory memory{.gradients = Kept::OnDisk, .folders = {testing::TempDir()}};
+  const auto body = [](ModulePipeline& pipeline, CountedCollectives&, int replica) {
+    const Batch batch = batches()[0].half(replica);
+    torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    pipeline.step({batch.x}, {batch.y});
+    EXPECT_THROW(pipeline.update(optimizer), ConfigError);
+    EXPECT_THROW(pipeline.update([] { FAIL(); }), ConfigError);
+    OptimizerOnDisk disk(optimizer, {{testing::TempDir()}});
+    pipeline.update(disk);
+  };
+  on_two_pipelines(pair, {}, one_stage_each(), body, memory);
+}
+
 // Frozen when the pipeline was made, released after its first step.
 TEST(PipelineReplicas, AParameterReleasedLaterIsTakenInByRetrace) {
   const auto gradients = [](const SyncSpec& sync) {

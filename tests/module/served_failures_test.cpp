@@ -12,6 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/data_parallel.h"
+#include "braid/param/memory_account.h"
 #include "tests/support/failing_communicator.h"
 
 namespace braid::modules::served_failures_test {
@@ -98,10 +99,14 @@ TEST(ServedFailures, ARankThatFailsWhileParametersAreLookedAtEndsTheRun) {
   EXPECT_EQ(outcome(body), kFailure);
 }
 
-// Memory that a server's thread asks for once `armed` is not there.
+// Memory that a server's thread asks for once `armed` is not there. The accounting allocator must be the one before and
+// afterwards, for other tests.
 class ServersWithoutMemory final : public c10::Allocator {
  public:
-  ServersWithoutMemory() : inner_(*c10::GetCPUAllocator()) { c10::SetCPUAllocator(this, 200); }
+  ServersWithoutMemory() : inner_(*c10::GetCPUAllocator()) { install(); }
+
+  void install() { c10::SetCPUAllocator(this, 200); }
+  void uninstall() { c10::SetCPUAllocator(&inner_, 200); }
 
   c10::DataPtr allocate(size_t bytes) override {
     char name[16] = {};
@@ -119,7 +124,9 @@ class ServersWithoutMemory final : public c10::Allocator {
 };
 
 TEST(ServedFailures, WhatAServerThrowsIsWhatTheUserHears) {
-  static auto* const memory = new ServersWithoutMemory;  // never destroyed: it stays LibTorch's
+  param::install_memory_accounting();
+  static auto* const memory = new ServersWithoutMemory;  // never destroyed: blocks may outlive the test
+  memory->install();
   for (const auto consistency : {Consistency::Bsp, Consistency::Ssp, Consistency::Asp}) {
     const auto body = [&](Communicator& world) {
       DataParallel parallel(net(), world, {.sync = served(consistency)});
@@ -130,6 +137,7 @@ TEST(ServedFailures, WhatAServerThrowsIsWhatTheUserHears) {
     EXPECT_EQ(outcome(body), "server 1 is out of paper") << consistency;
     memory->armed = false;
   }
+  memory->uninstall();
 }
 
 }  // namespace

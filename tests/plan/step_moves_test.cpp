@@ -34,5 +34,19 @@ TEST(StepMoves, AreThoseOfAllUpdates) {
   }
 }
 
+// A rank has two stages of DualPipe, each for half of the microbatches. One stage of 1F1B moves as much for all of
+// them.
+TEST(StepMoves, OfMirroredStagesAreOfHalfOfTheMicrobatches) {
+  const Cluster node = cluster_preset("dgx-a100-80gb").value();
+  RunSpec run;
+  run.model = {.layers = 8, .heads = 8, .width = 512, .context = 256, .vocab = 512};
+  run.train = {.batch = 8, .microbatch = 1, .dtype = DType::BFloat16};
+  run.mesh.pipe = 2;
+  run.memory.activations = Tier::Disk;
+  const double once = predict_run(run, node).disk_bytes;
+  run.pipeline.schedule = "dualpipe";
+  EXPECT_NEAR(predict_run(run, node).disk_bytes / once, 1, 0.02);
+}
+
 }  // namespace
 }  // namespace braid::plan::step_moves_test

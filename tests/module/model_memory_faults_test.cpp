@@ -1,0 +1,129 @@
+// Faults of models with parameters and gradients on disk: refusals, disks that change bits, passes that fail.
+#include <torch/optim/adamw.h>
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "tests/module/models_on_disk.h"
+
+namespace braid::modules::model_memory_faults_test {
+namespace {
+
+using namespace models_on_disk;
+
+// What was read ahead for a layer that then did not run is not used after the update.
+TEST_F(OneRank, AForwardThatFailsLeavesNothingBehind) {
+  std::vector<double> losses;
+  for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
+    on(memory, [&](const Trained& rank) {
+      rank.step(0);
+      rank.backward(1);
+      rank.model.clip_grad_norm(0.1);
+      const c10::AutoGradMode no_grad(false);
+      EXPECT_THROW(loss_of(rank.model, at::full({3}, kNumWords + 5)), c10::Error);
+      rank.model.step(rank.disk);
+      losses.push_back(loss_of(rank.model, rank.words[2]).item<double>());
+    });
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
+TEST_F(OneRank, LoadsAfterABackwardThatFailed) {
+  on(on_disk(), [&](const Trained& rank) {
+    rank.step(0);
+    rank.model.save(path("checkpoint"), rank.optimizer);
+    rank.model.export_weights(path("before"));
+    rank.step(1);
+    rank.fails = true;
+    EXPECT_THROW(rank.backward(2), std::runtime_error);
+    EXPECT_THROW(rank.model.step(rank.disk), RunError);
+    rank.model.load(path("checkpoint"), rank.optimizer);
+    rank.model.export_weights(path("after"));
+  });
+  EXPECT_TRUE(content(path("after")) == content(path("before")));
+}
+
+// What comes back from the disk is another value than was written. The program does not compute with it.
+TEST_F(OneRank, FindsFlippedBits) {
+  on(on_disk(), [&](const Trained& rank) {
+    rank.step(0);
+    rank.model.parameters()[1].detach()[3].fill_(7);
+    EXPECT_THROW(loss_of(rank.model, rank.words[1]), RunError);
+  });
+  on(on_disk(), [&](const Trained& rank) {
+    rank.step(0);
+    rank.backward(1);
+    rank.model.clip_grad_norm(1e9);
+    rank.model.parameters()[1].grad()[3].fill_(7);
+    EXPECT_THROW(rank.model.step(rank.disk), RunError);
+    EXPECT_THROW(rank.model.step(rank.disk), RunError);
+  });
+  on(on_disk(), [&](const Trained& rank) {
+    rank.model.parameters()[1].detach()[3].fill_(7);
+    EXPECT_THROW(rank.model.save(path("checkpoint"), rank.optimizer), RunError);
+  });
+}
+
+TEST_F(OneRank, RefusesOptimizersThatDoNotReadTheDisk) {
+  on(on_disk(), [&](const Trained& rank) {
+    rank.backward(0);
+    EXPECT_THROW(rank.disk.step(), ConfigError);
+    EXPECT_THROW(rank.model.step(rank.optimizer), ConfigError);
+    EXPECT_THROW(rank.model.step([] { FAIL(); }), ConfigError);
+    rank.model.step(rank.disk);
+    Tensors reversed = rank.model.parameters();
+    std::ranges::reverse(reversed);
+    torch::optim::AdamW other(reversed, 0.1);
+    OptimizerOnDisk other_disk(other, {{folder_}});
+    rank.backward(1);
+    EXPECT_THROW(rank.model.step(other_disk), ConfigError);
+  });
+}
+
+TEST_F(OneRank, ClipsAfterARefusedStep) {
+  std::vector<double> losses;
+  for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
+    on(memory, [&](const Trained& rank) {
+      rank.backward(0);
+      rank.model.clip_grad_norm(0.01);
+      if (memory.has_disk()) {
+        Tensors reversed = rank.model.parameters();
+        std::ranges::reverse(reversed);
+        torch::optim::AdamW other(reversed, 0.1);
+        OptimizerOnDisk other_disk(other, {{folder_}});
+        EXPECT_THROW(rank.model.step(other_disk), ConfigError);
+      }
+      rank.model.step(rank.disk);
+      losses.push_back(loss_of(rank.model, rank.words[1]).item<double>());
+    });
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
+TEST_F(ModelMemoryTest, RefusesWithEverythingThatIsWrong) {
+  const LayerList layers = Part().layers;
+  const auto refused = [&](const DataParallel::Options& options) -> std::string {
+    try {
+      run_ranks(1, [&](Communicator& world) { DataParallel(layers, world, options); });
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  const auto expect_words = [](const std::string& message, const std::vector<std::string>& all) {
+    for (const std::string& words : all) EXPECT_NE(message.find(words), message.npos) << words << " in " << message;
+  };
+  expect_words(refused({.memory = {.parameters = Kept::OnDisk, .chunk_bytes = 0}}),
+               {"memory.folders", "memory.chunk_bytes"});
+  expect_words(refused({.memory = {.parameters = Kept::OnDisk, .folders = {path("none"), "/dev/shm"}}}),
+               {path("none"), "must exist", "/dev/shm", "tmpfs"});
+  expect_words(refused({.memory = {.folders = {folder_}}}), {"memory.folders", "is not used"});
+  for (const SyncSpec& sync :
+       {SyncSpec{.replication = ReplicationKind::LocalSgd}, SyncSpec{.replication = ReplicationKind::ParameterServer},
+        SyncSpec{.compression = CompressionKind::PowerSgd}}) {
+    expect_words(refused({.sync = sync, .memory = on_disk()}), {"memory.parameters", "memory.gradients"});
+  }
+}
+
+}  // namespace
+}  // namespace braid::modules::model_memory_faults_test
