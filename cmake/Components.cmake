@@ -46,6 +46,15 @@ function(braid_alone_in_unity)
   endforeach()
 endfunction()
 
+# -O2 takes a fifth longer to compile than -O1, and -g1 4 % longer than -g0. A failed expectation names its line without; reports of
+# sanitizers need -g1.
+function(braid_compile_as_test target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(NOT BRAID_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g0>)
+  endif()
+endfunction()
+
 function(braid_component_test name torch shards)
   file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   list(FILTER tests EXCLUDE REGEX "/(planted|fake)_")
@@ -56,7 +65,7 @@ function(braid_component_test name torch shards)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE braid_${name} GTest::gtest_main)
   target_compile_definitions(${name}_test PRIVATE BRAID_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)  # -O2 takes a fifth longer to compile
+  braid_compile_as_test(${name}_test)
   if(torch)
     target_link_libraries(${name}_test PRIVATE braid_passive_waiting)
     braid_use_torch_header(${name}_test)

@@ -7,7 +7,7 @@
 
 #include "braid/device/cuda_tables.h"
 #include "braid/optim/element_update.h"
-#include "braid/optim/grad_norm.h"
+#include "braid/optim/flat_squares.h"
 
 namespace braid::optim {
 

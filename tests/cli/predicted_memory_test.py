@@ -7,7 +7,8 @@ from braid_binary import BINARY
 from tiny_run import TinyRun
 
 SHAPE = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16", "train.microbatch=4",
-         "train.steps=2", "train.save_every=0", "train.eval_every=0", "train.overwrite=true", 'train.reduction="fast"']
+         "train.steps=2", "train.save_every=0", "train.eval_every=0", "train.eval_sequences=4", "train.overwrite=true",
+         'train.reduction="fast"']
 LLAMA = ['model.family="llama"', "model.kv_heads=2", "model.ffn=384"]
 GEMMA2 = ['model.family="gemma2"', "model.kv_heads=2", "model.ffn=384", "model.window=32", "model.attention_cap=50",
           "model.logit_cap=30"]

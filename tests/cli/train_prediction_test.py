@@ -18,7 +18,7 @@ class TrainPrediction(TinyRun):
         self.assertEqual(len(re.findall("^peak ", done.stdout, re.M)), 2, "however often it grows")
 
     def test_what_was_expected_stands_beside_what_was_measured(self):
-        wide = ["model.width=128", "model.context=128", "train.batch=16", "train.log_every=1"]
+        wide = ["model.width=128", "model.context=128", "train.batch=16", "train.log_every=1", "train.eval_sequences=4"]
         for mesh in (["mesh.pipe=2"], ["mesh.data=2", "sync.zero=1"], ["mesh.data=4"]):
             done = self.trained(*wide, *mesh, "train.overwrite=true")
             said = [line for line in self.metrics() if line["kind"] == "prediction"]

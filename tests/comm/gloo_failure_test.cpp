@@ -7,7 +7,7 @@
 #include <random>
 
 #include "braid/base/clock.h"
-#include "tests/comm/conformance_calls.h"
+#include "tests/comm/conformance.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/values.h"
@@ -18,12 +18,10 @@ namespace {
 
 using Body = std::function<void(Communicator&)>;
 
-struct OnGloo {
-  static constexpr int64_t kMore = 8 << 20;
-  static void run(int num_ranks, const Body& body) { run_gloo_ranks(num_ranks, body); }
-};
+const Backend kGloo = {
+    .name = "gloo", .run = [](int num_ranks, const Body& body) { run_gloo_ranks(num_ranks, body); }, .more = 8 << 20};
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Failures, OnGloo);
+INSTANTIATE_TEST_SUITE_P(Gloo, Failures, testing::Values(kGloo), name_of);
 
 CommFailure failure_of(int num_ranks, const Body& body, const GlooRanks& options = {}) {
   return failure_in([&] { run_gloo_ranks(num_ranks, body, options); });

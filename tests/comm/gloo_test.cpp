@@ -4,11 +4,7 @@
 #include <filesystem>
 
 #include "tests/comm/conformance.h"
-#include "tests/comm/conformance_calls.h"
-#include "tests/comm/conformance_channels.h"
-#include "tests/comm/conformance_groups.h"
 #include "tests/comm/gloo_ranks.h"
-#include "tests/comm/random_program.h"
 #include "tests/support/delayed_queue.h"
 #include "tests/support/held_bytes.h"
 
@@ -16,33 +12,24 @@ namespace braid::comm::tests::gloo_test {
 namespace {
 
 struct OnGloo {
-  static constexpr bool kDear = true;
-  static constexpr int kPrograms = 20;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) { run_gloo_ranks(num_ranks, body); }
 };
 
 struct OnGlooWithDelayedQueue {
-  static constexpr bool kDear = true;
-  static constexpr int kPrograms = 10;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     run_gloo_ranks(num_ranks, body, {.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank); }});
   }
 };
 
-using Queues = testing::Types<OnGloo, OnGlooWithDelayedQueue>;
+const Backend kQueues[] = {
+    {.name = "on_host", .run = OnGloo::run, .is_dear = true, .num_programs = 20},
+    {.name = "on_delayed_queue", .run = OnGlooWithDelayedQueue::run, .is_dear = true, .num_programs = 10}};
 
-struct QueueNames {
-  template <class Backend>
-  static std::string GetName(int) {
-    return std::is_same_v<Backend, OnGloo> ? "on_host" : "on_delayed_queue";
-  }
-};
-
-INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Collectives, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Groups, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, NamedCalls, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, Programs, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Gloo, RankChannels, Queues, QueueNames);
+INSTANTIATE_TEST_SUITE_P(Gloo, Collectives, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Gloo, Groups, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Gloo, NamedCalls, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Gloo, Programs, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Gloo, RankChannels, testing::ValuesIn(kQueues), name_of);
 
 at::Tensor filled(int64_t count, int salt, int rank) {
   const at::Tensor tensor = empty<float>(count);

@@ -1,10 +1,6 @@
 // Thread ranks keep every promise of a communicator, with queues that run at once and with queues that lag.
 #include "braid/comm/local/run_ranks.h"
 #include "tests/comm/conformance.h"
-#include "tests/comm/conformance_calls.h"
-#include "tests/comm/conformance_channels.h"
-#include "tests/comm/conformance_groups.h"
-#include "tests/comm/random_program.h"
 #include "tests/support/delayed_queue.h"
 
 namespace braid::comm::tests::local_test {
@@ -22,20 +18,14 @@ struct OnDelayedQueue {
   }
 };
 
-using Queues = testing::Types<OnHost, OnDelayedQueue>;
+const Backend kQueues[] = {{.name = "on_host", .run = OnHost::run},
+                           {.name = "on_delayed_queue", .run = OnDelayedQueue::run}};
 
-struct QueueNames {
-  template <class Backend>
-  static std::string GetName(int) {
-    return std::is_same_v<Backend, OnHost> ? "on_host" : "on_delayed_queue";
-  }
-};
-
-INSTANTIATE_TYPED_TEST_SUITE_P(Local, Collectives, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Local, Groups, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Local, NamedCalls, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Local, Programs, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Local, RankChannels, Queues, QueueNames);
+INSTANTIATE_TEST_SUITE_P(Local, Collectives, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Local, Groups, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Local, NamedCalls, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Local, Programs, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Local, RankChannels, testing::ValuesIn(kQueues), name_of);
 
 }  // namespace
 }  // namespace braid::comm::tests::local_test

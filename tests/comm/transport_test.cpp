@@ -5,19 +5,13 @@
 #include "braid/comm/shm/shm_transport.h"
 #include "braid/comm/tcp/make_tcp_world.h"
 #include "tests/comm/conformance.h"
-#include "tests/comm/conformance_calls.h"
-#include "tests/comm/conformance_channels.h"
-#include "tests/comm/conformance_groups.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/memory_wire.h"
-#include "tests/comm/random_program.h"
 
 namespace braid::comm::tests::transport_test {
 namespace {
 
 struct OverWire {
-  static constexpr int kPrograms = 20;
-  static constexpr int64_t kMore = 8 << 20;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     Medium medium(num_ranks);
     run_wire_ranks(medium, {.size = num_ranks}, body);
@@ -25,8 +19,6 @@ struct OverWire {
 };
 
 struct OverSharedMemory {
-  static constexpr int kPrograms = 20;
-  static constexpr int64_t kMore = 8 << 20;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     shm::SharedWorld world(num_ranks);
     const auto make_world = [&](int rank, Queue& queue) {
@@ -37,9 +29,6 @@ struct OverSharedMemory {
 };
 
 struct OverTcp {
-  static constexpr bool kBuffersSends = true;
-  static constexpr int kPrograms = 20;
-  static constexpr int64_t kMore = 16 << 20;  // more than the buffers of a connection on loopback
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     control::LocalStore store;
     OneFailureState failures;
@@ -50,22 +39,21 @@ struct OverTcp {
   }
 };
 
-using Transports = testing::Types<OverWire, OverSharedMemory, OverTcp>;
+const Backend kTransports[] = {
+    {.name = "wire", .run = OverWire::run, .num_programs = 20, .more = 8 << 20},
+    {.name = "shared_memory", .run = OverSharedMemory::run, .num_programs = 20, .more = 8 << 20},
+    {.name = "tcp",
+     .run = OverTcp::run,
+     .num_programs = 20,
+     .more = 16 << 20,  // more than the buffers of a connection on loopback
+     .buffers_sends = true}};
 
-struct TransportNames {
-  template <class Backend>
-  static std::string GetName(int) {
-    if (std::is_same_v<Backend, OverTcp>) return "tcp";
-    return std::is_same_v<Backend, OverWire> ? "wire" : "shared_memory";
-  }
-};
-
-INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Collectives, Transports, TransportNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Groups, Transports, TransportNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Transport, NamedCalls, Transports, TransportNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Programs, Transports, TransportNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Transport, RankChannels, Transports, TransportNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Transport, Failures, Transports, TransportNames);
+INSTANTIATE_TEST_SUITE_P(Transport, Collectives, testing::ValuesIn(kTransports), name_of);
+INSTANTIATE_TEST_SUITE_P(Transport, Groups, testing::ValuesIn(kTransports), name_of);
+INSTANTIATE_TEST_SUITE_P(Transport, NamedCalls, testing::ValuesIn(kTransports), name_of);
+INSTANTIATE_TEST_SUITE_P(Transport, Programs, testing::ValuesIn(kTransports), name_of);
+INSTANTIATE_TEST_SUITE_P(Transport, RankChannels, testing::ValuesIn(kTransports), name_of);
+INSTANTIATE_TEST_SUITE_P(Transport, Failures, testing::ValuesIn(kTransports), name_of);
 
 }  // namespace
 }  // namespace braid::comm::tests::transport_test

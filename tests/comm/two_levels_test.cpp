@@ -1,7 +1,7 @@
 // Groups that span nodes: the same bits as on one node, and fewer bytes between nodes.
 #include "braid/comm/transport/two_levels.h"
 
-#include "tests/comm/conformance.h"
+#include "tests/comm/collective_checks.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/memory_wire.h"
 

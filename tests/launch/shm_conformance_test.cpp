@@ -1,8 +1,5 @@
 // Process ranks keep every promise of a communicator, with queues that run at once and with queues that lag.
 #include "tests/comm/conformance.h"
-#include "tests/comm/conformance_channels.h"
-#include "tests/comm/conformance_groups.h"
-#include "tests/comm/random_program.h"
 #include "tests/launch/forked.h"
 #include "tests/support/delayed_queue.h"
 
@@ -10,32 +7,24 @@ namespace braid::comm::tests::shm_conformance_test {
 namespace {
 
 struct OnProcesses {
-  static constexpr int kPrograms = 150;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     launch::tests::run_forked(num_ranks, body);
   }
 };
 
 struct OnProcessesWithDelayedQueue {
-  static constexpr int kPrograms = 50;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     launch::tests::run_forked_on_queues(num_ranks, body, [](int rank) { return std::make_unique<DelayedQueue>(rank); });
   }
 };
 
-using Queues = testing::Types<OnProcesses, OnProcessesWithDelayedQueue>;
+const Backend kQueues[] = {{.name = "on_host", .run = OnProcesses::run, .num_programs = 150},
+                           {.name = "on_delayed_queue", .run = OnProcessesWithDelayedQueue::run, .num_programs = 50}};
 
-struct QueueNames {
-  template <class Backend>
-  static std::string GetName(int) {
-    return std::is_same_v<Backend, OnProcesses> ? "on_host" : "on_delayed_queue";
-  }
-};
-
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Collectives, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Groups, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Programs, Queues, QueueNames);
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, RankChannels, Queues, QueueNames);
+INSTANTIATE_TEST_SUITE_P(Shm, Collectives, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Shm, Groups, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Shm, Programs, testing::ValuesIn(kQueues), name_of);
+INSTANTIATE_TEST_SUITE_P(Shm, RankChannels, testing::ValuesIn(kQueues), name_of);
 
 // A test of the tests: what a rank expects in vain reaches the parent.
 TEST(Forked, a_failed_expectation_of_a_rank_is_thrown_with_its_place) {

@@ -8,7 +8,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
-#include "tests/comm/conformance_calls.h"
+#include "tests/comm/conformance.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
@@ -31,10 +31,10 @@ void run_in_time(int num_ranks, const Body& body, double deadline) {
   }
 }
 
-struct OnShm {
-  static constexpr int64_t kMore = 1 << 20;
-  static void run(int num_ranks, const Body& body) { run_in_time(num_ranks, body, kDeadline); }
-};
+const comm::tests::Backend kShm = {
+    .name = "shm",
+    .run = [](int num_ranks, const Body& body) { run_in_time(num_ranks, body, kDeadline); },
+    .more = 1 << 20};
 
 CommFailure failure_of(int num_ranks, const Body& body, double deadline = kDeadline) {
   return comm::tests::failure_in([&] { run_in_time(num_ranks, body, deadline); });
@@ -187,7 +187,7 @@ TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
 
 namespace braid::comm::tests {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Failures, launch::tests::shm_failure_test::OnShm);
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, NamedCalls, launch::tests::shm_failure_test::OnShm);
+INSTANTIATE_TEST_SUITE_P(Shm, Failures, testing::Values(launch::tests::shm_failure_test::kShm), name_of);
+INSTANTIATE_TEST_SUITE_P(Shm, NamedCalls, testing::Values(launch::tests::shm_failure_test::kShm), name_of);
 
 }  // namespace braid::comm::tests

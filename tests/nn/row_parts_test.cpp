@@ -1,11 +1,12 @@
 // Every element has a thread, grids stay within what devices allow, and the product means dy^T x in BLAS's terms.
+#include "braid/nn/kernels/row_parts.h"
+
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "braid/nn/kernels/gemm_call.h"
 #include "braid/nn/kernels/pack.h"
-#include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels::row_parts_test {
 namespace {

@@ -1,7 +1,7 @@
 // The device's sums of squares, run by threads of the host, against plain loops.
 #include <gtest/gtest.h>
 
-#include "braid/optim/grad_norm.h"
+#include "braid/optim/flat_squares.h"
 #include "tests/support/host_team.h"
 
 namespace braid::optim::block_squares_test {

@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kEqual = 0, kDifferent = 1;
-constexpr int kMostSteps = 1000, kMostRanks = 1024;
+constexpr int kMostSteps = 1000, kMostComparedRanks = 1024;
 constexpr double kSecondsPerMinute = 60;
 constexpr const char* kSharedKernels =
     "The reference shares its kernels with the run: a fault that both have is not found.";
@@ -64,7 +64,7 @@ void add_verify_options(CLI::App& app, VerifyRequest& request) {
   auto* const all =
       app.add_option("--all-layouts", request.all_layouts,
                      "verify every mesh and schedule of N ranks that keeps what is trained, cheapest first")
-          ->check(whole_number(1, kMostRanks));
+          ->check(whole_number(1, kMostComparedRanks));
   app.add_option("--minutes", request.minutes, "begin no further layout after this time; the first is always verified")
       ->check(not_negative())
       ->needs(all);

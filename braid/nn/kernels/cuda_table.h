@@ -5,7 +5,7 @@
 
 #include "braid/device/cuda_tables.h"
 #include "braid/nn/kernels/gemm_call.h"
-#include "braid/nn/kernels/parallel_rows.h"
+#include "braid/nn/kernels/row_parts.h"
 #include "braid/nn/kernels/team_activation.h"
 #include "braid/nn/kernels/team_loss.h"
 

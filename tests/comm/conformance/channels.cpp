@@ -1,19 +1,13 @@
-// The guarantees of channels between the ranks of a world: one suite, instantiated for each backend. A backend is a
-// type with `static void run(int num_ranks, const std::function<void(Communicator&)>& body)`.
-#pragma once
-
+// The guarantees of channels between the ranks of a world.
 #include <cstring>
-#include <functional>
 #include <thread>
 
 #include "braid/base/errors.h"
+#include "tests/comm/conformance.h"
 #include "tests/comm/values.h"
 
-namespace braid::comm::tests {
-
-template <class Backend>
-class RankChannels : public testing::Test {};
-TYPED_TEST_SUITE_P(RankChannels);
+namespace braid::comm::tests::channels {
+namespace {
 
 // Message `number` from one endpoint to another: of any size, with tensors of several types and numbers of dimensions.
 struct SampleMessage {
@@ -51,10 +45,10 @@ struct SampleMessage {
 };
 
 // Endpoints 0, 1, ... of the ranks in turn, two of each rank.
-inline std::vector<int> two_each(const Communicator& world) { return {world.rank(), world.size() + world.rank()}; }
+std::vector<int> two_each(const Communicator& world) { return {world.rank(), world.size() + world.rank()}; }
 
-TYPED_TEST_P(RankChannels, messages_of_one_sender_and_tag_arrive_in_order_and_whole) {
-  TypeParam::run(3, [](Communicator& world) {
+TEST_P(RankChannels, messages_of_one_sender_and_tag_arrive_in_order_and_whole) {
+  GetParam().run(3, [](Communicator& world) {
     const int num_endpoints = 2 * world.size(), num_messages = 12;
     const auto channels = world.make_channels(two_each(world), num_endpoints);
     for (int number = 0; number < num_messages; ++number) {
@@ -81,8 +75,8 @@ TYPED_TEST_P(RankChannels, messages_of_one_sender_and_tag_arrive_in_order_and_wh
   });
 }
 
-TYPED_TEST_P(RankChannels, an_end_is_an_event_after_all_messages) {
-  TypeParam::run(2, [](Communicator& world) {
+TEST_P(RankChannels, an_end_is_an_event_after_all_messages) {
+  GetParam().run(2, [](Communicator& world) {
     const auto channels = world.make_channels(two_each(world), 5);  // nobody has the last one
     EXPECT_EQ(channels[0]->recv_any(1, Channel::kNoDeadline).peer, 4);
     EXPECT_EQ(channels[0]->send(4, 1, {}), Delivery::PeerClosed);
@@ -105,8 +99,8 @@ TYPED_TEST_P(RankChannels, an_end_is_an_event_after_all_messages) {
 }
 
 // A server on a thread of its own, while the ranks use collectives too.
-TYPED_TEST_P(RankChannels, a_thread_of_a_rank_answers_all) {
-  TypeParam::run(3, [](Communicator& world) {
+TEST_P(RankChannels, a_thread_of_a_rank_answers_all) {
+  GetParam().run(3, [](Communicator& world) {
     constexpr int kRounds = 20, kServer = 3;
     std::vector<int> numbers{world.rank()};
     if (world.rank() == 0) numbers.push_back(kServer);
@@ -130,8 +124,8 @@ TYPED_TEST_P(RankChannels, a_thread_of_a_rank_answers_all) {
   });
 }
 
-TYPED_TEST_P(RankChannels, a_wait_ends_when_another_rank_fails) {
-  EXPECT_THROW(TypeParam::run(2,
+TEST_P(RankChannels, a_wait_ends_when_another_rank_fails) {
+  EXPECT_THROW(GetParam().run(2,
                               [](Communicator& world) {
                                 const auto channels = world.make_channels({world.rank()}, 2);
                                 if (world.rank() == 1) world.abort("out of paper");
@@ -142,8 +136,8 @@ TYPED_TEST_P(RankChannels, a_wait_ends_when_another_rank_fails) {
 }
 
 // The endpoints of the rank that throws close too, but the world has failed by then.
-TYPED_TEST_P(RankChannels, a_wait_ends_when_another_rank_throws) {
-  EXPECT_THROW(TypeParam::run(2,
+TEST_P(RankChannels, a_wait_ends_when_another_rank_throws) {
+  EXPECT_THROW(GetParam().run(2,
                               [](Communicator& world) {
                                 const auto channels = world.make_channels({world.rank()}, 2);
                                 if (world.rank() == 1) throw RunError("out of paper");
@@ -152,8 +146,5 @@ TYPED_TEST_P(RankChannels, a_wait_ends_when_another_rank_throws) {
                RunError);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(RankChannels, messages_of_one_sender_and_tag_arrive_in_order_and_whole,
-                            an_end_is_an_event_after_all_messages, a_thread_of_a_rank_answers_all,
-                            a_wait_ends_when_another_rank_fails, a_wait_ends_when_another_rank_throws);
-
-}  // namespace braid::comm::tests
+}  // namespace
+}  // namespace braid::comm::tests::channels

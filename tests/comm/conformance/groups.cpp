@@ -1,43 +1,39 @@
-// The guarantees of every backend for messages and for groups made by split. Backends as in conformance.h.
-#pragma once
-
+// The guarantees of every backend for messages and for groups made by split.
 #include "braid/base/errors.h"
 #include "braid/comm/agree.h"
 #include "tests/comm/conformance.h"
+#include "tests/comm/values.h"
 
-namespace braid::comm::tests {
+namespace braid::comm::tests::groups {
+namespace {
 
-template <class Backend>
-class Groups : public testing::Test {};
-TYPED_TEST_SUITE_P(Groups);
-
-inline Work send(Communicator& group, const at::Tensor& tensor, int peer, int tag) {
+Work send(Communicator& group, const at::Tensor& tensor, int peer, int tag) {
   P2p one{P2p::Kind::Send, tensor, peer, tag};
   return group.batch({&one, 1});
 }
 
-inline Work receive(Communicator& group, const at::Tensor& tensor, int peer, int tag) {
+Work receive(Communicator& group, const at::Tensor& tensor, int peer, int tag) {
   P2p one{P2p::Kind::Recv, tensor, peer, tag};
   return group.batch({&one, 1});
 }
 
-inline at::Tensor number(double value) {
+at::Tensor number(double value) {
   at::Tensor tensor = empty<double>(1);
   *tensor.mutable_data_ptr<double>() = value;
   return tensor;
 }
 
-inline double number_in(const at::Tensor& tensor) { return *tensor.const_data_ptr<double>(); }
+double number_in(const at::Tensor& tensor) { return *tensor.const_data_ptr<double>(); }
 
 // The sum over the group of `mine`.
-inline double sum(Communicator& group, double mine) {
+double sum(Communicator& group, double mine) {
   at::Tensor tensor = number(mine);
   group.all_reduce(tensor, ReduceOp::Sum).wait_host();
   return number_in(tensor);
 }
 
-TYPED_TEST_P(Groups, messages_match_by_tag_and_in_order_within_a_tag) {
-  TypeParam::run(2, [](Communicator& group) {
+TEST_P(Groups, messages_match_by_tag_and_in_order_within_a_tag) {
+  GetParam().run(2, [](Communicator& group) {
     std::vector<Work> works;
     if (group.rank() == 0) {
       for (int i = 0; i < 6; ++i) works.push_back(send(group, number(i), 1, i % 2));
@@ -56,8 +52,8 @@ TYPED_TEST_P(Groups, messages_match_by_tag_and_in_order_within_a_tag) {
   });
 }
 
-TYPED_TEST_P(Groups, neighbours_that_both_send_first_do_not_deadlock) {
-  TypeParam::run(2, [](Communicator& group) {
+TEST_P(Groups, neighbours_that_both_send_first_do_not_deadlock) {
+  GetParam().run(2, [](Communicator& group) {
     int peer = 1 - group.rank();
     for (int round = 0; round < 20; ++round) {
       at::Tensor out = number(10 * round + group.rank()), in = number(-1);
@@ -69,8 +65,8 @@ TYPED_TEST_P(Groups, neighbours_that_both_send_first_do_not_deadlock) {
   });
 }
 
-TYPED_TEST_P(Groups, a_rank_sends_to_itself_and_nothing_is_a_message_too) {
-  TypeParam::run(2, [](Communicator& group) {
+TEST_P(Groups, a_rank_sends_to_itself_and_nothing_is_a_message_too) {
+  GetParam().run(2, [](Communicator& group) {
     at::Tensor out = number(7 + group.rank()), in = number(-1);
     Work sent = send(group, out, group.rank(), 5);
     receive(group, in, group.rank(), 5).wait_host();
@@ -83,8 +79,8 @@ TYPED_TEST_P(Groups, a_rank_sends_to_itself_and_nothing_is_a_message_too) {
   });
 }
 
-TYPED_TEST_P(Groups, messages_and_collectives_do_not_order_each_other) {
-  TypeParam::run(2, [](Communicator& group) {
+TEST_P(Groups, messages_and_collectives_do_not_order_each_other) {
+  GetParam().run(2, [](Communicator& group) {
     at::Tensor message = number(group.rank() == 0 ? 3 : -1), total = number(1 + group.rank());
     if (group.rank() == 0) {
       Work sent = send(group, message, 1, 0);
@@ -140,10 +136,10 @@ struct Pipeline {
   }
 };
 
-TYPED_TEST_P(Groups, one_forward_one_backward_crosses_without_deadlock) {
+TEST_P(Groups, one_forward_one_backward_crosses_without_deadlock) {
   for (int stages : {2, 3, 4}) {
     for (int micros : {2, 4, 8}) {
-      TypeParam::run(stages, [=](Communicator& group) {
+      GetParam().run(stages, [=](Communicator& group) {
         Pipeline pipeline{group, micros};
         for (int step = 0; step < 3; ++step) pipeline.step();
       });
@@ -151,8 +147,8 @@ TYPED_TEST_P(Groups, one_forward_one_backward_crosses_without_deadlock) {
   }
 }
 
-TYPED_TEST_P(Groups, split_orders_by_key_then_by_rank) {
-  TypeParam::run(6, [](Communicator& world) {
+TEST_P(Groups, split_orders_by_key_then_by_rank) {
+  GetParam().run(6, [](Communicator& world) {
     int colour = world.rank() % 2 == 0 ? -7 : 9;
     auto reversed = world.split(colour, -world.rank(), cat("half ", colour));
     EXPECT_EQ(reversed->size(), 3);
@@ -167,8 +163,8 @@ TYPED_TEST_P(Groups, split_orders_by_key_then_by_rank) {
   });
 }
 
-TYPED_TEST_P(Groups, groups_nest_and_work_side_by_side) {
-  TypeParam::run(8, [](Communicator& world) {
+TEST_P(Groups, groups_nest_and_work_side_by_side) {
+  GetParam().run(8, [](Communicator& world) {
     int rank = world.rank();
     auto half = world.split(rank / 4, rank, "half");
     auto pair = half->split(half->rank() / 2, rank, "pair");
@@ -188,8 +184,8 @@ TYPED_TEST_P(Groups, groups_nest_and_work_side_by_side) {
   });
 }
 
-TYPED_TEST_P(Groups, a_group_of_one_is_the_identity) {
-  TypeParam::run(3, [](Communicator& world) {
+TEST_P(Groups, a_group_of_one_is_the_identity) {
+  GetParam().run(3, [](Communicator& world) {
     auto alone = world.split(world.rank(), 0, "alone");
     EXPECT_EQ(alone->size(), 1);
     EXPECT_EQ(alone->rank(), 0);
@@ -210,11 +206,11 @@ TYPED_TEST_P(Groups, a_group_of_one_is_the_identity) {
 }
 
 // Whatever has sent a chunk has no room for what comes in its place.
-TYPED_TEST_P(Groups, all_to_all_in_place_is_refused) {
+TEST_P(Groups, all_to_all_in_place_is_refused) {
   for (const int ranks : {1, 2}) {
     for (const int64_t begin : {0, 1}) {
       try {
-        TypeParam::run(ranks, [&](Communicator& world) {
+        GetParam().run(ranks, [&](Communicator& world) {
           const at::Tensor x = empty<float>(2 * ranks + 1);
           const at::Tensor out = x.narrow(0, begin, 2 * ranks), in = x.narrow(0, 0, 2 * ranks);
           world.all_to_all(out, in).wait_host();
@@ -227,9 +223,9 @@ TYPED_TEST_P(Groups, all_to_all_in_place_is_refused) {
   }
 }
 
-TYPED_TEST_P(Groups, agreements_are_the_same_on_all_ranks) {
+TEST_P(Groups, agreements_are_the_same_on_all_ranks) {
   for (const int ranks : {1, 2, 5}) {
-    TypeParam::run(ranks, [ranks](Communicator& world) {
+    GetParam().run(ranks, [ranks](Communicator& world) {
       const int rank = world.rank();
       const std::string own(static_cast<size_t>(rank) * 1000, static_cast<char>('a' + rank));
       EXPECT_EQ(agree(world, "most", int64_t{rank}, ReduceOp::Max), ranks - 1);
@@ -254,7 +250,7 @@ TYPED_TEST_P(Groups, agreements_are_the_same_on_all_ranks) {
 }
 
 // The operations are the same; what they are for is not.
-TYPED_TEST_P(Groups, ranks_that_agree_on_different_things_fail) {
+TEST_P(Groups, ranks_that_agree_on_different_things_fail) {
   using Agreement = std::function<void(Communicator&, std::string_view)>;
   const std::vector<Agreement> all = {
       [](Communicator& world, std::string_view what) { agree(world, what, int64_t{3}, ReduceOp::Max); },
@@ -265,7 +261,7 @@ TYPED_TEST_P(Groups, ranks_that_agree_on_different_things_fail) {
   };
   for (const Agreement& agreement : all) {
     try {
-      TypeParam::run(3, [&](Communicator& world) {
+      GetParam().run(3, [&](Communicator& world) {
         agreement(world, world.rank() == 1 ? "time to stop" : "time to save");
         world.barrier().wait_host();
       });
@@ -278,12 +274,5 @@ TYPED_TEST_P(Groups, ranks_that_agree_on_different_things_fail) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Groups, agreements_are_the_same_on_all_ranks, ranks_that_agree_on_different_things_fail,
-                            all_to_all_in_place_is_refused, messages_match_by_tag_and_in_order_within_a_tag,
-                            neighbours_that_both_send_first_do_not_deadlock,
-                            a_rank_sends_to_itself_and_nothing_is_a_message_too,
-                            messages_and_collectives_do_not_order_each_other,
-                            one_forward_one_backward_crosses_without_deadlock, split_orders_by_key_then_by_rank,
-                            groups_nest_and_work_side_by_side, a_group_of_one_is_the_identity);
-
-}  // namespace braid::comm::tests
+}  // namespace
+}  // namespace braid::comm::tests::groups

@@ -3,14 +3,14 @@
 //
 // Every rank has registers of int64 (exact, wrapping). A step names a group, an operation and two registers; all ranks
 // draw the same steps from the seed. Register lengths divide by every group size.
-#pragma once
-
 #include <array>
 #include <random>
 
 #include "tests/comm/conformance.h"
+#include "tests/comm/values.h"
 
-namespace braid::comm::tests {
+namespace braid::comm::tests::programs {
+namespace {
 
 inline constexpr int kRegisters = 4;
 inline constexpr int64_t kLength = 420;  // divides by 1 to 7
@@ -32,7 +32,7 @@ struct RandomProgram {
   std::vector<Step> steps;
 };
 
-inline RandomProgram random_program(uint64_t seed) {
+RandomProgram random_program(uint64_t seed) {
   std::mt19937_64 draw(seed);
   auto below = [&draw](int limit) { return static_cast<int>(draw() % limit); };
   RandomProgram program{1 + below(7), {}, {}};
@@ -46,7 +46,7 @@ inline RandomProgram random_program(uint64_t seed) {
   return program;
 }
 
-inline Registers initial_registers(int rank) {
+Registers initial_registers(int rank) {
   Registers registers;
   for (int r = 0; r < kRegisters; ++r) {
     for (int64_t i = 0; i < kLength; ++i) registers[r].push_back(value<int64_t>(r, rank, i));
@@ -55,7 +55,7 @@ inline Registers initial_registers(int rank) {
 }
 
 // One step of one group, given its members' registers by rank in the group.
-inline void play(const Step& step, const std::vector<Registers*>& members) {
+void play(const Step& step, const std::vector<Registers*>& members) {
   int n = static_cast<int>(members.size());
   int64_t chunk = kLength / n;
   std::vector<std::vector<int64_t>> in;
@@ -93,7 +93,7 @@ inline void play(const Step& step, const std::vector<Registers*>& members) {
   }
 }
 
-inline std::vector<Registers> play(const RandomProgram& program) {
+std::vector<Registers> play(const RandomProgram& program) {
   std::vector<Registers> all;
   for (int rank = 0; rank < program.ranks; ++rank) all.push_back(initial_registers(rank));
   for (const Step& step : program.steps) {
@@ -164,27 +164,13 @@ class Player {
   std::array<Work, kRegisters> in_flight_;
 };
 
-template <class Backend>
-class Programs : public testing::Test {};
-TYPED_TEST_SUITE_P(Programs);
-
-// Backends whose worlds are dear to start say how many they take.
-template <class Backend>
-constexpr int num_programs() {
-  if constexpr (requires { Backend::kPrograms; }) {
-    return Backend::kPrograms;
-  } else {
-    return 300;
-  }
-}
-
-TYPED_TEST_P(Programs, agree_with_the_serial_model) {
-  int count = kTsan ? 60 : full_run() ? 60 * num_programs<TypeParam>() : num_programs<TypeParam>();
+TEST_P(Programs, agree_with_the_serial_model) {
+  int count = kTsan ? 60 : full_run() ? 60 * GetParam().num_programs : GetParam().num_programs;
   for (int seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     RandomProgram program = random_program(seed);
     std::vector<Registers> expected = play(program);
-    TypeParam::run(program.ranks, [&](Communicator& world) {
+    GetParam().run(program.ranks, [&](Communicator& world) {
       Player player(world, program);
       for (const Step& step : program.steps) player.run(step);
       player.expect_at_end(expected[world.rank()]);
@@ -192,6 +178,5 @@ TYPED_TEST_P(Programs, agree_with_the_serial_model) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Programs, agree_with_the_serial_model);
-
-}  // namespace braid::comm::tests
+}  // namespace
+}  // namespace braid::comm::tests::programs

@@ -1,45 +1,23 @@
 // Errors name the calls at fault, of every backend: a call that a rank leaves out, calls in another order, transfers
-// that differ. Backends as in conformance.h; each world fails, so a backend throws the first failure from run().
-#pragma once
-
+// that differ.
 #include "braid/base/errors.h"
 #include "braid/comm/op_name.h"
 #include "tests/comm/conformance.h"
+#include "tests/comm/failures.h"
 
-namespace braid::comm::tests {
+namespace braid::comm::tests::named_calls {
+namespace {
 
-template <class Backend>
-class NamedCalls : public testing::Test {};
-TYPED_TEST_SUITE_P(NamedCalls);
-
-// Sums a tensor for the op `name`. All tensors are alike, so only the names tell the calls apart.
-inline void sum_for(Communicator& group, std::string_view name) {
-  const CallName calls(name);
-  group.all_reduce(empty<float>(8).zero_(), ReduceOp::Sum).wait_host();
-}
-
-inline Work transfer_for(Communicator& group, std::string_view name, const at::Tensor& tensor) {
+Work transfer_for(Communicator& group, std::string_view name, const at::Tensor& tensor) {
   const CallName calls(name);
   const P2p one{group.rank() == 0 ? P2p::Kind::Send : P2p::Kind::Recv, tensor, 1 - group.rank(), 4};
   return group.batch({&one, 1});
 }
 
-template <class Backend>
-CommFailure named_failure(int num_ranks, const std::function<void(Communicator&)>& body) {
-  try {
-    Backend::run(num_ranks, body);
-  } catch (const CommError& error) {
-    return error.failure();
-  }
-  ADD_FAILURE() << "no CommError";
-  return {};
-}
-
-inline std::string sum_text(std::string_view name) { return cat("all_reduce(Float[8], sum) for ", name); }
+std::string sum_text(std::string_view name) { return cat("all_reduce(Float[8], sum) for ", name); }
 
 // Either rank may notice it.
-inline void expect_both_calls(const CommFailure& failure, std::string_view a, std::string_view b,
-                              std::string_view end) {
+void expect_both_calls(const CommFailure& failure, std::string_view a, std::string_view b, std::string_view end) {
   const auto text = [&](std::string_view mine, std::string_view theirs) {
     const std::string why = failure.why;
     const std::string begin = cat("called ", sum_text(mine), " where rank ");
@@ -48,8 +26,8 @@ inline void expect_both_calls(const CommFailure& failure, std::string_view a, st
   EXPECT_TRUE(text(a, b) || text(b, a)) << failure.why;
 }
 
-TYPED_TEST_P(NamedCalls, a_rank_that_leaves_out_a_call) {
-  const CommFailure failure = named_failure<TypeParam>(3, [](Communicator& world) {
+TEST_P(NamedCalls, a_rank_that_leaves_out_a_call) {
+  const CommFailure failure = failure_on(GetParam(), 3, [](Communicator& world) {
     for (const std::string_view op : {"first", "second", "third", "fourth"}) {
       if (world.rank() != 1 || op != "second") sum_for(world, op);
     }
@@ -61,8 +39,8 @@ TYPED_TEST_P(NamedCalls, a_rank_that_leaves_out_a_call) {
             cat("#1 ", sum_text(failure.why.find("called " + sum_text("second")) == 0 ? "second" : "third")));
 }
 
-TYPED_TEST_P(NamedCalls, two_ranks_in_another_order) {
-  const CommFailure failure = named_failure<TypeParam>(2, [](Communicator& world) {
+TEST_P(NamedCalls, two_ranks_in_another_order) {
+  const CommFailure failure = failure_on(GetParam(), 2, [](Communicator& world) {
     const auto half = world.split(0, world.rank(), "half");
     sum_for(*half, "both");
     sum_for(*half, world.rank() == 0 ? "blocks.0.mlp.up.weight" : "blocks.0.mlp.down.weight");
@@ -71,8 +49,8 @@ TYPED_TEST_P(NamedCalls, two_ranks_in_another_order) {
   expect_both_calls(failure, "blocks.0.mlp.up.weight", "blocks.0.mlp.down.weight", " (call #1 on half)");
 }
 
-TYPED_TEST_P(NamedCalls, a_rank_that_ends_before_the_last_call) {
-  const CommFailure failure = named_failure<TypeParam>(3, [](Communicator& world) {
+TEST_P(NamedCalls, a_rank_that_ends_before_the_last_call) {
+  const CommFailure failure = failure_on(GetParam(), 3, [](Communicator& world) {
     sum_for(world, "first");
     if (world.rank() != 1) sum_for(world, "second");
   });
@@ -82,8 +60,8 @@ TYPED_TEST_P(NamedCalls, a_rank_that_ends_before_the_last_call) {
                              sum_text("first")));
 }
 
-TYPED_TEST_P(NamedCalls, the_last_64_calls_of_the_rank_are_in_the_error) {
-  const CommFailure failure = named_failure<TypeParam>(2, [](Communicator& world) {
+TEST_P(NamedCalls, the_last_64_calls_of_the_rank_are_in_the_error) {
+  const CommFailure failure = failure_on(GetParam(), 2, [](Communicator& world) {
     for (int call = 0; call < 70; ++call) sum_for(world, cat("op ", call));
     sum_for(world, world.rank() == 0 ? "odd" : "even");
   });
@@ -96,8 +74,8 @@ TYPED_TEST_P(NamedCalls, the_last_64_calls_of_the_rank_are_in_the_error) {
   EXPECT_NE(std::string(CommError(failure).what()).find(failure.calls[63]), std::string::npos);
 }
 
-TYPED_TEST_P(NamedCalls, transfers_that_differ) {
-  const CommFailure failure = named_failure<TypeParam>(2, [](Communicator& world) {
+TEST_P(NamedCalls, transfers_that_differ) {
+  const CommFailure failure = failure_on(GetParam(), 2, [](Communicator& world) {
     const bool sends = world.rank() == 0;
     if (sends) world.batch({});
     transfer_for(world, "activations", empty<float>(2).zero_()).wait_host();
@@ -110,8 +88,8 @@ TYPED_TEST_P(NamedCalls, transfers_that_differ) {
                                            : cat(sent, " where rank 1 ", received, " on world"));
 }
 
-TYPED_TEST_P(NamedCalls, names_are_scoped_and_cut) {
-  const CommFailure failure = named_failure<TypeParam>(2, [](Communicator& world) {
+TEST_P(NamedCalls, names_are_scoped_and_cut) {
+  const CommFailure failure = failure_on(GetParam(), 2, [](Communicator& world) {
     const CallName outer("outer");
     {
       const CallName inner(std::string(100, 'x'));
@@ -126,8 +104,5 @@ TYPED_TEST_P(NamedCalls, names_are_scoped_and_cut) {
   EXPECT_EQ(failure.calls.front(), cat("#0 barrier() for ", std::string(OpName::kBytes, 'x')));
 }
 
-REGISTER_TYPED_TEST_SUITE_P(NamedCalls, a_rank_that_leaves_out_a_call, two_ranks_in_another_order,
-                            a_rank_that_ends_before_the_last_call, the_last_64_calls_of_the_rank_are_in_the_error,
-                            transfers_that_differ, names_are_scoped_and_cut);
-
-}  // namespace braid::comm::tests
+}  // namespace
+}  // namespace braid::comm::tests::named_calls
