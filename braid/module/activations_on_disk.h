@@ -42,7 +42,8 @@ class ActivationsOnDisk {
     param::SavedGraph graph_;
     param::SavedGraph::Scope scope_;
   };
-  // Memory of `stays` is not moved: parameters, and what is held elsewhere anyway. Forward and backward throw RunError
+  // Memory of `stays` is not moved: the modules' own parameters (not a DataParallel's parameters(), which may be
+  // shards), and what is held elsewhere anyway. Forward and backward throw RunError
   // if the disk fails.
   Forward forward(const std::vector<at::Tensor>& stays) const { return {space_, stays}; }
 

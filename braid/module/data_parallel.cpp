@@ -32,6 +32,16 @@ OptimizerSpec spec_of(const ServerOptimizer& servers) {
           .clip_norm = 0};
 }
 
+// In parts, because the float64 copies are larger than the gradients.
+double sum_of_squares(const at::Tensor& gradient) {
+  constexpr int64_t kPart = 1 << 16;
+  double sum = 0;
+  for (const at::Tensor& part : gradient.flatten().split(kPart)) {
+    sum += part.to(at::kDouble).square().sum().item<double>();
+  }
+  return sum;
+}
+
 std::vector<Problem> problems(const LayerList& layers, const Communicator& world,
                               const DataParallel::Options& options) {
   const OptimizerSpec servers = spec_of(options.optimizer);
@@ -125,7 +135,7 @@ double DataParallel::clip_grad_norm(double largest) {
   for (const param::OwnedRange& range : store.owned()) {
     const at::Tensor gradient = store.in_memory(range.grad);
     for (const double factor : state_->gradient_factors) gradient.mul_(factor);
-    squares += gradient.to(at::kDouble).square().sum().item<double>();
+    squares += sum_of_squares(gradient);
   }
   Communicator& shards = state_->replica.synced().shards();
   const double norm = std::sqrt(comm::agree(shards, "squares of gradients", squares, ReduceOp::Sum));
@@ -176,6 +186,7 @@ void DataParallel::with_whole_parameters(const std::function<void()>& body) {
 
 modules::ModelPart DataParallel::part() {
   modules::ModelReplica& replica = state_->replica;
+  check(!replica.is_in_step(), "save() and load() come between steps, not after accumulate() or backward()");
   replica.follow();
   return {replica.layers(),     replica.layers(),    &replica.synced(),
           state_->options.sync, replica.num_steps(), state_->world};

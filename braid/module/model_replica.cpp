@@ -27,7 +27,7 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
   if (synced_->store().shards_parameters()) {
     gathered_.emplace(replication(), layers_.size());
     gathered_->on_backward_before = [this](int layer) {
-      if (moving_) moving_->end_from(layer);
+      if (moving_ && num_forwards_ == 1) moving_->end_from(layer);
     };
   }
   for (const param::Parameter& param : synced_->store().params()) uses_[param.index] = param.local_uses;
@@ -41,6 +41,7 @@ void ModelReplica::begin_step() {
   finished_ = false;
   replication().begin_step(num_steps_);
   num_backwards_ = 0;
+  num_forwards_ = 0;
   begin_microbatch();
 }
 
@@ -92,6 +93,7 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
     moving_.reset();
   }
   seen_.clear();
+  if (num_forwards_ == 1) num_forwards_ = 0;
   complete_ = true;
   ++num_backwards_;
   begin_microbatch();
@@ -154,6 +156,7 @@ void ModelReplica::with_whole_parameters(const std::function<void()>& body) {
 }
 
 Tensors ModelReplica::forward(Tensors tensors) {
+  num_forwards_ += c10::GradMode::is_enabled() ? 1 : 0;
   for (int layer = 0; layer < layers_.size(); ++layer) tensors = run(layer, std::move(tensors));
   return tensors;
 }

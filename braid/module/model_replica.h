@@ -48,7 +48,8 @@ class ModelReplica {
   void go_on_after(int64_t steps);
   int64_t num_steps() const { return num_steps_; }
   const LayerList& layers() const { return layers_; }
-  bool sends() const { return kind_ == Backward::Last; }  // the last backward of this step has run
+  bool is_in_step() const { return complete_ && num_backwards_ > 0; }  // has gradients for the next update
+  bool sends() const { return kind_ == Backward::Last; }               // the last backward of this step has run
   const SyncedModules& synced() const { return *synced_; }
   sync::Replication& replication() const { return synced_->replication(); }
 
@@ -75,6 +76,9 @@ class ModelReplica {
   std::vector<bool> seen_;  // by parameter, during a backward: it got a gradient
   int64_t num_steps_;
   int64_t num_backwards_ = 0;  // backwards done in this step
+  // Forwards in this step that the next backward may run through. If it is one, a layer whose backward is over has all
+  // of its gradients.
+  int64_t num_forwards_ = 0;
 };
 
 }  // namespace braid::modules

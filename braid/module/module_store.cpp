@@ -175,6 +175,7 @@ void ModuleStore::move_in() {
     const param::ShardUnit& unit = store_->units()[u];
     const param::OwnedRange& mine = store_->owned()[u];
     store_->allocate_unit(static_cast<int>(u));
+    store_->unit_data(static_cast<int>(u)).zero_();  // between parameters too
     for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) move_in(store_->params()[p]);
     mine.data.copy_(store_->unit_data(static_cast<int>(u)).narrow(0, mine.begin - unit.begin, mine.length()));
     store_->free_unit(static_cast<int>(u));

@@ -144,7 +144,8 @@ class OptimizerOnDisk::State {
     if (is_on_disk(places[0]) && std::ranges::all_of(places, is_in_order)) return first;
     throw ConfigError(
         {{"optimizer", "",
-          cat("must have neighbours of DataParallel::parameters(), in their order, because ", what, " are on disk"),
+          cat("must have all of the model's parameters(), or some that follow each other, in their order, because ",
+              what, " are on disk"),
           ""}});
   }
 

@@ -1,5 +1,6 @@
 // The order in which the gradients of a backward move to the sink: unit by unit, from the last one to the first, in
-// whichever order they arrive. Ranks sum units in this order, though one of them may not have used a layer.
+// whichever order they arrive. Ranks sum units in this order, though one of them may not have used a layer. Where
+// parameters are gathered, the sums of a layer come before the gather of the layer before it (end_from).
 #pragma once
 
 #include <map>

@@ -166,12 +166,7 @@ ShapeBook::Opening ShapeBook::open(const Tensors& inputs, ForwardPurpose purpose
     pages_[word[1]] = trace(inputs, split);
     if (pipe_.rank() == root) numbers_.emplace(kind, word[1]);  // only after trace(), because a layer may throw
   };
-  const bool traces = word[2] != 0;
-  if (run_traces) {
-    run_traces(traces ? split.num_kinds() : 0, trace_all);
-  } else if (traces) {
-    trace_all();
-  }
+  run_traces(word[2] != 0 ? split.num_kinds() : 0, trace_all);
   return {split, &pages_.at(word[1])};
 }
 

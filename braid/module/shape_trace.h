@@ -53,8 +53,8 @@ class ShapeBook {
   // Training has as many microbatches as the schedule. Evaluation has as many, but at most one per row.
   Opening open(const Tensors& inputs, ForwardPurpose purpose);
   void forget() { numbers_.clear(); }
-  // If set, open() calls it on every rank with the number of kinds of microbatches that are traced, often 0, and what
-  // traces them.
+  // Called by open() on every rank with the number of kinds of microbatches to trace, often 0, and what traces them.
+  // REQUIRES: set before open().
   std::function<void(int num_traces, const std::function<void()>& trace)> run_traces;
 
  private:

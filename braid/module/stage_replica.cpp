@@ -113,7 +113,7 @@ void StageReplica::number_uses() {
 }
 
 void StageReplica::between_steps() {
-  check(!due_, "with sync.zero or local SGD every step() of a pipeline is followed by update()");
+  check(!due_, "with sync.zero, local SGD or anything on disk every step() of a pipeline is followed by update()");
   const c10::AutoGradMode no_grad(false);
   if (unfinished_ && !has_sink()) land_sums();
   follow_changes();

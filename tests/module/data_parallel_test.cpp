@@ -169,6 +169,30 @@ TEST(DataParallel, LayersThatOneRankSkips) {
   for (const int zero : {1, 2, 3}) expect_near(trained(zero), trained(0));
 }
 
+// Both forwards add to the gradients of each layer in one backward.
+TEST(DataParallel, TwoForwardsForOneBackward) {
+  const std::vector<Minibatch> batches = minibatches({5});
+  const auto trained = [&](int zero) {
+    std::vector<LayerList> made = {perceptron(), perceptron()};
+    Tensors result;
+    run_ranks(2, [&](Communicator& world) {
+      DataParallel parallel(made[static_cast<size_t>(world.rank())], world, {.sync = {.zero = zero}});
+      torch::optim::SGD sgd(parallel.parameters(), 0.1);
+      for (const Minibatch& batch : batches) {
+        const at::Tensor inputs = share(batch.inputs, world.rank(), 2);
+        const at::Tensor first = parallel.forward(inputs.sin()), second = parallel.forward(inputs);
+        parallel.backward((first * second).square().mean());
+        parallel.step(sgd);
+      }
+      parallel.with_whole_parameters([&] {
+        if (world.rank() == 1) result = copies(made[1]);
+      });
+    });
+    return result;
+  };
+  for (const int zero : {1, 2, 3}) expect_near(trained(zero), trained(0));
+}
+
 // Per step and rank, in units of P (n - 1) / n: ZeRO sections 7.1 and 7.2.
 TEST(DataParallel, TrafficIsWhatTheFormulasSay) {
   const int factors[] = {2, 2, 2, 3};

@@ -28,6 +28,28 @@ TEST_F(OneRank, AForwardThatFailsLeavesNothingBehind) {
   EXPECT_EQ(losses[0], losses[1]);
 }
 
+TEST_F(OneRank, RefusesParametersThatAreFrozenLater) {
+  for (const auto& [parameters, gradients] :
+       {std::pair(Kept::OnDisk, Kept::InMemory), {Kept::InMemory, Kept::OnDisk}}) {
+    on(memory(parameters, gradients), [&](const Trained& rank) {
+      rank.step(0);
+      rank.layers[1].module->parameters()[0].requires_grad_(false);
+      EXPECT_THROW(rank.backward(1), ConfigError);
+    });
+  }
+}
+
+// Gradients that are added up over several backwards would be lost, or be part of another step.
+TEST_F(OneRank, LoadsBetweenStepsOnly) {
+  for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
+    on(memory, [&](const Trained& rank) {
+      rank.model.save(path("checkpoint"), rank.optimizer);
+      rank.model.accumulate(loss_of(rank.model, rank.words[0]));
+      EXPECT_THROW(rank.model.load(path("checkpoint"), rank.optimizer), InternalError);
+    });
+  }
+}
+
 TEST_F(OneRank, LoadsAfterABackwardThatFailed) {
   on(on_disk(), [&](const Trained& rank) {
     rank.step(0);

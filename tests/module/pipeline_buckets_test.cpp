@@ -122,11 +122,15 @@ TEST(PipelineReplicas, WhatIsOnDiskNeedsAnOptimizerThere) {
   const ModelMemory memory{.gradients = Kept::OnDisk, .folders = {testing::TempDir()}};
   const auto body = [](ModulePipeline& pipeline, CountedCollectives&, int replica) {
     const Batch batch = batches()[0].half(replica);
-    torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0).momentum(0.9));
     pipeline.step({batch.x}, {batch.y});
     EXPECT_THROW(pipeline.update(optimizer), ConfigError);
     EXPECT_THROW(pipeline.update([] { FAIL(); }), ConfigError);
     OptimizerOnDisk disk(optimizer, {{testing::TempDir()}});
+    pipeline.update(disk);
+    const at::Tensor before = pipeline.parameters()[0].grad().clone();
+    pipeline.step({batch.x}, {batch.y});
+    EXPECT_TRUE(pipeline.parameters()[0].grad().equal(before)) << "gradients on disk are those of one minibatch";
     pipeline.update(disk);
   };
   on_two_pipelines(pair, {}, one_stage_each(), body, memory);
