@@ -13,17 +13,17 @@
 namespace braid::modules {
 namespace {
 
-using Kept = std::map<std::string, at::Tensor>;
+using Aside = std::map<std::string, at::Tensor>;
 
 // Moves the last tensors of `flow` into `kept`, under `names`.
-void put_aside(const std::vector<std::string>& names, Tensors& flow, Kept& kept) {
+void put_aside(const std::vector<std::string>& names, Tensors& flow, Aside& kept) {
   check(flow.size() >= names.size(), "there is a tensor for every name");
   const size_t first = flow.size() - names.size();
   for (size_t i = 0; i < names.size(); ++i) kept[names[i]] = std::move(flow[first + i]);
   flow.resize(first);
 }
 
-void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept) {
+void bring_back(const std::vector<std::string>& names, Tensors& flow, Aside& kept) {
   for (const auto& name : names) {
     auto tensor = kept.extract(name);
     check(!tensor.empty(), "what is popped was stashed or carried in");
@@ -43,7 +43,7 @@ LayerStage::LayerStage(const LayerList& layers, StagePlan plan, int number, Rank
 Tensors LayerStage::forward(const Tensors& inputs, ForwardPurpose purpose) const {
   const bool watch = purpose == ForwardPurpose::ShapeTrace && ranks_ == RankKind::Thread;
   Tensors flow = inputs;
-  Kept kept;
+  Aside kept;
   put_aside(plan_.carried_in, flow, kept);
   for (int index = plan_.first; index < plan_.last; ++index) {
     const Layer& layer = layers_[index];
