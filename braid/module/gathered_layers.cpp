@@ -43,7 +43,7 @@ void GatheredLayers::begin_backward_of(int layer) {
         {{"backward", "create_graph",
           "must not be used with sync.zero = 3 or parameters on disk: they are gathered for one backward", ""}});
   }
-  if (on_backward_before) on_backward_before(layer + 1);
+  if (on_done_from) on_done_from(layer + 1);
   parameters_.acquire(layer, param::Phase::Backward);
   ++held_[static_cast<size_t>(layer)];
 }
@@ -51,7 +51,7 @@ void GatheredLayers::begin_backward_of(int layer) {
 void GatheredLayers::end_backward_of(int layer) {
   if (held_[static_cast<size_t>(layer)] == 0) return;
   release(layer);
-  if (on_backward_before) on_backward_before(layer);
+  if (on_done_from) on_done_from(layer);
 }
 
 void GatheredLayers::release(int layer) {

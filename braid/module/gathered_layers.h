@@ -14,8 +14,8 @@ class GatheredLayers {
   // `parameters` outlives this and has `num_layers` blocks.
   GatheredLayers(sync::ParameterSync& parameters, int num_layers) : parameters_(parameters), held_(num_layers) {}
 
-  // Called in a backward when the layers from `layer` on have no more part in it. May be empty.
-  std::function<void(int layer)> on_backward_before;
+  // Called during a backward, when the backward of all layers from `layer` on is over, or does not run. May be empty.
+  std::function<void(int layer)> on_done_from;
 
   // Returns the outputs of `run`, the forward of `layer`, with its parameters whole. They are whole again in its
   // backward, if gradients are enabled. A backward with create_graph throws ConfigError.

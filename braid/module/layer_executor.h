@@ -36,7 +36,7 @@ class LayerExecutor final : public pipe::StageExecutor {
                 const ActivationsOnDisk* activations);
 
   void begin_step(ModuleStep step);
-  // Called before and after a microbatch's backward on a stage. May be empty.
+  // Called before and after the backward of a microbatch on a stage. May be empty.
   std::function<void(int stage, int micro)> before_backward;
   std::function<void()> after_backward;
   // Called after the stage's last backward of the step. May be empty.

@@ -26,7 +26,7 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
   if (synced_->store().shards_parameters()) {
     gathered_.emplace(replication(), layers_.size());
-    gathered_->on_backward_before = [this](int layer) {
+    gathered_->on_done_from = [this](int layer) {
       if (moving_ && num_forwards_ == 1) moving_->end_from(layer);
     };
   }

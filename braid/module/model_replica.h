@@ -76,8 +76,8 @@ class ModelReplica {
   std::vector<bool> seen_;  // by parameter, during a backward: it got a gradient
   int64_t num_steps_;
   int64_t num_backwards_ = 0;  // backwards done in this step
-  // Forwards in this step that the next backward may run through. If it is one, a layer whose backward is over has all
-  // of its gradients.
+  // Forwards that the next backward may run through. If it is one, a layer whose backward is over once gets no further
+  // gradients from it.
   int64_t num_forwards_ = 0;
 };
 

@@ -21,8 +21,8 @@ class OrderedGradients {
 
   // Called when a parameter's .grad has all that this backward adds to it.
   void arrived(const param::Parameter& param);
-  // Called when the layers from `layer` on have no more part in the backward. Their parameters whose gradients have not
-  // arrived get zeros, if no layer before uses them.
+  // Called when the backward of all layers from `layer` on is over, or does not run. Their parameters whose gradients
+  // have not arrived get zeros, unless a layer before uses them.
   void end_from(int layer);
   void end() { end_from(0); }  // of all
 

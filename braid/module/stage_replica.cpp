@@ -83,7 +83,7 @@ void StageReplica::run_traces(int num_traces, const std::function<void()>& trace
 
 void StageReplica::gather_layers() {
   gathered_.emplace(synced_->replication(), layers_.size());
-  gathered_->on_backward_before = [this](int layer) {
+  gathered_->on_done_from = [this](int layer) {
     if (moving_) moving_->end_from(layer);
   };
   int first = 0;

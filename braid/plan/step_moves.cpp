@@ -85,6 +85,21 @@ double hidden_offload_seconds(const PlannedRun& run, const RankShare& share) {
   return spec::updates_early(run.spec) ? share.passes.input_grad.total() + share.passes.weight_grad.total() : 0;
 }
 
+namespace {
+
+// Returns the gradients of a rank that other ranks with the same shard add to theirs after the last microbatch.
+double gradients_with_copies(const PlannedRun& run, const RankShare& share) {
+  const bool shards = run.spec.sync.zero > 0;
+  double bytes = 0;
+  for (const CopiedParameters& part : copied_parameters(run.spec, run.layout, run.formulas, share.parameters)) {
+    if (part.copies.size <= (shards ? part.shards : 1)) continue;
+    bytes += sharded(part.bytes, shards ? 3 : 0, part.shards).gradients;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 StateBytes updated_states(const PlannedRun& run, const RankShare& share) {
   StateBytes own;
   for (const CopiedParameters& part : copied_parameters(run.spec, run.layout, run.formulas, share.parameters)) {
@@ -109,7 +124,8 @@ std::vector<DiskMove> disk_moves(const PlannedRun& run, const RankShare& share, 
   if (tiers.gradients == Tier::Disk) {
     moves.push_back({MovedWith::LaterWeightPass, DiskContent::Gradients, {.read = (m - 1) * held.gradients}});
     moves.push_back({MovedWith::WeightPass, DiskContent::Gradients, {.written = m * held.gradients}});
-    moves.push_back({MovedWith::Norm, DiskContent::Gradients, {.read = held.gradients}});
+    const double summed = gradients_with_copies(run, share);
+    moves.push_back({MovedWith::Norm, DiskContent::Gradients, {held.gradients + summed, summed}});
   }
   if (tiers.activations == Tier::Disk) {
     moves.push_back({MovedWith::Forward, DiskContent::Activations, {.written = m * activations.written}});

@@ -47,7 +47,7 @@ enum class MovedWith {
   Backward,         // each full backward or input-gradient pass
   WeightPass,       // each full backward or weight-gradient pass
   LaterWeightPass,  // these, but not the first of a stage
-  Norm,             // the gradient norm
+  Norm,             // sums over ranks with the same gradients, and the gradient norm
   Update,
 };
 

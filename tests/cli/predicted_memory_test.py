@@ -195,7 +195,7 @@ class PredictedMemory(TinyRun):
     def test_bytes_moved_on_disk_are_those_that_are_predicted(self):
         never_clipped = "optimizer.clip_norm=1000"  # but the update of the first step waits for the norm
         dualpipe = ["mesh.pipe=2", 'pipeline.schedule="dualpipe"']
-        for layout in ([*DISK, never_clipped], [*BOTH, *dualpipe, never_clipped], [*ACTIVATIONS, *dualpipe],
+        for layout in ([*DISK, never_clipped], [*BOTH, *dualpipe, never_clipped], [*ACTIVATIONS, *dualpipe], [*BOTH, "mesh.data=2"],
                        [*BOTH, "optimizer.clip_norm=0"], [*BOTH, *FIRST_HALF, never_clipped], ACTIVATIONS,
                        [*DISK, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', 'optimizer.state_dtype="int8"']):
             with self.subTest(layout=layout):
