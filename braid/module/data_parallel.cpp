@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -32,12 +33,14 @@ OptimizerSpec spec_of(const ServerOptimizer& servers) {
           .clip_norm = 0};
 }
 
-// In parts, because the float64 copies are larger than the gradients.
-double sum_of_squares(const at::Tensor& gradient) {
-  constexpr int64_t kPart = 1 << 16;
-  double sum = 0;
-  for (const at::Tensor& part : gradient.flatten().split(kPart)) {
-    sum += part.to(at::kDouble).square().sum().item<double>();
+// Adds the squares of a range to those of the ranges before. Slice by slice, so the sum does not depend on how slices
+// are divided into ranges; in parts, because the float64 copies are larger than the gradients.
+double with_squares_of(const at::Tensor& gradient, double sum) {
+  constexpr int64_t kPart = 64 * param::kSliceAlign;
+  for (const at::Tensor& part : gradient.split(kPart)) {
+    const at::Tensor slices = part.view({-1, param::kSliceAlign}).to(at::kDouble).square().sum(1);
+    const double* const squares = slices.const_data_ptr<double>();
+    sum = std::accumulate(squares, squares + slices.numel(), sum);
   }
   return sum;
 }
@@ -135,7 +138,7 @@ double DataParallel::clip_grad_norm(double largest) {
   for (const param::OwnedRange& range : store.owned()) {
     const at::Tensor gradient = store.in_memory(range.grad);
     for (const double factor : state_->gradient_factors) gradient.mul_(factor);
-    squares += sum_of_squares(gradient);
+    squares = with_squares_of(gradient, squares);
   }
   Communicator& shards = state_->replica.synced().shards();
   const double norm = std::sqrt(comm::agree(shards, "squares of gradients", squares, ReduceOp::Sum));

@@ -110,34 +110,45 @@ TEST_F(OneRank, TakesOverValuesThatAreLoadedIntoModules) {
   EXPECT_TRUE(files[0] == files[1]);
 }
 
-// Only its loss needs the layer's parameters in backward, as its output is the input.
-TEST_F(OneRank, AuxiliaryLossesOfLayersWithoutAGradientOfTheirOutput) {
-  std::vector<double> losses;
-  for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
+// The backward of layer 3 is that of its auxiliary loss alone. Returns the losses of rank 0.
+std::vector<double> losses_of_gate(int ranks, const SyncSpec& sync, const ModelMemory& memory) {
+  std::vector<LayerList> made;
+  for (int rank = 0; rank < ranks; ++rank) {
     torch::manual_seed(5);
-    const Linear gate(kWidth, 3);
-    const auto route = [weight = gate->weight](const at::Tensor& x) {
-      contribute_auxiliary_loss(x.matmul(weight.t()).tanh().square().mean(), 0.5);
-      return x;
-    };
     LayerList layers;
-    layers.add("gate", route, {.parameters = {gate->weight}}).add("first", Linear(kWidth, kWidth));
-    layers.add("second", Linear(kWidth, kWidth)).add("third", Linear(kWidth, 1));
-    const at::Tensor x = at::randn({5, kWidth});
-    run_ranks(1, [&](Communicator& world) {
-      DataParallel model(layers, world, {.memory = memory});
-      torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
-      OptimizerOnDisk disk(optimizer, {{folder_}, 8192});
-      for (int step = 0; step < 3; ++step) {
-        const AuxiliaryLossScope scope;
-        const at::Tensor loss = model.forward(x).square().mean() + scope.total();
-        losses.push_back(loss.item<double>());
-        model.backward(loss);
-        model.step(disk);
-      }
-    });
+    for (int number = 0; number < 6; ++number) {
+      const at::Tensor weight = Linear(kWidth, kWidth)->weight;
+      const auto run = [weight, number](const at::Tensor& x) {
+        if (number != 3) return x.matmul(weight).tanh();
+        contribute_auxiliary_loss(weight.square().sum(), 0.3);
+        return x.matmul(weight).detach();
+      };
+      layers.add(cat(number), run, {.parameters = {weight}});
+    }
+    made.push_back(layers);
   }
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(losses[i], losses[i + 3]) << i;
+  const at::Tensor x = at::randn({5, kWidth});
+  std::vector<double> losses;
+  run_ranks(ranks, [&](Communicator& world) {
+    DataParallel model(made[static_cast<size_t>(world.rank())], world, {.sync = sync, .memory = memory});
+    torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    std::optional<OptimizerOnDisk> disk;
+    if (memory.has_disk()) disk.emplace(optimizer, OptimizerOnDisk::Options{memory.folders});
+    for (int step = 0; step < 3; ++step) {
+      const AuxiliaryLossScope scope;
+      const at::Tensor loss = model.forward(x).square().mean() + scope.total();
+      if (world.rank() == 0) losses.push_back(loss.item<double>());
+      model.backward(loss);
+      disk ? model.step(*disk) : model.step(optimizer);
+    }
+  });
+  return losses;
+}
+
+TEST_F(OneRank, AuxiliaryLossesOfLayersWithoutAGradientOfTheirOutput) {
+  EXPECT_EQ(losses_of_gate(1, {}, on_disk()), losses_of_gate(1, {}, {}));
+  EXPECT_EQ(losses_of_gate(2, {.zero = 3}, on_disk()), losses_of_gate(2, {}, {}));
+  EXPECT_EQ(losses_of_gate(2, {.zero = 3}, {}), losses_of_gate(2, {}, {}));
 }
 
 // Eight layers of 0.4 MB: one that runs and one that is read are in memory.

@@ -43,8 +43,8 @@ inline LayerList model(const std::shared_ptr<bool>& fails) {
   LayerList layers;
   layers.add("words", look_up, {.parameters = {table}})
       .add("first", Linear(kWidth, kWidth))
-      .add("drop", KeyedDropout(0.2))
       .add("ignore", ignore, {.parameters = {unused->weight, unused->bias}})
+      .add("drop", KeyedDropout(0.2))
       .add("second", Linear(kWidth, kWidth), {.activations = Activations::Recomputed})
       .add("tanh", torch::nn::Tanh())
       .add("logits", logits, {.parameters = {table}});
