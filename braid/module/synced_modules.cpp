@@ -87,7 +87,7 @@ int num_parts(const SyncSpec& sync, const Communicator& world) {
   return sync.zero_group > 0 ? sync.zero_group : world.size();
 }
 
-// What is on disk is sharded, if only in one part.
+// Parameters and gradients on disk are sharded, if only in one part.
 param::Sharded sharded(const SyncedModules::Specs& specs, int parts) {
   using param::Sharded;
   if (specs.memory.parameters == Kept::OnDisk) return Sharded::Parameters;

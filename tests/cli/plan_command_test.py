@@ -1,27 +1,10 @@
 """braid plan as a user calls it: the best layouts, the one that a run names, JSON, what is refused."""
 import json
-import pathlib
 import re
-import tempfile
 import unittest
 
-from braid_binary import braid
+from planned_run import PlannedRun
 
-GPT3 = """
-[model]
-layers = 96
-heads = 96
-width = 12288
-context = 2048
-vocab = 51200
-[train]
-batch = 64
-microbatch = 1
-dtype = "bfloat16"
-[mesh]
-pipe = 8
-tensor = 8
-"""
 CPUS = """
 name = "cpus"
 rates = "measured"
@@ -41,26 +24,7 @@ KEYS = ["mesh", "sequence_parallel", "zero", "zero_group", "schedule", "chunks",
         "memory_gib", "seconds", "step_seconds_range", "goodput", "save", "why"]
 
 
-class PlanCommand(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-        (self.path / "run.toml").write_text(GPT3)
-
-    def plan(self, *words, cluster="dgx-a100-80gb", code=0):
-        done = braid("plan", "run.toml", "--cluster", cluster, *words, cwd=self.path)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout
-
-    def layouts(self, *words, **more):
-        return json.loads(self.plan("--json", *words, **more))["layouts"]
-
-    def refused(self, *words):
-        done = braid("plan", *words, cwd=self.path)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        return done.stderr
-
+class PlanCommand(PlannedRun):
     def test_what_is_searched_is_not_judged_by_the_runs_own_mesh(self):
         layout, = self.layouts("model.layers=4", "--nodes", "2", "--pin", "sync.zero_group=2", "--pin", "mesh.data=4", "--top", "1")
         self.assertEqual((layout["zero_group"], layout["mesh"]["data"]), (2, 4))
@@ -88,38 +52,6 @@ class PlanCommand(unittest.TestCase):
         self.assertEqual(memory["peak"], max(memory["by_rank"]))
         self.assertEqual(len(memory["by_rank"]), 8)
         self.assertLess(layout["bound_step_seconds"], layout["step_seconds"])
-
-    def test_the_predicted_step_is_drawn_with_what_it_moves_on_disk(self):
-        words = ["--nodes", "1", "--fixed", "--svg", "step.svg", "model.layers=4", "model.heads=8", "model.width=1024", "train.batch=8",
-                 "mesh.pipe=1", "mesh.tensor=1"]
-        tiers = [f"memory.{tensors}=disk" for tensors in ("optimizer", "gradients", "parameters", "activations")]
-        layout, = self.layouts(*words, *tiers)
-        drawn = (self.path / "step.svg").read_text()
-        seconds, read, written = re.search(r"predicted, step ([\d.]+) s.*, ([\d.]+) GiB read from disk, ([\d.]+) GiB written", drawn).groups()
-        self.assertAlmostEqual(float(seconds) / layout["step_seconds"], 1, delta=0.01)
-        self.assertAlmostEqual(float(read) + float(written), layout["disk_gib"], delta=0.11)  # two figures of one decimal
-        self.assertEqual(re.findall(r'class="disk"[^>]*>(\w+)<', drawn), ["read", "write"])
-        for content in ("optimizer states", "gradients", "parameters", "activations"):
-            self.assertRegex(drawn, f"<title>(read|write) {content}: ")
-        self.assertIn(f"   disk:    rank 0 reads and writes {layout['disk_gib']:.1f} GiB in a step\n", self.plan(*words, *tiers))
-
-        layout, = self.layouts(*words, "mesh.pipe=2")
-        self.assertNotIn("disk_gib", layout)
-        drawn = (self.path / "step.svg").read_text()
-        self.assertEqual(re.findall(r">(rank \d)<", drawn), ["rank 0", "rank 1"])
-        self.assertIn("send, receive", drawn)
-        self.assertNotIn("disk", re.sub("<style>.*?</style>", "", drawn, flags=re.S))
-
-    def test_a_picture_is_of_one_layout(self):
-        known = ["run.toml", "--cluster", "dgx-a100-80gb", "--nodes", "8"]
-        self.assertEqual(self.refused(*known, "--svg", "step.svg"), "--svg requires --fixed\n")
-        self.assertEqual(self.refused(*known, "--compare", "--svg", "step.svg"), "--svg requires --fixed\n")
-        self.assertEqual(self.refused(*known, "--fixed", "--svg", "./run.toml"),
-                         "--svg = ./run.toml: must not replace a file that the command reads\n")
-        many = ["model.layers=8", "mesh.data=1", "train.batch=65536"]
-        self.assertEqual(self.refused(*known, "--fixed", "--svg", "step.svg", *many),
-                         "--svg = step.svg: draws schedules that are simulated, of at most 400000 passes; the step of this run has more\n")
-        self.assertFalse((self.path / "step.svg").exists())
 
     def test_a_published_row_comes_out_as_the_paper_measured_it(self):
         # Korthikanti et al. 2022, table 5: 175B with selective recompute and sequence parallelism, 13.75 s; dropout was on.

@@ -133,6 +133,27 @@ TEST(DataParallel, UnusedFrozenAndSharedParameters) {
   }
 }
 
+// Trains one model per rank by SGD, each on its share of the rows. Returns the parameters of rank 1.
+using LossOf = at::Tensor (*)(DataParallel& parallel, const Minibatch& rows);
+Tensors trained_by(const std::vector<LayerList>& models, int zero, at::IntArrayRef row_shape, LossOf loss) {
+  const std::vector<Minibatch> batches = minibatches(row_shape);
+  const auto ranks = static_cast<int>(models.size());
+  Tensors result;
+  run_ranks(ranks, [&](Communicator& world) {
+    DataParallel parallel(models[static_cast<size_t>(world.rank())], world, {.sync = {.zero = zero}});
+    torch::optim::SGD sgd(parallel.parameters(), 0.1);
+    for (const Minibatch& batch : batches) {
+      const auto own = [&](const at::Tensor& rows) { return share(rows, world.rank(), ranks); };
+      parallel.backward(loss(parallel, {own(batch.inputs), own(batch.classes)}));
+      parallel.step(sgd);
+    }
+    parallel.with_whole_parameters([&] {
+      if (world.rank() == 1) result = copies(models[1]);
+    });
+  });
+  return result;
+}
+
 // One rank's loss does not depend on the parameters of a layer, so replicas compute gradients in other orders.
 TEST(DataParallel, LayersThatOneRankSkips) {
   const auto make = [](bool skips) {
@@ -148,48 +169,20 @@ TEST(DataParallel, LayersThatOneRankSkips) {
     layers.add("0", linear()).add("1", linear()).add("2", call, {.parameters = {weight}});
     return layers.add("3", linear()).add("4", linear()).add("5", linear());
   };
-  const std::vector<Minibatch> batches = minibatches({6});
-  const auto trained = [&](int zero) {
-    std::vector<LayerList> made = {make(false), make(true), make(true)};
-    Tensors result;
-    run_ranks(3, [&](Communicator& world) {
-      DataParallel parallel(made[static_cast<size_t>(world.rank())], world, {.sync = {.zero = zero}});
-      torch::optim::SGD sgd(parallel.parameters(), 0.1);
-      for (const Minibatch& batch : batches) {
-        const at::Tensor outputs = parallel.forward(share(batch.inputs, world.rank(), 3));
-        parallel.backward(torch::cross_entropy_loss(outputs, share(batch.classes, world.rank(), 3)));
-        parallel.step(sgd);
-      }
-      parallel.with_whole_parameters([&] {
-        if (world.rank() == 1) result = copies(made[1]);
-      });
-    });
-    return result;
+  const auto loss = [](DataParallel& parallel, const Minibatch& rows) {
+    return torch::cross_entropy_loss(parallel.forward(rows.inputs), rows.classes);
   };
+  const auto trained = [&](int zero) { return trained_by({make(false), make(true), make(true)}, zero, {6}, loss); };
   for (const int zero : {1, 2, 3}) expect_near(trained(zero), trained(0));
 }
 
 // Both forwards add to the gradients of each layer in one backward.
 TEST(DataParallel, TwoForwardsForOneBackward) {
-  const std::vector<Minibatch> batches = minibatches({5});
-  const auto trained = [&](int zero) {
-    std::vector<LayerList> made = {perceptron(), perceptron()};
-    Tensors result;
-    run_ranks(2, [&](Communicator& world) {
-      DataParallel parallel(made[static_cast<size_t>(world.rank())], world, {.sync = {.zero = zero}});
-      torch::optim::SGD sgd(parallel.parameters(), 0.1);
-      for (const Minibatch& batch : batches) {
-        const at::Tensor inputs = share(batch.inputs, world.rank(), 2);
-        const at::Tensor first = parallel.forward(inputs.sin()), second = parallel.forward(inputs);
-        parallel.backward((first * second).square().mean());
-        parallel.step(sgd);
-      }
-      parallel.with_whole_parameters([&] {
-        if (world.rank() == 1) result = copies(made[1]);
-      });
-    });
-    return result;
+  const auto loss = [](DataParallel& parallel, const Minibatch& rows) {
+    const at::Tensor first = parallel.forward(rows.inputs.sin()), second = parallel.forward(rows.inputs);
+    return (first * second).square().mean();
   };
+  const auto trained = [&](int zero) { return trained_by({perceptron(), perceptron()}, zero, {5}, loss); };
   for (const int zero : {1, 2, 3}) expect_near(trained(zero), trained(0));
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/module/module_pipeline.h"
+#include "braid/schedule/generators.h"
 #include "tests/module/models_on_disk.h"
 
 namespace braid::modules::model_memory_faults_test {
@@ -11,7 +13,7 @@ namespace {
 
 using namespace models_on_disk;
 
-// What was read ahead for a layer that then did not run is not used after the update.
+// The update does not leave old values of a layer that was read ahead and then did not run.
 TEST_F(OneRank, AForwardThatFailsLeavesNothingBehind) {
   std::vector<double> losses;
   for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
@@ -50,6 +52,22 @@ TEST_F(OneRank, LoadsBetweenStepsOnly) {
   }
 }
 
+TEST_F(OneRank, APipelineSavesAfterAStepThatFailed) {
+  const Part part;
+  const at::Tensor words = at::arange(kNumWords);
+  const auto loss = [](const at::Tensor& x, const at::Tensor& y) { return torch::cross_entropy_loss(x, y); };
+  run_ranks(1, [&](Communicator& pipe) {
+    ModulePipeline model(part.layers, pipe, {.schedule = schedule::gpipe(1, 2), .loss = loss, .memory = on_disk()});
+    torch::optim::AdamW optimizer(model.parameters(), 0.1);
+    *part.fails = true;
+    EXPECT_THROW(model.step({words}, {words}), std::runtime_error);
+    *part.fails = false;
+    EXPECT_THROW(model.step({words}, {words}), RunError);
+    model.save(path("checkpoint"), optimizer);
+    model.load(path("checkpoint"), optimizer);
+  });
+}
+
 TEST_F(OneRank, LoadsAfterABackwardThatFailed) {
   on(on_disk(), [&](const Trained& rank) {
     rank.step(0);
@@ -65,7 +83,7 @@ TEST_F(OneRank, LoadsAfterABackwardThatFailed) {
   EXPECT_TRUE(content(path("after")) == content(path("before")));
 }
 
-// What comes back from the disk is another value than was written. The program does not compute with it.
+// The disk returns another value than was written. The program does not compute with it.
 TEST_F(OneRank, FindsFlippedBits) {
   on(on_disk(), [&](const Trained& rank) {
     rank.step(0);

@@ -51,7 +51,7 @@ inline LayerList model(const std::shared_ptr<bool>& fails) {
   return layers;
 }
 
-// What one rank trains: a model, and words of each pass over it.
+// A rank trains a model, with other words in each pass over it.
 struct Part {
   std::shared_ptr<bool> fails = std::make_shared<bool>(false);
   LayerList layers = model(fails);

@@ -244,9 +244,8 @@ TEST(ModulePipeline, AModuleTiedAcrossStagesOfOneRank) {
   loss_of(reference(reference(x).tanh()), y).backward();
   std::vector<Linear> tied{Linear(3, 3), Linear(3, 3)};
   for (auto& module : tied) {
-    module->to(at::kDouble);
-    module->weight.data().copy_(reference->weight.data());
-    module->bias.data().copy_(reference->bias.data());
+    module->weight.set_data(reference->weight.detach().clone());
+    module->bias.set_data(reference->bias.detach().clone());
   }
   run_ranks(2, [&](Communicator& data) {
     Linear module = tied[data.rank()];

@@ -24,7 +24,7 @@ class SavedStates : public ScratchFolder {
   }
 };
 
-// What is on disk: also parameters and gradients, or not.
+// All: optimizer states, parameters and gradients.
 enum class OnDisk { Nothing, States, All };
 
 class SavedOnDisk : public ScratchFolder, public testing::WithParamInterface<Ranks> {

@@ -1,4 +1,4 @@
-// What a rank moves between its memory and its tiers in a step.
+// The bytes that a rank moves between its memory and its tiers in a step.
 #include "braid/plan/step_moves.h"
 
 #include <gtest/gtest.h>
@@ -11,24 +11,34 @@
 namespace braid::plan::step_moves_test {
 namespace {
 
-// 8 or 2 updates of 8 microbatches move states. Each microbatch moves its activations once.
-TEST(StepMoves, AreThoseOfAllUpdates) {
-  const Cluster node = cluster_preset("dgx-a100-80gb").value();
+const Cluster& node() {
+  static const Cluster made = cluster_preset("dgx-a100-80gb").value();
+  return made;
+}
+
+// 8 microbatches on two pipeline ranks.
+RunSpec two_ranks(int vocab) {
   RunSpec run;
-  run.model = {.layers = 8, .heads = 8, .width = 512, .context = 256, .vocab = 4096};
+  run.model = {.layers = 8, .heads = 8, .width = 512, .context = 256, .vocab = vocab};
   run.train = {.batch = 8, .microbatch = 1, .dtype = DType::BFloat16};
   run.mesh.pipe = 2;
+  return run;
+}
+
+// 8 or 2 updates of 8 microbatches move states. Each microbatch moves its activations once.
+TEST(StepMoves, AreThoseOfAllUpdates) {
+  RunSpec run = two_ranks(4096);
   run.memory.optimizer = Tier::Disk;
   RunSpec moving = run;
   moving.memory.activations = Tier::Disk;
-  const double states = predict_run(run, node).disk_bytes;
-  const Prediction once = predict_run(moving, node);
+  const double states = predict_run(run, node()).disk_bytes;
+  const Prediction once = predict_run(moving, node());
   EXPECT_GT(once.seconds.data, 0);
   for (const auto& [schedule, group, updates] : {std::tuple{"pipedream", 0, 8}, {"pipedream-2bw", 4, 2}}) {
     run.pipeline.schedule = moving.pipeline.schedule = schedule;
     run.pipeline.group = moving.pipeline.group = group;
-    EXPECT_EQ(predict_run(run, node).disk_bytes, updates * states);
-    const Prediction often = predict_run(moving, node);
+    EXPECT_EQ(predict_run(run, node()).disk_bytes, updates * states);
+    const Prediction often = predict_run(moving, node());
     EXPECT_EQ(often.disk_bytes - once.disk_bytes, (updates - 1) * states);
     EXPECT_NEAR(often.seconds.data, once.seconds.data, 1e-9);
   }
@@ -37,15 +47,11 @@ TEST(StepMoves, AreThoseOfAllUpdates) {
 // A rank has two stages of DualPipe, each for half of the microbatches. One stage of 1F1B moves as much for all of
 // them.
 TEST(StepMoves, OfMirroredStagesAreOfHalfOfTheMicrobatches) {
-  const Cluster node = cluster_preset("dgx-a100-80gb").value();
-  RunSpec run;
-  run.model = {.layers = 8, .heads = 8, .width = 512, .context = 256, .vocab = 512};
-  run.train = {.batch = 8, .microbatch = 1, .dtype = DType::BFloat16};
-  run.mesh.pipe = 2;
+  RunSpec run = two_ranks(512);
   run.memory.activations = Tier::Disk;
-  const double once = predict_run(run, node).disk_bytes;
+  const double once = predict_run(run, node()).disk_bytes;
   run.pipeline.schedule = "dualpipe";
-  EXPECT_NEAR(predict_run(run, node).disk_bytes / once, 1, 0.02);
+  EXPECT_NEAR(predict_run(run, node()).disk_bytes / once, 1, 0.02);
 }
 
 }  // namespace
