@@ -137,11 +137,11 @@ TEST(Deadline, names_who_is_missing) {
     }
     while (over[0] == 0) std::this_thread::yield();
   };
-  const CommFailure failure = failure_of(3, body, 0.05);
+  const CommFailure failure = failure_of(3, body, 0.5);
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(
       failure.why,
-      "did not arrive at barrier #1 on world for second within 0.05 s (missing: rank 1, 2); the last call of rank 1 "
+      "did not arrive at barrier #1 on world for second within 0.5 s (missing: rank 1, 2); the last call of rank 1 "
       "there is #0 all_reduce(Float[8], sum) for first");
 }
 

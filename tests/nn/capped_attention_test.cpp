@@ -9,12 +9,16 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "braid/base/text.h"
 #include "braid/nn/attention.h"
+#include "braid/nn/kernels/capped_rows.h"
+#include "braid/nn/kernels/processor.h"
 #include "braid/nn/kernels/tile_product.h"
 
 namespace braid::nn::capped_attention_test {
@@ -118,6 +122,34 @@ TEST(CappedAttention, IsTheEagerOneOverDrawnShapes) {
     expect_as_eager(s, at::kFloat, 1e-5);
     expect_as_eager(s, at::kBFloat16, 1e-2);  // 8 bits of precision
     if (HasFailure()) break;
+  }
+}
+
+// The derivative of the cap is as accurate near its limits, where 1 - tanh(x)^2 would cancel, as at 0.
+template <class M>
+void expect_accurate_gradients(const kernels::CappedScoreKernels<M>& of) {
+  constexpr int64_t kCount = 1000;
+  std::array<M, kCount> x, dp;
+  for (int64_t i = 0; i < kCount; ++i) x[i] = M(i - kCount / 2) / 25;
+  const std::array<M, kCount> scores = x;
+  dp.fill(1);
+  const kernels::RowRange all{0, kCount};
+  const M zero = 0;
+  of.gradient({x.data(), 1, kCount, &all, M(0.5)}, {dp.data(), &zero, &zero});
+  double worst = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double z = static_cast<double>(scores[i]), cosine = std::cosh(z);
+    worst = std::max(worst, std::abs(dp[i] * cosine * cosine / std::exp(0.5 * std::tanh(z)) - 1));
+  }
+  EXPECT_LT(worst, 16 * std::numeric_limits<M>::epsilon());
+}
+
+TEST(CappedAttention, GradientsAreAccurateNearTheCap) {
+  using kernels::Processor;
+  for (const Processor processor : {Processor::Baseline, Processor::Avx512}) {
+    if (!kernels::can_run(processor)) continue;
+    expect_accurate_gradients(kernels::kernels_for<kernels::CappedScoreKernels<float>>(processor));
+    expect_accurate_gradients(kernels::kernels_for<kernels::CappedScoreKernels<double>>(processor));
   }
 }
 

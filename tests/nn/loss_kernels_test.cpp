@@ -1,6 +1,7 @@
 // Kernels of the loss and of weight gradients against float64; the same bits on every processor and number of threads.
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -56,6 +57,19 @@ TEST_P(LossKernels, SoftmaxSumsAndGradientAgreeWithFloat64) {
     const double rounding = GetParam() == at::kBFloat16 ? 4e-3 : GetParam() == at::kHalf ? 5e-4 : 0;
     EXPECT_LT(worst(logits.narrow(1, 0, real), exact), step * (rounding + 4 * epsilon())) << width;
     EXPECT_TRUE(logits.narrow(1, real, width - real).eq(0).all().item<bool>());
+  }
+}
+
+// Gradients of logits far beyond the cap, where 1 - tanh(x)^2 would cancel, are as accurate as others.
+TEST(CappedLogits, GradientsAreAccurateNearTheCap) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const at::Tensor logits = at::linspace(-20, 20, 101, type).unsqueeze(0), x = logits.to(at::kDouble).div(2);
+    const at::Tensor column = at::full({1}, -1, at::kLong), one = at::full({}, 1, type);
+    const SoftmaxSums of = softmax_sums({logits, 2}, 101, column);
+    softmax_gradient_(logits, {101, column, of.max_n, of.sum_n, one, 2});
+    const at::Tensor exact = x.tanh().mul(2).softmax(1).div(x.cosh().square());
+    const double most = 20 * (type == at::kFloat ? 1.2e-7 : 2.2e-16);  // units in the last place
+    EXPECT_LT(worst(logits.to(at::kDouble).div(exact), one), most) << type;
   }
 }
 

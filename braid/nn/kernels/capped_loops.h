@@ -36,16 +36,16 @@ void capped_exponentials(const ScoreTile<T>& a, T* sums) {
 template <class T>
 void score_gradient(const ScoreTile<T>& a, const ScoreGradient<T>& g) {
   using L = Lanes<T>;
-  const L cap(a.cap), one(1);
+  const L cap(a.cap);
   for (int64_t i = 0; i < a.rows; ++i) {
     T *const row = a.x + i * a.columns, *const dp = g.dp + i * a.columns;
     const auto [begin, end] = a.seen[i];
     const L norm(g.norm[i]), delta(g.delta[i]);
     for_lanes<T>(
         end - begin, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
-          const L t = tanh(load(row + begin + j, extent)), p = probability(cap * t - norm);
+          const L x = load(row + begin + j, extent), p = probability(cap * tanh(x) - norm);
           store(row + begin + j, p, extent);
-          store(dp + begin + j, p * (load(dp + begin + j, extent) - delta) * (one - t * t), extent);
+          store(dp + begin + j, p * (load(dp + begin + j, extent) - delta) * tanh_slope(x), extent);
         });
     for (T* const unseen : {row, dp}) {
       std::fill(unseen, unseen + begin, T(0));

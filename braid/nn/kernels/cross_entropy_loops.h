@@ -56,8 +56,7 @@ struct Capped {
     return zero_beyond(e, extent);
   }
   BRAID_INLINE Lanes<M> with_slope(const Lanes<M>& gradient, const Lanes<M>& x) const {
-    const Lanes<M> t = tanh(x / Lanes<M>(cap));
-    return gradient * (Lanes<M>(1) - t * t);
+    return gradient * tanh_slope(x / Lanes<M>(cap));
   }
 };
 template <class M, class Row>
