@@ -11,6 +11,8 @@ namespace braid::kernels {
 
 #if defined(__x86_64__)
 
+// REQUIRES to call a function with this attribute: has_product_amx(). Any line of it may become these instructions, so
+// it cannot ask by itself.
 #define BRAID_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
 
 inline constexpr int64_t kAmxSide = 16;  // rows of a register, and 4-byte elements of its rows
@@ -88,24 +90,29 @@ inline void transpose_panel(const Window& in, uint32_t* out) {
 // oneDNN, whose kernels use the same registers, remembers what it has configured. Without AMX it does nothing.
 class WholeTiles {
  public:
+  WholeTiles(const WholeTiles&) = delete;
 #if defined(__x86_64__)
-  BRAID_AMX WholeTiles() {
-    if (!has_product_amx()) return;
+  WholeTiles() {
+    if (has_product_amx()) configure();
+  }
+  ~WholeTiles() {
+    if (has_product_amx()) restore();
+  }
+
+ private:
+  BRAID_AMX void configure() {
     static constexpr TileConfig kWhole = whole_config();
     _tile_storeconfig(&before_);
     _tile_loadconfig(&kWhole);
   }
-  BRAID_AMX ~WholeTiles() {
-    if (!has_product_amx()) return;
+  BRAID_AMX void restore() {
     if (before_.palette == 0) {
       _tile_release();
     } else {
       _tile_loadconfig(&before_);
     }
   }
-  WholeTiles(const WholeTiles&) = delete;
 
- private:
   TileConfig before_;
 #else
   WholeTiles() {}
