@@ -1,14 +1,11 @@
 // Models with parameters and gradients on disk train with the bits of those in memory, in less memory.
 #include <torch/optim/adamw.h>
 
-#include <exception>
 #include <optional>
-#include <thread>
 
 #include "braid/base/memory_error.h"
 #include "braid/base/text.h"
 #include "braid/module/auxiliary_loss.h"
-#include "braid/param/memory_account.h"
 #include "tests/module/models_on_disk.h"
 
 namespace braid::modules::model_memory_test {
@@ -160,9 +157,7 @@ class EightLayers : public ModelMemoryTest {
   // Trains on a rank that may hold `limit` bytes. Returns what it has held in the last step.
   param::MemoryUse trained(const ModelMemory& memory, int64_t limit) {
     param::MemoryUse use;
-    param::install_memory_accounting();
-    const auto train = [&](Communicator& world) {
-      param::account_memory_to(kRank);
+    on_accounted_ranks(kRank, 1, [&](Communicator& world) {
       param::limit_memory(kRank, limit);
       torch::manual_seed(3);
       LayerList layers;
@@ -177,17 +172,7 @@ class EightLayers : public ModelMemoryTest {
         model.step(disk);
       }
       use = param::memory_use(kRank);
-    };
-    std::exception_ptr failure;
-    std::thread thread([&] {
-      try {
-        run_ranks(1, train);
-      } catch (...) {
-        failure = std::current_exception();
-      }
     });
-    thread.join();
-    if (failure) std::rethrow_exception(failure);
     return use;
   }
 };
