@@ -17,6 +17,8 @@
 // before the first step writes those of Adam and AdamW to the disk at once.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -58,9 +60,10 @@ class OptimizerOnDisk {
  private:
   friend class DataParallel;
   friend class ModulePipeline;
-  // A model's own disk, and the factors by which its gradients there are multiplied, one after another, when they are
-  // read.
+  // A model's parameters, its own disk, and the factors by which its gradients there are multiplied, one after another,
+  // when they are read.
   struct Model {
+    std::vector<at::Tensor> parameters = {};
     param::DiskTensors* disk = nullptr;  // null: all is in memory
     std::vector<double> gradient_factors = {};
   };
