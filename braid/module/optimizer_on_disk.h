@@ -1,4 +1,5 @@
-// The states of torch's Adam, AdamW or SGD on disk, for any torch modules.
+// The states of torch's Adam, AdamW or SGD on disk, for any torch modules. SGD without momentum has no states: its
+// OptimizerOnDisk is for models with parameters or gradients on disk (model_memory.h).
 //
 //   torch::optim::AdamW optimizer(model.parameters(), 1e-3);
 //   OptimizerOnDisk on_disk(optimizer, {.folders = {"/scratch"}});
@@ -41,8 +42,8 @@ class OptimizerOnDisk {
     int64_t chunk_bytes = int64_t{4} << 20;  // of each state, moved at a time; three of them are in memory
   };
   // Opens the space for the states of all parameters of `optimizer`, which outlives this. Throws ConfigError with all
-  // problems: an optimizer of another class, SGD without momentum, parameters that are not on the CPU, have gaps
-  // between their elements, are of several types or are there twice, and what is wrong with the folders.
+  // problems: an optimizer of another class, parameters that are not on the CPU, have gaps between their elements, are
+  // of several types or are there twice, and what is wrong with the folders.
   OptimizerOnDisk(torch::optim::Optimizer& optimizer, const Options& options);
   ~OptimizerOnDisk();
   OptimizerOnDisk(const OptimizerOnDisk&) = delete;

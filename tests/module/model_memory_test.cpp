@@ -92,6 +92,24 @@ TEST_P(OfCase, HasTheBitsOfMemory) {
   EXPECT_TRUE(content(path("disk")) == content(path("memory")));
 }
 
+// Without states the update moves parameters and gradients only.
+TEST_F(ModelMemoryTest, SgdWithoutMomentumHasTheBitsOfMemory) {
+  std::vector<std::vector<double>> numbers;
+  for (const ModelMemory& memory :
+       {ModelMemory(), on_disk(), memory(Kept::OnDisk, Kept::InMemory), memory(Kept::InMemory, Kept::OnDisk)}) {
+    const std::vector<Part> all = parts(1);
+    run_ranks(1, [&](Communicator& world) {
+      DataParallel model(all[0].layers, world, {.memory = memory});
+      torch::optim::SGD optimizer(model.parameters(), 0.1);
+      OptimizerOnDisk disk(optimizer, {{folder_}, 8192});
+      const auto step = [&] { memory.has_disk() ? model.step(disk) : model.step(optimizer); };
+      numbers.push_back(train(model, all[0].words, step));
+      EXPECT_EQ(disk.bytes_read() + disk.bytes_written(), 0);
+    });
+    EXPECT_EQ(numbers.back(), numbers.front());
+  }
+}
+
 TEST_F(OneRank, TakesOverValuesThatAreLoadedIntoModules) {
   std::vector<std::string> files;
   for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
