@@ -25,9 +25,9 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
   if (synced_->store().shards_parameters()) {
-    gathered_.emplace(replication(), layers_.size());
+    gathered_ = std::make_shared<GatheredLayers>(replication(), layers_.size());
     gathered_->on_done_from = [this](int layer) {
-      if (moving_ && num_forwards_ == 1) moving_->end_from(layer);
+      if (moving_) moving_->end_from(layer);
     };
   }
   for (const param::Parameter& param : synced_->store().params()) uses_[param.index] = param.local_uses;
@@ -41,7 +41,7 @@ void ModelReplica::begin_step() {
   finished_ = false;
   replication().begin_step(num_steps_);
   num_backwards_ = 0;
-  num_forwards_ = 0;
+  if (gathered_) gathered_->forget_forwards();
   begin_microbatch();
 }
 
@@ -79,24 +79,26 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
     moving_.emplace(*synced_, layers_.size(), uses_, 0);
   }
   complete_ = false;
+  if (gathered_) gathered_->begin_backward();
   try {
     loss.backward(at::full_like(loss, seed));
   } catch (...) {
     if (gathered_) gathered_->give_up();
     throw;
   }
-  if (gathered_) gathered_->end_backward();
-  if (!synced_->sink() && kind == Backward::Last) add_what_is_missing();
-  if (moving_) {
-    const c10::AutoGradMode no_grad(false);
-    moving_->end();
-    moving_.reset();
-  }
+  end_backward();
   seen_.clear();
-  if (num_forwards_ == 1) num_forwards_ = 0;
   complete_ = true;
   ++num_backwards_;
   begin_microbatch();
+}
+
+void ModelReplica::end_backward() {
+  const c10::AutoGradMode no_grad(false);
+  if (gathered_) gathered_->end_backward();
+  if (!synced_->sink() && kind_ == Backward::Last) add_what_is_missing();
+  if (moving_) moving_->end();
+  moving_.reset();
 }
 
 void ModelReplica::require_complete() const {
@@ -108,7 +110,6 @@ void ModelReplica::require_complete() const {
 
 // Reports the gradients of parameters on which the loss did not depend.
 void ModelReplica::add_what_is_missing() {
-  const c10::AutoGradMode no_grad(false);
   for (const param::Parameter& param : synced_->store().params()) {
     if (!seen_[param.index]) arrived(param);
   }
@@ -116,6 +117,7 @@ void ModelReplica::add_what_is_missing() {
 
 void ModelReplica::finish() {
   const c10::AutoGradMode no_grad(false);
+  if (gathered_) gathered_->give_up();
   if (!std::exchange(finished_, true)) {
     replication().finish();
     synced_->modules().bind_gradients();
@@ -137,6 +139,7 @@ void ModelReplica::updated() {
 
 void ModelReplica::follow() {
   const c10::AutoGradMode no_grad(false);
+  if (gathered_) gathered_->give_up();
   synced_->require_followed(layers_);
   synced_->follow();
   frozen_.follow(world_);
@@ -156,7 +159,7 @@ void ModelReplica::with_whole_parameters(const std::function<void()>& body) {
 }
 
 Tensors ModelReplica::forward(Tensors tensors) {
-  num_forwards_ += c10::GradMode::is_enabled() ? 1 : 0;
+  if (gathered_ && c10::GradMode::is_enabled()) gathered_->begin_forward();
   for (int layer = 0; layer < layers_.size(); ++layer) tensors = run(layer, std::move(tensors));
   return tensors;
 }
