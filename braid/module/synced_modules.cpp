@@ -170,11 +170,10 @@ void SyncedModules::move_to_sink(const param::Parameter& param, const std::vecto
   at::Tensor& gradient = modules_->parameters()[param.index].mutable_grad();
   for (const int use : uses) {
     const param::GradSlot slot = sink_->open(param, use, micro);
-    if (use == uses.front() && gradient.defined()) {
-      slot.beta == 0 ? slot.target.copy_(gradient) : slot.target.add_(gradient);
-    } else if (slot.beta == 0) {
-      slot.target.zero_();
-    }
+    const bool adds = use == uses.front() && gradient.defined();
+    const bool copies = adds && slot.beta == 0 && !gradient.is_sparse();
+    if (slot.beta == 0 && !copies) slot.target.zero_();
+    if (adds) copies ? slot.target.copy_(gradient) : slot.target.add_(gradient);
     sink_->close(param, use, micro);
   }
   gradient.reset();
