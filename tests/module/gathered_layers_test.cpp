@@ -100,6 +100,7 @@ TEST_F(GatheredLayersTest, AnInputThatIsReturnedTwiceIsWritten) {
     LayerList layers;
     add_product(layers, [](const at::Tensor& y) { return Tensors{y}; });
     layers.add([](const at::Tensor& x) { return Tensors{x, x}; }).add(written_and_added);
+    add_product(layers, [](const at::Tensor& y) { return Tensors{y}; });
     return layers;
   });
 }
