@@ -213,8 +213,9 @@ void ModuleCheckpoint::count(ckpt::CheckpointReader& reader, Wanted& wanted) con
     const auto found = wanted.states.find(i);
     if (found == wanted.states.end() || found->second.steps.value_or(0) == 0) continue;
     problems.push_back({name, "no states",
-                        cat("must have been updated ", *found->second.steps, " times, as what is sharded with it"),
-                        "sync.zero = 0"});
+                        cat("must have been updated ", *found->second.steps,
+                            " times, as what is in one range with it, unless sync.zero is 0 and all is in memory"),
+                        ""});
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
