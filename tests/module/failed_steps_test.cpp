@@ -86,8 +86,12 @@ TEST(FailedSteps, AreNotCounted) {
       const at::Tensor x = at::ones({8, 4});
       model.step({x}, {x});
       fails = failure == std::string("layer");
-      if (fails) EXPECT_THROW(model.step({x}, {x}), std::runtime_error);
-      if (failure == std::string("targets")) EXPECT_THROW(model.step({x}, {at::ones({3, 4})}), ConfigError);
+      if (fails) {
+        EXPECT_THROW(model.step({x}, {x}), std::runtime_error);
+      }
+      if (failure == std::string("targets")) {
+        EXPECT_THROW(model.step({x}, {at::ones({3, 4})}), ConfigError);
+      }
       fails = false;
       losses.push_back(*model.step({x}, {x}));
     });

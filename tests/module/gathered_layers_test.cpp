@@ -111,6 +111,7 @@ TEST_F(GatheredLayersTest, AViewIsWritten) {
     LayerList layers;
     for (int layer = 0; layer < 3; ++layer) {
       add_product(layers, [](const at::Tensor& y) { return Tensors{y.t()}; });
+      layers.add([](const at::Tensor& x) { return x; });
       layers.add([](const at::Tensor& x) { return x.relu_().t().contiguous(); });
     }
     return layers;
