@@ -76,9 +76,10 @@ class DataParallel : public modules::SavableModel {
     int64_t first_step = 0;   // number of the first step, if training resumes
   };
 
-  // Collective over `world`, which outlives this. Parameters and buffers of all ranks become those of rank 0. ZeRO
-  // stage 3, or parameters on disk, gathers and frees one layer at a time. Otherwise a module whose forward the caller
-  // runs may be the only layer. Throws ConfigError with all problems, the same on all ranks.
+  // Collective over `world`, which outlives this. Parameters and buffers of all ranks become those of rank 0. Ranks
+  // that are threads have modules of their own. ZeRO stage 3, or parameters on disk, gathers and frees one layer at a
+  // time. Otherwise a module whose forward the caller runs may be the only layer. Throws ConfigError with all problems,
+  // the same on all ranks.
   DataParallel(LayerList layers, Communicator& world, Options options);
   DataParallel(LayerList layers, Communicator& world) : DataParallel(std::move(layers), world, Options()) {}
   ~DataParallel();
@@ -92,9 +93,13 @@ class DataParallel : public modules::SavableModel {
 
   // Add the gradients of `loss`, a scalar. backward() is the last call of a step, and starts sending gradients as they
   // become ready. accumulate() is for earlier calls; it keeps gradients on this rank if they are whole (stages 0 and
-  // 1, in memory). Parameters that the loss does not depend on get zero. With sync.zero = 3 or parameters on disk, a
-  // second backward (create_graph) is not supported. Throws RunError if a disk fails. After a backward that threw, the
-  // gradients of its step are incomplete, and backward() and step() throw RunError; save() does not.
+  // 1, in memory). Parameters that the loss does not depend on get zero. Throws RunError if a disk fails. After a
+  // backward that threw, the gradients of its step are incomplete, and backward() and step() throw RunError; save()
+  // does not.
+  //
+  // With sync.zero = 3 or parameters on disk, a second backward (create_graph) is not supported. The losses of all
+  // ranks depend on the same forwards, though not on the same layers of them. If the loss does not depend on an earlier
+  // forward of the step that ran with gradients, all gradients stay whole on this rank until its backward ends.
   void accumulate(const at::Tensor& loss);
   void backward(const at::Tensor& loss);
   // Scales all gradients so that their norm over the whole model is at most `largest`, as

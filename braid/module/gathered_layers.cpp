@@ -1,72 +1,147 @@
-// Adds autograd nodes before and behind a layer. Auxiliary losses are outputs of it too.
+// A layer's backward begins with a node of one of its outputs, where a hook acquires the layer. Autograd runs the nodes
+// of a thread from the latest to the earliest, so all layers behind are over then, and are released. Tensors pass
+// through unchanged: later layers may write them in place, with all their views.
 #include "braid/module/gathered_layers.h"
 
+#include <ATen/SequenceNumber.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
 
 #include <memory>
-#include <optional>
+#include <set>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/module/auxiliary_loss.h"
 #include "braid/module/model_part.h"
-#include "braid/module/synced_modules.h"
 
 namespace braid::modules {
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+struct LayerHook final : torch::autograd::FunctionPreHook {
+  explicit LayerHook(std::function<void()> the_call) : call(std::move(the_call)) {}
+  variable_list operator()(const variable_list& gradients) override {
+    call();
+    return gradients;
+  }
+  std::function<void()> call;
+};
+
+// Returns the nodes of `outputs` that were made since `first_node`. If a view is written in place later, its backward
+// goes on with the node of its base.
+std::set<Node*> nodes_of(const Tensors& outputs, uint64_t first_node) {
+  std::set<Node*> nodes;
+  const auto add = [&](const at::TensorBase& tensor) {
+    Node* const node = tensor.grad_fn().get();
+    if (node && node->sequence_nr() >= first_node) nodes.insert(node);
+  };
+  for (const at::Tensor& output : outputs) {
+    if (!output.defined()) continue;
+    add(output);
+    if (output.is_view()) add(output._base());
+  }
+  return nodes;
+}
+
+ConfigError refused_backward(const char* value, const char* rule) {
+  return ConfigError({{"backward", value, rule, ""}});
+}
+
+}  // namespace
+
+void GatheredLayers::begin_forward() { pending_.insert(++forward_); }
 
 Tensors GatheredLayers::run(int layer, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& run) try {
   Tensors outputs, all;
+  const uint64_t first_node = at::sequence_number::peek();
   {
     const WholeLayer whole(parameters_, layer);
     const AuxiliaryLossScope scope;
-    outputs = all = run(with_call(inputs, layer, &GatheredLayers::end_backward_of));
+    outputs = all = run(inputs);
     all.insert(all.end(), scope.weighted().begin(), scope.weighted().end());
-    all = with_call(all, layer, &GatheredLayers::begin_backward_of);
   }
+  const auto begin = [self = weak_from_this(), place = Place{forward_, layer}] {
+    const auto layers = self.lock();
+    if (!layers) throw refused_backward("of an earlier forward", "must be run while the model is there");
+    layers->begin_layer(place);
+  };
+  const std::set<Node*> nodes = c10::GradMode::is_enabled() ? nodes_of(all, first_node) : std::set<Node*>();
+  for (Node* const node : nodes) node->add_pre_hook(std::make_unique<LayerHook>(begin));
   for (size_t i = outputs.size(); i < all.size(); ++i) contribute_auxiliary_loss(all[i]);
-  all.resize(outputs.size());
-  return all;
+  return outputs;
 } catch (...) {
   parameters_.drop_prefetched();
   throw;
 }
 
-Tensors GatheredLayers::with_call(const Tensors& tensors, int layer, Call call) {
-  if (!c10::GradMode::is_enabled()) return tensors;
-  const std::function<void()> bound = [this, layer, call] { (this->*call)(layer); };
-  return with_call_in_backward(tensors, std::make_shared<const std::function<void()>>(bound));
+void GatheredLayers::begin_backward() {
+  release();
+  at_.reset();
+  begun_.clear();
+  range_ = all_;
 }
 
-// With create_graph autograd would go through the graph of the backward after the parameters are released.
-void GatheredLayers::begin_backward_of(int layer) {
+void GatheredLayers::begin_backward_of(int first, int last) {
+  begin_backward();
+  range_ = {first, last};
+  start(forward_);
+}
+
+void GatheredLayers::start(int64_t forward) {
+  at_ = Place{forward, range_.last};
+  begun_.push_back(forward);
+}
+
+// A layer has a hook for each of its outputs. With create_graph autograd would go through the graph of the backward
+// after the parameters are released.
+void GatheredLayers::begin_layer(const Place& place) {
   if (c10::GradMode::is_enabled()) {
-    throw ConfigError(
-        {{"backward", "create_graph",
-          "must not be used with sync.zero = 3 or parameters on disk: they are gathered for one backward", ""}});
+    throw refused_backward("create_graph",
+                           "must not be used with sync.zero = 3 or parameters on disk: they are gathered for one "
+                           "backward");
   }
-  if (on_done_from) on_done_from(layer + 1);
-  parameters_.acquire(layer, param::Phase::Backward);
-  ++held_[static_cast<size_t>(layer)];
+  const bool is_earlier =  // the caller's own backward, such as torch::autograd::grad()
+      at_ && (place.forward > at_->forward || (place.forward == at_->forward && place.layer > at_->layer));
+  if (is_earlier) begin_backward();
+  if (at_ && at_->forward != place.forward) end_forward();
+  if (!at_) start(place.forward);
+  go_to(place.layer);
 }
 
-void GatheredLayers::end_backward_of(int layer) {
-  if (held_[static_cast<size_t>(layer)] == 0) return;
-  release(layer);
-  if (on_done_from) on_done_from(layer);
+// Goes from layer to layer, and does at each what all ranks do there.
+void GatheredLayers::go_to(int layer) {
+  while (at_->layer > layer) {
+    release();
+    const bool is_first_forward = pending_.empty() || at_->forward <= *pending_.begin();
+    if (on_done_from && is_first_forward) on_done_from(at_->layer);
+    --at_->layer;
+    parameters_.acquire(at_->layer, param::Phase::Backward);
+    held_ = at_->layer;
+  }
 }
 
-void GatheredLayers::release(int layer) {
-  --held_[static_cast<size_t>(layer)];
-  parameters_.release(layer, param::Phase::Backward);
+void GatheredLayers::end_forward() {
+  go_to(range_.first);
+  release();
+  at_.reset();
+}
+
+void GatheredLayers::release() {
+  if (held_) parameters_.release(*std::exchange(held_, std::nullopt), param::Phase::Backward);
 }
 
 void GatheredLayers::end_backward() {
-  for (size_t layer = 0; layer < held_.size(); ++layer) {
-    while (held_[layer] > 0) release(static_cast<int>(layer));
-  }
+  if (at_) end_forward();
+  for (const int64_t forward : begun_) pending_.erase(forward);
 }
 
 void GatheredLayers::give_up() {
-  end_backward();
+  release();
+  at_.reset();
   parameters_.drop_prefetched();
 }
 

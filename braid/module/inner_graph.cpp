@@ -1,6 +1,7 @@
 // Inner graphs of autograd.
 #include "braid/module/inner_graph.h"
 
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
@@ -11,7 +12,6 @@
 #include <utility>
 
 #include "braid/base/text.h"
-#include "braid/module/synced_modules.h"
 
 namespace braid::modules {
 
@@ -29,10 +29,54 @@ Tensors leaves_of(const Tensors& inputs, const std::vector<bool>& differentiable
   return leaves;
 }
 
-Tensors writable_aliases(const Tensors& leaves, std::function<void()> on_backward) {
-  Tensors same = with_call_in_backward(leaves, std::make_shared<const std::function<void()>>(std::move(on_backward)));
-  for (size_t i = 0; i < leaves.size(); ++i) same[i] = same[index_of(leaves[i], leaves)];
+at::Tensor non_view(const at::Tensor& tensor) {
+  at::Tensor same = tensor.tensor_data();
+  same.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(true);
   return same;
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct CallHolder : torch::CustomClassHolder {
+  explicit CallHolder(std::function<void()> the_call) : call(std::move(the_call)) {}
+  std::function<void()> call;
+};
+
+// One autograd node for all tensors. They are given as a TensorList, because Function::apply does not find the tensors
+// of a vector.
+struct AliasNode : torch::autograd::Function<AliasNode> {
+  static variable_list forward(AutogradContext* ctx, at::TensorList tensors, c10::intrusive_ptr<CallHolder> holder) {
+    ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
+    variable_list aliases;
+    for (const at::Tensor& tensor : tensors) aliases.push_back(non_view(tensor));
+    return aliases;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+    const auto capsule = ctx->saved_data["call"].toCapsule();
+    c10::static_intrusive_pointer_cast<CallHolder>(capsule)->call();
+    gradients.emplace_back();  // the holder has no gradient
+    return gradients;
+  }
+};
+
+}  // namespace
+
+Tensors writable_aliases(const Tensors& leaves, std::function<void()> on_backward) {
+  Tensors differentiable;  // each once
+  for (const at::Tensor& leaf : leaves) {
+    if (leaf.requires_grad() && index_of(leaf, differentiable) == differentiable.size()) differentiable.push_back(leaf);
+  }
+  const Tensors aliases =
+      AliasNode::apply(at::TensorList(differentiable), c10::make_intrusive<CallHolder>(std::move(on_backward)));
+  Tensors all = leaves;
+  for (at::Tensor& each : all) {
+    const size_t place = index_of(each, differentiable);
+    if (place < aliases.size()) each = aliases[place];
+  }
+  return all;
 }
 
 // Edges are kept, because a leaf's node lives only as long as an edge leads to it, and nodes are compared by address.

@@ -21,11 +21,15 @@ namespace braid::modules {
 // Returns the index of the first of `tensors` that is the same as `tensor`; their number if there is none.
 size_t index_of(const at::Tensor& tensor, const Tensors& tensors);
 
+// Returns a tensor of the same memory and version counter that is no view for autograd, so that later layers may write
+// it in place.
+at::Tensor non_view(const at::Tensor& tensor);
+
 // Returns the leaves of an inner graph, in the memory of `inputs` and with their version counters. differentiable[i]:
 // the leaf requires a gradient. An input that is given twice has one leaf.
 Tensors leaves_of(const Tensors& inputs, const std::vector<bool>& differentiable);
-// Returns tensors that follow the leaves, in the same memory. Unlike leaves they may be written in place. A backward of
-// the inner graph runs `on_backward` before it comes to the leaves.
+// Returns tensors in the memory of the leaves. Those of leaves that require a gradient follow them, and unlike leaves
+// they may be written in place. A backward of the inner graph runs `on_backward` before it comes to these leaves.
 Tensors writable_aliases(const Tensors& leaves, std::function<void()> on_backward);
 
 // Returns the text of a tensor that would get no gradient from an inner graph: `outputs` depend on it, and it is

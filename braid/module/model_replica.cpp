@@ -2,17 +2,51 @@
 #include "braid/module/model_replica.h"
 
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/op_name.h"
+#include "braid/module/layer_facts.h"
 #include "braid/module/model_part.h"
 #include "braid/module/recomputed_layer.h"
 #include "braid/module/synced_modules.h"
 
 namespace braid::modules {
+namespace {
+
+// Collective. Throws ConfigError if ranks that are threads have the same parameters.
+void require_own(const LayerList& layers, Communicator& world) {
+  if (world.rank_kind() != RankKind::Thread || world.size() == 1) return;
+  const at::Tensor own = at::zeros({layers.size()}, at::kLong),
+                   all = at::zeros({world.size(), layers.size()}, at::kLong);
+  for (int l = 0; l < layers.size(); ++l) {
+    const Tensors of_layer = parameters(layers[l]);
+    if (!of_layer.empty()) own[l] = reinterpret_cast<int64_t>(of_layer.front().unsafeGetTensorImpl());
+  }
+  const comm::CallName name("addresses of parameters");
+  world.all_gather(all, own).wait_host();
+  std::vector<Problem> problems;
+  for (int l = 0; l < layers.size(); ++l) {
+    std::set<int64_t> different;
+    bool is_shared = false;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      const auto address = all[rank][l].item<int64_t>();
+      is_shared |= address != 0 && !different.insert(address).second;
+    }
+    if (is_shared) {
+      problems.push_back({cat("layers.", layers[l].name), "",
+                          "is run by several ranks of this process; each must have a list and modules of its own", ""});
+    }
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+}  // namespace
 
 ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedModules::Specs& specs, int64_t first_step)
     : layers_(std::move(layers)),
@@ -21,13 +55,14 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
       listeners_(layers_, 0, layers_.size()),
       frozen_(layers_),
       num_steps_(first_step) {
+  require_own(layers_, world);
   broadcast_values(layers_, world);
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };
   if (synced_->store().shards_parameters()) {
-    gathered_.emplace(replication(), layers_.size());
+    gathered_ = std::make_shared<GatheredLayers>(replication(), layers_.size());
     gathered_->on_done_from = [this](int layer) {
-      if (moving_ && num_forwards_ == 1) moving_->end_from(layer);
+      if (moving_) moving_->end_from(layer);
     };
   }
   for (const param::Parameter& param : synced_->store().params()) uses_[param.index] = param.local_uses;
@@ -41,7 +76,7 @@ void ModelReplica::begin_step() {
   finished_ = false;
   replication().begin_step(num_steps_);
   num_backwards_ = 0;
-  num_forwards_ = 0;
+  if (gathered_) gathered_->forget_forwards();
   begin_microbatch();
 }
 
@@ -79,24 +114,26 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
     moving_.emplace(*synced_, layers_.size(), uses_, 0);
   }
   complete_ = false;
+  if (gathered_) gathered_->begin_backward();
   try {
     loss.backward(at::full_like(loss, seed));
   } catch (...) {
     if (gathered_) gathered_->give_up();
     throw;
   }
-  if (gathered_) gathered_->end_backward();
-  if (!synced_->sink() && kind == Backward::Last) add_what_is_missing();
-  if (moving_) {
-    const c10::AutoGradMode no_grad(false);
-    moving_->end();
-    moving_.reset();
-  }
+  end_backward();
   seen_.clear();
-  if (num_forwards_ == 1) num_forwards_ = 0;
   complete_ = true;
   ++num_backwards_;
   begin_microbatch();
+}
+
+void ModelReplica::end_backward() {
+  const c10::AutoGradMode no_grad(false);
+  if (gathered_) gathered_->end_backward();
+  if (!synced_->sink() && kind_ == Backward::Last) add_what_is_missing();
+  if (moving_) moving_->end();
+  moving_.reset();
 }
 
 void ModelReplica::require_complete() const {
@@ -108,7 +145,6 @@ void ModelReplica::require_complete() const {
 
 // Reports the gradients of parameters on which the loss did not depend.
 void ModelReplica::add_what_is_missing() {
-  const c10::AutoGradMode no_grad(false);
   for (const param::Parameter& param : synced_->store().params()) {
     if (!seen_[param.index]) arrived(param);
   }
@@ -116,6 +152,7 @@ void ModelReplica::add_what_is_missing() {
 
 void ModelReplica::finish() {
   const c10::AutoGradMode no_grad(false);
+  if (gathered_) gathered_->give_up();
   if (!std::exchange(finished_, true)) {
     replication().finish();
     synced_->modules().bind_gradients();
@@ -137,6 +174,7 @@ void ModelReplica::updated() {
 
 void ModelReplica::follow() {
   const c10::AutoGradMode no_grad(false);
+  if (gathered_) gathered_->give_up();
   synced_->require_followed(layers_);
   synced_->follow();
   frozen_.follow(world_);
@@ -156,7 +194,7 @@ void ModelReplica::with_whole_parameters(const std::function<void()>& body) {
 }
 
 Tensors ModelReplica::forward(Tensors tensors) {
-  num_forwards_ += c10::GradMode::is_enabled() ? 1 : 0;
+  if (gathered_ && c10::GradMode::is_enabled()) gathered_->begin_forward();
   for (int layer = 0; layer < layers_.size(); ++layer) tensors = run(layer, std::move(tensors));
   return tensors;
 }

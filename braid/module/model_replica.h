@@ -58,6 +58,7 @@ class ModelReplica {
   void begin_microbatch();
   void bind_accumulators();
   void arrived(const param::Parameter& param);
+  void end_backward();
   void add_what_is_missing();
   Tensors run(int layer, Tensors tensors);
 
@@ -67,18 +68,15 @@ class ModelReplica {
   ListenerList listeners_;
   FrozenValues frozen_;
   std::unique_ptr<SyncedModules> synced_;
-  std::optional<GatheredLayers> gathered_;  // none: parameters are whole
-  OrderedGradients::Uses uses_;             // all, for the sink
-  std::optional<OrderedGradients> moving_;  // with a sink, during a backward
+  std::shared_ptr<GatheredLayers> gathered_;  // null: parameters are whole
+  OrderedGradients::Uses uses_;               // all, for the sink
+  std::optional<OrderedGradients> moving_;    // with a sink, during a backward
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;
   bool complete_ = true;    // no backward of this step has failed
   std::vector<bool> seen_;  // by parameter, during a backward: it got a gradient
   int64_t num_steps_;
   int64_t num_backwards_ = 0;  // backwards done in this step
-  // Forwards that the next backward may run through. If it is one, a layer whose backward is over once gets no further
-  // gradients from it.
-  int64_t num_forwards_ = 0;
 };
 
 }  // namespace braid::modules

@@ -43,6 +43,7 @@ struct ModuleCheckpoint::Wanted {
   std::vector<ckpt::PlacedTensor> tensors, counts;
   std::vector<size_t> counted;  // by step count: place in updated_
   std::map<size_t, TorchState> states;
+  std::vector<std::pair<size_t, std::string>> without_states;  // place in updated_, name
 };
 
 // Returns the part's view of an updated tensor, or of a tensor with as many elements.
@@ -177,7 +178,10 @@ ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const ckpt::Manifest& manifest
       const auto saved = [&](const std::string& name) {
         return manifest.tensors.contains(state_name(name, part.name));
       };
-      if (std::ranges::none_of(names, saved)) continue;
+      if (std::ranges::none_of(names, saved)) {
+        wanted.without_states.emplace_back(i, part.name);
+        continue;
+      }
       for (const std::string& name : names) {
         if (!saved(name) && name == "max_exp_avg_sq" && !amsgrad) continue;
         at::Tensor& numbers = wanted.states[i].numbers[name];
@@ -207,6 +211,14 @@ void ModuleCheckpoint::count(ckpt::CheckpointReader& reader, Wanted& wanted) con
       problems.push_back({wanted.counts[i].name, cat(saved),
                           cat("must be ", *steps, ", that of what is sharded with it"), "sync.zero = 0"});
     steps = saved;
+  }
+  for (const auto& [i, name] : wanted.without_states) {
+    const auto found = wanted.states.find(i);
+    if (found == wanted.states.end() || found->second.steps.value_or(0) == 0) continue;
+    problems.push_back({name, "no states",
+                        cat("must have been updated ", *found->second.steps,
+                            " times, as what is in one range with it, unless sync.zero is 0 and all is in memory"),
+                        ""});
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }

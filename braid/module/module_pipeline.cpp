@@ -61,7 +61,7 @@ class ModulePipeline::State {
 
   std::optional<double> step(const Tensors& inputs, const Tensors& targets) {
     const auto [split, shapes] = book_.open(inputs, modules::ForwardPurpose::Training);
-    const int64_t number = num_steps_++;
+    const int64_t number = num_steps_;
     const int64_t first_micro = int64_t{data_.rank()} * split.num_microbatches;
     modules::ModuleStep step{{modules::ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
     step.shapes = shapes;
@@ -80,6 +80,7 @@ class ModulePipeline::State {
       replica_.give_up();
       throw;
     }
+    ++num_steps_;
     for (const auto& [number, stage] : stages_) stage.listeners().end_step(data_);
     replica_.end_step(number);
     auxiliary_loss_ =

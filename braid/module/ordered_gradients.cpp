@@ -24,11 +24,12 @@ void OrderedGradients::arrived(const param::Parameter& param) {
         {{param.name, "", "must be a parameter of the layers that use it: a function's are LayerOptions::parameters",
           ""}});
   }
+  if (store().shards_parameters()) return;
   waiting_[of_unit->first].insert(param.index);
   while (!left_.empty()) {
     const auto last = std::prev(left_.end());
     for (const int place : std::exchange(waiting_[last->first], {})) {
-      synced_.move_to_sink(store().params()[place], uses_.at(place), micro_);
+      move(place);
       last->second.erase(place);
     }
     if (!last->second.empty()) return;
@@ -37,12 +38,14 @@ void OrderedGradients::arrived(const param::Parameter& param) {
 }
 
 void OrderedGradients::end_from(int layer) {
-  const auto all = left_;
-  for (const auto& [unit, places] : all) {
-    if (first_layer_[unit] < layer) continue;
-    for (const int place : places) {
-      if (!waiting_[unit].contains(place)) arrived(store().params()[place]);
+  for (auto next = left_.end(); next != left_.begin();) {
+    const auto unit = std::prev(next);
+    if (first_layer_[unit->first] < layer) {
+      next = unit;
+      continue;
     }
+    for (const int place : unit->second) move(place);
+    next = left_.erase(unit);
   }
 }
 

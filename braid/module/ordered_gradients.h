@@ -1,6 +1,7 @@
 // The order in which the gradients of a backward move to the sink: unit by unit, from the last one to the first, in
 // whichever order they arrive. Ranks sum units in this order, though one of them may not have used a layer. Where
-// parameters are gathered, the sums of a layer come before the gather of the layer before it (end_from).
+// parameters are gathered, sums and gathers are in one order on all ranks: gradients wait for end_from(), which is
+// called at the same points of it.
 #pragma once
 
 #include <map>
@@ -21,13 +22,14 @@ class OrderedGradients {
 
   // Called when a parameter's .grad has all that this backward adds to it.
   void arrived(const param::Parameter& param);
-  // Called when the backward of all layers from `layer` on is over, or does not run. Their parameters whose gradients
-  // have not arrived get zeros, unless a layer before uses them.
+  // Moves the gradients of units that are used in no layer before `layer`, or zeros if they have not arrived. Called
+  // when the backward of all layers from `layer` on is over, or does not run.
   void end_from(int layer);
   void end() { end_from(0); }  // of all
 
  private:
   param::ParamStore& store() const { return synced_.store(); }
+  void move(int place) const { synced_.move_to_sink(store().params()[place], uses_.at(place), micro_); }
 
   const SyncedModules& synced_;
   const Uses& uses_;

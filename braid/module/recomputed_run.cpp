@@ -18,7 +18,6 @@
 #include "braid/module/inner_graph.h"
 #include "braid/module/layer_errors.h"
 #include "braid/module/layer_facts.h"
-#include "braid/module/synced_modules.h"
 
 namespace braid::modules {
 namespace {

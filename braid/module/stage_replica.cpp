@@ -82,13 +82,14 @@ void StageReplica::run_traces(int num_traces, const std::function<void()>& trace
 }
 
 void StageReplica::gather_layers() {
-  gathered_.emplace(synced_->replication(), layers_.size());
+  gathered_ = std::make_shared<GatheredLayers>(synced_->replication(), layers_.size());
   gathered_->on_done_from = [this](int layer) {
     if (moving_) moving_->end_from(layer);
   };
   int first = 0;
   for (auto& [number, stage] : stages_) {
     stage.run_by(*gathered_, first);
+    first_gathered_[number] = first;
     first += stage.plan().last - stage.plan().first;
   }
 }
@@ -169,6 +170,11 @@ void StageReplica::set_aside(bool scaled) {
 }
 
 void StageReplica::begin_backward(int stage, int micro) {
+  if (gathered_) {
+    const StagePlan& plan = stages_.at(stage).plan();
+    const int first = first_gathered_.at(stage);
+    gathered_->begin_backward_of(first, first + plan.last - plan.first);
+  }
   if (has_sink()) moving_.emplace(*synced_, layers_.size(), uses_.at(stage), micro);
   if (!synced_ || --left_.at(stage) > 0) return;
   for (const auto& [place, uses] : uses_.at(stage)) --open_[place];

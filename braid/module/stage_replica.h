@@ -93,11 +93,12 @@ class StageReplica {
   Communicator* const data_;
   const SyncSpec& sync_;
   const ModelMemory& memory_;
-  LayerList layers_;                        // layers of this rank's stages
-  Tensors parameters_;                      // parameters of layers_, each once
-  std::optional<SyncedModules> synced_;     // none: no data ranks, or no trained parameters
-  std::optional<GatheredLayers> gathered_;  // none: parameters are whole
-  std::optional<FrozenValues> frozen_;      // none: no data ranks
+  LayerList layers_;                          // layers of this rank's stages
+  Tensors parameters_;                        // parameters of layers_, each once
+  std::optional<SyncedModules> synced_;       // none: no data ranks, or no trained parameters
+  std::shared_ptr<GatheredLayers> gathered_;  // null: parameters are whole
+  std::optional<FrozenValues> frozen_;        // none: no data ranks
+  std::map<int, int> first_gathered_;         // by stage: its first layer among those of this rank
   // By stage: the uses of parameters in it.
   std::map<int, OrderedGradients::Uses> uses_;
   std::vector<int> num_stages_of_;          // by parameter of the store: number of stages that use it

@@ -3,7 +3,6 @@
 
 #include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -21,45 +20,6 @@
 #include "braid/sync/make_replication.h"
 
 namespace braid::modules {
-
-at::Tensor non_view(const at::Tensor& tensor) {
-  at::Tensor same = tensor.tensor_data();
-  same.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(true);
-  return same;
-}
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-struct CallHolder : torch::CustomClassHolder {
-  explicit CallHolder(std::shared_ptr<const std::function<void()>> the_call) : call(std::move(the_call)) {}
-  std::shared_ptr<const std::function<void()>> call;
-};
-
-// One autograd node for all tensors of an edge. They are given as a TensorList, because Function::apply does not find
-// the tensors of a vector.
-struct Edge : torch::autograd::Function<Edge> {
-  static variable_list forward(AutogradContext* ctx, at::TensorList tensors, c10::intrusive_ptr<CallHolder> holder) {
-    ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
-    variable_list aliases;
-    for (const at::Tensor& tensor : tensors) aliases.push_back(non_view(tensor));
-    return aliases;
-  }
-  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
-    const auto capsule = ctx->saved_data["call"].toCapsule();
-    (*c10::static_intrusive_pointer_cast<CallHolder>(capsule)->call)();
-    gradients.emplace_back();  // the holder has no gradient
-    return gradients;
-  }
-};
-
-}  // namespace
-
-Tensors with_call_in_backward(const Tensors& tensors, std::shared_ptr<const std::function<void()>> call) {
-  return Edge::apply(at::TensorList(tensors), c10::make_intrusive<CallHolder>(std::move(call)));
-}
 
 namespace {
 
@@ -210,11 +170,10 @@ void SyncedModules::move_to_sink(const param::Parameter& param, const std::vecto
   at::Tensor& gradient = modules_->parameters()[param.index].mutable_grad();
   for (const int use : uses) {
     const param::GradSlot slot = sink_->open(param, use, micro);
-    if (use == uses.front() && gradient.defined()) {
-      slot.beta == 0 ? slot.target.copy_(gradient) : slot.target.add_(gradient);
-    } else if (slot.beta == 0) {
-      slot.target.zero_();
-    }
+    const bool adds = use == uses.front() && gradient.defined();
+    const bool copies = adds && slot.beta == 0 && !gradient.is_sparse();
+    if (slot.beta == 0 && !copies) slot.target.zero_();
+    if (adds) copies ? slot.target.copy_(gradient) : slot.target.add_(gradient);
     sink_->close(param, use, micro);
   }
   gradient.reset();

@@ -18,15 +18,6 @@
 
 namespace braid::modules {
 
-// Returns the tensors, unchanged, with a point in the autograd graph at which backward runs `call`: when the gradients
-// of all tensors that need one have arrived, before they are passed on unchanged. If no tensor needs a gradient, `call`
-// never runs. Used before a layer's backward begins, and after it has computed its input's gradient.
-Tensors with_call_in_backward(const Tensors& tensors, std::shared_ptr<const std::function<void()>> call);
-
-// Returns a tensor of the same memory and version counter that is no view for autograd, so that later layers may write
-// it in place.
-at::Tensor non_view(const at::Tensor& tensor);
-
 // Collective. Copies rank 0's parameters and buffers to all ranks.
 void broadcast_values(const LayerList& layers, Communicator& world);
 // Collective. Copies rank 0's buffers to all ranks. Running statistics of a batch norm, for instance, come from each

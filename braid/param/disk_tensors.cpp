@@ -26,6 +26,11 @@ disk::Options sized(disk::Options place, int64_t bytes) {
 // The deleter of tensors on disk, by which they are known. They keep their DiskTensors alive.
 void let_go(void* owner) { delete static_cast<std::shared_ptr<DiskTensors>*>(owner); }
 
+// Returns the address of the tensor's first element, also of a tensor without elements, whose data_ptr() is null.
+const std::byte* first_byte(const at::Tensor& flat) {
+  return static_cast<const std::byte*>(flat.storage().data()) + flat.storage_offset() * flat.element_size();
+}
+
 }  // namespace
 
 DiskTensors::DiskTensors(const DiskSpace& space, int64_t bytes)
@@ -67,13 +72,12 @@ void DiskTensors::take_written(const at::Tensor& flat) {
 }
 
 bool DiskTensors::has(const at::Tensor& flat) const {
-  const auto* const memory = static_cast<const std::byte*>(flat.const_data_ptr());
-  return memory >= mapped_.bytes().data() && memory < mapped_.bytes().data() + mapped_.bytes().size();
+  const std::byte *const memory = first_byte(flat), *const begin = mapped_.bytes().data();
+  const std::byte* const end = begin + mapped_.bytes().size();
+  return memory >= begin && (memory < end || (memory == end && any_has(flat)));
 }
 
-int64_t DiskTensors::address(const at::Tensor& flat) const {
-  return static_cast<const std::byte*>(flat.const_data_ptr()) - mapped_.bytes().data();
-}
+int64_t DiskTensors::address(const at::Tensor& flat) const { return first_byte(flat) - mapped_.bytes().data(); }
 
 int64_t DiskTensors::offset(const at::Tensor& flat) const {
   const int64_t at = address(flat);
@@ -114,6 +118,7 @@ at::Tensor DiskTensors::loaded(const at::Tensor& flat) {
 void DiskTensors::add_to(const at::Tensor& memory, const at::Tensor& flat) {
   const MemoryScope scope(MemoryCategory::Communication);
   const int64_t length = flat.numel(), chunk = std::min(length, chunk_bytes_ / flat.element_size());
+  if (length == 0) return;
   const std::array<at::Tensor, 2> chunks{empty_on_blocks(chunk, flat.scalar_type()),
                                          empty_on_blocks(chunk, flat.scalar_type())};
   const auto part = [&](const at::Tensor& of, int64_t begin) {

@@ -35,7 +35,13 @@ void restore_memory(const at::Tensor& tensor) {
   if (!refuses_data(storage)) return;
   refuses_data(storage) = false;
   storage.set_nbytes(0);
-  at::native::resize_bytes_cpu(&storage, tensor.nbytes());  // reads the flag again
+  try {
+    at::native::resize_bytes_cpu(&storage, tensor.nbytes());  // reads the flag again
+  } catch (...) {
+    storage.set_nbytes(tensor.nbytes());
+    refuses_data(storage) = true;
+    throw;
+  }
 }
 
 }  // namespace braid::param

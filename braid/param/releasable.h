@@ -12,7 +12,8 @@ namespace braid::param {
 // shapes; reading or writing their data throws a c10::Error with the text `why`. REQUIRES: `tensor` owns its storage,
 // which is on the host.
 void release_memory(const at::Tensor& tensor, const std::string& why);
-// Allocates the memory again, uninitialised; does nothing if `tensor` has memory.
+// Allocates the memory again, uninitialised; does nothing if `tensor` has memory. If that throws, the memory is still
+// free.
 void restore_memory(const at::Tensor& tensor);
 
 }  // namespace braid::param

@@ -61,7 +61,14 @@ void Zero::begin_step(int64_t) {
 void Zero::acquire(int block, param::Phase phase) {
   if (!gatherer_) return;
   gatherer_->acquire(block);
-  if (const int next = order_.next(block, phase); next >= 0) gatherer_->prefetch(next);
+  const int next = order_.next(block, phase);
+  if (next < 0) return;
+  try {
+    gatherer_->prefetch(next);
+  } catch (...) {
+    gatherer_->release(block);  // the caller does not: the block is not acquired
+    throw;
+  }
 }
 
 void Zero::release(int block, param::Phase) {

@@ -224,5 +224,11 @@ TEST(DataParallel, AFailedBackwardIsTheLast) {
   }
 }
 
+// The gradients of all ranks would be added to one tensor.
+TEST(DataParallel, ThreadsThatShareLayersAreRefused) {
+  const LayerList layers = LayerList().add("relu", torch::nn::ReLU()).add("fc", torch::nn::Linear(2, 3));
+  EXPECT_THROW(run_ranks(2, [&](Communicator& world) { DataParallel(layers, world); }), ConfigError);
+}
+
 }  // namespace
 }  // namespace braid::modules::data_parallel_faults_test

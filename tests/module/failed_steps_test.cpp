@@ -1,12 +1,14 @@
 // Steps of a pipeline on data ranks that fail on all of them, late in backward, when some sums are on their way: the
 // next step is as if they had not been tried, and gradients that were kept from before are still there.
 #include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
 #include <stdexcept>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/keyed_dropout.h"
 #include "tests/module/two_pipelines.h"
 
 namespace braid::modules::failed_steps_test {
@@ -68,6 +70,35 @@ TEST(FailedSteps, LeaveNothingBehind) {
 
 // Sums of sharded gradients may be under way, of other microbatches on each rank.
 TEST(FailedSteps, WithShardedGradientsAreTheLast) { EXPECT_THROW(trained({.zero = 2}, Steps::FailOnce), RunError); }
+
+// Dropout depends on the number of the step.
+TEST(FailedSteps, AreNotCounted) {
+  std::vector<double> losses;
+  for (const char* const failure : {"none", "targets", "layer"}) {
+    torch::manual_seed(3);
+    bool fails = false;
+    LayerList layers;
+    layers.add("fc", torch::nn::Linear(4, 4)).add("drop", KeyedDropout(0.5));
+    layers.add("maybe",
+               [&fails](const at::Tensor& x) { return fails ? throw std::runtime_error("not today") : x * 2; });
+    run_ranks(1, [&](Communicator& pipe) {
+      ModulePipeline model(layers, pipe, {.schedule = schedule::gpipe(1, 2), .loss = loss_of});
+      const at::Tensor x = at::ones({8, 4});
+      model.step({x}, {x});
+      fails = failure == std::string("layer");
+      if (fails) {
+        EXPECT_THROW(model.step({x}, {x}), std::runtime_error);
+      }
+      if (failure == std::string("targets")) {
+        EXPECT_THROW(model.step({x}, {at::ones({3, 4})}), ConfigError);
+      }
+      fails = false;
+      losses.push_back(*model.step({x}, {x}));
+    });
+  }
+  EXPECT_EQ(losses[1], losses[0]);
+  EXPECT_EQ(losses[2], losses[0]);
+}
 
 }  // namespace
 }  // namespace braid::modules::failed_steps_test

@@ -185,12 +185,15 @@ TEST(FrozenValues, AnEarlierGradientIsNotInTheNorm) {
 // A weight that reads another one's values, as a copy of a tied weight that has no gradient.
 TEST(FrozenValues, MemoryOfATrainedParameterBelongsToNoOtherTensor) {
   const auto said = [](const auto& alias, int stages) {
-    Net net;
-    net.head = torch::nn::Linear(torch::nn::LinearOptions(6, 6).bias(false));
-    net.head->to(at::kDouble);
-    alias(net);
+    std::vector<Net> nets(2);
+    for (Net& net : nets) {
+      net.head = torch::nn::Linear(torch::nn::LinearOptions(6, 6).bias(false));
+      net.head->to(at::kDouble);
+      alias(net);
+    }
     try {
       run_ranks(2, [&](Communicator& world) {
+        const Net& net = nets[stages == 0 ? static_cast<size_t>(world.rank()) : 0];
         if (stages == 0) DataParallel(net.layers(), world, {.sync = {.replication = ReplicationKind::LocalSgd}});
         if (stages > 0) ModulePipeline(net.layers(), world, {.schedule = schedule::gpipe(2, 2), .loss = error_of});
       });

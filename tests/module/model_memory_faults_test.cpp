@@ -2,9 +2,12 @@
 #include <torch/optim/adamw.h>
 
 #include <algorithm>
+#include <future>
 
 #include "braid/base/errors.h"
+#include "braid/base/memory_error.h"
 #include "braid/module/module_pipeline.h"
+#include "braid/param/memory_account.h"
 #include "braid/schedule/generators.h"
 #include "tests/module/models_on_disk.h"
 
@@ -185,6 +188,66 @@ TEST_F(ModelMemoryTest, RefusesWithEverythingThatIsWrong) {
         SyncSpec{.compression = CompressionKind::PowerSgd}}) {
     expect_words(refused({.sync = sync, .memory = on_disk()}), {"memory.parameters", "memory.gradients"});
   }
+}
+
+// Calls `body` with a model of one rank, then again with too little memory for any layer's parameters, then again.
+void expect_again(const ModelMemory& memory, const std::function<double(DataParallel&)>& body) {
+  constexpr int kRank = 6;  // of the account; other tests have others
+  param::install_memory_accounting();
+  LayerList layers;
+  layers.add("a", Linear(30, 30)).add("b", Linear(30, 30));
+  std::async(std::launch::async, [&] {
+    run_ranks(1, [&](Communicator& world) {
+      param::account_memory_to(kRank);
+      DataParallel model(layers, world, {.memory = memory});
+      const c10::AutoGradMode no_grad(false);
+      const double before = body(model);
+      param::limit_memory(kRank, param::held_bytes(kRank) + 1000);
+      EXPECT_THROW(body(model), MemoryError);
+      param::limit_memory(kRank, 0);
+      EXPECT_EQ(body(model), before);
+    });
+  }).get();
+}
+
+TEST_F(ModelMemoryTest, RunsAfterMemoryWasLacking) {
+  const at::Tensor x = at::ones({1, 30});
+  expect_again(on_disk(), [&](DataParallel& model) { return model.forward(x).sum().item<double>(); });
+  expect_again(on_disk(), [](DataParallel& model) {
+    double first = 0;
+    model.with_whole_parameters([&] { first = 1; });
+    return first;
+  });
+}
+
+// The parameters of the next layer are larger, and do not fit when they are read ahead.
+TEST_F(ModelMemoryTest, UpdatesALayerAfterMemoryForTheNextWasLacking) {
+  constexpr int kRank = 6;
+  param::install_memory_accounting();
+  torch::manual_seed(2);
+  LayerList layers;
+  layers.add("small", Linear(30, 30)).add("large", Linear(30, 3000));
+  std::async(std::launch::async, [&] {
+    run_ranks(1, [&](Communicator& world) {
+      param::account_memory_to(kRank);
+      DataParallel model(layers, world, {.memory = memory(Kept::OnDisk, Kept::InMemory)});
+      torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+      OptimizerOnDisk disk(optimizer, {{folder_}, 8192});
+      const at::Tensor x = at::ones({2, 30});
+      const at::Tensor first = model.forward(x).square().mean();
+      model.backward(first);
+      {
+        const c10::AutoGradMode no_grad(false);
+        param::limit_memory(kRank, param::held_bytes(kRank) + 100'000);
+        EXPECT_THROW(model.forward(x), MemoryError);
+        param::limit_memory(kRank, 0);
+      }
+      model.step(disk);
+      at::Tensor small;
+      model.with_whole_parameters([&] { small = layers[0].module->parameters()[0].detach().clone(); });
+      EXPECT_TRUE(small.view(-1).equal(model.parameters()[0].detach().narrow(0, 0, small.numel())));
+    });
+  }).get();
 }
 
 }  // namespace

@@ -175,6 +175,30 @@ TEST_F(ModuleCheckpoints, AreNotImportedFromAnotherModel) {
   EXPECT_THROW(import_into(other, path("nothing")), IoError);
 }
 
+// The bias was frozen while the weight was trained. Where both are in one range, the optimizer has one step count.
+TEST_F(ModuleCheckpoints, AreRefusedIfParametersOfARangeHaveOtherCounts) {
+  const auto on_one = [](const ModelMemory& memory, const auto& body) {
+    const torch::nn::Linear fc(4, 4);
+    run_ranks(1, [&](Communicator& world) {
+      DataParallel model(LayerList().add("fc", fc), world, {.memory = memory});
+      torch::optim::AdamW optimizer(model.parameters(), 0.1);
+      body(fc->bias, model, optimizer);
+    });
+  };
+  on_one({}, [&](at::Tensor bias, DataParallel& model, torch::optim::AdamW& optimizer) {
+    bias.requires_grad_(false);
+    model.backward(model.forward(at::ones({2, 4})).square().mean());
+    model.step(optimizer);
+    bias.requires_grad_(true);
+    model.save(path("saved"), optimizer);
+  });
+  const auto load = [&](const at::Tensor&, DataParallel& model, torch::optim::AdamW& optimizer) {
+    model.load(path("saved"), optimizer);
+  };
+  on_one({}, load);
+  EXPECT_THROW(on_one({.parameters = Kept::OnDisk, .folders = {folder_}}, load), ConfigError);
+}
+
 TEST_F(ModuleCheckpoints, RefuseWhatTheyDoNotKnow) {
   const auto refused = [&](const SyncSpec& sync) {
     Sequential net = make_net(1);

@@ -213,5 +213,22 @@ TEST(RecomputedLayers, InputsGoToDisk) {
   }
 }
 
+// An input without a gradient has none in the first forward either, where other operations would run.
+TEST(RecomputedLayers, AMaskNeedsNoGradient) {
+  const at::Tensor weight = at::ones({2, 2}).requires_grad_(true);
+  LayerList layers;
+  layers.add("split", [](const at::Tensor& x) { return std::pair(x, at::ones({2})); });
+  const auto mask = [weight](const at::Tensor& x, const at::Tensor& of) {
+    EXPECT_TRUE(x.requires_grad());
+    EXPECT_FALSE(of.requires_grad());
+    return x.matmul(weight) * of;
+  };
+  layers.add("mask", mask, {.parameters = {weight}, .activations = Activations::Recomputed});
+  run_ranks(1, [&](Communicator& world) {
+    DataParallel model(layers, world);
+    model.backward(model.forward(at::ones({3, 2}).requires_grad_(true)).sum());
+  });
+}
+
 }  // namespace
 }  // namespace braid::modules::recomputed_layers_test
