@@ -1,4 +1,4 @@
-// The error of an allocation for which there is no memory, with the numbers that an explanation needs.
+// The errors of ranks for which there is too little memory. That of an allocation has the numbers of its explanation.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,12 @@ class MemoryError : public RunError {
 
  private:
   MemoryShortage shortage_;
+};
+
+// A rank process that the system has killed because its control group had no memory left. Thrown on the rank's host.
+class KilledForMemory : public CommError {
+ public:
+  using CommError::CommError;
 };
 
 }  // namespace braid

@@ -179,6 +179,7 @@ void Segments::recompute(Passage& passage) const {
     if (!has_backward(i)) return;
     if (plan_[i].kept == Segment::Kept::Graph) continue;
     if (passage.ends_[i].output.defined()) return;
+    start_in(passage, i);
     before_backward(plan_[i]);
     run_again(i, passage);
     return after_backward(plan_[i]);

@@ -43,6 +43,11 @@ double kept_by_block(const ActivationBytes& x, StageLoad stage) {
   return (kept_bytes(x, stage) - x.hidden) / std::max(stage.blocks, 1.0);
 }
 
+// Returns true if the activations of some of the last blocks are on disk, which are the first to run backward.
+bool moves_last_blocks(const StageLoad& stage) {
+  return stage.on_tier > 0 && stage.on_tier + 3 > std::ssize(stage.order);
+}
+
 // Two units that wait to be written, the later first.
 using Waiting = std::array<double, 2>;
 
@@ -63,7 +68,8 @@ Waiting waiting_at_begin(const PlannedRun& run, const RankShare& share, const Un
 
 // The gradients in memory at the fullest moments of a stage.
 struct GradientBytes {
-  double at_begin = 0, in_head = 0, in_block = 0, in_first = 0;
+  double at_begin = 0, in_head = 0, in_block = 0;
+  double in_last = 0, in_others = 0, in_first = 0;  // while the last block runs, any block but the first, the first
 };
 
 // Returns the bytes of the chunks by which a unit is added to its sum on disk.
@@ -90,13 +96,23 @@ GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const 
   bytes.in_head = bytes.at_begin + units.head + units.tied + adding(begin[0], in_head);
   // Gradients of up to three blocks wait to be written. Meanwhile backward frees the activations of the last blocks,
   // unless these are on disk.
-  const bool last_are_kept = stage.on_tier == 0 || stage.on_tier + 3 <= std::ssize(stage.order);
-  const double block = units.block, kept = last_are_kept ? kept_by_block(x, stage) : 0;
+  const double block = units.block, kept = moves_last_blocks(stage) ? 0 : kept_by_block(x, stage);
   bytes.in_block =
       (both ? units.tied : 0) + std::max({block + waiting[0] + third * waiting[1] + adding(waiting[0], in_block),
                                           2 * block + waiting[0] - kept + adding(block, in_block),
                                           3 * block - 2 * kept + adding(block, in_block)});
-  bytes.in_first = (both ? units.tied : 0) + std::min(3.0, std::ceil(stage.blocks)) * block + adding(block, in_block);
+  // The blocks so far, and those units that waited before them and are not written yet.
+  const auto after = [&](double blocks) {
+    const double before = blocks < 2 ? waiting[0] + third * waiting[1] : blocks < 3 ? third * waiting[0] : 0;
+    return (both ? units.tied : 0) + std::min(blocks, 2 + third) * block + before +
+           adding(blocks < 2 ? waiting[0] : block, in_block);
+  };
+  const double blocks = std::ceil(stage.blocks);
+  bytes.in_last = after(1);
+  for (double so_far = 1; so_far < blocks; ++so_far) bytes.in_others = std::max(bytes.in_others, after(so_far));
+  bytes.in_first = moves_last_blocks(stage)
+                       ? std::max(after(blocks), bytes.in_others)
+                       : (both ? units.tied : 0) + std::min(3.0, blocks) * block + adding(block, in_block);
   return bytes;
 }
 
@@ -109,40 +125,98 @@ int most_at_once(const StageLoad& stage) {
   return at_once;
 }
 
+// A stage and what its passes have in memory.
+struct StageUnits {
+  const StageLoad& stage;
+  const UnitBytes& weights;
+  GradientBytes gradients;
+  bool splits;
+
+  // Returns the weights and gradients while the head runs.
+  double in_head() const {
+    return weights.head + weights.tied + weights.block + (splits ? gradients.at_begin : gradients.in_head);
+  }
+  // Returns the gradients of a separate weight pass whose fullest block has `in_block`.
+  double in_weight_pass(double in_block) const { return std::max(in_block, stage.head ? gradients.in_head : 0); }
+};
+
+// Returns the bytes of units beyond the most activations of the stage.
+double beyond_activations(const PlannedRun& run, const ActivationBytes& x, const StageUnits& units) {
+  const auto& [stage, weights, gradients, splits] = units;
+  WorkingBytes working = working_bytes_at(run, x, stage);
+  working.in_block -= working.unused;
+  if (spec::traits_of(run.spec.pipeline)->splits_backward) {
+    working.in_block = std::max(working.in_block, working.at_end);
+  }
+  const int at_once = most_at_once(stage);
+  const bool has_next = at_once < stage.blocks;
+  const double next = has_next ? weights.block : stage.embedding ? weights.embedding + weights.tied : 0;
+  const double in_block = working.in_block + std::min<double>(at_once, std::ceil(stage.blocks)) * weights.block + next +
+                          (splits ? gradients.at_begin : gradients.in_block);
+  const double in_head = stage.head ? working.in_head + units.in_head() : 0;
+  // While the first block runs backward, the embedding is read. The activations of the other blocks are freed.
+  const double freed = std::min(stage.blocks - 1, stage.blocks - stage.on_tier) * kept_by_block(x, stage);
+  const bool ends_in_table = stage.embedding && !splits && x.embedding_runs_backward;
+  const double in_first =
+      ends_in_table ? working.in_block - freed + weights.block + weights.embedding + weights.tied + gradients.in_first
+                    : 0;
+  const double in_weight_pass = splits ? units.in_weight_pass(gradients.in_block) : 0;
+  const double forward = moved_activations(run, x, stage).forward;
+  const double in_forward = forward > 0 ? forward + 2 * weights.block + gradients.at_begin : 0;
+  const double fullest = std::max({in_block, in_head, in_first, in_weight_pass, in_forward});
+  return fullest - std::max({working.in_block, working.in_head, forward});
+}
+
+// The most bytes of activations and units together, and of activations alone, in the stages of a rank.
+struct Fullest {
+  double all = 0, activations = 0;
+
+  void meet(double of_activations, double of_units) {
+    if (of_activations == 0) return;
+    all = std::max(all, of_activations + of_units);
+    activations = std::max(activations, of_activations);
+  }
+};
+
+// Adds a stage of which moves_last_blocks().
+void add_moved(const PlannedRun& run, const ActivationBytes& x, const StageUnits& units, Fullest& fullest) {
+  const auto& [stage, weights, gradients, splits] = units;
+  const MovedActivations moved = moved_activations(run, x, stage);
+  const MovedPeaks& peaks = moved.peaks;
+  const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
+  const double copies = several || !stage.head ? moved.last : 0;  // that the pass before a forward has left
+  const double forward = std::min(2.0, std::ceil(stage.blocks)) * weights.block + gradients.at_begin;
+  fullest.meet(peaks.forward, forward);
+  if (!stage.embedding) fullest.meet(peaks.forward_of_first + copies, forward);
+  const double others = moved.last > 0 ? peaks.backward_of_others : peaks.backward;
+  fullest.meet(others, 2 * weights.block + (splits ? gradients.at_begin : gradients.in_others));
+  const double table = stage.embedding ? weights.embedding + weights.tied : 0;
+  fullest.meet(peaks.backward_of_first, weights.block + table + (splits ? gradients.at_begin : gradients.in_first));
+  if (stage.head) fullest.meet(moved.memory.kept + moved.head_working + moved.last, units.in_head());
+  if (!splits) return;
+  fullest.meet(pending_kept_bytes(x, stage) + weight_working_bytes(run, x, stage),
+               units.in_weight_pass(gradients.in_last));
+}
+
 }  // namespace
 
 double moved_unit_bytes(const PlannedRun& run, const RankShare& share, double of_weight) {
   const UnitBytes weights = units_of(run, share, of_weight, [](const ParameterSum& sum) { return sum.all(); });
   const ActivationBytes x(run.spec, run.layout);
   const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
-  const bool splits = schedule.splits_backward && schedule.placement != schedule::StagePlacement::Mirrored;
+  const bool mirrored = schedule.placement == schedule::StagePlacement::Mirrored;
   double most = 0;
+  Fullest moved;
   for (const StageLoad& stage : run.layout.stages) {
     if ((stage.embedding && !share.embedding) || (stage.head && !share.head)) continue;
-    WorkingBytes working = working_bytes_at(run, x, stage);
-    working.in_block -= working.unused;
-    if (schedule.splits_backward) working.in_block = std::max(working.in_block, working.at_end);
-    const GradientBytes gradients = gradients_of(run, share, x, stage);
-    const int at_once = most_at_once(stage);
-    const bool has_next = at_once < stage.blocks;
-    const double next = has_next ? weights.block : stage.embedding ? weights.embedding + weights.tied : 0;
-    const double in_block = working.in_block + std::min<double>(at_once, std::ceil(stage.blocks)) * weights.block +
-                            next + (splits ? gradients.at_begin : gradients.in_block);
-    const double in_head = working.in_head + weights.head + weights.tied + weights.block +
-                           (splits ? gradients.at_begin : gradients.in_head);
-    // While the first block runs backward, the embedding is read. The activations of the other blocks are freed.
-    const double freed = std::min(stage.blocks - 1, stage.blocks - stage.on_tier) * kept_by_block(x, stage);
-    const bool ends_in_table = stage.embedding && !splits && x.embedding_runs_backward;
-    const double in_first =
-        ends_in_table ? working.in_block - freed + weights.block + weights.embedding + weights.tied + gradients.in_first
-                      : 0;
-    const double in_weight_pass = splits ? std::max(gradients.in_block, stage.head ? gradients.in_head : 0) : 0;
-    const double forward = moved_activations(run, x, stage).forward;
-    const double in_forward = forward > 0 ? forward + 2 * weights.block + gradients.at_begin : 0;
-    const double fullest = std::max({in_block, stage.head ? in_head : 0, in_first, in_weight_pass, in_forward});
-    most = std::max(most, fullest - std::max({working.in_block, working.in_head, forward}));
+    const StageUnits units{stage, weights, gradients_of(run, share, x, stage), schedule.splits_backward && !mirrored};
+    if (moves_last_blocks(stage) && !mirrored) {
+      add_moved(run, x, units, moved);
+    } else {
+      most = std::max(most, beyond_activations(run, x, units));
+    }
   }
-  return most;
+  return std::max(most, moved.all - moved.activations);
 }
 
 }  // namespace braid::plan

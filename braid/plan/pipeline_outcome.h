@@ -24,10 +24,15 @@ enum class KeptOutcome { Numbers, Timeline };
 
 // The bytes that a rank holds for one stage and one microbatch.
 struct HeldBytes {
-  double activation = 0;      // held from the forward to the input-gradient pass
-  double pending = 0;         // held from there to the weight-gradient pass, if the two are separate
-  double working = 0;         // held while a pass runs, in addition to what was held before it
-  double weight_working = 0;  // the same of a separate weight-gradient pass
+  double activation = 0;       // held from the forward to the input-gradient pass
+  double pending = 0;          // held from there to the weight-gradient pass, if the two are separate
+  double working = 0;          // held while a backward runs, in addition to what was held before it
+  double weight_working = 0;   // the same of a separate weight-gradient pass
+  double forward_working = 0;  // held while a forward runs, in addition to what it keeps
+  // Copies of what moves to a tier stay in memory while the next segment runs (nn/segments.h).
+  double copies_left = 0;    // those of a forward's last segment, if another pass runs next
+  double beside_copies = 0;  // held in a forward's first segment in addition to such copies
+  double last_moved = 0;     // those that are not read, if the backward follows its forward at once
 };
 
 struct PipelineQuestion {
@@ -37,6 +42,7 @@ struct PipelineQuestion {
   std::vector<HeldBytes> held;               // memory of each stage
   std::vector<StageBackward> backwards;      // by stage; empty: all are whole
   double transfer = 0;                       // seconds to send one tensor between stages
+  double received_bytes = 0;                 // bytes of one tensor between stages; 0: these are not counted
   schedule::StepEnd end = schedule::StepEnd::Flush;
   const Schedule* table = nullptr;  // a schedule to play instead of `schedule`; null: none
   double cores = 0;                 // number of cores that the ranks share (schedule/simulate.h); 0: each has its own
@@ -45,9 +51,11 @@ struct PipelineQuestion {
 
 struct PipelineOutcome {
   double seconds = 0;
-  double busiest_seconds = 0;      // busy time of the busiest rank, including waits for a core
-  std::vector<double> held_bytes;  // the most that each rank holds at a time
-  schedule::Timeline timeline;     // with transfers; empty unless `kept` asks for it and the pipeline is Played
+  double busiest_seconds = 0;          // busy time of the busiest rank, including waits for a core
+  std::vector<double> held_bytes;      // the most that each rank holds at a time
+  std::vector<double> received_bytes;  // with tensors between ranks, each holds so much more at most; empty: Estimated
+  std::vector<double> found_bytes;     // HeldBytes::last_moved of those backwards of a rank that follow at once
+  schedule::Timeline timeline;         // with transfers; empty unless `kept` asks for it and the pipeline is Played
 };
 
 // Predicts a pipeline. REQUIRES: schedule_problems() (schedule/generators.h) finds no problem in `question`.

@@ -45,6 +45,16 @@ std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& trait
   return all;
 }
 
+// Returns true if the tensors that ranks receive are counted while the schedule is played, not as the most of any run
+// (passed_bytes()). Where activations move, they are much of what a rank holds. Gradients on disk are not played.
+bool plays_received(const PlannedRun& run) {
+  const bool moves = std::ranges::any_of(run.layout.stages, [](const StageLoad& stage) { return stage.on_tier > 0; });
+  if (run.formulas != FormulaSet::Braid || !moves) return false;
+  const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
+  return run.layout.pipe > 1 && !run.spec.mesh.sequence_parallel &&
+         !(several && !is_resident(run.spec.memory.gradients));
+}
+
 }  // namespace
 
 PipelineQuestion pipeline_question(const PlannedRun& run, const ScheduleTraits& traits,
@@ -58,6 +68,7 @@ PipelineQuestion pipeline_question(const PlannedRun& run, const ScheduleTraits& 
   question.request.group = run.spec.pipeline.group;
   const std::vector<double> to_next = transfers(run, traits);
   question.transfer = *std::ranges::max_element(to_next);
+  if (plays_received(run)) question.received_bytes = tensor_bytes(run);
   if (const double crowd = ranks_per_core(run); crowd > 1) question.cores = cores_of_replica(run, crowd);
   if (megatron && traits.splits_backward) question.end = schedule::StepEnd::PostValidated;
   for (size_t i = 0; i < stages.size(); ++i) {

@@ -108,17 +108,19 @@ void PipelinedRun::add_replica(RunLayout layout, const PredictOptions& options) 
   const PartParameters parts = part_parameters(run.spec, run.layout);
   const std::vector<StageFacts> stages = stage_facts(run, parts);
   replica.shares = rank_shares(run, traits_, stages, parts);
-  for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
-    replica.repeats.push_back(rank > 0 && replica.shares[rank] == replica.shares[rank - 1]);
-  }
   PipelineQuestion question = pipeline_question(run, traits_, stages);
   question.table = options.table;
   question.kept = options.kept;
   PipelineOutcome outcome = pipeline_outcome(question, options.pipeline);
+  for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
+    replica.shares[rank].activations.read -= outcome.found_bytes[rank] / microbatches_of_stage(run);
+    replica.repeats.push_back(rank > 0 && replica.shares[rank] == replica.shares[rank - 1]);
+  }
   Prediction& pipelined = replica.pipelined;
   pipelined.seconds = pipeline_seconds(replica, outcome);
   pipelined.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
   for (const double held : outcome.held_bytes) pipelined.memory.push_back({.activations = static_cast<int64_t>(held)});
+  if (question.received_bytes > 0) replica.received = std::move(outcome.received_bytes);
   replica.timeline = std::move(outcome.timeline);
   pipelined.bound_step_seconds = bound_seconds_;
   pipelined.memory_bytes = static_cast<int64_t>(cluster_.with_least_memory().usable_bytes());
@@ -165,6 +167,10 @@ void PipelinedRun::add_exchanges(const Replica& replica, Prediction& prediction)
   seconds.data += tied_seconds(run, last_rank(replica.layout, traits_));
 }
 
+double PipelinedRun::received_by(const Replica& replica, int rank) const {
+  return replica.received.empty() ? passed_bytes(planned(replica), rank) : replica.received[rank];
+}
+
 void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) const {
   const PlannedRun run = planned(replica);
   const RunLayout& layout = replica.layout;
@@ -176,11 +182,12 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
       const int64_t activations = memory.activations;
       memory = prediction.memory[rank - 1];
       memory.activations = activations;
+      memory.communication += static_cast<int64_t>(received_by(replica, rank) - received_by(replica, rank - 1));
       continue;
     }
     const RankShare& share = replica.shares[rank];
     const StageParameters& parameters = share.parameters;
-    const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run, rank) : two_tensors;
+    const double passed = formulas_ == FormulaSet::Braid ? received_by(replica, rank) : two_tensors;
     const StateBytes all = held_bytes(spec_, layout, formulas_, parameters), bytes = in_memory(spec_, all);
     const double moments = bytes.optimizer + replication_bytes(spec_, layout.gradient_group) * parameters.count();
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights + bytes.frozen);

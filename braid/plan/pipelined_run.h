@@ -63,6 +63,7 @@ class PipelinedRun {
     std::vector<RankShare> shares;  // each pipeline rank's part of the model
     std::vector<bool> repeats;      // for each pipeline rank: its part equals that of the rank before it
     Prediction pipelined;           // the first part of the prediction
+    std::vector<double> received;   // bytes of tensors from other ranks, by rank; empty: not played
     schedule::Timeline timeline;    // if the options keep it
   };
   PlannedRun planned(const Replica& replica) const { return {spec_, cluster_, formulas_, replica.layout, rates_}; }
@@ -71,6 +72,8 @@ class PipelinedRun {
   Prediction whole(const Replica& replica) const;                            // both parts
   void add_exchanges(const Replica& replica, Prediction& prediction) const;  // after add_states()
   void add_states(const Replica& replica, Prediction& prediction) const;
+  // Returns the bytes of the rank's tensors that come from other ranks or go to them.
+  double received_by(const Replica& replica, int rank) const;
   // Returns the fraction of the rank's weights on tiers that stays between uses. REQUIRES: `memory` has the states.
   double kept_weights(const Replica& replica, size_t rank, const RankMemory& memory) const;
   schedule::Timeline step_of(const Replica& replica) const;

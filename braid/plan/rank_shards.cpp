@@ -48,6 +48,31 @@ double cores_of_replica(const PlannedRun& run, double crowd) {
   return std::min<double>(run.layout.pipe, run.layout.pipe / crowd * share);
 }
 
+namespace {
+
+HeldBytes held_by_stage(const PlannedRun& run, const ActivationBytes& x, const StageLoad& load) {
+  const double constant = constant_bytes(run.spec, run.layout, load);
+  StageLoad keeping = load;  // a weight-gradient pass recomputes no block
+  if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
+  HeldBytes held{.pending = pending_kept_bytes(x, load),
+                 .weight_working = weight_working_bytes(run, x, keeping) + constant};
+  if (load.on_tier == 0) {
+    held.activation = kept_bytes(x, load);
+    held.working = held.forward_working = working_most_bytes(run, x, load) + constant;
+    return held;
+  }
+  const MovedActivations moved = moved_activations(run, x, load);
+  held.activation = moved.memory.kept;
+  held.working = moved.peaks.backward - held.activation + constant;
+  held.forward_working = std::max(moved.peaks.forward - held.activation, moved.head_working) + constant;
+  held.last_moved = moved.last;
+  if (!load.head) held.copies_left = moved.last;
+  if (!load.embedding) held.beside_copies = moved.peaks.forward_of_first + constant;  // else that part is the embedding
+  return held;
+}
+
+}  // namespace
+
 std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
@@ -61,35 +86,24 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
     }
     const StageParameters parameters = stage_parameters(parts, load);
     if (formulas == FormulaSet::Braid) {
-      const double constant = constant_bytes(spec, layout, load);
-      StageLoad keeping = load;  // a weight-gradient pass recomputes no block
-      if (load.recompute.keeps != spec::Recompute::Keeps::Selected) keeping.recompute = {};
-      const double pending = pending_kept_bytes(tensors, load);
-      const double in_weight_pass = weight_working_bytes(run, tensors, keeping) + constant;
-      const MovedActivations moved = moved_activations(run, tensors, load);
-      ChainMemory memory = moved.memory;
-      if (load.on_tier == 0) memory = {kept_bytes(tensors, load), working_most_bytes(run, tensors, load)};
-      all[i] = {passes[i],
-                parameters,
-                {memory.kept, pending, memory.working + constant, in_weight_pass},
-                {.read = memory.moved - (layout.pipe == 1 ? moved.last : 0), .written = memory.moved}};
+      const double moved = moved_activations(run, tensors, load).memory.moved;
+      all[i] = {passes[i], parameters, held_by_stage(run, tensors, load), {.read = moved, .written = moved}};
       continue;
     }
     if (is_torchtitan(formulas)) {
-      const double kept = torchtitan_kept_bytes(run, load);
-      all[i] = {passes[i],
-                parameters,
-                {kept, kept, torchtitan_working_bytes(run, load), torchtitan_working_bytes(run, load)}};
+      const double kept = torchtitan_kept_bytes(run, load), working = torchtitan_working_bytes(run, load);
+      all[i] = {passes[i], parameters, {kept, kept, working, working, working}};
       continue;
     }
     const ListedCounts listed = listed_counts(load);
     const spec::Recompute full{spec::Recompute::Keeps::SegmentInputs, 1};
     const double saved = (load.blocks - listed.blocks) * saved_bytes(spec, layout, load.recompute) +
                          listed.segments * saved_bytes(spec, layout, full);
-    all[i] = {passes[i],
-              parameters,
-              {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout),
-               working_bytes(spec, layout, load), working_bytes(spec, layout, load)}};
+    const double working = working_bytes(spec, layout, load);
+    all[i] = {
+        passes[i],
+        parameters,
+        {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout), working, working, working}};
   }
   return all;
 }

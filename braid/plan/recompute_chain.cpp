@@ -25,7 +25,7 @@ class Passing {
       : chain_(chain),
         at_(moved.count()),
         read_meanwhile_(moved.last_segment()),
-        most_(std::max(chain.least, moved.most())) {}
+        most_(std::max({chain.least, moved.peaks().backward_of_others, moved.peaks().backward_of_first})) {}
 
   // Adds the blocks up to `end`, whose graphs are kept.
   void keep(int end) {
@@ -86,7 +86,12 @@ MovedBlocks moved_blocks(const RecomputeChain& chain, const std::vector<spec::Re
 }  // namespace
 
 void MovedBlocks::add(double segment, double working) {
-  most_ = std::max(most_, segment + last_segment_ + working);
+  if (num_segments_++ == 0) {
+    first_segment_ = segment;
+    first_ = segment + working;
+  } else {
+    others_ = std::max(others_, segment + last_segment_ + working);
+  }
   bytes_ += segment;
   largest_ = std::max(largest_, segment);
   last_segment_ = segment;
@@ -110,19 +115,29 @@ void MovedBlocks::recompute(int end) {
   add(input, most);
 }
 
-double MovedBlocks::most() const {
-  if (count_ == 0) return 0;
-  const double two = 2 * largest_;
-  const bool is_last_part = count_ == static_cast<int>(chain_.blocks.size()) && !chain_.has_head;
-  const bool follows_another = chain_.is_pipelined && is_last_part;  // the last segment of another microbatch
-  return chain_.padding + std::max(most_, forward_ + (follows_another ? two : std::min(two, bytes_)));
+MovedPeaks MovedBlocks::peaks() const {
+  if (count_ == 0) return {};
+  const double padding = chain_.padding;
+  return {.forward = padding + forward_ + std::min(2 * largest_, bytes_),
+          .forward_of_first = padding + forward_ + first_segment_,
+          .backward_of_first = padding + first_,
+          .backward_of_others = num_segments_ > 1 ? padding + others_ : 0};
 }
 
-ChainMemory chain_memory(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments,
-                         int on_tier) {
+double MovedBlocks::most() const {
+  const bool is_last_part = count_ == static_cast<int>(chain_.blocks.size()) && !chain_.has_head;
+  const bool follows_another = chain_.is_pipelined && is_last_part;  // the last segment of another microbatch
+  const double more = follows_another ? std::max(2 * largest_ - bytes_, 0.0) : 0;
+  const MovedPeaks peak = peaks();
+  return std::max({peak.backward_of_others, peak.backward_of_first, peak.forward + more});
+}
+
+namespace {
+
+// Returns the memory without the forward of blocks that move.
+ChainMemory backward_memory(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& own,
+                            const MovedBlocks& moved) {
   const int count = static_cast<int>(chain.blocks.size());
-  const std::vector<spec::RecomputedBlocks> own = within(chain, segments);
-  const MovedBlocks moved = moved_blocks(chain, own, on_tier);
   Passing passing(chain, moved);
   int end = moved.count();
   for (const spec::RecomputedBlocks& segment : own) {
@@ -132,10 +147,28 @@ ChainMemory chain_memory(const RecomputeChain& chain, const std::vector<spec::Re
     end = segment.end;
   }
   passing.keep(count);
-  ChainMemory memory = passing.end(end < count || count == 0);
+  return passing.end(end < count || count == 0);
+}
+
+}  // namespace
+
+ChainMemory chain_memory(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments,
+                         int on_tier) {
+  const std::vector<spec::RecomputedBlocks> own = within(chain, segments);
+  const MovedBlocks moved = moved_blocks(chain, own, on_tier);
+  ChainMemory memory = backward_memory(chain, own, moved);
+  if (moved.count() > 0) memory.working = std::max(memory.working, moved.most() - memory.kept);
   memory.moved = moved.bytes();
   memory.last_moved = moved.last_segment();
   return memory;
+}
+
+MovedPeaks moved_peaks(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments, int on_tier) {
+  const std::vector<spec::RecomputedBlocks> own = within(chain, segments);
+  const MovedBlocks moved = moved_blocks(chain, own, on_tier);
+  MovedPeaks peaks = moved.peaks();
+  peaks.backward = backward_memory(chain, own, moved).peak(1);
+  return peaks;
 }
 
 double chain_seconds(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments) {

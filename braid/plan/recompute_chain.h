@@ -63,6 +63,14 @@ struct ChainMemory {
   bool operator==(const ChainMemory&) const = default;
 };
 
+// The most bytes that a microbatch holds in passes of a stage that runs alone. While blocks that move run forward,
+// there are copies of two segments; backward has a segment and the one before it, which is read. 0: there is no such
+// segment.
+struct MovedPeaks {
+  double forward = 0, forward_of_first = 0, backward_of_first = 0, backward_of_others = 0;
+  double backward = 0;  // of all blocks and the head
+};
+
 // The memory of the first blocks of a chain, whose activations move to a tier: a segment is in memory while it runs,
 // and so is the segment before it, which is written or read meanwhile.
 class MovedBlocks {
@@ -75,17 +83,18 @@ class MovedBlocks {
   void recompute(int end);
 
   int count() const { return count_; }
-  double bytes() const { return bytes_; }                // of a microbatch, on the tier
-  double last_segment() const { return last_segment_; }  // bytes of the last segment
-  double most() const;                                   // the most that a microbatch holds while these blocks run
+  double bytes() const { return bytes_; }  // of a microbatch, on the tier
+  double last_segment() const { return last_segment_; }
+  MovedPeaks peaks() const;  // of a stage that runs alone
+  double most() const;       // of all passes, where the forward of another microbatch may be before
 
  private:
   void add(double segment, double working);
 
   const RecomputeChain& chain_;
-  int count_ = 0;
-  double bytes_ = 0, last_segment_ = 0, largest_ = 0, most_ = 0;
-  double forward_ = 0;
+  int count_ = 0, num_segments_ = 0;
+  double bytes_ = 0, first_segment_ = 0, last_segment_ = 0, largest_ = 0;
+  double forward_ = 0, first_ = 0, others_ = 0;
 };
 
 // Returns the memory if `segments` are recomputed (recomputed_segments(), in numbers of the stage), and if what the
@@ -93,6 +102,9 @@ class MovedBlocks {
 // ends behind these blocks keeps its input in memory.
 ChainMemory chain_memory(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments,
                          int on_tier = 0);
+
+// Returns the same in the passes of such a stage. REQUIRES: a block moves.
+MovedPeaks moved_peaks(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments, int on_tier);
 
 // Returns the seconds that recomputing these segments takes.
 double chain_seconds(const RecomputeChain& chain, const std::vector<spec::RecomputedBlocks>& segments);

@@ -26,14 +26,9 @@ double copy_seconds(const PlannedRun& run, size_t devices, const Moved& bytes) {
   return run.rates[devices].stream_seconds(3 * bytes.written + bytes.read, kBeyondCaches);
 }
 
-namespace {
-
-// Returns the microbatches that each stage of a rank runs: under DualPipe, one direction's.
 double microbatches_of_stage(const PlannedRun& run) {
   return static_cast<double>(run.layout.microbatches) / run.layout.copies_in_pipe;
 }
-
-}  // namespace
 
 // Passes are those of a mean stage of the rank, moves those of all of its stages.
 PassWaits pass_waits(const PlannedRun& run, const RankShare& share, double kept_weights) {

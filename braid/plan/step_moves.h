@@ -29,6 +29,9 @@ double hidden_offload_seconds(const PlannedRun& run, const RankShare& share);
 // Returns the states that the rank updates.
 StateBytes updated_states(const PlannedRun& run, const RankShare& share);
 
+// Returns the microbatches that each stage of a rank runs: under DualPipe, one direction's.
+double microbatches_of_stage(const PlannedRun& run);
+
 // The seconds that the passes of a microbatch wait for moves.
 struct PassWaits {
   double forward = 0, backward = 0;

@@ -76,7 +76,7 @@ void with_memory_advice(const RunSpec& spec, const spec::HostLimits& limits, con
     if (!was_killed || num_killed_for_memory() == killed_before) throw;
     failure.why += killed_text(spec, limits, failure.rank);
     failure.calls.clear();  // they say nothing about it
-    throw CommError(std::move(failure));
+    throw KilledForMemory(std::move(failure));
   }
 }
 

@@ -29,12 +29,23 @@ class MemoryErrors(TinyRun):
         self.trained(*words, *changes[0].split("#")[0].split())
 
     def test_a_rank_that_its_group_kills_is_explained(self):
-        words = [*WIDE, *RESIDENT, *DISK[1:], *PROCESSES, "mesh.data=2"]
+        words = [*WIDE, *RESIDENT, *DISK[1:], "run.ranks=processes", "mesh.data=2"]
         done = MemoryGroup(self, 280 * MIB).braid("train", "run.toml", *words, cwd=self.path)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, r"rank (\d): killed by signal 9 .*; the system has killed it because its control group "
                                       rf"had no memory left; it held {ACCOUNT}\npredicted for rank \1: ")
+        self.assertNotIn("restart 2 of", done.stdout)  # which would be killed in the same step again
+        self.assertRegex(done.stdout, r"note   no restart: it would need the same memory again after step [01]\n")
         self.assert_advice_trains(done.stderr, words)
+
+    def test_a_run_that_is_killed_in_the_same_step_again_ends(self):
+        """Copies for the save after step 2 need more memory than the steps before."""
+        words = [*WIDE, *RESIDENT, *DISK[1:], "run.ranks=processes", "train.save_every=2", "checkpoint.async=true", "train.log_every=1"]
+        done = MemoryGroup(self, 260 * MIB).braid("train", "run.toml", *words, cwd=self.path)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("note   restart 1 of 3, from the beginning\n", done.stdout)
+        self.assertNotIn("restart 2 of 3", done.stdout)
+        self.assertEqual(len(re.findall(ADVICE, done.stderr)), 2)  # at the first kill too
 
     def test_measurements_leave_the_memory_of_the_group(self):
         words = [*WIDE, *RESIDENT, *PROCESSES, "mesh.data=4", "train.batch=4", "sync.zero=1"]

@@ -50,6 +50,9 @@ SOME = [*ACTIVATIONS, 'memory.activation_blocks="2"']  # of four
 LAYOUTS += [[*ACTIVATIONS, "mesh.pipe=2", 'memory.activation_blocks="1,0"', 'memory.recompute="blocks:1,none"'],
             [*ACTIVATIONS, "model.layers=8", "mesh.pipe=2", 'pipeline.schedule="looped-bfs"', "pipeline.chunks=2",
              'memory.activation_blocks="2,2,0,0"']]
+ZB_V, INTERLEAVED = ["mesh.pipe=2", 'pipeline.schedule="zb-v"'], ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"]
+LAYOUTS += [[*ACTIVATIONS, *ZB_V], [*ACTIVATIONS, *INTERLEAVED, "model.layers=8", 'memory.recompute="none,none,full,full"'],
+            [*ACTIVATIONS, *BOTH, 'memory.activation_blocks="3"'], [*ACTIVATIONS, *GRADIENTS, "mesh.pipe=2"]]
 ROUNDED = ['optimizer.state_dtype="bfloat16"']
 LAYOUTS += [[*ROUNDED, *LLAMA, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', "train.batch=8", "checkpoint.async=true"]]
 CODED = ['optimizer.state_dtype="int8"']
@@ -74,7 +77,9 @@ if os.environ.get("BRAID_FULL"):
             ["mesh.data=2", "sync.zero=3"], ["mesh.tensor=2"], ["mesh.context=2"], FIRST_HALF, ["model.dropout=0.1"],
             ['memory.recompute="full"'], ['memory.recompute="blocks:0+2-3/2"'],
             ['train.dtype="bfloat16"', "train.batch=4"], ['train.reduction="reproducible"'],
-            ["model.layers=1", "model.vocab=40000"])],
+            ["model.layers=1", "model.vocab=40000"], INTERLEAVED, [*ZB_V, "model.layers=8"], [*ZB_V, *LLAMA],
+            ["mesh.pipe=2", 'pipeline.schedule="interleaved-zb"', "pipeline.chunks=2"],
+            [*INTERLEAVED, "model.layers=8", 'memory.recompute="none,full,full,none"'], [*BOTH, 'memory.activation_blocks="2"'])],
         *[[*SOME, *more] for more in (
             [], LLAMA, GEMMA2, DISK, ["model.layers=8"], [*BOTH, "model.layers=8"], ['memory.recompute="blocks:2-3"'], ['memory.recompute="full"'],
             ['memory.recompute="blocks:0-1"'], ['memory.recompute="selective"'], ["model.dropout=0.1"], ["mesh.data=2", "sync.zero=3"],
@@ -195,7 +200,7 @@ class PredictedMemory(TinyRun):
     def test_bytes_moved_on_disk_are_those_that_are_predicted(self):
         never_clipped = "optimizer.clip_norm=1000"  # but the update of the first step waits for the norm
         dualpipe = ["mesh.pipe=2", 'pipeline.schedule="dualpipe"']
-        for layout in ([*DISK, never_clipped], [*BOTH, *dualpipe, never_clipped], [*ACTIVATIONS, *dualpipe], [*BOTH, "mesh.data=2"],
+        for layout in ([*DISK, never_clipped], [*BOTH, *dualpipe, never_clipped], [*ACTIVATIONS, *dualpipe], [*BOTH, "mesh.data=2"], [*ACTIVATIONS, *ZB_V],
                        [*BOTH, "optimizer.clip_norm=0"], [*BOTH, *FIRST_HALF, never_clipped], ACTIVATIONS,
                        [*DISK, "mesh.data=2", "sync.zero=1", 'train.dtype="bfloat16"', 'optimizer.state_dtype="int8"']):
             with self.subTest(layout=layout):

@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <tuple>
+#include <vector>
 
 #include "braid/plan/cluster_presets.h"
-#include "braid/plan/predict_run.h"
+#include "braid/plan/pipelined_run.h"
 
 namespace braid::plan::step_moves_test {
 namespace {
@@ -52,6 +53,37 @@ TEST(StepMoves, OfMirroredStagesAreOfHalfOfTheMicrobatches) {
   const double once = predict_run(run, node()).disk_bytes;
   run.pipeline.schedule = "dualpipe";
   EXPECT_NEAR(predict_run(run, node()).disk_bytes / once, 1, 0.02);
+}
+
+// Returns the bytes of activations that each rank reads, as a fraction of those that it writes.
+std::vector<double> fractions_read(const RunSpec& run) {
+  PredictOptions options;
+  options.kept = KeptOutcome::Timeline;
+  PipelinedRun pipelined(run, node(), options);
+  pipelined.with_zero(0, 0);
+  const std::vector<PredictedStep> steps = pipelined.steps();
+  std::vector<double> fractions;
+  for (const auto& transfers : steps.front().timeline.disk) {
+    double read = 0, written = 0;
+    for (const schedule::DiskTransfer& transfer : transfers) {
+      (transfer.direction == schedule::DiskDirection::Read ? read : written) += static_cast<double>(transfer.bytes);
+    }
+    fractions.push_back(read / written);
+  }
+  return fractions;
+}
+
+// The last of a rank's four blocks, or of the two of a stage, is still in memory.
+TEST(StepMoves, ABackwardThatFollowsItsForwardReadsAllButTheLastBlock) {
+  RunSpec run = two_ranks(512);
+  run.memory.activations = Tier::Disk;
+  for (const auto& [schedule, first, last] :
+       {std::tuple{"1f1b", 1.0, 0.75}, {"gpipe", 1.0, 1.0}, {"zb-h1", 1.0, 0.75}, {"zb-v", 0.75, 1.0}}) {
+    run.pipeline.schedule = schedule;
+    const std::vector<double> fractions = fractions_read(run);
+    EXPECT_NEAR(fractions[0], first, 0.01) << schedule;
+    EXPECT_NEAR(fractions[1], last, 0.01) << schedule;
+  }
 }
 
 }  // namespace

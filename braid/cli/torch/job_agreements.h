@@ -50,6 +50,15 @@ inline std::string contribution_fault(const SignalOfNode& of) {
   return 0 <= of.signal && of.signal < NSIG ? "" : cat("has named signal ", of.signal, ", which there is not");
 }
 
+// A node's answer after a failure: the system has killed one of its ranks for memory.
+struct MemoryKill {
+  bool seen = false;
+};
+template <class Pack>
+void members(Pack& pack, MemoryKill& kill) {
+  pack(kill.seen);
+}
+
 // Node 0's decision whether the run restarts, and from which checkpoint; empty: from the beginning.
 struct NextAttempt {
   bool again = false;

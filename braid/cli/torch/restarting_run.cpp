@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/base/memory_error.h"
 #include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
@@ -68,12 +70,37 @@ std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   return own.train.resume;
 }
 
+// The attempts that have failed.
+struct Failed {
+  int restarts = 0;
+  int64_t killed_after = -1;  // steps of the run at the newest kill for memory
+};
+
+// Returns true if the system has killed a rank of some node for memory.
+bool any_killed_for_memory(const CommError& error, Job* job) {
+  const bool here = dynamic_cast<const KilledForMemory*>(&error) != nullptr;
+  if (!job) return here;
+  return std::ranges::any_of(job->rounds().exchange(MemoryKill{here}), &MemoryKill::seen);
+}
+
+// Returns true if a rank was killed for memory and the run has made no step since it started, or none since the kill
+// before: the same step needs the same memory again. Node 0 decides; others return false.
+bool would_be_killed_again(const CommError& error, const RunParts& parts, Failed& failed) {
+  if (!any_killed_for_memory(error, parts.job) || !parts.folder) return false;
+  const report::RunRecord record = parts.folder->has_begun() ? record_of(parts.folder->path()) : report::RunRecord();
+  const int64_t steps = record.num_steps(), first = record.first_steps.empty() ? 0 : record.first_steps.back();
+  const bool again = steps <= std::max(first, std::exchange(failed.killed_after, steps));
+  if (again) parts.printer.note(cat("no restart: it would need the same memory again after step ", steps));
+  return again;
+}
+
 // Returns the checkpoint of the next attempt, empty for the beginning; nothing if there is no next attempt. Throws
 // CommError if a node fails meanwhile.
-std::optional<std::string> agreed_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
-  const bool may = spec.run.ranks == RanksAs::Processes && restarts < spec.run.max_restarts;
+std::optional<std::string> agreed_attempt(const CommError& error, const RunSpec& spec, const RunParts& parts,
+                                          Failed& failed) {
+  const bool may = spec.run.ranks == RanksAs::Processes && failed.restarts < spec.run.max_restarts;
   if (parts.job && parts.job->rounds().lost_node() >= 0) return std::nullopt;
-  const bool goes_on = may && signal_of_all(parts.job) == 0;
+  const bool goes_on = may && signal_of_all(parts.job) == 0 && !would_be_killed_again(error, parts, failed);
   NextAttempt next;
   if (goes_on && (!parts.job || parts.job->leads())) next = {true, next_checkpoint(spec, parts)};
   if (parts.job) next = parts.job->rounds().exchange(next)[0];
@@ -94,9 +121,10 @@ void write_failure(const CommError& error, const RunParts& parts) {
 }
 
 // Returns nothing also if a node fails meanwhile. The run then ends with its first error.
-std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+std::optional<std::string> next_attempt(const CommError& error, const RunSpec& spec, const RunParts& parts,
+                                        Failed& failed) {
   try {
-    return agreed_attempt(spec, parts, restarts);
+    return agreed_attempt(error, spec, parts, failed);
   } catch (const CommError& loss) {
     std::cerr << "braid: " << loss.what() << std::endl;
     return std::nullopt;
@@ -107,12 +135,13 @@ std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& par
 
 train::RunEnd restarting_run(const RunSpec& spec, const RunParts& parts) {
   RunSpec now = spec;
-  for (int restarts = 0;; ++restarts) {
+  Failed failed;
+  for (int& restarts = failed.restarts;; ++restarts) {
     try {
       return attempt(now, parts, restarts);
     } catch (const CommError& error) {
       write_failure(error, parts);
-      const auto next = next_attempt(spec, parts, restarts);
+      const auto next = next_attempt(error, spec, parts, failed);
       if (!next) {
         if (restarts > 0 && restarts == spec.run.max_restarts) {
           parts.printer.note(cat("all restarts that run.max_restarts allows are used up: ", restarts));

@@ -20,6 +20,7 @@ struct RunParts {
 // * It restarts from the newest whole checkpoint of the folder. If this run has written none, it restarts where it
 //   began.
 // * It restarts at most run.max_restarts times, and not after a signal to stop.
+// * After a kill for memory it restarts only if the run has made a step since it started and since the last such kill.
 // * Errors that ranks throw themselves end the run, as in run_training().
 // * The nodes of a job restart together. If a node fails, the run fails.
 // * Throws StoppedBeforeRanks (job_agreements.h) on all nodes if one of them received a signal before its ranks ran.
