@@ -197,7 +197,7 @@ modules::ModelPart DataParallel::part() {
           state_->options.sync, replica.num_steps(), state_->world};
 }
 
-void DataParallel::go_on_after(int64_t steps) { state_->replica.go_on_after(steps); }
+void DataParallel::resume_after(int64_t steps) { state_->replica.resume_after(steps); }
 
 int64_t DataParallel::bytes_sent() const { return state_->replica.replication().bytes_sent(); }
 

@@ -129,7 +129,7 @@ class DataParallel : public modules::SavableModel {
 
  private:
   modules::ModelPart part() override;
-  void go_on_after(int64_t steps) override;
+  void resume_after(int64_t steps) override;
 
   class State;
   std::unique_ptr<State> state_;

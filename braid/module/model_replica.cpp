@@ -140,7 +140,7 @@ void ModelReplica::require_complete() const {
   if (complete_) return;
   throw RunError(
       "a backward of these modules has failed, so the step's gradients are incomplete: save or load, and "
-      "make the replicas anew");
+      "construct the DataParallel or ModulePipeline again");
 }
 
 // Reports the gradients of parameters on which the loss did not depend.
@@ -180,7 +180,7 @@ void ModelReplica::follow() {
   frozen_.follow(world_);
 }
 
-void ModelReplica::go_on_after(int64_t steps) {
+void ModelReplica::resume_after(int64_t steps) {
   const c10::AutoGradMode no_grad(false);
   synced_->modules().note_written();
   synced_->modules().note_update();

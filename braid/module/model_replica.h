@@ -45,7 +45,7 @@ class ModelReplica {
   // Called between steps. Takes over values that were loaded into the modules. Throws ConfigError as backward() does.
   void follow();
   // Called between steps, after values were written into the parameters. Sets the number of steps done to `steps`.
-  void go_on_after(int64_t steps);
+  void resume_after(int64_t steps);
   int64_t num_steps() const { return num_steps_; }
   const LayerList& layers() const { return layers_; }
   bool is_in_step() const { return complete_ && num_backwards_ > 0; }  // has gradients for the next update

@@ -35,7 +35,8 @@ std::vector<Problem> unknown_parameters(const LayerList& layers, const Tensors& 
   }
   if (!missing.empty()) {
     problems.push_back({"layers", cat(missing.size(), " parameters removed"),
-                        "must stay what replicas were made of; make the replicas anew", ""});
+                        "must stay what replicas were made of; construct the DataParallel or ModulePipeline again",
+                        ""});
   }
   return problems;
 }
@@ -54,12 +55,13 @@ std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSp
       refuse(kind_of(own), cat("must stay ", kind_of(param.data), ", as when replicas were made"));
     } else if (replaced && !kept_here) {
       refuse("replaced", cat("cannot be taken over with sync.replication = ", sync.replication,
-                             ", which has its values elsewhere too; load before, or make the replicas anew"));
+                             ", which has its values elsewhere too; load before, or construct the DataParallel or "
+                             "ModulePipeline again"));
     }
     if (!own.requires_grad() && (!sums || sync.zero > 0 || modules.store().is_sharded())) {
       refuse("frozen",
-             "may be frozen later where gradients are summed, sync.zero is 0 and all is in memory; else make the "
-             "replicas anew");
+             "may be frozen later where gradients are summed, sync.zero is 0 and all is in memory; else construct "
+             "the DataParallel or ModulePipeline again");
     }
   }
   return problems;

@@ -137,20 +137,20 @@ std::vector<Problem> ModuleCheckpoint::unknown(const ckpt::Manifest& manifest) c
   const std::set<std::string> weights = names_of_weights(part_);
   const std::string kind = kind_of(optimizer_), &saved = manifest.info.optimizer;  // empty in older checkpoints
   const bool is_other = !saved.empty() && saved != kind;
-  std::set<std::string> kinds, strange;
+  std::set<std::string> kinds, unknown;
   for (const std::string& name : names_of_numbers(optimizer_)) kinds.insert(name);
   if (counts_steps(optimizer_)) kinds.insert(kSteps);
   std::vector<Problem> problems;
   for (const auto& [name, tensor] : manifest.tensors) {
     const size_t slash = name.find('/');
     if (slash != name.npos && !is_other && !kinds.contains(name.substr(0, slash)))
-      strange.insert(name.substr(0, slash));
+      unknown.insert(name.substr(0, slash));
     if (slash == name.npos && !weights.contains(name))
       problems.push_back({name, "", "is in the checkpoint and not in the model", ""});
   }
   if (is_other)
     problems.push_back({"optimizer", kind, cat("must be ", saved, ", with which the checkpoint was made"), ""});
-  for (const std::string& state : strange)
+  for (const std::string& state : unknown)
     problems.push_back({"optimizer", "", cat("must know the states that the checkpoint has, ", state), ""});
   return problems;
 }

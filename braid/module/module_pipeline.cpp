@@ -47,20 +47,20 @@ class ModulePipeline::State {
         own_data_(options_.data ? nullptr : pipe.split(pipe.rank(), 0, "data")),
         data_(options_.data ? *options_.data : *own_data_),
         replica_(layers_, stages_, options_.memory.has_disk() ? &data_ : options_.data, options_.sync, options_.memory),
-        book_(stages_, schedule_, pipe),
+        shapes_(stages_, schedule_, pipe),
         counted_(agreed_to_count()),
         executor_(stages_, schedule_.num_stages, options_.loss, options_.activations),
         runtime_(schedule_, pipe, executor_) {
     executor_.before_backward = [this](int stage, int micro) { replica_.begin_backward(stage, micro); };
     executor_.after_backward = [this] { replica_.end_backward(); };
-    book_.run_traces = [this](int num_traces, const std::function<void()>& trace) {
+    shapes_.run_traces = [this](int num_traces, const std::function<void()>& trace) {
       replica_.run_traces(num_traces, trace);
     };
     executor_.on_reduce = [this](int stage) { replica_.reduce(stage); };
   }
 
   std::optional<double> step(const Tensors& inputs, const Tensors& targets) {
-    const auto [split, shapes] = book_.open(inputs, modules::ForwardPurpose::Training);
+    const auto [split, shapes] = shapes_.find(inputs, modules::ForwardPurpose::Training);
     const int64_t number = num_steps_;
     const int64_t first_micro = int64_t{data_.rank()} * split.num_microbatches;
     modules::ModuleStep step{{modules::ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
@@ -97,7 +97,7 @@ class ModulePipeline::State {
     for (const auto& [number, stage] : stages_) {
       for (int index = stage.plan().first; index < stage.plan().last; ++index) modes.emplace_back(layers_[index]);
     }
-    const auto [split, shapes] = book_.open(inputs, modules::ForwardPurpose::Evaluation);
+    const auto [split, shapes] = shapes_.find(inputs, modules::ForwardPurpose::Evaluation);
     modules::ModuleStep step{{modules::ForwardPurpose::Evaluation}, split, inputs, {}};
     step.shapes = shapes;
     executor_.begin_step(std::move(step));
@@ -115,7 +115,7 @@ class ModulePipeline::State {
     replica_.between_steps();
     return {layers_, replica_.layers(), replica_.synced(), options_.sync, num_steps_, *world};
   }
-  void go_on_after(int64_t steps) {
+  void resume_after(int64_t steps) {
     replica_.note_written();
     num_steps_ = steps;
   }
@@ -126,7 +126,7 @@ class ModulePipeline::State {
   int64_t bytes_sent() const { return replica_.bytes_sent(); }
   double auxiliary_loss() const { return auxiliary_loss_; }
   void retrace() {
-    book_.forget();
+    shapes_.forget();
     replica_.follow();
   }
 
@@ -219,7 +219,7 @@ class ModulePipeline::State {
   const std::unique_ptr<Communicator> own_data_;
   Communicator& data_;
   modules::StageReplica replica_;
-  modules::ShapeBook book_;
+  modules::ShapeCache shapes_;
   const bool counted_;
   modules::LayerExecutor executor_;
   pipe::ScheduleRuntime runtime_;
@@ -253,7 +253,7 @@ void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
   update([&] { optimizer.step(); });
 }
 modules::ModelPart ModulePipeline::part() { return state_->part(); }
-void ModulePipeline::go_on_after(int64_t steps) { state_->go_on_after(steps); }
+void ModulePipeline::resume_after(int64_t steps) { state_->resume_after(steps); }
 void ModulePipeline::with_whole_parameters(const std::function<void()>& body) { state_->with_whole_parameters(body); }
 double ModulePipeline::auxiliary_loss() const { return state_->auxiliary_loss(); }
 int64_t ModulePipeline::bytes_sent() const { return state_->bytes_sent(); }

@@ -93,14 +93,14 @@ class OptimizerOnDisk::State {
 
   void require_model(const Model& model) const {
     modules::require_parameters_of(model.parameters, optimizer_);
-    const auto is_elsewhere = [&](const StatePlace& place) {
+    const auto has_another_model = [&](const StatePlace& place) {
       const at::Tensor &parameter = place.parameter, &gradient = parameter.grad();
-      const auto is_strange = [&](const at::Tensor& tensor) {
+      const auto is_of_another = [&](const at::Tensor& tensor) {
         return tensor.defined() && param::DiskTensors::any_has(tensor) && !(model.disk && model.disk->has(tensor));
       };
-      return is_strange(parameter) || is_strange(gradient);
+      return is_of_another(parameter) || is_of_another(gradient);
     };
-    if (std::ranges::none_of(states_.places(), is_elsewhere)) return;
+    if (std::ranges::none_of(states_.places(), has_another_model)) return;
     throw ConfigError({{"step", "of parameters or gradients on disk",
                         "must be step(OptimizerOnDisk&) or update(OptimizerOnDisk&) of the model that has them", ""}});
   }

@@ -46,7 +46,7 @@ void SavableModel::load(const std::string& directory, torch::optim::Optimizer& o
   refuse_other_ways(part.sync);
   std::optional<ModuleCheckpoint> checkpoint;
   ckpt::all_or_none([&] { checkpoint.emplace(part, optimizer); }, part.world);
-  go_on_after(checkpoint->load(directory));
+  resume_after(checkpoint->load(directory));
   part.world.barrier().wait_host();
 }
 

@@ -47,7 +47,7 @@ class SavableModel {
   // changes that cannot be followed, or if the ranks to save with are unknown.
   virtual ModelPart part() = 0;
   // Called after values were written into the parameters. Sets the number of steps done to `steps`.
-  virtual void go_on_after(int64_t steps) = 0;
+  virtual void resume_after(int64_t steps) = 0;
   // Collective. Calls `body` while parameters are whole, and those of one model.
   virtual void with_whole_parameters(const std::function<void()>& body) = 0;
 };

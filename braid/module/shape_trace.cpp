@@ -37,25 +37,25 @@ std::vector<TensorSpec> read_description(const at::Tensor& words) {
   return specs;
 }
 
-class BorderLine {
+class StageMessages {
  public:
-  explicit BorderLine(Communicator& pipe) : pipe_(pipe) {}
+  explicit StageMessages(Communicator& pipe) : pipe_(pipe) {}
 
   void send(int peer, int border, const Tensors& tensors) {
     const at::Tensor words = described(specs_of(tensors));
-    post(P2p::Kind::Send, at::tensor({words.numel()}, at::kLong), peer, border);
-    post(P2p::Kind::Send, words, peer, border);
-    for (const auto& tensor : tensors) post(P2p::Kind::Send, tensor.detach().contiguous(), peer, border);
+    start(P2p::Kind::Send, at::tensor({words.numel()}, at::kLong), peer, border);
+    start(P2p::Kind::Send, words, peer, border);
+    for (const auto& tensor : tensors) start(P2p::Kind::Send, tensor.detach().contiguous(), peer, border);
   }
   std::vector<TensorSpec> receive(int peer, int border, Tensors& tensors) {
     const at::Tensor length = at::empty({1}, at::kLong);
-    post(P2p::Kind::Recv, length, peer, border).wait_host();
+    start(P2p::Kind::Recv, length, peer, border).wait_host();
     const at::Tensor words = at::empty({length.item<int64_t>()}, at::kLong);
-    post(P2p::Kind::Recv, words, peer, border).wait_host();
+    start(P2p::Kind::Recv, words, peer, border).wait_host();
     auto specs = read_description(words);
     for (const TensorSpec& spec : specs) {
       tensors.push_back(spec.empty());
-      post(P2p::Kind::Recv, tensors.back(), peer, border).wait_host();
+      start(P2p::Kind::Recv, tensors.back(), peer, border).wait_host();
     }
     return specs;
   }
@@ -64,7 +64,7 @@ class BorderLine {
   }
 
  private:
-  Work& post(P2p::Kind kind, const at::Tensor& tensor, int peer, int border) {
+  Work& start(P2p::Kind kind, const at::Tensor& tensor, int peer, int border) {
     const P2p transfer{kind, tensor, peer, border};
     return works_.emplace_back(pipe_.batch({&transfer, 1}));
   }
@@ -109,7 +109,7 @@ std::vector<TensorSpec> specs_of(const Tensors& tensors) {
 std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages, const Schedule& schedule,
                                         Communicator& pipe, const Tensors& inputs) {
   std::map<int, StageShapes> shapes;
-  BorderLine line(pipe);
+  StageMessages messages(pipe);
   Tensors flow;  // outputs of the last stage that ran on this rank
   for (const auto& [number, stage] : stages) {
     const KeptBuffers kept(stage.buffers());  // restores buffers, which must not include the traced microbatch
@@ -123,7 +123,7 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages,
       for (auto& tensor : flow) tensor = tensor.detach();
     } else {
       flow.clear();
-      found.inputs = line.receive(before, number - 1, flow);
+      found.inputs = messages.receive(before, number - 1, flow);
     }
     for (size_t i = 0; i < flow.size(); ++i) {
       if (found.inputs[i].requires_grad) flow[i].requires_grad_(true);
@@ -133,44 +133,44 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages,
     found.outputs = specs_of(flow);
     const bool last = number + 1 == schedule.num_stages;
     if (!last && schedule.stage_rank[number + 1] != pipe.rank())
-      line.send(schedule.stage_rank[number + 1], number, flow);
+      messages.send(schedule.stage_rank[number + 1], number, flow);
   }
-  line.finish();
+  messages.finish();
   return shapes;
 }
 
-ShapeBook::ShapeBook(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe)
+ShapeCache::ShapeCache(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe)
     : stages_(stages), schedule_(schedule), pipe_(pipe) {}
 
-ShapeBook::Opening ShapeBook::open(const Tensors& inputs, ForwardPurpose purpose) {
+ShapeCache::MinibatchShapes ShapeCache::find(const Tensors& inputs, ForwardPurpose purpose) {
   const c10::AutoGradMode grad(purpose == ForwardPurpose::Training);
   const int root = schedule_.stage_rank.at(0);
   at::Tensor words = at::tensor({0, 0, 0}, at::kLong);
-  int64_t* word = words.mutable_data_ptr<int64_t>();
+  int64_t* facts = words.mutable_data_ptr<int64_t>();
   std::string kind;
   if (pipe_.rank() == root) {
     require_rows(inputs, purpose);
     kind = cat(static_cast<int>(purpose), " ", text(specs_of(inputs)));
     const auto found = numbers_.find(kind);
     const bool fresh = found == numbers_.end();
-    word[0] = inputs[0].size(0);
-    word[1] = fresh ? next_number_++ : found->second;
-    word[2] = fresh ? 1 : 0;
+    facts[0] = inputs[0].size(0);
+    facts[1] = fresh ? next_number_++ : found->second;
+    facts[2] = fresh ? 1 : 0;
   }
   pipe_.broadcast(words, root).wait_host();
-  MinibatchSplit split{word[0], schedule_.num_microbatches};
+  MinibatchSplit split{facts[0], schedule_.num_microbatches};
   if (purpose == ForwardPurpose::Evaluation && split.rows < split.num_microbatches) {
     split.num_microbatches = static_cast<int>(split.rows);
   }
   const auto trace_all = [&] {
-    pages_[word[1]] = trace(inputs, split);
-    if (pipe_.rank() == root) numbers_.emplace(kind, word[1]);  // only after trace(), because a layer may throw
+    shapes_by_kind_[facts[1]] = trace(inputs, split);
+    if (pipe_.rank() == root) numbers_.emplace(kind, facts[1]);  // only after trace(), because a layer may throw
   };
-  run_traces(word[2] != 0 ? split.num_kinds() : 0, trace_all);
-  return {split, &pages_.at(word[1])};
+  run_traces(facts[2] != 0 ? split.num_kinds() : 0, trace_all);
+  return {split, &shapes_by_kind_.at(facts[1])};
 }
 
-void ShapeBook::require_rows(const Tensors& inputs, ForwardPurpose purpose) const {
+void ShapeCache::require_rows(const Tensors& inputs, ForwardPurpose purpose) const {
   std::vector<Problem> problems;
   const int64_t least = purpose == ForwardPurpose::Training ? schedule_.num_microbatches : 1;
   if (inputs.empty()) problems.push_back({"inputs", "", "must be given on the rank of the first stage", ""});
@@ -190,16 +190,16 @@ void ShapeBook::require_rows(const Tensors& inputs, ForwardPurpose purpose) cons
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-std::vector<std::map<int, StageShapes>> ShapeBook::trace(const Tensors& inputs, const MinibatchSplit& split) const {
-  std::vector<std::map<int, StageShapes>> page;
+std::vector<std::map<int, StageShapes>> ShapeCache::trace(const Tensors& inputs, const MinibatchSplit& split) const {
+  std::vector<std::map<int, StageShapes>> shapes;
   for (int kind = 0; kind < split.num_kinds(); ++kind) {
     Tensors parts;
     for (const auto& input : inputs) {
       if (stages_.contains(0)) parts.push_back(split.part(input, split.first_of_kind(kind)));
     }
-    page.push_back(trace_shapes(stages_, schedule_, pipe_, parts));
+    shapes.push_back(trace_shapes(stages_, schedule_, pipe_, parts));
   }
-  return page;
+  return shapes;
 }
 
 }  // namespace braid::modules

@@ -40,21 +40,21 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages,
 
 // The facts that all ranks of a pipe need before a step: the rows of its minibatch, and the shapes of tensors between
 // stages. Shapes are traced once for each kind of input, and then looked up.
-class ShapeBook {
+class ShapeCache {
  public:
   // All arguments outlive this.
-  ShapeBook(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe);
+  ShapeCache(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe);
 
-  struct Opening {
+  struct MinibatchShapes {
     MinibatchSplit split;
-    const std::vector<std::map<int, StageShapes>>* shapes;  // by kind of microbatch; valid until the next open()
+    const std::vector<std::map<int, StageShapes>>* shapes;  // by kind of microbatch; valid until the next find()
   };
   // Collective. `inputs` are read on the rank of the first stage, which throws ConfigError if they cannot be split.
   // Training has as many microbatches as the schedule. Evaluation has as many, but at most one per row.
-  Opening open(const Tensors& inputs, ForwardPurpose purpose);
+  MinibatchShapes find(const Tensors& inputs, ForwardPurpose purpose);
   void forget() { numbers_.clear(); }
-  // Called by open() on every rank with the number of kinds of microbatches to trace, often 0, and what traces them.
-  // REQUIRES: set before open().
+  // Called by find() on every rank with the number of kinds of microbatches to trace, often 0, and what traces them.
+  // REQUIRES: set before find().
   std::function<void(int num_traces, const std::function<void()>& trace)> run_traces;
 
  private:
@@ -66,7 +66,7 @@ class ShapeBook {
   Communicator& pipe_;
   std::map<std::string, int64_t> numbers_;  // on the rank of the first stage: numbers of kinds of inputs seen
   int64_t next_number_ = 0;
-  std::map<int64_t, std::vector<std::map<int, StageShapes>>> pages_;
+  std::map<int64_t, std::vector<std::map<int, StageShapes>>> shapes_by_kind_;
 };
 
 }  // namespace braid::modules

@@ -116,7 +116,7 @@ void StageReplica::number_uses() {
 void StageReplica::between_steps() {
   check(!due_, "with sync.zero, local SGD or anything on disk every step() of a pipeline is followed by update()");
   const c10::AutoGradMode no_grad(false);
-  if (unfinished_ && !has_sink()) land_sums();
+  if (unfinished_ && !has_sink()) finish_sums();
   follow_changes();
 }
 
@@ -124,7 +124,7 @@ void StageReplica::between_steps() {
 void StageReplica::begin_step(const ReplicaStep& step) {
   if (unfinished_ && has_sink()) {
     throw RunError(
-        "a step has failed while gradients were sharded or on disk: save or load, and make the pipeline anew");
+        "a step has failed while gradients were sharded or on disk: save or load, and construct the pipeline again");
   }
   between_steps();
   const c10::AutoGradMode no_grad(false);
@@ -232,7 +232,7 @@ void StageReplica::give_up() {
 }
 
 // Ends an abandoned step with the same collectives as any other step, on all data ranks.
-void StageReplica::land_sums() {
+void StageReplica::finish_sums() {
   unfinished_ = false;
   for (const param::Parameter& param : synced_->store().params()) {
     if (!ready_[param.index]) synced_->replication().ready(param);

@@ -77,7 +77,7 @@ class StageReplica {
   void number_uses();
   void follow_changes();
   void set_aside(bool scaled);
-  void land_sums();
+  void finish_sums();
   void gather_layers();
   void arrived(const param::Parameter& param);
   bool averages() const {
