@@ -28,7 +28,7 @@ class ActivationsOnDisk {
   struct Options {
     std::vector<std::string> folders;          // a file without a name in each
     int64_t bytes = 0;                         // size of the space
-    int64_t window_bytes = int64_t{64} << 20;  // memory for writes that go on, and as much for reads ahead
+    int64_t window_bytes = int64_t{64} << 20;  // memory for writes under way, and as much for reads ahead
   };
   // Opens the space. Throws ConfigError with all that is wrong with the folders.
   explicit ActivationsOnDisk(const Options& options);
@@ -43,8 +43,7 @@ class ActivationsOnDisk {
     param::SavedGraph::Scope scope_;
   };
   // Memory of `stays` is not moved: the modules' own parameters (not a DataParallel's parameters(), which may be
-  // shards), and what is held elsewhere anyway. Forward and backward throw RunError
-  // if the disk fails.
+  // shards), and other memory that outlives the backward. Forward and backward throw RunError if the disk fails.
   Forward forward(const std::vector<at::Tensor>& stays) const { return {space_, stays}; }
 
   int64_t bytes_written() const { return space_->bytes_written(); }

@@ -19,6 +19,7 @@
 #include "braid/module/model_part.h"
 #include "braid/module/model_replica.h"
 #include "braid/module/refused_options.h"
+#include "braid/module/torch_state.h"
 
 namespace braid {
 namespace {
@@ -166,12 +167,13 @@ void DataParallel::step(const std::function<void()>& update) {
 void DataParallel::step(OptimizerOnDisk& optimizer) {
   check(!state_->served(), "servers update: step(lr)");
   state_->finish();
-  optimizer.step_of({state_->store().disk(), state_->gradient_factors});
+  optimizer.step_of({parameters(), state_->store().disk(), state_->gradient_factors});
   state_->gradient_factors.clear();
   state_->replica.updated();
 }
 
 void DataParallel::step(torch::optim::Optimizer& optimizer) {
+  modules::require_parameters_of(parameters(), optimizer);
   step([&] { optimizer.step(); });
 }
 

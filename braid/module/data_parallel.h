@@ -20,10 +20,11 @@
 // caller's tensor.
 //
 // If ranks are threads of one process, modules that draw from the process-wide random generator (torch::nn::Dropout)
-// are refused by name. Use KeyedDropout, or ranks that are processes (launch). A MicrobatchListener is notified of a
-// new microbatch for every backward of its rank. savable_model.h describes saving and loading. For models that do
-// not fit in memory see model_memory.h (parameters and gradients on disk), optimizer_on_disk.h, activations_on_disk.h,
-// and layer_options.h (recomputed activations).
+// are refused by name. Use KeyedDropout, or ranks that are processes (launch). One rank alone may have them, as in
+// torch: if another thread of the process draws too, each thread's numbers depend on the other's timing. A
+// MicrobatchListener is notified of a new microbatch for every backward of its rank. savable_model.h describes saving
+// and loading. For models that do not fit in memory see model_memory.h (parameters and gradients on disk),
+// optimizer_on_disk.h, activations_on_disk.h, and layer_options.h (recomputed activations).
 //
 // Two kinds of changes to the modules after construction are supported:
 // * If values were loaded on all ranks (torch::load, set_data), the next step() copies rank 0's to all ranks, except
@@ -106,7 +107,8 @@ class DataParallel : public modules::SavableModel {
   double clip_grad_norm(double largest);
   // Waits for the gradients, lets `optimizer` update the parameters, and clears the gradients. Afterwards all ranks
   // have the new parameters. If the ranks' parameters are equal after this step, all ranks also have rank 0's buffers
-  // (running statistics of a batch norm).
+  // (running statistics of a batch norm). Throws ConfigError, and does nothing, if `optimizer` has none of
+  // parameters().
   void step(torch::optim::Optimizer& optimizer);
   void step(OptimizerOnDisk& optimizer);
   // Same, with any function that updates parameters() from their .grad. Throws ConfigError if some of them are on disk,

@@ -17,7 +17,7 @@ param::DiskSpace space_of(const OptimizerOnDisk::Options& options, size_t num_st
   space.place.folders = options.folders;
   space.place.key = "folders";
   space.place.checksums = disk::Checksums::On;
-  space.place.depth = kChunksInMemory * static_cast<int>(num_states);
+  space.place.depth = kChunksInMemory * std::max(static_cast<int>(num_states), 1);
   space.chunk_bytes = options.chunk_bytes;
   return space;
 }
@@ -26,7 +26,7 @@ param::DiskSpace space_of(const OptimizerOnDisk::Options& options, size_t num_st
 
 DiskStates::DiskStates(torch::optim::Optimizer& optimizer, const OptimizerOnDisk::Options& options)
     : optimizer_(optimizer), places_(places_of(optimizer)), names_(checked(options)) {
-  disk_ = std::make_shared<param::DiskTensors>(space_of(options, names_.size()), std::ssize(names_) * tensor_bytes());
+  disk_ = std::make_shared<param::DiskTensors>(space_of(options, names_.size()), space_bytes(names_.size()));
   for (size_t i = 0; i < names_.size(); ++i) {
     tensors_.push_back(disk_->zeros(num_elements(), places_[0].type, param::MemoryCategory::Optimizer));
   }
@@ -37,15 +37,17 @@ std::vector<std::string> DiskStates::checked(const OptimizerOnDisk::Options& opt
   const std::vector<std::string> names = names_of_kept(optimizer_);
   auto problems = problems_of(places_, optimizer_);
   disk::Options place = space_of(options, names.size()).place;
-  place.bytes = std::ssize(names) * tensor_bytes();
+  place.bytes = space_bytes(names.size());
   for (Problem& problem : disk::problems(place)) problems.push_back(std::move(problem));
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return names;
 }
 
-int64_t DiskStates::tensor_bytes() const {
-  if (places_.empty()) return 0;
-  return disk::whole_blocks(num_elements() * static_cast<int64_t>(c10::elementSize(places_[0].type)));
+// Without states it is one block, which is not used.
+int64_t DiskStates::space_bytes(size_t num_states) const {
+  const size_t element_bytes = places_.empty() ? 0 : c10::elementSize(places_[0].type);
+  const int64_t tensor_bytes = disk::whole_blocks(num_elements() * static_cast<int64_t>(element_bytes));
+  return std::max(static_cast<int64_t>(num_states) * tensor_bytes, disk::kBlockBytes);
 }
 
 void DiskStates::require_unchanged() const {

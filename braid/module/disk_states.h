@@ -36,7 +36,7 @@ class DiskStates {
 
  private:
   std::vector<std::string> checked(const OptimizerOnDisk::Options& options) const;
-  int64_t tensor_bytes() const;  // on disk
+  int64_t space_bytes(size_t num_states) const;
   at::Tensor part_of(size_t name, const StatePlace& place) const;
   void add_zeros() const;
 

@@ -32,7 +32,7 @@ namespace braid {
 // one that draws from the process-wide generator on ranks that are threads.
 enum class Activations {
   Kept,        // all tensors that autograd saves in the layer's forward
-  Recomputed,  // the layer's inputs; backward runs the layer's forward again
+  Recomputed,  // the layer's inputs; the rest is recomputed in backward
 };
 
 struct LayerOptions {

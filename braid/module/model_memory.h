@@ -16,7 +16,7 @@
 // parameter in two stages of a rank are summed in another order. As with several ranks, parameters that the loss does
 // not depend on get gradients of zero.
 //
-// Frozen parameters stay in memory. The optimizer must have states (SGD: a momentum).
+// Frozen parameters stay in memory.
 //
 // Parameters move layer by layer when the DataParallel or ModulePipeline is made; until then they are in memory, as the
 // modules made them. They are whole in memory in with_whole_parameters(), export_weights() and import_weights() too,

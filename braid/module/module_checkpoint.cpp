@@ -61,6 +61,9 @@ ModuleCheckpoint::ModuleCheckpoint(const ModelPart& part, torch::optim::Optimize
   const bool sharded = part.synced && part.synced->store().sharding().what != param::Sharded::Nothing;
   const auto parameters = named_parameters(part);
   updated_ = sharded ? owned_ranges(parameters) : whole_parameters(parameters);
+  Tensors tensors;
+  for (const Updated& each : updated_) tensors.push_back(each.tensor);
+  require_parameters_of(tensors, optimizer);
 }
 
 std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::whole_parameters(

@@ -21,7 +21,8 @@ namespace braid::modules {
 class ModuleCheckpoint {
  public:
   // Created between steps. Both arguments outlive this. `optimizer` updates the parameters of `part` or, if these are
-  // sharded, ranges of them. Throws ConfigError as names_of_numbers() and require_stored() do.
+  // sharded, ranges of them. Throws ConfigError as names_of_numbers(), require_stored() and
+  // require_parameters_of() do.
   ModuleCheckpoint(const ModelPart& part, torch::optim::Optimizer& optimizer);
 
   // Returns this rank's weights, buffers and optimizer states ("exp_avg/fc1.weight").

@@ -15,6 +15,7 @@
 #include "braid/module/pipeline_checks.h"
 #include "braid/module/shape_trace.h"
 #include "braid/module/stage_replica.h"
+#include "braid/module/torch_state.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"
 
@@ -245,9 +246,10 @@ void ModulePipeline::update(const std::function<void()>& write) {
 }
 void ModulePipeline::update(OptimizerOnDisk& optimizer) {
   modules::StageReplica& replica = state_->replica();
-  replica.update([&] { optimizer.step_of({replica.disk(), replica.gradient_factors()}); });
+  replica.update([&] { optimizer.step_of({parameters(), replica.disk(), replica.gradient_factors()}); });
 }
 void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
+  modules::require_parameters_of(parameters(), optimizer);
   update([&] { optimizer.step(); });
 }
 modules::ModelPart ModulePipeline::part() { return state_->part(); }

@@ -101,7 +101,7 @@ class ModulePipeline : public modules::SavableModel {
   // Collective over `data`. Makes the update that follows step(): updates parameters() from their .grad, and gives the
   // new parameters to all data ranks. sync.zero, local-sgd, diloco, and parameters or gradients on disk need it after
   // every step(); those on disk need an OptimizerOnDisk, without which ConfigError is thrown. Otherwise an optimizer
-  // may be called without it.
+  // may be called without it. Throws ConfigError, and does nothing, if `optimizer` has none of parameters().
   void update(OptimizerOnDisk& optimizer);
   void update(torch::optim::Optimizer& optimizer);
   void update(const std::function<void()>& write);

@@ -92,6 +92,7 @@ class OptimizerOnDisk::State {
   using TensorOf = std::function<at::Tensor(const StatePlace& place)>;
 
   void require_model(const Model& model) const {
+    modules::require_parameters_of(model.parameters, optimizer_);
     const auto is_elsewhere = [&](const StatePlace& place) {
       const at::Tensor &parameter = place.parameter, &gradient = parameter.grad();
       const auto is_strange = [&](const at::Tensor& tensor) {

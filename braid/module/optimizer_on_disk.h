@@ -1,4 +1,5 @@
-// The states of torch's Adam, AdamW or SGD on disk, for any torch modules.
+// The states of torch's Adam, AdamW or SGD on disk, for any torch modules. SGD without momentum has no states: its
+// OptimizerOnDisk is for models with parameters or gradients on disk (model_memory.h).
 //
 //   torch::optim::AdamW optimizer(model.parameters(), 1e-3);
 //   OptimizerOnDisk on_disk(optimizer, {.folders = {"/scratch"}});
@@ -16,6 +17,8 @@
 // replaces, by torch::load() or a load() after the first step, are in memory until the next step() moves them. A load()
 // before the first step writes those of Adam and AdamW to the disk at once.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <memory>
@@ -39,8 +42,8 @@ class OptimizerOnDisk {
     int64_t chunk_bytes = int64_t{4} << 20;  // of each state, moved at a time; three of them are in memory
   };
   // Opens the space for the states of all parameters of `optimizer`, which outlives this. Throws ConfigError with all
-  // problems: an optimizer of another class, SGD without momentum, parameters that are not on the CPU, have gaps
-  // between their elements, are of several types or are there twice, and what is wrong with the folders.
+  // problems: an optimizer of another class, parameters that are not on the CPU, have gaps between their elements, are
+  // of several types or are there twice, and what is wrong with the folders.
   OptimizerOnDisk(torch::optim::Optimizer& optimizer, const Options& options);
   ~OptimizerOnDisk();
   OptimizerOnDisk(const OptimizerOnDisk&) = delete;
@@ -58,9 +61,10 @@ class OptimizerOnDisk {
  private:
   friend class DataParallel;
   friend class ModulePipeline;
-  // A model's own disk, and the factors by which its gradients there are multiplied, one after another, when they are
-  // read.
+  // A model's parameters, its own disk, and the factors by which its gradients there are multiplied, one after another,
+  // when they are read.
   struct Model {
+    std::vector<at::Tensor> parameters = {};
     param::DiskTensors* disk = nullptr;  // null: all is in memory
     std::vector<double> gradient_factors = {};
   };

@@ -25,8 +25,9 @@ class SavableModel {
   // bit, on any number of ranks, with any cut of the model and any sharding, whichever saved it. On the same ranks,
   // training resumes with the bits of an uninterrupted run. Masks of KeyedDropout continue with the step number.
   // Gradients and the optimizer's learning rates are not saved; the program sets the rates. Throws ConfigError unless
-  // sync is all-reduce without residuals or ZeRO, and throws as save_checkpoint() and load_checkpoint() do. Under
-  // sync.zero, load() also throws ConfigError if parameters of one shard unit have different step counts.
+  // sync is all-reduce without residuals or ZeRO, and if the optimizer has none of parameters(); throws as
+  // save_checkpoint() and load_checkpoint() do. Under sync.zero, load() also throws ConfigError if parameters of one
+  // shard unit have different step counts.
   void save(const std::string& directory, torch::optim::Optimizer& optimizer);
   void load(const std::string& directory, torch::optim::Optimizer& optimizer);
   // Writes the newest parameters, whole, and the buffers as one safetensors file that plain torch reads

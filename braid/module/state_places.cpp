@@ -39,9 +39,6 @@ int64_t num_elements(const std::vector<StatePlace>& places) {
 std::vector<Problem> problems_of(const std::vector<StatePlace>& places, const torch::optim::Optimizer& optimizer) {
   if (places.empty()) return {{"optimizer", "", "must have parameters", ""}};
   std::vector<Problem> problems;
-  if (names_of_kept(optimizer).empty()) {
-    problems.push_back({"optimizer", "sgd", "must have a momentum: without one it keeps nothing", ""});
-  }
   if (!is_torchs_own(optimizer)) {
     problems.push_back({"optimizer", "a class derived from torch's",
                         "must be of torch's class itself, because it is given parts of the parameters", ""});

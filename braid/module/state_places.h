@@ -28,7 +28,7 @@ struct StatePlace {
 std::vector<StatePlace> places_of(torch::optim::Optimizer& optimizer);
 // Returns the elements of a state, a multiple of kSliceAlign; 0 if there are no parameters.
 int64_t num_elements(const std::vector<StatePlace>& places);
-// Returns what keeps the states from being on disk: the optimizer's class, no states, and each parameter that is not on
+// Returns what keeps the states from being on disk: the optimizer's class, and each parameter that is not on
 // the CPU, has gaps between its elements, has another type than the first, or is there twice.
 std::vector<Problem> problems_of(const std::vector<StatePlace>& places, const torch::optim::Optimizer& optimizer);
 

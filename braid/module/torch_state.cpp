@@ -58,6 +58,19 @@ bool is_torchs_own(const torch::optim::Optimizer& optimizer) {
   return type == typeid(torch::optim::Adam) || type == typeid(torch::optim::AdamW) || type == typeid(torch::optim::SGD);
 }
 
+// An optimizer may have some of them only: others are updated by another one, or stay as they are.
+void require_parameters_of(const std::vector<at::Tensor>& updated, const torch::optim::Optimizer& optimizer) {
+  const auto is_trained = [](const at::Tensor& each) { return each.requires_grad(); };
+  const auto has_some = [&](const torch::optim::OptimizerParamGroup& group) {
+    return std::ranges::any_of(group.params(), [&](const at::Tensor& own) {
+      return std::ranges::any_of(updated,
+                                 [&](const at::Tensor& each) { return is_trained(each) && each.is_same(own); });
+    });
+  };
+  if (std::ranges::none_of(updated, is_trained) || std::ranges::any_of(optimizer.param_groups(), has_some)) return;
+  throw ConfigError({{"optimizer", "", "must have tensors of this model's parameters(): it has none of them", ""}});
+}
+
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer) {
   if (counts_steps(optimizer)) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
   return {"momentum_buffer"};

@@ -28,6 +28,8 @@ struct TorchState {
 std::string kind_of(const torch::optim::Optimizer& optimizer);
 // Returns true if the optimizer is one of these and not of a class derived from it.
 bool is_torchs_own(const torch::optim::Optimizer& optimizer);
+// Throws ConfigError if `updated`, the parameters() of a model, has trained tensors and the optimizer has none of them.
+void require_parameters_of(const std::vector<at::Tensor>& updated, const torch::optim::Optimizer& optimizer);
 // Returns the names of the state tensors that such an optimizer may have. Throws as kind_of() does.
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer);
 // Returns the names of those that it keeps, with its options, of some of its parameters. Throws as kind_of() does.

@@ -75,7 +75,7 @@ Muon::Muon(const OptimizerSpec& spec, param::ParamStore& store, Communicator* sh
       stretches_(owned_stretches(store, is_whole)) {
   const bool split = store.sharding().parts > 1;
   check(!split || (shards && shards->size() == store.sharding().parts),
-        "matrices that ranks share out are brought together over those ranks");
+        "sharded matrices are brought together over those ranks");
 }
 
 std::vector<OptimizerState> Muon::zero_states() const {

@@ -18,8 +18,7 @@ std::string why_released(const std::vector<Parameter>& params, const ShardUnit& 
   std::vector<std::string> names;
   for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) names.push_back(params[p].name);
   if (disk) return cat(joined(names), " are on disk: they are in memory only while their layer runs");
-  return cat("the ranks share out ", joined(names), ": they are whole only while their layer runs, and inside of ",
-             "DataParallel::with_whole_parameters");
+  return cat(joined(names), " are sharded: they are whole only while their layer runs, and in with_whole_parameters()");
 }
 
 int64_t rounded_up(int64_t elements, int64_t step) { return (elements + step - 1) / step * step; }

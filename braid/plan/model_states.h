@@ -108,7 +108,7 @@ double server_rank_bytes(const RunSpec& spec, const RunLayout& layout, const Par
 // on the worker's rank. `of_rank` has the parameters of the worker.
 double save_bytes(const RunSpec& spec, const ParameterSum& of_rank, RankGroup copies);
 
-// Returns the copy of a rank's part of a checkpoint with checkpoint.async: masters and moments, shared out among ranks
+// Returns the copy of a rank's part of a checkpoint with checkpoint.async: masters and moments, sharded over ranks
 // with the same parameters.
 double snapshot_bytes(const RunSpec& spec, const RunLayout& layout, const StageParameters& parameters);
 

@@ -121,7 +121,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
 
 constexpr const char* kHostTier =
     "host memory is the device's memory on CPUs, and for other devices it is not built yet";
-constexpr const char* kServersShard = "the servers have the optimizer, and share out what it keeps (sync.servers)";
+constexpr const char* kServersShard = "the servers have the optimizer, and shard its states (sync.servers)";
 
 const FeatureRow& row(Feature feature) {
   const auto& found = kFeatures[static_cast<int>(feature)];

@@ -29,12 +29,11 @@ std::vector<Field> sync_fields() {
       sync<&S::compression_rank>("sync.compression_rank", IntRange{1, 1024}, "Rank of power-sgd's factors."),
       sync<&S::compression_start>("sync.compression_start", at_least(0), "Steps before compression begins."),
       sync<&S::zero>("sync.zero", IntRange{0, 3},
-                     "What the data ranks share out instead of holding copies: 1 the optimizer's states, 2 gradients "
+                     "What the data ranks shard instead of holding copies: 1 the optimizer's states, 2 gradients "
                      "too, 3 parameters too."),
-      sync<&S::zero_group>(
-          "sync.zero_group", at_least(0),
-          "Data ranks that share out one copy with their context ranks, neighbours on the data axis; 0: "
-          "all of them, with all expert ranks but for experts."),
+      sync<&S::zero_group>("sync.zero_group", at_least(0),
+                           "Data ranks that shard one copy with their context ranks, neighbours on the data axis; 0: "
+                           "all of them, with all expert ranks but for experts."),
       sync<&S::zero_gather>("sync.zero_gather", one_of<GatherUnit>(),
                             "Under sync.zero 3, whether each block is gathered just before it runs and freed after it "
                             "(block), or a whole stage for as long as the schedule needs it soon (stage), which takes "
@@ -45,8 +44,9 @@ std::vector<Field> sync_fields() {
       sync<&S::outer_lr>("sync.outer_lr", more_than(0), "Learning rate of diloco's outer optimizer."),
       sync<&S::outer_momentum>("sync.outer_momentum", RealRange{0, 1, Bound::Closed, Bound::Open},
                                "Nesterov momentum of diloco's outer optimizer."),
-      sync<&S::servers>("sync.servers", IntRange{1, 64},
-                        "Servers that share out the parameters of each pipeline and tensor rank by key range."),
+      sync<&S::servers>(
+          "sync.servers", IntRange{1, 64},
+          "Servers over which the parameters of each pipeline and tensor rank are sharded, by key range."),
       sync<&S::servers_on>("sync.servers_on", one_of<ServersOn>(),
                            "Place of the servers: threads of the data ranks (ranks), or further ranks of the run "
                            "after those of the mesh (own)."),

@@ -60,7 +60,7 @@ void load_weights(const std::string& directory, param::ParamStore& store) {
   for (const param::Parameter& param : store.params()) {
     weights.push_back({param.name, param.placement, param.master});
   }
-  const auto read = in_saved_types(weights, ckpt::read_manifest(ckpt::found_directory(directory)));
+  const auto read = in_saved_types(weights, ckpt::read_manifest(ckpt::found_directory(directory)), std::nullopt);
   ckpt::load_checkpoint(directory, read);
   take_read(read, weights);
   store.round_masters();

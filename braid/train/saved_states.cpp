@@ -1,7 +1,6 @@
 #include "braid/train/saved_states.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <string>
@@ -11,10 +10,12 @@
 #include "braid/comm/agree.h"
 #include "braid/mesh/element_blocks.h"
 #include "braid/optim/quantized_states.h"
-#include "braid/param/memory_account.h"
+#include "braid/train/conversion_memory.h"
 
 namespace braid::train {
 namespace {
+
+constexpr int64_t kConvertedAtOnce = 1024 * kStateBlock;
 
 bool has_codes(const optim::OptimizerState& state) { return state.scales.defined(); }
 
@@ -29,16 +30,24 @@ bool has_saved_codes(const std::string& state, const ckpt::Manifest& manifest, b
 }  // namespace
 
 std::vector<optim::OptimizerState> states_to_read(const std::vector<optim::OptimizerState>& states,
-                                                  const ckpt::Manifest& manifest) {
-  const param::MemoryScope scope(param::MemoryCategory::Optimizer);
+                                                  const ckpt::Manifest& manifest,
+                                                  const std::optional<param::DiskSpace>& space) {
   std::vector<optim::OptimizerState> all = states;
+  std::vector<at::Tensor*> to_read;
+  std::vector<FlatShape> shapes;
   for (optim::OptimizerState& state : all) {
     const bool codes = has_saved_codes(state.name, manifest, has_codes(state));
     if (codes == has_codes(state)) continue;
     const int64_t length = state.flat.numel();
-    state.flat = at::zeros({length}, codes ? at::kByte : at::kFloat);
-    state.scales = codes ? at::zeros({length / kStateBlock}, at::kFloat) : at::Tensor();
+    state.scales = at::Tensor();
+    to_read.push_back(&state.flat);
+    shapes.push_back({length, codes ? at::kByte : at::kFloat});
+    if (!codes) continue;
+    to_read.push_back(&state.scales);
+    shapes.push_back({length / kStateBlock, at::kFloat});
   }
+  const std::vector<at::Tensor> memory = conversion_memory(shapes, space);
+  for (size_t i = 0; i < memory.size(); ++i) *to_read[i] = memory[i];
   return all;
 }
 
@@ -59,14 +68,18 @@ void take_states(const std::vector<optim::OptimizerState>& read, const std::vect
   for (size_t i = 0; i < states.size(); ++i) {
     const optim::OptimizerState &from = read[i], &to = states[i];
     if (to.flat.is_same(from.flat)) continue;
-    if (has_codes(to)) {
-      optim::quantize(from.flat.const_data_ptr<float>(), to.flat.numel(), to.sign, to.flat.mutable_data_ptr<uint8_t>(),
-                      to.scales.mutable_data_ptr<float>());
-    } else {
-      const at::Tensor wide = at::empty({to.flat.numel()}, at::kFloat);
-      optim::dequantize(from.flat.const_data_ptr<uint8_t>(), from.scales.const_data_ptr<float>(), to.flat.numel(),
-                        to.sign, wide.mutable_data_ptr<float>());
-      to.flat.copy_(wide);
+    for (int64_t begin = 0; begin < to.flat.numel(); begin += kConvertedAtOnce) {
+      const int64_t count = std::min(kConvertedAtOnce, to.flat.numel() - begin), scale = begin / kStateBlock;
+      const at::Tensor in = from.flat.narrow(0, begin, count), out = to.flat.narrow(0, begin, count);
+      if (has_codes(to)) {
+        optim::quantize(in.const_data_ptr<float>(), count, to.sign, out.mutable_data_ptr<uint8_t>(),
+                        to.scales.mutable_data_ptr<float>() + scale);
+      } else {
+        const at::Tensor wide = at::empty({count}, at::kFloat);
+        optim::dequantize(in.const_data_ptr<uint8_t>(), from.scales.const_data_ptr<float>() + scale, count, to.sign,
+                          wide.mutable_data_ptr<float>());
+        out.copy_(wide);
+      }
     }
   }
 }

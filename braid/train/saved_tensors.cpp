@@ -9,6 +9,7 @@
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/mesh/element_blocks.h"
 #include "braid/mesh/flat_range.h"
+#include "braid/train/conversion_memory.h"
 
 namespace braid::train {
 namespace {
@@ -144,17 +145,24 @@ std::vector<ckpt::PlacedTensor> last_of_each_memory(std::vector<ckpt::PlacedTens
 
 }  // namespace
 
-std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> tensors,
-                                               const ckpt::Manifest& manifest) {
-  const auto is_narrow = [](at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; };
-  const auto converts = [&](at::ScalarType type) { return type == at::kFloat || is_narrow(type); };
+std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> tensors, const ckpt::Manifest& manifest,
+                                               const std::optional<param::DiskSpace>& space) {
+  const auto converts = [](at::ScalarType type) {
+    return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;
+  };
   tensors = on_host(std::move(tensors));
+  std::vector<at::Tensor*> to_read;
+  std::vector<FlatShape> shapes;
   for (ckpt::PlacedTensor& placed : tensors) {
     const auto saved = manifest.tensors.find(placed.name);
     if (saved == manifest.tensors.end()) continue;
-    const at::ScalarType type = ckpt::scalar_type(saved->second.type);
-    if (converts(type) && converts(placed.local.scalar_type())) placed.local = placed.local.to(type);
+    const at::ScalarType type = ckpt::scalar_type(saved->second.type), own = placed.local.scalar_type();
+    if (type == own || !converts(type) || !converts(own)) continue;
+    to_read.push_back(&placed.local);
+    shapes.push_back({placed.local.numel(), type});
   }
+  const std::vector<at::Tensor> memory = conversion_memory(shapes, space);
+  for (size_t i = 0; i < memory.size(); ++i) *to_read[i] = memory[i].view(to_read[i]->sizes());
   return tensors;
 }
 
@@ -164,17 +172,17 @@ void take_read(const std::vector<ckpt::PlacedTensor>& read, const std::vector<ck
   }
 }
 
-void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
+void load_tensors(const ReadFrom& from, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world) {
-  const ckpt::Manifest manifest = ckpt::read_manifest(ckpt::found_directory(directory));
+  const ckpt::Manifest manifest = ckpt::read_manifest(ckpt::found_directory(from.directory));
   if (!manifest.info.counters.contains(kReplicasApart)) {
     std::erase_if(tensors, [&](const ckpt::PlacedTensor& placed) {
       return is_of_replication(placed.name, optimizer) && !manifest.tensors.contains(placed.name);
     });
   }
   tensors = last_of_each_memory(std::move(tensors));
-  const auto read = in_saved_types(tensors, manifest);
-  ckpt::load_in_one_pass(directory, read, world);
+  const auto read = in_saved_types(tensors, manifest, from.conversions);
+  ckpt::load_in_one_pass(from.directory, read, world);
   take_read(read, tensors);
 }
 

@@ -1,12 +1,14 @@
 // The tensors of a training checkpoint: master weights, optimizer states, and the state of replication.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/optim/optimizer.h"
+#include "braid/param/disk_tensors.h"
 #include "braid/param/param_store.h"
 #include "braid/sync/replica_life.h"
 
@@ -32,17 +34,24 @@ std::vector<ckpt::PlacedTensor> tensors_to_save(std::vector<ckpt::PlacedTensor> 
 // Returns `tensors` on the host. Tensors on a device are copied.
 std::vector<ckpt::PlacedTensor> on_host(std::vector<ckpt::PlacedTensor> tensors);
 
-// Returns memory to read `tensors` into: on the host, in the type of the checkpoint where that differs.
-// A parameter is saved as float32 while it is trained in 16 bits, and in 16 bits while it is frozen. Optimizer states
-// are saved in the type of optimizer.state_dtype.
-std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> tensors, const ckpt::Manifest& manifest);
+// Returns memory to read `tensors` into: on the host, and conversion_memory() in the type of the checkpoint where that
+// differs. A parameter is saved as float32 while it is trained in 16 bits, and in 16 bits while it is frozen. Optimizer
+// states are saved in the type of optimizer.state_dtype.
+std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> tensors, const ckpt::Manifest& manifest,
+                                               const std::optional<param::DiskSpace>& space);
 // Copies what was read into `tensors`, where it was read into other memory. Rounds to nearest even.
 void take_read(const std::vector<ckpt::PlacedTensor>& read, const std::vector<ckpt::PlacedTensor>& tensors);
 
-// Reads `tensors` from the checkpoint in `directory`. If the checkpoint lacks tensors of replication, they keep their
+// A checkpoint, and where the memory for conversions is (conversion_memory.h).
+struct ReadFrom {
+  const std::string& directory;
+  std::optional<param::DiskSpace> conversions;
+};
+
+// Reads `tensors` from the checkpoint. If the checkpoint lacks tensors of replication, they keep their
 // values, so a run may resume with another replication or other replicas. If its replicas were apart, it must have all
 // of them. REQUIRES: `optimizer` has its states. Throws as load_in_one_pass() does. Collective.
-void load_tensors(const std::string& directory, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
+void load_tensors(const ReadFrom& from, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world);
 
 // The counter in a checkpoint that was written while replicas had their own weights: the number of replicas.

@@ -5,6 +5,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/agree.h"
+#include "braid/train/disk_spaces.h"
 #include "braid/train/left_out_states.h"
 #include "braid/train/resume.h"
 #include "braid/train/saved_states.h"
@@ -91,7 +92,9 @@ void Trainer::load(const std::string& directory) {
   if (info.data.empty() && !origin_.sources.empty()) {
     choices_.push_back(cat("the data as they are: ", directory, " does not say what it was trained on"));
   }
-  const auto states = states_to_read(optimizer_->states(), ckpt::read_manifest(ckpt::found_directory(directory)));
+  const ReadFrom from{directory, disk_space(spec_, 1)};
+  const ckpt::Manifest manifest = ckpt::read_manifest(ckpt::found_directory(directory));
+  const auto states = states_to_read(optimizer_->states(), manifest, from.conversions);
   refuse_parts_of_blocks(states, model_->params(), groups_->world);
   auto places = saved_tensors(model_->params(), states, *replication_);
   const std::string left_out = leave_out_reducer_state(places, spec_, info, directory);
@@ -101,7 +104,7 @@ void Trainer::load(const std::string& directory) {
     choices_.push_back(cat("the optimizer's states of ", counted(released.size(), "parameter"),
                            " begin at zero: ", directory, " froze ", joined(released)));
   }
-  load_tensors(directory, places, *optimizer_, groups_->world);
+  load_tensors(from, places, *optimizer_, groups_->world);
   take_states(states, optimizer_->states());
   model_->params().round_masters();
   const bool apart = info.counters.contains(kReplicasApart);

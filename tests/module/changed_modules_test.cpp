@@ -93,7 +93,7 @@ TEST(ChangedModules, WhatCannotBeFollowedIsRefusedByName) {
     SCOPED_TRACE(zero);
     if (zero > 0) says(said_after({.zero = zero}, freeze), "twice.0 = frozen");
     says(said_after({.zero = zero}, release), "head.1 = released");
-    says(said_after({.zero = zero}, convert), zero == 3 ? "the ranks share out in.0" : "in.0 = Float[6, 4]");
+    says(said_after({.zero = zero}, convert), zero == 3 ? "are sharded: they are whole only" : "in.0 = Float[6, 4]");
   }
   using enum ReplicationKind;
   for (const auto way : {LocalSgd, DiLoCo}) says(said_after({.replication = way}, freeze), "twice.0 = frozen");

@@ -95,7 +95,7 @@ TEST(DataParallel, AParameterWithoutMemoryIsRefusedToItsReaders) {
     const auto look = [&] {
       for (size_t i = 0; i < uses.size(); ++i) {
         const std::string said = said_by(uses[i]);
-        EXPECT_NE(said.find("the ranks share out 0.0, 0.1"), std::string::npos) << i << ": " << said;
+        EXPECT_NE(said.find("0.0, 0.1 are sharded"), std::string::npos) << i << ": " << said;
       }
     };
     look();
@@ -109,7 +109,6 @@ TEST(DataParallel, AParameterWithoutMemoryIsRefusedToItsReaders) {
   });
 }
 
-// The norm of an input's gradient as a part of the loss.
 TEST(DataParallel, WhatThrowsWhileParametersAreWholeGivesThemBack) {
   std::vector<LayerList> made = {perceptron(), perceptron()};
   run_ranks(2, [&](Communicator& world) {
@@ -131,6 +130,7 @@ TEST(DataParallel, WhatThrowsWhileParametersAreWholeGivesThemBack) {
   });
 }
 
+// The norm of an input's gradient as a part of the loss.
 TEST(DataParallel, DoubleBackwardWorksWhereParametersAreWholeAndElseIsRefused) {
   LayerList alone = perceptron();
   const at::Tensor rows = torch::ones({2, 5}, at::kDouble);

@@ -1,4 +1,4 @@
-// DataParallel trains what one rank trains on the whole minibatch, whatever is shared out.
+// DataParallel trains what one rank trains on the whole minibatch, whatever is sharded.
 #include "braid/module/data_parallel.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(DataParallel, TrainsWhatOneRankTrains) {
   }
 }
 
-TEST(DataParallel, HybridSharesOutInsideAGroup) {
+TEST(DataParallel, HybridShardsInsideAGroup) {
   const Tensors want = serial(kModels[0], 0.5);
   for (const int zero : {1, 2, 3}) {
     expect_near(parallel(kModels[0], {4, {.zero = zero, .zero_group = 2}}, 0.5), want);

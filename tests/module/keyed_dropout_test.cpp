@@ -10,6 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/data_parallel.h"
+#include "braid/module/layer_facts.h"
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
@@ -115,6 +116,23 @@ TEST(KeyedDropout, UnderDataParallelAModuleRunByItsOwnerDrawsAnew) {
     EXPECT_FALSE(masks[0].equal(masks[1]));
     EXPECT_FALSE(masks[1].equal(masks[2]));
   });
+}
+
+// Other threads of the process may draw meanwhile.
+TEST(KeyedDropout, NeitherReadsNorWritesTheGeneratorOfTheProcess) {
+  std::vector<Tensors> masks;
+  for (const uint64_t process_seed : {1, 2}) {
+    TwoDrops model(3);
+    run_ranks(1, [&](Communicator& world) {
+      DataParallel parallel(model.layers(), world);
+      torch::manual_seed(process_seed);
+      const at::Tensor before = generator_state();
+      parallel.forward(ones());
+      EXPECT_TRUE(generator_state().equal(before));
+    });
+    masks.push_back(model.seen);
+  }
+  for (size_t i = 0; i < masks[0].size(); ++i) EXPECT_TRUE(masks[0][i].equal(masks[1][i])) << i;
 }
 
 TEST(KeyedDropout, NeedsToKnowItsMicrobatch) {

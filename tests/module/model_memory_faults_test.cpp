@@ -143,6 +143,28 @@ TEST_F(OneRank, ClipsAfterARefusedStep) {
   EXPECT_EQ(losses[0], losses[1]);
 }
 
+// An optimizer of other parameters has none of the gradients: its step would do nothing, and clear them.
+TEST_F(OneRank, StepsAfterThatOfAnotherModelWasRefused) {
+  Tensors other{torch::ones({5}).requires_grad_(true)};
+  std::vector<double> losses;
+  for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
+    for (const bool refuses : {false, true}) {
+      on(memory, [&](const Trained& rank) {
+        torch::optim::AdamW wrong(other, 0.1);
+        OptimizerOnDisk wrong_disk(wrong, {{folder_}});
+        rank.backward(0);
+        if (refuses) {
+          EXPECT_THROW(rank.model.step(wrong_disk), ConfigError);
+          EXPECT_THROW(rank.model.step(wrong), ConfigError);
+        }
+        rank.model.step(rank.disk);
+        losses.push_back(loss_of(rank.model, rank.words[1]).item<double>());
+      });
+    }
+  }
+  EXPECT_EQ(losses, std::vector<double>(4, losses[0]));
+}
+
 TEST_F(ModelMemoryTest, RefusesWithEverythingThatIsWrong) {
   const LayerList layers = Part().layers;
   const auto refused = [&](const DataParallel::Options& options) -> std::string {

@@ -1,14 +1,11 @@
 // Models with parameters and gradients on disk train with the bits of those in memory, in less memory.
 #include <torch/optim/adamw.h>
 
-#include <exception>
 #include <optional>
-#include <thread>
 
 #include "braid/base/memory_error.h"
 #include "braid/base/text.h"
 #include "braid/module/auxiliary_loss.h"
-#include "braid/param/memory_account.h"
 #include "tests/module/models_on_disk.h"
 
 namespace braid::modules::model_memory_test {
@@ -95,6 +92,24 @@ TEST_P(OfCase, HasTheBitsOfMemory) {
   EXPECT_TRUE(content(path("disk")) == content(path("memory")));
 }
 
+// Without states the update moves parameters and gradients only.
+TEST_F(ModelMemoryTest, SgdWithoutMomentumHasTheBitsOfMemory) {
+  std::vector<std::vector<double>> numbers;
+  for (const ModelMemory& memory :
+       {ModelMemory(), on_disk(), memory(Kept::OnDisk, Kept::InMemory), memory(Kept::InMemory, Kept::OnDisk)}) {
+    const std::vector<Part> all = parts(1);
+    run_ranks(1, [&](Communicator& world) {
+      DataParallel model(all[0].layers, world, {.memory = memory});
+      torch::optim::SGD optimizer(model.parameters(), 0.1);
+      OptimizerOnDisk disk(optimizer, {{folder_}, 8192});
+      const auto step = [&] { memory.has_disk() ? model.step(disk) : model.step(optimizer); };
+      numbers.push_back(train(model, all[0].words, step));
+      EXPECT_EQ(disk.bytes_read() + disk.bytes_written(), 0);
+    });
+    EXPECT_EQ(numbers.back(), numbers.front());
+  }
+}
+
 TEST_F(OneRank, TakesOverValuesThatAreLoadedIntoModules) {
   std::vector<std::string> files;
   for (const ModelMemory& memory : {ModelMemory(), on_disk()}) {
@@ -160,9 +175,7 @@ class EightLayers : public ModelMemoryTest {
   // Trains on a rank that may hold `limit` bytes. Returns what it has held in the last step.
   param::MemoryUse trained(const ModelMemory& memory, int64_t limit) {
     param::MemoryUse use;
-    param::install_memory_accounting();
-    const auto train = [&](Communicator& world) {
-      param::account_memory_to(kRank);
+    on_accounted_ranks(kRank, 1, [&](Communicator& world) {
       param::limit_memory(kRank, limit);
       torch::manual_seed(3);
       LayerList layers;
@@ -177,17 +190,7 @@ class EightLayers : public ModelMemoryTest {
         model.step(disk);
       }
       use = param::memory_use(kRank);
-    };
-    std::exception_ptr failure;
-    std::thread thread([&] {
-      try {
-        run_ranks(1, train);
-      } catch (...) {
-        failure = std::current_exception();
-      }
     });
-    thread.join();
-    if (failure) std::rethrow_exception(failure);
     return use;
   }
 };

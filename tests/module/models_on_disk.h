@@ -7,9 +7,11 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "braid/comm/local/run_ranks.h"
@@ -17,6 +19,7 @@
 #include "braid/module/keyed_dropout.h"
 #include "braid/module/model_memory.h"
 #include "braid/module/optimizer_on_disk.h"
+#include "braid/param/memory_account.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::models_on_disk {
@@ -69,6 +72,24 @@ inline std::vector<Part> parts(int ranks) {
 
 inline at::Tensor loss_of(DataParallel& model, const at::Tensor& words) {
   return torch::cross_entropy_loss(model.forward(words), words.flip(0));
+}
+
+// Runs `body` on ranks whose memory is counted, in the accounts from `first` on. Other tests have others.
+inline void on_accounted_ranks(int first, int ranks, const std::function<void(Communicator&)>& body) {
+  param::install_memory_accounting();
+  std::exception_ptr failure;
+  std::thread thread([&] {
+    try {
+      run_ranks(ranks, [&](Communicator& world) {
+        param::account_memory_to(first + world.rank());
+        body(world);
+      });
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  });
+  thread.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 class ModelMemoryTest : public ScratchFolder {

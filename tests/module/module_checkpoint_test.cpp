@@ -109,7 +109,7 @@ TEST_F(ModuleCheckpoints, HaveTorchsNames) {
                                            "step/0.weight"}));
 }
 
-// The same file whatever shares out the parameters, with all of them.
+// The same file however the parameters are sharded, with all of them.
 TEST_F(ModuleCheckpoints, AreExportedWhole) {
   for (const int zero : {0, 3}) {
     std::vector<Sequential> nets{make_net(1), make_net(2)};
@@ -146,7 +146,7 @@ TEST_F(ModuleCheckpoints, AreImportedByAnyRanks) {
       DataParallel model(LayerList().add(nets[world.rank()]), world, {.sync = {.zero = zero}});
       model.import_weights(path("weights"));
       torch::optim::SGD optimizer(model.parameters(),
-                                  torch::optim::SGDOptions(0));  // what is shared out goes on with them
+                                  torch::optim::SGDOptions(0));  // a step writes the shards to the modules
       model.backward(model.forward(batch(0).chunk(2)[world.rank()]).square().mean());
       model.step(optimizer);
       model.export_weights(path(cat("again-", zero)));

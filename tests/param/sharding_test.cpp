@@ -1,4 +1,4 @@
-// Parameters that ranks share out: units, what a rank owns, memory that comes and goes, gradients by unit.
+// Sharded parameters: units, what a rank owns, memory that comes and goes, gradients by unit.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
@@ -96,7 +96,7 @@ void expect_released(const at::Tensor& view) {
       use();
       ADD_FAILURE() << "nothing was refused";
     } catch (const c10::Error& error) {
-      EXPECT_NE(std::string(error.what()).find("the ranks share out a, b: they are whole"), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("a, b are sharded: they are whole"), std::string::npos);
     }
   }
 }

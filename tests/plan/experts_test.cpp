@@ -76,7 +76,7 @@ TEST(Experts, BytesOfARankByHand) {
   EXPECT_EQ(static_cast<double>(whole.parameters), 2 * held);
   EXPECT_EQ(static_cast<double>(whole.gradients), 4 * held);
   EXPECT_EQ(static_cast<double>(whole.moments), 12 * held);
-  // The rest is shared out by all eight ranks, experts by the two that hold copies of them.
+  // The rest is sharded over all eight ranks, experts by the two that hold copies of them.
   run.sync.zero = 1;
   const RankMemory shared = predict_run(run, a100_nodes(1)).memory[0];
   EXPECT_EQ(static_cast<double>(shared.moments), 12 * (kShared / 8 + 4 * kExpert / 2));
@@ -125,7 +125,7 @@ TEST(Experts, TokensGoToThemAndComeBack) {
   EXPECT_EQ(predict_run(run, a100_nodes(1)).seconds.context, 0);
 }
 
-// As many as tokens of all expert ranks, shared out over all experts.
+// As many as tokens of all expert ranks, spread over all experts.
 TEST(Experts, RowsOfTheirProducts) {
   RunSpec run = small();
   run.mesh.expert = 4;

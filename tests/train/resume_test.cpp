@@ -40,7 +40,7 @@ TEST_F(Resume, TwoStepsSavedAndOneMoreOnAnotherMeshAreThreeSteps) {
   }
 }
 
-// Whatever was shared out, and whatever is to be.
+// Whatever was sharded, and whatever is to be.
 TEST_F(Resume, SharedOutStatesGoOnUnderAnyOtherLayout) {
   const LayoutResult want = train_layout(on_mesh(1, 1, 1));
   const auto sharded = [](RunSpec spec, int zero, int group) {

@@ -1,4 +1,4 @@
-// ZeRO trains the serial model: whatever is shared out, over whatever ranks. Its memory and its traffic are what the
+// ZeRO trains the serial model: whatever is sharded, over whatever ranks. Its memory and its traffic are what the
 // formulas say (Rajbhandari et al., SC 2020, sections 3.1, 5 and 7).
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 namespace braid::sync::server {
 
 KeyRanges::KeyRanges(int64_t num_keys, int num_servers, int64_t align) {
-  check(num_keys >= 0 && num_servers > 0 && align > 0, "keys are shared out to servers in blocks");
+  check(num_keys >= 0 && num_servers > 0 && align > 0, "keys are sharded over servers in blocks");
   const int64_t blocks = (num_keys + align - 1) / align;
   for (int server = 0; server <= num_servers; ++server) {
     begins_.push_back(std::min(num_keys, blocks * server / num_servers * align));
