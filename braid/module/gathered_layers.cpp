@@ -70,7 +70,10 @@ Tensors GatheredLayers::run(int layer, const Tensors& inputs, const std::functio
     layers->begin_layer(place);
   };
   const std::set<Node*> nodes = c10::GradMode::is_enabled() ? nodes_of(all, first_node) : std::set<Node*>();
-  for (Node* const node : nodes) node->add_pre_hook(std::make_unique<LayerHook>(begin));
+  for (Node* const node : nodes) {
+    auto& hooks = node->tensor_pre_hooks();  // the layer's own hooks come later, when it is whole
+    hooks.insert(hooks.begin(), std::make_unique<LayerHook>(begin));
+  }
   for (size_t i = outputs.size(); i < all.size(); ++i) contribute_auxiliary_loss(all[i]);
   return outputs;
 } catch (...) {
