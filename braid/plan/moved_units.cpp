@@ -103,8 +103,8 @@ GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const 
                                           3 * block - 2 * kept + adding(block, in_block)});
   // The blocks so far, and those units that waited before them and are not written yet.
   const auto after = [&](double blocks) {
-    const double before = blocks < 2 ? waiting[0] + third * waiting[1] : blocks < 3 ? third * waiting[0] : 0;
-    return (both ? units.tied : 0) + std::min(blocks, 2 + third) * block + before +
+    const double before = blocks < 2 ? waiting[0] + third * waiting[1] : blocks < 3 ? waiting[0] : 0;
+    return (both ? units.tied : 0) + std::min(blocks, 3.0) * block + before +
            adding(blocks < 2 ? waiting[0] : block, in_block);
   };
   const double blocks = std::ceil(stage.blocks);
