@@ -97,9 +97,10 @@ class DataParallel : public modules::SavableModel {
   // backward that threw, the gradients of its step are incomplete, and backward() and step() throw RunError; save()
   // does not.
   //
-  // With sync.zero = 3 or parameters on disk, a second backward (create_graph) is not supported. The losses of all
-  // ranks depend on the same forwards, though not on the same layers of them. If the loss does not depend on an earlier
-  // forward of the step that ran with gradients, all gradients stay whole on this rank until its backward ends.
+  // With sync.zero = 3 or parameters on disk, a second backward (create_graph) is not supported. All ranks run
+  // the same forwards with gradients, and their losses depend on the same ones, though not on the same layers of them.
+  // If the loss does not depend on an earlier forward of the step that ran with gradients, all gradients stay whole on
+  // the ranks until its backward ends.
   void accumulate(const at::Tensor& loss);
   void backward(const at::Tensor& loss);
   // Scales all gradients so that their norm over the whole model is at most `largest`, as

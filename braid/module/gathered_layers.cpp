@@ -1,5 +1,6 @@
 // A layer's backward begins with a node of one of its outputs, where a hook acquires the layer. Autograd runs the nodes
-// of a thread from the latest to the earliest, so all layers behind are over then, and are released. Tensors pass
+// of a thread from the latest to the earliest, so the backward of all later layers has ended then, and they are
+// released. Nodes of forwards on several threads have no such order, so a layer runs on one. Tensors pass
 // through unchanged: later layers may write them in place, with all their views.
 #include "braid/module/gathered_layers.h"
 
@@ -7,6 +8,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <memory>
 #include <set>
@@ -22,17 +24,28 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
+// Returns true if the backward that runs ends at the node, as torch::autograd::grad() does for a layer's output: it
+// calls hooks there too, but the node does not run.
+bool ends_at(Node* node) {
+  const auto* const nodes = torch::autograd::get_current_graph_task_exec_info();
+  if (!nodes || nodes->empty()) return false;
+  const auto found = nodes->find(node);
+  return found != nodes->end() && !found->second.needed_;
+}
+
+// A hook of `node`, which owns it.
 struct LayerHook final : torch::autograd::FunctionPreHook {
-  explicit LayerHook(std::function<void()> the_call) : call(std::move(the_call)) {}
+  LayerHook(Node* the_node, std::function<void()> the_call) : node(the_node), call(std::move(the_call)) {}
   variable_list operator()(const variable_list& gradients) override {
-    call();
+    if (!ends_at(node)) call();
     return gradients;
   }
+  Node* node;
   std::function<void()> call;
 };
 
 // Returns the nodes of `outputs` that were made since `first_node`. If a view is written in place later, its backward
-// goes on with the node of its base.
+// continues at the node of its base.
 std::set<Node*> nodes_of(const Tensors& outputs, uint64_t first_node) {
   std::set<Node*> nodes;
   const auto add = [&](const at::TensorBase& tensor) {
@@ -55,13 +68,14 @@ ConfigError refused_backward(const char* value, const char* rule) {
 
 void GatheredLayers::begin_forward() { pending_.insert(++forward_); }
 
-Tensors GatheredLayers::run(int layer, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& run) try {
+Tensors GatheredLayers::run(int layer, const Tensors& inputs,
+                            const std::function<Tensors(const Tensors&)>& forward) try {
   Tensors outputs, all;
   const uint64_t first_node = at::sequence_number::peek();
   {
     const WholeLayer whole(parameters_, layer);
     const AuxiliaryLossScope scope;
-    outputs = all = run(inputs);
+    outputs = all = forward(inputs);
     all.insert(all.end(), scope.weighted().begin(), scope.weighted().end());
   }
   const auto begin = [self = weak_from_this(), place = Place{forward_, layer}] {
@@ -72,7 +86,7 @@ Tensors GatheredLayers::run(int layer, const Tensors& inputs, const std::functio
   const std::set<Node*> nodes = c10::GradMode::is_enabled() ? nodes_of(all, first_node) : std::set<Node*>();
   for (Node* const node : nodes) {
     auto& hooks = node->tensor_pre_hooks();  // the layer's own hooks come later, when it is whole
-    hooks.insert(hooks.begin(), std::make_unique<LayerHook>(begin));
+    hooks.insert(hooks.begin(), std::make_unique<LayerHook>(node, begin));
   }
   for (size_t i = outputs.size(); i < all.size(); ++i) contribute_auxiliary_loss(all[i]);
   return outputs;
@@ -99,7 +113,7 @@ void GatheredLayers::start(int64_t forward) {
   begun_.push_back(forward);
 }
 
-// A layer has a hook for each of its outputs. With create_graph autograd would go through the graph of the backward
+// Runs once for each output node of a layer. With create_graph autograd would go through the graph of the backward
 // after the parameters are released.
 void GatheredLayers::begin_layer(const Place& place) {
   if (c10::GradMode::is_enabled()) {
@@ -115,15 +129,14 @@ void GatheredLayers::begin_layer(const Place& place) {
   go_to(place.layer);
 }
 
-// Goes from layer to layer, and does at each what all ranks do there.
+// Moves down to `layer`. At each layer on the way, reports finished gradients and gathers parameters, as all ranks do.
 void GatheredLayers::go_to(int layer) {
   while (at_->layer > layer) {
     release();
     const bool is_first_forward = pending_.empty() || at_->forward <= *pending_.begin();
     if (on_done_from && is_first_forward) on_done_from(at_->layer);
-    --at_->layer;
-    parameters_.acquire(at_->layer, param::Phase::Backward);
-    held_ = at_->layer;
+    parameters_.acquire(at_->layer - 1, param::Phase::Backward);
+    held_ = --at_->layer;
   }
 }
 
@@ -137,7 +150,9 @@ void GatheredLayers::release() {
   if (held_) parameters_.release(*std::exchange(held_, std::nullopt), param::Phase::Backward);
 }
 
+// A loss that depends on no layer of this rank's only forward has run no hook. Other ranks gather for theirs.
 void GatheredLayers::end_backward() {
+  if (begun_.empty() && pending_.size() == 1) start(*pending_.begin());
   if (at_) end_forward();
   for (const int64_t forward : begun_) pending_.erase(forward);
 }

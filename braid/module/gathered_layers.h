@@ -22,18 +22,18 @@ class GatheredLayers : public std::enable_shared_from_this<GatheredLayers> {
   // `parameters` outlives this and has `num_layers` blocks.
   GatheredLayers(sync::ParameterSync& parameters, int num_layers) : parameters_(parameters), all_{0, num_layers} {}
 
-  // Called during a backward, at the same points of the order on all ranks: no gradient will be added to parameters of
-  // which all uses are in layers from `layer` on. May be empty.
+  // Called at the same points of a backward on all ranks: parameters that are used only in layers from `layer` on get
+  // no further gradients. May be empty.
   std::function<void(int layer)> on_done_from;
 
   // Called before the layers of a forward run one after another, with gradients enabled. Not called if every backward
   // is that of one forward.
   void begin_forward();
-  // Called before a step. Its backwards are not those of earlier forwards.
+  // Forgets the forwards of earlier steps. Called before a step.
   void forget_forwards() { pending_.clear(); }
-  // Returns the outputs of `run`, the forward of `layer`, with its parameters whole. They are whole again in its
+  // Returns the outputs of `forward`, that of `layer`, with its parameters whole. They are whole again in its
   // backward, if gradients are enabled. A backward with create_graph, or after this is gone, throws ConfigError.
-  Tensors run(int layer, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& run);
+  Tensors run(int layer, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward);
   // Called before a backward through all layers.
   void begin_backward();
   // Called before the backward of one forward through the layers from `first` to `last` - 1. Gathers them even if none

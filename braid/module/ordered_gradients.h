@@ -1,7 +1,7 @@
 // The order in which the gradients of a backward move to the sink: unit by unit, from the last one to the first, in
 // whichever order they arrive. Ranks sum units in this order, though one of them may not have used a layer. Where
 // parameters are gathered, sums and gathers are in one order on all ranks: gradients wait for end_from(), which is
-// called at the same points of it.
+// called at the same points on all ranks.
 #pragma once
 
 #include <map>

@@ -74,7 +74,7 @@ void DiskTensors::take_written(const at::Tensor& flat) {
 bool DiskTensors::has(const at::Tensor& flat) const {
   const std::byte *const memory = first_byte(flat), *const begin = mapped_.bytes().data();
   const std::byte* const end = begin + mapped_.bytes().size();
-  return memory >= begin && (memory < end || (memory == end && any_has(flat)));
+  return memory >= begin && (memory < end || (memory == end && flat.numel() == 0 && any_has(flat)));
 }
 
 int64_t DiskTensors::address(const at::Tensor& flat) const { return first_byte(flat) - mapped_.bytes().data(); }

@@ -169,13 +169,14 @@ PipelineOutcome estimated_outcome(const PipelineQuestion& question, const Schedu
   const double all = static_cast<double>(sums.m) * sums.v;
   const std::vector<double> zeros(sums.p);
   PipelineOutcome outcome{traits.form->seconds(sums), sums.m * sums.busiest, zeros, {}, zeros, {}};
-  const auto last = static_cast<int>(question.held.size()) - 1;
-  outcome.found_bytes[schedule::owner_of_stage(traits.placement, sums.p, last)] =
-      sums.m * question.held.back().last_moved;
   std::vector<double> working(sums.p);
   for (size_t i = 0; i < question.held.size(); ++i) {
     const int rank = schedule::owner_of_stage(traits.placement, sums.p, static_cast<int>(i));
     schedule::UnderWay count = traits.form->under_way(sums, rank);
+    // With one microbatch under way in the last stage, each backward follows its forward.
+    if (i + 1 == question.held.size() && count.activations <= 1) {
+      outcome.found_bytes[rank] = sums.m * question.held[i].last_moved;
+    }
     count.activations = std::min(count.activations, all);
     count.pending = std::min(count.pending, all - count.activations);
     count.either = std::min(count.either, all);

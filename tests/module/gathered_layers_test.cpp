@@ -214,6 +214,44 @@ TEST_F(GatheredLayersTest, BackwardsOfTheCallerBeforeAStep) {
   EXPECT_EQ(losses[0], losses[1]);
 }
 
+// torch::autograd::grad() by the model's output ends there: no layer is gathered, and its graph may be kept.
+TEST_F(GatheredLayersTest, APenaltyOnTheOutputDoesNotGather) {
+  const auto losses = in_memory_and_on_disk(
+      three_products, [](DataParallel& model, const std::function<void()>& step, const ModelMemory&) {
+        std::vector<double> of_steps;
+        for (int number = 0; number < 3; ++number) {
+          const at::Tensor y = model.forward(input());
+          const at::Tensor slope =
+              torch::autograd::grad({y.pow(3).sum()}, {y}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+          const at::Tensor loss = y.square().sum() + slope.square().sum().mul(0.01);
+          of_steps.push_back(loss.item<double>());
+          model.backward(loss);
+          step();
+        }
+        return of_steps;
+      });
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
+// A rank whose loss does not depend on the model gathers with the others.
+TEST_F(GatheredLayersTest, ALossOfOneRankThatDependsOnNoLayer) {
+  for (const int64_t detached : {0, 1}) {
+    std::vector<LayerList> lists;
+    for (int rank = 0; rank < 2; ++rank) {
+      torch::manual_seed(1);
+      lists.push_back(three_products());
+    }
+    run_ranks(2, [&](Communicator& world) {
+      DataParallel model(lists[world.rank()], world, {.sync = {.zero = 3}});
+      torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.1));
+      const at::Tensor other = at::ones({1}).requires_grad_(true), y = model.forward(input()).square().sum();
+      model.backward(world.rank() == detached ? other.sum() : y);
+      EXPECT_GT(model.clip_grad_norm(1e9), 0);
+      model.step(optimizer);
+    });
+  }
+}
+
 TEST_F(GatheredLayersTest, AGraphThatOutlivesTheModel) {
   torch::manual_seed(1);
   const LayerList layers = three_products();

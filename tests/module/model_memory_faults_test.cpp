@@ -190,33 +190,35 @@ TEST_F(ModelMemoryTest, RefusesWithEverythingThatIsWrong) {
   }
 }
 
-// Calls `body` with a model of one rank, then again with too little memory for any layer's parameters, then again.
-void expect_again(const ModelMemory& memory, const std::function<double(DataParallel&)>& body) {
+// Calls `body` with a model of one rank and its first module, then again with too little memory for any layer's
+// parameters, then again.
+void expect_again(const ModelMemory& memory, const std::function<double(DataParallel&, Linear&)>& body) {
   constexpr int kRank = 6;  // of the account; other tests have others
   param::install_memory_accounting();
+  Linear first(30, 30);
   LayerList layers;
-  layers.add("a", Linear(30, 30)).add("b", Linear(30, 30));
+  layers.add("a", first).add("b", Linear(30, 30));
   std::async(std::launch::async, [&] {
     run_ranks(1, [&](Communicator& world) {
       param::account_memory_to(kRank);
       DataParallel model(layers, world, {.memory = memory});
       const c10::AutoGradMode no_grad(false);
-      const double before = body(model);
+      const double before = body(model, first);
       param::limit_memory(kRank, param::held_bytes(kRank) + 1000);
-      EXPECT_THROW(body(model), MemoryError);
+      EXPECT_THROW(body(model, first), MemoryError);
       param::limit_memory(kRank, 0);
-      EXPECT_EQ(body(model), before);
+      EXPECT_EQ(body(model, first), before);
     });
   }).get();
 }
 
 TEST_F(ModelMemoryTest, RunsAfterMemoryWasLacking) {
   const at::Tensor x = at::ones({1, 30});
-  expect_again(on_disk(), [&](DataParallel& model) { return model.forward(x).sum().item<double>(); });
-  expect_again(on_disk(), [](DataParallel& model) {
-    double first = 0;
-    model.with_whole_parameters([&] { first = 1; });
-    return first;
+  expect_again(on_disk(), [&](DataParallel& model, Linear&) { return model.forward(x).sum().item<double>(); });
+  expect_again(on_disk(), [](DataParallel& model, Linear& first) {
+    double sum = 0;
+    model.with_whole_parameters([&] { sum = first->weight.sum().item<double>(); });
+    return sum;
   });
 }
 

@@ -217,8 +217,10 @@ TEST(RecomputedLayers, InputsGoToDisk) {
 TEST(RecomputedLayers, AMaskNeedsNoGradient) {
   const at::Tensor weight = at::ones({2, 2}).requires_grad_(true);
   LayerList layers;
+  int num_runs = 0;
   layers.add("split", [](const at::Tensor& x) { return std::pair(x, at::ones({2})); });
-  const auto mask = [weight](const at::Tensor& x, const at::Tensor& of) {
+  const auto mask = [weight, &num_runs](const at::Tensor& x, const at::Tensor& of) {
+    ++num_runs;
     EXPECT_TRUE(x.requires_grad());
     EXPECT_FALSE(of.requires_grad());
     return x.matmul(weight) * of;
@@ -228,6 +230,7 @@ TEST(RecomputedLayers, AMaskNeedsNoGradient) {
     DataParallel model(layers, world);
     model.backward(model.forward(at::ones({3, 2}).requires_grad_(true)).sum());
   });
+  EXPECT_EQ(num_runs, 2);
 }
 
 }  // namespace

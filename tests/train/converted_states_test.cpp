@@ -1,5 +1,5 @@
 // Resumes of runs with their states on disk from checkpoints with another optimizer.state_dtype: the values of
-// conversions in memory, without the memory.
+// conversions in memory, but not in memory.
 #include <gtest/gtest.h>
 
 #include "braid/base/text.h"

@@ -41,7 +41,7 @@ TEST_F(Resume, TwoStepsSavedAndOneMoreOnAnotherMeshAreThreeSteps) {
 }
 
 // Whatever was sharded, and whatever is to be.
-TEST_F(Resume, SharedOutStatesGoOnUnderAnyOtherLayout) {
+TEST_F(Resume, ShardedStatesResumeUnderAnyOtherLayout) {
   const LayoutResult want = train_layout(on_mesh(1, 1, 1));
   const auto sharded = [](RunSpec spec, int zero, int group) {
     spec.sync.zero = zero;

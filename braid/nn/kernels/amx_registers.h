@@ -11,8 +11,8 @@ namespace braid::kernels {
 
 #if defined(__x86_64__)
 
-// REQUIRES to call a function with this attribute: has_product_amx(). Any line of it may become these instructions, so
-// it cannot ask by itself.
+// A caller of a function with this attribute REQUIRES has_product_amx(). The compiler may use these instructions in any
+// line, so the function cannot ask by itself.
 #define BRAID_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
 
 inline constexpr int64_t kAmxSide = 16;  // rows of a register, and 4-byte elements of its rows
