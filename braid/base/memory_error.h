@@ -1,4 +1,4 @@
-// The errors of ranks for which there is too little memory. That of an allocation has the numbers of its explanation.
+// Errors of ranks that run out of memory. MemoryError has the numbers for an explanation.
 #pragma once
 
 #include <cstdint>

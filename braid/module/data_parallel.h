@@ -108,8 +108,8 @@ class DataParallel : public modules::SavableModel {
   double clip_grad_norm(double largest);
   // Waits for the gradients, lets `optimizer` update the parameters, and clears the gradients. Afterwards all ranks
   // have the new parameters. If the ranks' parameters are equal after this step, all ranks also have rank 0's buffers
-  // (running statistics of a batch norm). Throws ConfigError, and does nothing, if `optimizer` has none of
-  // parameters().
+  // (running statistics of a batch norm). Throws ConfigError if `optimizer` has none of parameters(). Then no
+  // parameter has changed, and an optimizer that has some can make the step.
   void step(torch::optim::Optimizer& optimizer);
   void step(OptimizerOnDisk& optimizer);
   // Same, with any function that updates parameters() from their .grad. Throws ConfigError if some of them are on disk,

@@ -20,7 +20,7 @@ namespace braid::modules {
 namespace {
 
 // Collective. Throws ConfigError if ranks that are threads have the same parameters.
-void require_own(const LayerList& layers, Communicator& world) {
+void require_distinct_parameters(const LayerList& layers, Communicator& world) {
   if (world.rank_kind() != RankKind::Thread || world.size() == 1) return;
   const at::Tensor own = at::zeros({layers.size()}, at::kLong),
                    all = at::zeros({world.size(), layers.size()}, at::kLong);
@@ -55,7 +55,7 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
       listeners_(layers_, 0, layers_.size()),
       frozen_(layers_),
       num_steps_(first_step) {
-  require_own(layers_, world);
+  require_distinct_parameters(layers_, world);
   broadcast_values(layers_, world);
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };

@@ -43,9 +43,11 @@ double kept_by_block(const ActivationBytes& x, StageLoad stage) {
   return (kept_bytes(x, stage) - x.hidden) / std::max(stage.blocks, 1.0);
 }
 
+constexpr int kBlocksWaiting = 3;  // most blocks whose gradients wait to be written
+
 // Returns true if the activations of some of the last blocks are on disk, which are the first to run backward.
 bool moves_last_blocks(const StageLoad& stage) {
-  return stage.on_tier > 0 && stage.on_tier + 3 > std::ssize(stage.order);
+  return stage.on_tier > 0 && stage.on_tier + kBlocksWaiting > std::ssize(stage.order);
 }
 
 // Two units that wait to be written, the later first.
@@ -104,15 +106,16 @@ GradientBytes gradients_of(const PlannedRun& run, const RankShare& share, const 
   // The blocks so far, and those units that waited before them and are not written yet.
   const auto after = [&](double blocks) {
     const double before = blocks < 2 ? waiting[0] + third * waiting[1] : blocks < 3 ? waiting[0] : 0;
-    return (both ? units.tied : 0) + std::min(blocks, 3.0) * block + before +
+    return (both ? units.tied : 0) + std::min<double>(blocks, kBlocksWaiting) * block + before +
            adding(blocks < 2 ? waiting[0] : block, in_block);
   };
   const double blocks = std::ceil(stage.blocks);
   bytes.in_last = after(1);
   for (double so_far = 1; so_far < blocks; ++so_far) bytes.in_others = std::max(bytes.in_others, after(so_far));
-  bytes.in_first = moves_last_blocks(stage)
-                       ? std::max(after(blocks), bytes.in_others)
-                       : (both ? units.tied : 0) + std::min(3.0, blocks) * block + adding(block, in_block);
+  bytes.in_first =
+      moves_last_blocks(stage)
+          ? std::max(after(blocks), bytes.in_others)
+          : (both ? units.tied : 0) + std::min<double>(kBlocksWaiting, blocks) * block + adding(block, in_block);
   return bytes;
 }
 
@@ -171,14 +174,14 @@ double beyond_activations(const PlannedRun& run, const ActivationBytes& x, const
 struct Fullest {
   double all = 0, activations = 0;
 
-  void meet(double of_activations, double of_units) {
+  void include(double of_activations, double of_units) {
     if (of_activations == 0) return;
     all = std::max(all, of_activations + of_units);
     activations = std::max(activations, of_activations);
   }
 };
 
-// Adds a stage of which moves_last_blocks().
+// Adds a stage whose last blocks' activations are on disk.
 void add_moved(const PlannedRun& run, const ActivationBytes& x, const StageUnits& units, Fullest& fullest) {
   const auto& [stage, weights, gradients, splits] = units;
   const MovedActivations moved = moved_activations(run, x, stage);
@@ -186,16 +189,16 @@ void add_moved(const PlannedRun& run, const ActivationBytes& x, const StageUnits
   const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
   const double copies = several || !stage.head ? moved.last : 0;  // that the pass before a forward has left
   const double forward = std::min(2.0, std::ceil(stage.blocks)) * weights.block + gradients.at_begin;
-  fullest.meet(peaks.forward, forward);
-  if (!stage.embedding) fullest.meet(peaks.forward_of_first + copies, forward);
+  fullest.include(peaks.forward, forward);
+  if (!stage.embedding) fullest.include(peaks.forward_of_first + copies, forward);
   const double others = moved.last > 0 ? peaks.backward_of_others : peaks.backward;
-  fullest.meet(others, 2 * weights.block + (splits ? gradients.at_begin : gradients.in_others));
+  fullest.include(others, 2 * weights.block + (splits ? gradients.at_begin : gradients.in_others));
   const double table = stage.embedding ? weights.embedding + weights.tied : 0;
-  fullest.meet(peaks.backward_of_first, weights.block + table + (splits ? gradients.at_begin : gradients.in_first));
-  if (stage.head) fullest.meet(moved.memory.kept + moved.head_working + moved.last, units.in_head());
+  fullest.include(peaks.backward_of_first, weights.block + table + (splits ? gradients.at_begin : gradients.in_first));
+  if (stage.head) fullest.include(moved.memory.kept + moved.head_working + moved.last, units.in_head());
   if (!splits) return;
-  fullest.meet(pending_kept_bytes(x, stage) + weight_working_bytes(run, x, stage),
-               units.in_weight_pass(gradients.in_last));
+  fullest.include(pending_kept_bytes(x, stage) + weight_working_bytes(run, x, stage),
+                  units.in_weight_pass(gradients.in_last));
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ class ReceivedTensors {
  public:
   explicit ReceivedTensors(const Program& program) : program_(program) {}
 
-  // Returns the number of tensors while the action at `place` runs.
-  double count_at(size_t place) {
-    if (place > 0) used(program_[place - 1]);
+  // Moves to the action at `place`, and returns the number of tensors while it runs.
+  double advance_to(size_t place) {
+    if (place > 0) free_inputs_of(program_[place - 1]);
     for (; posted_ < std::min(program_.size(), place + kReceivesAhead + 1); ++posted_) {
       const Action& action = program_[posted_];
       if (action.op == Op::RecvForward || action.op == Op::RecvBackward) waiting_.insert(action);
@@ -28,12 +28,12 @@ class ReceivedTensors {
     return static_cast<double>(waiting_.size());
   }
   // Returns true if the pass reads a tensor from another rank.
-  bool has_source_of(const Action& pass) const {
+  bool holds_input_of(const Action& pass) const {
     return waiting_.contains({pass.op == Op::Forward ? Op::RecvForward : Op::RecvBackward, pass.stage, pass.micro});
   }
 
  private:
-  void used(const Action& action) {
+  void free_inputs_of(const Action& action) {
     if (action.op == Op::Forward) waiting_.erase({Op::RecvForward, action.stage, action.micro});
     if (goes_back(action.op)) waiting_.erase({Op::RecvBackward, action.stage, action.micro});
   }
@@ -73,10 +73,10 @@ MostHeld most_held(const Program& program, const PipelineQuestion& question, int
   ReceivedTensors received(program);
   for (size_t place = 0; place < program.size(); ++place) {
     const Action& action = program[place];
-    double tensors = received.count_at(place) + sent;
+    double tensors = received.advance_to(place) + sent;
     if (communicates(action.op)) continue;
     const HeldBytes& stage = question.held[action.stage];
-    const bool is_received = received.has_source_of(action), is_last = action.stage + 1 == std::ssize(question.held);
+    const bool is_received = received.holds_input_of(action), is_last = action.stage + 1 == std::ssize(question.held);
     if (goes_back(action.op) && !is_received && !is_last) ++tensors;  // a gradient from another stage of the rank
     const double before = std::exchange(now, now + left_by(action.op, stage));
     // A forward ends with what it keeps and has its working memory then. A backward begins with that.

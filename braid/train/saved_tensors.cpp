@@ -172,7 +172,7 @@ void take_read(const std::vector<ckpt::PlacedTensor>& read, const std::vector<ck
   }
 }
 
-void load_tensors(const ReadFrom& from, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
+void load_tensors(const CheckpointSource& from, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world) {
   const ckpt::Manifest manifest = ckpt::read_manifest(ckpt::found_directory(from.directory));
   if (!manifest.info.counters.contains(kReplicasApart)) {

@@ -43,15 +43,15 @@ std::vector<ckpt::PlacedTensor> in_saved_types(std::vector<ckpt::PlacedTensor> t
 void take_read(const std::vector<ckpt::PlacedTensor>& read, const std::vector<ckpt::PlacedTensor>& tensors);
 
 // A checkpoint, and where the memory for conversions is (conversion_memory.h).
-struct ReadFrom {
-  const std::string& directory;
+struct CheckpointSource {
+  std::string directory;
   std::optional<param::DiskSpace> conversions;
 };
 
 // Reads `tensors` from the checkpoint. If the checkpoint lacks tensors of replication, they keep their
 // values, so a run may resume with another replication or other replicas. If its replicas were apart, it must have all
 // of them. REQUIRES: `optimizer` has its states. Throws as load_in_one_pass() does. Collective.
-void load_tensors(const ReadFrom& from, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
+void load_tensors(const CheckpointSource& from, std::vector<ckpt::PlacedTensor> tensors, optim::Optimizer& optimizer,
                   Communicator& world);
 
 // The counter in a checkpoint that was written while replicas had their own weights: the number of replicas.

@@ -92,7 +92,7 @@ void Trainer::load(const std::string& directory) {
   if (info.data.empty() && !origin_.sources.empty()) {
     choices_.push_back(cat("the data as they are: ", directory, " does not say what it was trained on"));
   }
-  const ReadFrom from{directory, disk_space(spec_, 1)};
+  const CheckpointSource from{directory, disk_space(spec_, 1)};
   const ckpt::Manifest manifest = ckpt::read_manifest(ckpt::found_directory(directory));
   const auto states = states_to_read(optimizer_->states(), manifest, from.conversions);
   refuse_parts_of_blocks(states, model_->params(), groups_->world);

@@ -1,5 +1,5 @@
-// What a rank holds in the middle of a step: two layers of parameters, and not the gradients of layers whose backward
-// is over.
+// In the middle of a step a rank holds the parameters of two layers, and no gradients of layers whose backward has
+// ended.
 #include <ATen/ops/ones.h>
 
 #include <array>

@@ -1,16 +1,16 @@
-"""Which functions have instructions of AVX-512 or AMX: only those that callers call after asking for the processor.
+"""Only functions that are called after a check of the processor have instructions of AVX-512 or AMX.
 
-Any line of such a function may be one of these instructions, also the one that would ask. And a function of a header that is
-compiled for such a processor in one source may be the one that all others get.
+The compiler may use these instructions in any line of such a function, so it cannot check by itself. An inline function that
+one source compiles for such a processor may replace the copies of all other sources.
 """
 import os
 import re
 import subprocess
 import unittest
 
-# Of namespace avx512, which processor.h chooses, and those that has_product_bf16() or has_product_amx() is asked before. The
-# latter are of one source each, but for those of headers that are compiled for nothing else.
-ASKED_BEFORE = re.compile(r"_ZZ?NK?5braid7kernels(6avx512|10WholeTiles(9configure|7restore)Ev|5weaveE|14transpose_tileE"
+# processor.h checks before it chooses namespace avx512. Callers of the others check has_product_bf16() or has_product_amx();
+# these are local to one source, or inline functions that have a target of their own wherever they are compiled.
+CHECKED_BEFORE = re.compile(r"_ZZ?NK?5braid7kernels(6avx512|10WholeTiles(9configure|7restore)Ev|5weaveE|14transpose_tileE"
                           r"|12_GLOBAL__N_1\d+(multiply_blocks|multiply_pairs|multiply_tiles|prefetch|store_sums|store|stream"
                           r"|sum_pairs|tile)E)")
 WIDE = re.compile(r"%zmm|%tmm|%[xy]mm(1[6-9]|2\d|3[01])|%k[0-7]\b|\tv(movdqu8|movdqu16|movdq[au](32|64)) |\ttile")
@@ -28,10 +28,10 @@ def functions_with_wide_instructions(library):
 
 
 class WideInstructions(unittest.TestCase):
-    def test_are_in_functions_that_callers_ask_for(self):
+    def test_are_only_where_callers_check_the_processor(self):
         found = functions_with_wide_instructions(os.environ["BRAID_NN_LIBRARY"])
         self.assertTrue(any("6avx512" in name for name in found))
-        self.assertEqual(sorted(name for name in found if not ASKED_BEFORE.match(name)), [])
+        self.assertEqual(sorted(name for name in found if not CHECKED_BEFORE.match(name)), [])
 
 
 if __name__ == "__main__":

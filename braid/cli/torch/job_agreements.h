@@ -50,13 +50,13 @@ inline std::string contribution_fault(const SignalOfNode& of) {
   return 0 <= of.signal && of.signal < NSIG ? "" : cat("has named signal ", of.signal, ", which there is not");
 }
 
-// A node's answer after a failure: the system has killed one of its ranks for memory.
+// A node's report after a failure: true if the system killed one of its ranks for lack of memory.
 struct MemoryKill {
-  bool seen = false;
+  bool on_this_node = false;
 };
 template <class Pack>
 void members(Pack& pack, MemoryKill& kill) {
-  pack(kill.seen);
+  pack(kill.on_this_node);
 }
 
 // Node 0's decision whether the run restarts, and from which checkpoint; empty: from the beginning.

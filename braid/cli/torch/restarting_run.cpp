@@ -70,8 +70,8 @@ std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   return own.train.resume;
 }
 
-// The attempts that have failed.
-struct Failed {
+// The attempts of a run that have failed.
+struct FailedAttempts {
   int restarts = 0;
   int64_t killed_after = -1;  // steps of the run at the newest kill for memory
 };
@@ -80,12 +80,12 @@ struct Failed {
 bool any_killed_for_memory(const CommError& error, Job* job) {
   const bool here = dynamic_cast<const KilledForMemory*>(&error) != nullptr;
   if (!job) return here;
-  return std::ranges::any_of(job->rounds().exchange(MemoryKill{here}), &MemoryKill::seen);
+  return std::ranges::any_of(job->rounds().exchange(MemoryKill{here}), &MemoryKill::on_this_node);
 }
 
 // Returns true if a rank was killed for memory and the run has made no step since it started, or none since the kill
 // before: the same step needs the same memory again. Node 0 decides; others return false.
-bool would_be_killed_again(const CommError& error, const RunParts& parts, Failed& failed) {
+bool would_be_killed_again(const CommError& error, const RunParts& parts, FailedAttempts& failed) {
   if (!any_killed_for_memory(error, parts.job) || !parts.folder) return false;
   const report::RunRecord record = parts.folder->has_begun() ? record_of(parts.folder->path()) : report::RunRecord();
   const int64_t steps = record.num_steps(), first = record.first_steps.empty() ? 0 : record.first_steps.back();
@@ -97,12 +97,12 @@ bool would_be_killed_again(const CommError& error, const RunParts& parts, Failed
 // Returns the checkpoint of the next attempt, empty for the beginning; nothing if there is no next attempt. Throws
 // CommError if a node fails meanwhile.
 std::optional<std::string> agreed_attempt(const CommError& error, const RunSpec& spec, const RunParts& parts,
-                                          Failed& failed) {
+                                          FailedAttempts& failed) {
   const bool may = spec.run.ranks == RanksAs::Processes && failed.restarts < spec.run.max_restarts;
   if (parts.job && parts.job->rounds().lost_node() >= 0) return std::nullopt;
-  const bool goes_on = may && signal_of_all(parts.job) == 0 && !would_be_killed_again(error, parts, failed);
+  const bool restarts = may && signal_of_all(parts.job) == 0 && !would_be_killed_again(error, parts, failed);
   NextAttempt next;
-  if (goes_on && (!parts.job || parts.job->leads())) next = {true, next_checkpoint(spec, parts)};
+  if (restarts && (!parts.job || parts.job->leads())) next = {true, next_checkpoint(spec, parts)};
   if (parts.job) next = parts.job->rounds().exchange(next)[0];
   return next.again ? std::optional(next.checkpoint) : std::nullopt;
 }
@@ -122,7 +122,7 @@ void write_failure(const CommError& error, const RunParts& parts) {
 
 // Returns nothing also if a node fails meanwhile. The run then ends with its first error.
 std::optional<std::string> next_attempt(const CommError& error, const RunSpec& spec, const RunParts& parts,
-                                        Failed& failed) {
+                                        FailedAttempts& failed) {
   try {
     return agreed_attempt(error, spec, parts, failed);
   } catch (const CommError& loss) {
@@ -135,7 +135,7 @@ std::optional<std::string> next_attempt(const CommError& error, const RunSpec& s
 
 train::RunEnd restarting_run(const RunSpec& spec, const RunParts& parts) {
   RunSpec now = spec;
-  Failed failed;
+  FailedAttempts failed;
   for (int& restarts = failed.restarts;; ++restarts) {
     try {
       return attempt(now, parts, restarts);
