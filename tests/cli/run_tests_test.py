@@ -1,5 +1,5 @@
 """scripts/run_tests on the word of a ctest made for the purpose: what it counts, and what it says of tests that were
-skipped."""
+skipped or failed."""
 import os
 import pathlib
 import shutil
@@ -25,13 +25,38 @@ test_c (__main__.Prepare.test_c) ... ok
 3/4 Testing: cuda_library
 skipped: libc10_cuda.so cannot be loaded
 """
+FAILED = """1/2 Testing: comm
+/house/tests/comm/sums_test.cpp:7: Failure
+Expected equality of these values:
+  taken(4)
+    Which is: 0
+  8
+/house/tests/comm/sums_test.cpp:8: Failure
+Value of: more
+[  FAILED  ] OwnSums.are_taken (3 ms)
+[  FAILED  ] Gloo/Groups.are_split/on_host, where GetParam() = 8-byte object <...> (12 ms)
+[  FAILED  ] 2 tests, listed below:
+[  FAILED  ] OwnSums.are_taken
+2/2 Testing: launch
+======================================================================
+FAIL: test_a_rank_is_killed (__main__.Launch.test_a_rank_is_killed)
+A rank that is killed.
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "launch_test.py", line 3, in test_a_rank_is_killed
+    self.assertEqual(1, 2)
+AssertionError: 1 != 2
+
+----------------------------------------------------------------------
+Ran 9 tests in 1.0s
+"""
 
 
 class RunTests(unittest.TestCase):
     def run_tests(self, summary, details, **variables):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for name in ("scripts/run_tests", "tools/skipped_tests"):
+            for name in ("scripts/run_tests", "tools/test_outcomes"):
                 (root / name).parent.mkdir()
                 shutil.copy(SOURCE / name, root / name)
             (root / "bin").mkdir()
@@ -68,6 +93,14 @@ class RunTests(unittest.TestCase):
             code, said = self.run_tests(summary, "")
             self.assertEqual(code, 1)
             self.assertIn(f"release: {counts} failed", said[-1])
+
+    def test_failures_are_named_at_the_end_with_their_messages(self):
+        _, said = self.run_tests("1/2 Test #1: comm ...***Failed 0.1 sec\n2/2 Test #2: launch ...***Failed 0.1 sec\n", FAILED)
+        self.assertEqual(said[-4:-1], [
+            "failed: comm OwnSums.are_taken: sums_test.cpp:7 Expected equality of these values: taken(4) Which is: 0 8 "
+            "sums_test.cpp:8 Value of: more",
+            "failed: comm Gloo/Groups.are_split/on_host: no message",
+            "failed: launch test_a_rank_is_killed: AssertionError: 1 != 2"])
 
     def test_exhaustive_variants_have_longer(self):
         for variables, limit in (({}, 900), ({"BRAID_FULL": "1"}, 10800)):

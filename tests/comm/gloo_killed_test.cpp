@@ -126,8 +126,10 @@ TEST_F(GlooKilled, both_ends_of_a_closed_connection_are_named) {
 
 TEST_F(GlooKilled, what_a_watcher_knows_is_told_before_that) {
   for (const auto& body : {sum_for_ever, wait_for_message}) {
-    for (const std::string& said : told_of_death(body, Watch::Somebody))
-      EXPECT_EQ(said, "1: killed by signal 9 (Killed)");
+    for (const ReductionOrder sums : {ReductionOrder::Tree, ReductionOrder::Engine}) {
+      for (const std::string& said : told_of_death(body, Watch::Somebody, sums))
+        EXPECT_EQ(said, "1: killed by signal 9 (Killed)");
+    }
   }
 }
 

@@ -123,10 +123,10 @@ TEST(GlooWorld, what_has_been_seen_is_not_kept) {
 TEST(GlooWorld, may_be_idle) {
   run_gloo_ranks(2,
                  [](Communicator& world) {
-                   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+                   std::this_thread::sleep_for(std::chrono::milliseconds(2300));
                    world.barrier().wait_host();
                  },
-                 {.deadline_seconds = 1});
+                 {.deadline_seconds = 2});
 }
 
 TEST(GlooWorld, works_outlive_their_group) {

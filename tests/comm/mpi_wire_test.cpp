@@ -14,7 +14,7 @@ namespace {
 // Rank 0 of two, whose call of MPI named `hangs` never returns.
 class HangingMpi {
  public:
-  explicit HangingMpi(const char* hangs) {
+  HangingMpi(const char* hangs, double start_seconds) : start_seconds_(start_seconds) {
     setenv("BRAID_FAKE_MPI_HANGS", hangs, 1);
     store_.set("mpi/1", "1");
   }
@@ -24,16 +24,17 @@ class HangingMpi {
     return {.plugin = BRAID_FAKE_MPI,
             .store = &store_,
             .given_up = [] { return false; },
-            .start_seconds = 0.3,
+            .start_seconds = start_seconds_,
             .finish_seconds = 0.3};
   }
 
  private:
+  const double start_seconds_;
   control::LocalStore store_;
 };
 
 TEST(MpiWire, a_rank_that_stays_in_the_start_throws_at_the_deadline) {
-  HangingMpi mpi("start");
+  HangingMpi mpi("start", 0.3);
   try {
     mpi::MpiWire wire(mpi.options());
     FAIL() << "has started";
@@ -43,7 +44,7 @@ TEST(MpiWire, a_rank_that_stays_in_the_start_throws_at_the_deadline) {
 }
 
 TEST(MpiWire, a_rank_that_stays_in_the_end_leaves_it_at_the_deadline) {
-  HangingMpi mpi("finish");
+  HangingMpi mpi("finish", 30);
   mpi::MpiWire wire(mpi.options());
   wire.finish();
 }

@@ -124,7 +124,7 @@ CommFailure failure_by_deadline(Medium& medium, const std::function<void(Communi
     const RankOptions options{.rank = rank,
                               .size = 4,
                               .failures = &failures,
-                              .deadline_seconds = rank == 0 ? 0.3 : 0.6,
+                              .deadline_seconds = rank == 0 ? 1.5 : 3,
                               .node_of_rank = {0, 0, 1, 1}};
     return transport::ProcessCommunicator::of_world(std::make_unique<MemoryTransport>(medium, rank, 4), options, queue);
   };
@@ -134,7 +134,7 @@ CommFailure failure_by_deadline(Medium& medium, const std::function<void(Communi
 TEST(TwoLevels, a_rank_that_is_late_is_named_once) {
   Medium medium(4);
   const CommFailure failure = failure_by_deadline(medium, [](Communicator& world) {
-    if (world.rank() == 3) std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (world.rank() == 3) std::this_thread::sleep_for(std::chrono::seconds(4));
     world.reduce_scatter(zeros(1 << 18), zeros(1 << 20), ReduceOp::Sum).wait_host();
   });
   EXPECT_EQ(failure.rank, 3);

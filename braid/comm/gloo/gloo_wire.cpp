@@ -2,18 +2,22 @@
 // types of Gloo that c10d's header names; the headers that it includes are empty files (CMakeLists.txt). This file
 // calls only c10d's own functions.
 //
-// Two properties of Gloo matter. A wait that times out closes all connections of the group, so transfers wait without a
-// timeout outside abort() and test(). A message that is longer than its receive ends the process, so ranks agree on
-// sizes first (match_table.h).
+// Three properties of Gloo matter. A wait that times out closes all connections of the group, so transfers wait without
+// a timeout outside abort() and test(). A message that is longer than its receive ends the process, so ranks agree on
+// sizes first (match_table.h). A message that is under way when its connection is closed is forgotten, and what waits
+// for it waits for the whole timeout: a transfer is aborted by itself, a sum is left behind.
 #include "braid/comm/gloo/gloo_wire.h"
 
 #include <ATen/ops/from_blob.h>
 #include <torch/version.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "braid/base/clock.h"
@@ -51,6 +55,8 @@ namespace {
 using transport::WireError;
 
 constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 10);
+// After an abort, a sum that goes on has this time to fail. Then all that it may still do is wait.
+constexpr std::chrono::milliseconds kEndOfSum(200);
 constexpr int kAbortTag = GlooWire::kMaxTag, kTestTag = GlooWire::kMaxTag + 1;
 
 // Returns the message without its source location: "[/pytorch/.../pair.cc:547] Connection closed by peer".
@@ -185,6 +191,15 @@ c10::intrusive_ptr<c10d::Work> begun(c10d::ProcessGroupGloo& gloo, std::vector<a
   return gloo.allreduce(tensors);
 }
 
+// Returns true if `work` ends within `time`, well or not.
+bool waited(c10d::Work& work, std::chrono::milliseconds time) {
+  try {
+    work.wait(time);
+  } catch (const std::exception&) {
+  }
+  return work.isCompleted();
+}
+
 std::vector<at::Tensor> bytes_at(const void* bytes, int64_t count) {
   return {at::from_blob(const_cast<void*>(bytes), {count}, at::kByte)};
 }
@@ -200,9 +215,20 @@ std::shared_ptr<Listener> Listener::at(const std::string& address) {
 }
 
 struct GlooWire::Group {
+  ~Group();
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
-  std::once_flag aborted;
+  std::once_flag aborting;
+  std::atomic<bool> aborted{false}, left_behind{false};  // left_behind: a sum was
 };
+
+// The destructor of Gloo waits for its sums. Without a thread for it, the group is never destroyed.
+GlooWire::Group::~Group() {
+  if (!left_behind) return;
+  try {
+    std::thread([left = gloo.release()] { c10::intrusive_ptr<c10d::ProcessGroupGloo>::reclaim(left); }).detach();
+  } catch (const std::system_error&) {
+  }
+}
 
 GlooWire::GlooWire(const Options& options) : options_(options), group_(std::make_unique<Group>()) {
   const std::string doing = cat("Gloo of LibTorch ", TORCH_VERSION, " does not start: ");
@@ -241,14 +267,21 @@ std::unique_ptr<GlooWire::Transfer> GlooWire::receive(void* bytes, int64_t count
 void GlooWire::sum(const at::Tensor& tensor) {
   guarded([&] {
     std::vector<at::Tensor> tensors = {tensor};
-    begun(*group_->gloo, tensors)->wait();
+    const auto work = begun(*group_->gloo, tensors);
+    while (!work->isCompleted()) {
+      const bool was_aborted = group_->aborted;
+      if (waited(*work, kEndOfSum) || !was_aborted) continue;
+      group_->left_behind = true;
+      throw WireError("aborted");
+    }
+    work->wait();
   });
 }
 
 // Posts a receive from each peer that times out, which closes the connections. A peer whose connection is already
 // closed accepts none.
 void GlooWire::abort() {
-  std::call_once(group_->aborted, [this] {
+  std::call_once(group_->aborting, [this] {
     const WithoutPipeSignal quiet;
     char nothing = 0;
     for (int peer = 0; group_->gloo && peer < options_.size; ++peer) {
@@ -259,6 +292,7 @@ void GlooWire::abort() {
       } catch (const std::exception&) {
       }
     }
+    group_->aborted = true;
   });
 }
 

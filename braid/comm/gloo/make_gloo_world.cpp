@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/gloo/gloo_all_reduce.h"
+#include "braid/comm/transport/grace.h"
 #include "braid/comm/transport/process_communicator.h"
 #include "braid/comm/transport/rendezvous.h"
 #include "braid/comm/transport/wire_transport.h"
@@ -16,12 +16,11 @@ namespace braid::comm {
 namespace gloo {
 namespace {
 
+using transport::Grace;
 using transport::Group;
 using transport::WireError;
 
-constexpr double kNamedByConnectionSeconds = 2 * transport::MatchTable::kNamedSeconds;
 constexpr double kConnectSeconds = 10;  // at most, once all ranks are there
-constexpr double kSleepSeconds = 0.02;
 
 class GlooTransport final : public transport::WireTransport {
  public:
@@ -133,8 +132,7 @@ std::unique_ptr<GlooWire> GlooTransport::connect(const Group& group, const std::
 
 // It is not known here which connection of the group was closed, so no rank is named alone.
 void GlooTransport::report_closed(const Group& group, const std::string& why) {
-  const double end = now_seconds() + kNamedByConnectionSeconds;
-  while (!given_up() && !peer_has_left() && now_seconds() < end) sleep(events(), kSleepSeconds);
+  for (Grace grace(Grace::kOfSums); !given_up() && !peer_has_left() && grace.lasts();) sleep(events(), Grace::kNap);
   if (given_up() || peer_has_left()) return;
   std::vector<std::string> ranks;
   for (const int rank : group.world_ranks) ranks.push_back(cat(rank));

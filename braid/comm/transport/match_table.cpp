@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/transport/grace.h"
 
 namespace braid::comm::transport {
 namespace {
@@ -227,9 +227,8 @@ void MatchTable::lost(int peer) {
 
 void MatchTable::closed(int peer, const std::string& why) {
   if (!peers_[peer].ended) {
-    const double end = now_seconds() + kNamedSeconds;
-    while (!stopping_ && !failures_.failure() && now_seconds() < end) {
-      transport_.sleep(transport_.events(), end - now_seconds());
+    for (Grace grace(Grace::kOfConnection); !stopping_ && !failures_.failure() && grace.lasts();) {
+      transport_.sleep(transport_.events(), Grace::kNap);
     }
     if (!stopping_ && !failures_.failure()) {
       // Both ranks may be alive and the connection between them cut, so neither is named alone.

@@ -16,9 +16,6 @@ namespace braid::comm::transport {
 // Thread-safe.
 class MatchTable final : private Transport::Receiver {
  public:
-  // A supervisor names a rank that died within this time of the loss of its connections.
-  static constexpr double kNamedSeconds = 0.3;
-
   // REQUIRES: `transport` and `failures` outlive this.
   // `host_of_rank` may be empty: all ranks are on one host.
   MatchTable(Transport& transport, int rank, int size, FailureState& failures, std::vector<int> host_of_rank);

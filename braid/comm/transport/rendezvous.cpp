@@ -10,7 +10,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/comm/transport/match_table.h"
+#include "braid/comm/transport/grace.h"
 #include "braid/comm/transport/wire.h"
 
 namespace braid::comm::transport {
@@ -61,8 +61,7 @@ void rendezvous(const WorldOptions& options, const std::string& operation, const
   } catch (const WireError& error) {
     std::optional<Failure> first;
     // A peer may have died, which its supervisor reports.
-    const double end = now_seconds() + MatchTable::kNamedSeconds;
-    while (!options.self.failures->failure() && now_seconds() < end) poll(nullptr, 0, 10);
+    for (Grace grace(Grace::kOfConnection); !options.self.failures->failure() && grace.lasts();) poll(nullptr, 0, 10);
     options.self.failures->fail({options.self.rank, options.self.rank, error.what()});
     while (!(first = options.self.failures->failure())) poll(nullptr, 0, 10);
     throw CommError({operation, first->rank, now_seconds() - begin, first->why});

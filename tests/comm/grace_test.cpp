@@ -1,0 +1,28 @@
+#include "braid/comm/transport/grace.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace braid::comm::tests::grace_test {
+namespace {
+
+using transport::Grace;
+
+TEST(Grace, is_as_many_naps_to_a_process_that_is_stopped_for_longer) {
+  Grace grace(5 * Grace::kNap);
+  std::this_thread::sleep_for(std::chrono::duration<double>(6 * Grace::kNap));
+  for (int nap = 0; nap < 5; ++nap) EXPECT_TRUE(grace.lasts()) << nap;
+  EXPECT_FALSE(grace.lasts());
+}
+
+TEST(Grace, is_not_over_before_its_time_however_short_the_naps) {
+  const double begin = now_seconds();
+  Grace grace(5 * Grace::kNap);
+  while (grace.lasts()) continue;
+  EXPECT_GE(now_seconds() - begin, 5 * Grace::kNap);
+}
+
+}  // namespace
+}  // namespace braid::comm::tests::grace_test
