@@ -2,52 +2,18 @@
 #include "braid/module/model_replica.h"
 
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
-#include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/comm/op_name.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/model_part.h"
 #include "braid/module/recomputed_layer.h"
 #include "braid/module/synced_modules.h"
 
 namespace braid::modules {
-namespace {
-
-// Collective. Throws ConfigError if ranks that are threads have the same parameters.
-void require_distinct_parameters(const LayerList& layers, Communicator& world) {
-  if (world.rank_kind() != RankKind::Thread || world.size() == 1) return;
-  const at::Tensor own = at::zeros({layers.size()}, at::kLong),
-                   all = at::zeros({world.size(), layers.size()}, at::kLong);
-  for (int l = 0; l < layers.size(); ++l) {
-    const Tensors of_layer = parameters(layers[l]);
-    if (!of_layer.empty()) own[l] = reinterpret_cast<int64_t>(of_layer.front().unsafeGetTensorImpl());
-  }
-  const comm::CallName name("addresses of parameters");
-  world.all_gather(all, own).wait_host();
-  std::vector<Problem> problems;
-  for (int l = 0; l < layers.size(); ++l) {
-    std::set<int64_t> different;
-    bool is_shared = false;
-    for (int rank = 0; rank < world.size(); ++rank) {
-      const auto address = all[rank][l].item<int64_t>();
-      is_shared |= address != 0 && !different.insert(address).second;
-    }
-    if (is_shared) {
-      problems.push_back({cat("layers.", layers[l].name), "",
-                          "is run by several ranks of this process; each must have a list and modules of its own", ""});
-    }
-  }
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-}
-
-}  // namespace
-
 ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedModules::Specs& specs, int64_t first_step)
     : layers_(std::move(layers)),
       world_(world),
@@ -55,7 +21,6 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
       listeners_(layers_, 0, layers_.size()),
       frozen_(layers_),
       num_steps_(first_step) {
-  require_distinct_parameters(layers_, world);
   broadcast_values(layers_, world);
   synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
   synced_->on_gradient = [this](const param::Parameter& param) { arrived(param); };

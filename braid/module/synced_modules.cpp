@@ -7,7 +7,9 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -42,6 +44,33 @@ void broadcast(const Tensors& tensors, Communicator& world) {
   }
 }
 
+// Collective. Throws ConfigError if ranks that are threads have the same parameters.
+void require_distinct_parameters(const LayerList& layers, Communicator& world) {
+  if (world.rank_kind() != RankKind::Thread || world.size() == 1) return;
+  std::vector<std::vector<int64_t>> addresses(static_cast<size_t>(layers.size()));  // of parameters, by layer
+  for (int l = 0; l < layers.size(); ++l) {
+    for (const at::Tensor& param : parameters(layers[l])) {
+      addresses[l].push_back(reinterpret_cast<int64_t>(param.unsafeGetTensorImpl()));
+    }
+  }
+  std::map<int64_t, int> rank_of;  // by address: the first rank that has it
+  std::set<int> shared;            // layers
+  const auto all = comm::gather(world, "addresses of parameters", addresses);
+  for (int rank = 0; rank < world.size(); ++rank) {
+    for (int l = 0; l < layers.size(); ++l) {
+      for (const int64_t address : all[rank].at(l)) {
+        if (rank_of.try_emplace(address, rank).first->second != rank) shared.insert(l);
+      }
+    }
+  }
+  std::vector<Problem> problems;
+  for (const int l : shared) {
+    problems.push_back({cat("layers.", layers[l].name), "",
+                        "is run by several ranks of this process; each must have a list and modules of its own", ""});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
 int num_parts(const SyncSpec& sync, const Communicator& world) {
   if (sync.zero == 0) return 1;
   return sync.zero_group > 0 ? sync.zero_group : world.size();
@@ -74,6 +103,7 @@ std::optional<param::DiskSpace> disk_space(const ModelMemory& memory) {
 }  // namespace
 
 void broadcast_values(const LayerList& layers, Communicator& world) {
+  require_distinct_parameters(layers, world);
   for (int l = 0; l < layers.size(); ++l) broadcast(parameters(layers[l]), world);
   broadcast_buffers(layers, world);
 }

@@ -18,7 +18,8 @@
 
 namespace braid::modules {
 
-// Collective. Copies rank 0's parameters and buffers to all ranks.
+// Collective. Copies rank 0's parameters and buffers to all ranks. Throws ConfigError if ranks that are threads have
+// the same parameters.
 void broadcast_values(const LayerList& layers, Communicator& world);
 // Collective. Copies rank 0's buffers to all ranks. Running statistics of a batch norm, for instance, come from each
 // rank's own rows; those of rank 0 become the model's.

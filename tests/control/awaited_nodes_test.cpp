@@ -87,7 +87,7 @@ TEST(AwaitedNodes, where_nodes_are_missing_in_the_end_the_last_fault_is_named) {
   std::jthread root([&] { error = error_of(all[0]); });
   come_and_go(all[1], awaited);
   root.join();
-  EXPECT_TRUE(holds(error, {"node 1 on h1: has a = 2; node 0 a = 1", "nodes 1, 2 did not come within 1.0 s"}));
+  EXPECT_TRUE(holds(error, {"node 1 on h1: has a = 2; node 0 a = 1", "nodes 1, 2 did not come within "}));
 }
 
 // A node fails after five seconds of silence.

@@ -232,5 +232,18 @@ TEST(DataParallel, ThreadsThatShareLayersAreRefused) {
   EXPECT_EQ(said.find("relu"), std::string::npos) << said;
 }
 
+TEST(DataParallel, ThreadsThatShareOneParameterOfALayerAreRefused) {
+  const torch::nn::Linear both(2, 2);
+  const auto said = said_by([&] {
+    run_ranks(2, [&](Communicator& world) {
+      torch::nn::Sequential second(torch::nn::Linear(2, 2), both);
+      DataParallel(world.rank() == 0 ? LayerList().add("a", both).add("b", torch::nn::Linear(2, 2))
+                                     : LayerList().add("a", torch::nn::Linear(2, 2)).add("b", second),
+                   world);
+    });
+  });
+  EXPECT_NE(said.find("layers.b: is run by several ranks"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace braid::modules::data_parallel_faults_test

@@ -7,6 +7,7 @@
 #include <barrier>
 #include <optional>
 
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "tests/module/two_pipelines.h"
 #include "tests/support/scratch_folder.h"
@@ -121,6 +122,18 @@ TEST(PipelineReplicas, TrainWhatOneRankTrains) {
 }
 
 // Replica 0 has microbatches of one size, and replica 1 of two, so they trace shapes in different numbers.
+TEST(PipelineReplicas, ThreadsThatShareALayerAreRefused) {
+  Pair pair = replicas();
+  pair[1].head = pair[0].head;
+  try {
+    on_two_pipelines(pair, {}, one_stage_each(), [](ModulePipeline&, Communicator&, int) {});
+    ADD_FAILURE() << "was not refused";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("layers.head: is run by several ranks"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(PipelineReplicas, RowsThatDifferUnderZero) {
   const auto losses = [](int zero) {
     Pair pair = replicas();
