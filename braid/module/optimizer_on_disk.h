@@ -8,6 +8,8 @@
 //   pipeline.update(on_disk);                  // ModulePipeline; plain modules call on_disk.step()
 //   model.save("checkpoint", optimizer);
 //
+// One OptimizerOnDisk makes the whole step of a model: afterwards the gradients are cleared.
+//
 // step() lets the optimizer update one part of the parameters after another, while the disk reads the states of the
 // next chunk and writes those of the chunk before (ZeRO-Infinity, Rajbhandari et al. 2021, section 5.2). The
 // optimizer's groups, learning rates and step counts are its own, as without a disk.

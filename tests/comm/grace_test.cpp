@@ -10,7 +10,7 @@ namespace {
 
 using transport::Grace;
 
-TEST(Grace, is_as_many_naps_to_a_process_that_is_stopped_for_longer) {
+TEST(Grace, lasts_for_all_its_naps_in_a_process_that_was_stopped) {
   Grace grace(5 * Grace::kNap);
   std::this_thread::sleep_for(std::chrono::duration<double>(6 * Grace::kNap));
   for (int nap = 0; nap < 5; ++nap) EXPECT_TRUE(grace.lasts()) << nap;

@@ -5,7 +5,7 @@
 // Three properties of Gloo matter. A wait that times out closes all connections of the group, so transfers wait without
 // a timeout outside abort() and test(). A message that is longer than its receive ends the process, so ranks agree on
 // sizes first (match_table.h). A message that is under way when its connection is closed is forgotten, and what waits
-// for it waits for the whole timeout: a transfer is aborted by itself, a sum is left behind.
+// for it waits for the whole timeout: each transfer has an abort of its own, and a sum is left behind.
 #include "braid/comm/gloo/gloo_wire.h"
 
 #include <ATen/ops/from_blob.h>
@@ -16,7 +16,6 @@
 #include <chrono>
 #include <csignal>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -55,8 +54,10 @@ namespace {
 using transport::WireError;
 
 constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 10);
-// After an abort, a sum that goes on has this time to fail. Then all that it may still do is wait.
-constexpr std::chrono::milliseconds kEndOfSum(200);
+// After an abort a sum fails at its next message. One that has not failed after so many naps waits for a message that
+// Gloo has forgotten.
+constexpr std::chrono::milliseconds kNap(50);
+constexpr int kNapsOfFailing = 20;
 constexpr int kAbortTag = GlooWire::kMaxTag, kTestTag = GlooWire::kMaxTag + 1;
 
 // Returns the message without its source location: "[/pytorch/.../pair.cc:547] Connection closed by peer".
@@ -192,7 +193,7 @@ c10::intrusive_ptr<c10d::Work> begun(c10d::ProcessGroupGloo& gloo, std::vector<a
 }
 
 // Returns true if `work` ends within `time`, well or not.
-bool waited(c10d::Work& work, std::chrono::milliseconds time) {
+bool ends_within(c10d::Work& work, std::chrono::milliseconds time) {
   try {
     work.wait(time);
   } catch (const std::exception&) {
@@ -218,15 +219,15 @@ struct GlooWire::Group {
   ~Group();
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
   std::once_flag aborting;
-  std::atomic<bool> aborted{false}, left_behind{false};  // left_behind: a sum was
+  std::atomic<bool> is_aborted{false}, has_left_sum{false};
 };
 
 // The destructor of Gloo waits for its sums. Without a thread for it, the group is never destroyed.
 GlooWire::Group::~Group() {
-  if (!left_behind) return;
+  if (!has_left_sum) return;
   try {
     std::thread([left = gloo.release()] { c10::intrusive_ptr<c10d::ProcessGroupGloo>::reclaim(left); }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
   }
 }
 
@@ -268,10 +269,9 @@ void GlooWire::sum(const at::Tensor& tensor) {
   guarded([&] {
     std::vector<at::Tensor> tensors = {tensor};
     const auto work = begun(*group_->gloo, tensors);
-    while (!work->isCompleted()) {
-      const bool was_aborted = group_->aborted;
-      if (waited(*work, kEndOfSum) || !was_aborted) continue;
-      group_->left_behind = true;
+    for (int naps = 0; !ends_within(*work, kNap);) {
+      if (!group_->is_aborted || ++naps < kNapsOfFailing) continue;
+      group_->has_left_sum = true;
       throw WireError("aborted");
     }
     work->wait();
@@ -292,7 +292,7 @@ void GlooWire::abort() {
       } catch (const std::exception&) {
       }
     }
-    group_->aborted = true;
+    group_->is_aborted = true;
   });
 }
 

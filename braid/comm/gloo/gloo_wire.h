@@ -48,7 +48,8 @@ class GlooWire final : public transport::Wire {
 
   std::unique_ptr<Transfer> send(const void* bytes, int64_t count, int peer, int tag) override;
   std::unique_ptr<Transfer> receive(void* bytes, int64_t count, int peer, int tag) override;
-  // Sums the tensors of all ranks in place, in Gloo's order. Collective, blocks.
+  // Sums the tensors of all ranks in place, in Gloo's order. Collective, blocks. Throws WireError, at most a second
+  // after abort(). Gloo may keep the tensor for `sum_seconds` longer.
   void sum(const at::Tensor& tensor);
 
   void abort() override;

@@ -42,7 +42,7 @@ class Wire {
   virtual void end_wait() {}
 
   // Closes all connections: no memory is read or written from here on, and all waits throw WireError, except those of a
-  // receive or sum that is in the middle of its last bytes: these end with Transfer::abort() or at a time limit.
+  // receive that is in the middle of its last bytes: this ends with Transfer::abort(). A sum ends soon.
   virtual void abort() = 0;
 };
 
