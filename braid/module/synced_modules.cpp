@@ -57,8 +57,8 @@ void require_distinct_parameters(const LayerList& layers, Communicator& world) {
   std::set<int> shared;            // layers
   const auto all = comm::gather(world, "addresses of parameters", addresses);
   for (int rank = 0; rank < world.size(); ++rank) {
-    for (int l = 0; l < layers.size(); ++l) {
-      for (const int64_t address : all[rank].at(l)) {
+    for (int l = 0; l < std::min<int>(layers.size(), all[rank].size()); ++l) {
+      for (const int64_t address : all[rank][l]) {
         if (rank_of.try_emplace(address, rank).first->second != rank) shared.insert(l);
       }
     }
