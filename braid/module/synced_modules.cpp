@@ -57,15 +57,15 @@ void require_distinct_parameters(const LayerList& layers, Communicator& world) {
   std::set<int> shared;            // layers
   const auto all = comm::gather(world, "addresses of parameters", addresses);
   for (int rank = 0; rank < world.size(); ++rank) {
-    for (int l = 0; l < std::min<int>(layers.size(), all[rank].size()); ++l) {
+    for (size_t l = 0; l < all[rank].size(); ++l) {
       for (const int64_t address : all[rank][l]) {
-        if (rank_of.try_emplace(address, rank).first->second != rank) shared.insert(l);
+        if (rank_of.try_emplace(address, rank).first->second != rank) shared.insert(static_cast<int>(l));
       }
     }
   }
   std::vector<Problem> problems;
   for (const int l : shared) {
-    problems.push_back({cat("layers.", layers[l].name), "",
+    problems.push_back({cat("layers.", l < layers.size() ? layers[l].name : cat(l)), "",
                         "is run by several ranks of this process; each must have a list and modules of its own", ""});
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));

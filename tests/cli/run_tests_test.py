@@ -25,7 +25,7 @@ test_c (__main__.Prepare.test_c) ... ok
 3/4 Testing: cuda_library
 skipped: libc10_cuda.so cannot be loaded
 """
-FAILED = """1/3 Testing: comm
+FAILED = """1/4 Testing: comm
 /house/tests/comm/sums_test.cpp:7: Failure
 Expected equality of these values:
   taken(4)
@@ -38,7 +38,7 @@ Value of: more
 [  FAILED  ] 2 tests, listed below:
 [  FAILED  ] OwnSums.are_taken
 <end of output>
-2/3 Testing: launch
+2/4 Testing: launch
 ======================================================================
 FAIL: test_a_rank_is_killed (__main__.Launch.test_a_rank_is_killed)
 A rank that is killed.
@@ -67,9 +67,14 @@ Cut: second
 ----------------------------------------------------------------------
 Ran 9 tests in 1.0s
 <end of output>
-3/3 Testing: pipe
+3/4 Testing: pipe
 unknown file: Failure
 C++ exception with description "no peer" thrown in the test body.
+<end of output>
+Test Failed.
+4/4 Testing: chaos
+begins
+Segmentation fault
 <end of output>
 Test Failed.
 """
@@ -119,14 +124,15 @@ class RunTests(unittest.TestCase):
 
     def test_failures_are_named_at_the_end_with_their_messages(self):
         _, said = self.run_tests("1/2 Test #1: comm ...***Failed 0.1 sec\n2/2 Test #2: launch ...***Failed 0.1 sec\n", FAILED)
-        self.assertEqual(said[-6:-1], [
+        self.assertEqual(said[-7:-1], [
             "failed: comm OwnSums.are_taken: sums_test.cpp:7 Expected equality of these values: taken(4) Which is: 0 8 "
             "sums_test.cpp:8 Value of: more",
             "failed: comm Gloo/Groups.are_split/on_host: no message",
             "failed: launch test_a_rank_is_killed: AssertionError: 1 != 2",
             "failed: launch test_a_rank_hangs (rank=1): Cut: second : rank 0 said so",
             "failed: pipe outside of a test, or the suite ended in it: unknown file C++ exception with description "
-            '"no peer" thrown in the test body.'])
+            '"no peer" thrown in the test body.',
+            "failed: chaos (no test named): begins Segmentation fault"])
 
     def test_exhaustive_variants_have_longer(self):
         for variables, limit in (({}, 900), ({"BRAID_FULL": "1"}, 10800)):

@@ -121,7 +121,6 @@ TEST(PipelineReplicas, TrainWhatOneRankTrains) {
   }
 }
 
-// Replica 0 has microbatches of one size, and replica 1 of two, so they trace shapes in different numbers.
 TEST(PipelineReplicas, ThreadsThatShareALayerAreRefused) {
   Pair pair = replicas();
   pair[1].head = pair[0].head;
@@ -134,6 +133,7 @@ TEST(PipelineReplicas, ThreadsThatShareALayerAreRefused) {
   }
 }
 
+// Replica 0 has microbatches of one size, and replica 1 of two, so they trace shapes in different numbers.
 TEST(PipelineReplicas, RowsThatDifferUnderZero) {
   const auto losses = [](int zero) {
     Pair pair = replicas();

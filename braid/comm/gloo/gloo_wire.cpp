@@ -56,8 +56,8 @@ using transport::WireError;
 constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 10);
 // After an abort a sum fails at its next message. One that has not failed after so many naps waits for a message that
 // Gloo has forgotten.
-constexpr std::chrono::milliseconds kNap(50);
-constexpr int kNapsOfFailing = 20;
+constexpr std::chrono::milliseconds kNap(250);
+constexpr int kNapsOfFailing = 12;
 constexpr int kAbortTag = GlooWire::kMaxTag, kTestTag = GlooWire::kMaxTag + 1;
 
 // Returns the message without its source location: "[/pytorch/.../pair.cc:547] Connection closed by peer".

@@ -48,8 +48,9 @@ class GlooWire final : public transport::Wire {
 
   std::unique_ptr<Transfer> send(const void* bytes, int64_t count, int peer, int tag) override;
   std::unique_ptr<Transfer> receive(void* bytes, int64_t count, int peer, int tag) override;
-  // Sums the tensors of all ranks in place, in Gloo's order. Collective, blocks. Throws WireError, at most a second
-  // after abort(). Gloo may keep the tensor for `sum_seconds` longer.
+  // Sums the tensors of all ranks in place, in Gloo's order. Collective, blocks. Throws WireError, after abort()
+  // some 3 s later at most on a host that is not loaded. Then Gloo may keep the tensor until `sum_seconds` are over,
+  // and its thread may still write to it if it got no processor meanwhile.
   void sum(const at::Tensor& tensor);
 
   void abort() override;
