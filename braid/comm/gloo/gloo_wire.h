@@ -1,4 +1,5 @@
-// Gloo from the LibTorch wheel: connections between all ranks of a group, for bytes and sums. Nothing else uses c10d.
+// Gloo from the LibTorch wheel: connections between all ranks of a group, for bytes and sums. Nothing outside this
+// folder uses c10d.
 //
 // Everything on these connections is clear text.
 #pragma once
@@ -48,9 +49,9 @@ class GlooWire final : public transport::Wire {
 
   std::unique_ptr<Transfer> send(const void* bytes, int64_t count, int peer, int tag) override;
   std::unique_ptr<Transfer> receive(void* bytes, int64_t count, int peer, int tag) override;
-  // Sums the tensors of all ranks in place, in Gloo's order. Collective, blocks. Throws WireError, after abort()
-  // some 3 s later at most on a host that is not loaded. Then Gloo may keep the tensor until `sum_seconds` are over,
-  // and its thread may still write to it if it got no processor meanwhile.
+  // Sums the tensors of all ranks in place, in Gloo's order. Collective, blocks. Throws WireError; after abort() within
+  // some 3 s, later on a loaded host. Gloo may keep the tensor until `sum_seconds` are over, and still write to it if
+  // its thread got no processor in the 3 s.
   void sum(const at::Tensor& tensor);
 
   void abort() override;

@@ -42,7 +42,7 @@ class Wire {
   virtual void end_wait() {}
 
   // Closes all connections: no memory is read or written from here on, and all waits throw WireError, except those of a
-  // receive that is in the middle of its last bytes: this ends with Transfer::abort(). For sums see GlooWire.
+  // receive that is in the middle of its last bytes: this ends with Transfer::abort().
   virtual void abort() = 0;
 };
 
