@@ -193,7 +193,7 @@ class ProcessRanks(TinyRun):
         os.kill(hung, signal.SIGSTOP)
         said, told = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, told)
-        self.assertRegex(told, rf"rank 1: makes no progress \(rank 0 at .*; rank 1 at .*\), process {hung} on ")
+        self.assertRegex(told.splitlines()[0], rf"rank 1: makes no progress \(rank 0 at .*; rank 1 at .*\), process {hung} on ")
         self.assertIn("restart 1 of 3, from run/step-", said)
 
     def test_sigusr1_saves_and_goes_on(self):

@@ -1,3 +1,4 @@
+// A grace has its seconds and its naps.
 #include "braid/comm/transport/grace.h"
 
 #include <gtest/gtest.h>

@@ -88,6 +88,7 @@ TEST(AwaitedNodes, where_nodes_are_missing_in_the_end_the_last_fault_is_named) {
   come_and_go(all[1], awaited);
   root.join();
   EXPECT_TRUE(holds(error, {"node 1 on h1: has a = 2; node 0 a = 1", "nodes 1, 2 did not come within "}));
+  EXPECT_GE(seconds_waited(error), 1.0);
 }
 
 // A node fails after five seconds of silence.

@@ -111,6 +111,12 @@ inline testing::AssertionResult holds(const std::string& text, const std::vector
   return testing::AssertionSuccess();
 }
 
+// Returns the number after "within ", which is the time that was waited; nothing is -1.
+inline double seconds_waited(const std::string& error) {
+  const size_t at = error.find(" within ");
+  return at == std::string::npos ? -1 : std::stod(error.substr(at + 8));
+}
+
 class NodesOfAJob {
  public:
   explicit NodesOfAJob(const std::vector<control::JoinOptions>& all) : heard(all.size()), held_(all.size()) {

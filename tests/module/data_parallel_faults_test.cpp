@@ -232,7 +232,7 @@ TEST(DataParallel, ThreadsThatShareLayersAreRefused) {
   EXPECT_EQ(said.find("relu"), std::string::npos) << said;
 }
 
-TEST(DataParallel, ThreadsThatShareOneParameterOfALayerAreRefused) {
+TEST(DataParallel, ThreadsThatShareAPartOfAnotherLayerAreRefused) {
   const torch::nn::Linear both(2, 2);
   const auto said = said_by([&] {
     run_ranks(2, [&](Communicator& world) {
